@@ -1,0 +1,210 @@
+"""A circuit is a plan made ready to run once: fresh operators, exact schedules, and who hands what to whom.
+
+It is the common ground of the drivers. A driver cuts chunks of each source into `pages`, gives them to its operator, and finishes it at the end;
+elements that cross a boundary of the driver's choosing come back through `crossed`, everything else is handed on by plain
+calls, so a straight chain of operators is one call deep in the next and costs no queue.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.demand import Pace, columns, demands
+from oop_engine.errors import PlanError
+from oop_engine.meter import Meter, OperatorStatistics, watched
+from oop_engine.plan import Node, OperatorNode, Plan, SourceNode
+from oop_engine.sources.protocol import Chunk, Reader
+from oop_engine.ticks import tick_ns
+from operators.drive import deliver
+from operators.input import Input
+from operators.page import Page
+from operators.protocol import Element, Emit, Operator
+from operators.schema import Schema
+from punctuation import END, Scheduled, SuffixMinimum
+from punctuation.punctuators import Punctuator
+
+PAGE_ROWS = 8192
+CHUNK_ROWS = 65_536
+
+Crossed: TypeAlias = Callable[[int, int, Element], None]
+"""Takes (place of the reader or -1 - output number, port, element)."""
+
+
+@attrs.define(eq=False)
+class Circuit:
+    """Operators of one run and the calls between them."""
+
+    plan: Plan
+    page_rows: int = PAGE_ROWS
+    boundary: Callable[[int], bool] = attrs.field(default=lambda place: False)
+    crossed: Crossed = attrs.field(default=lambda place, port, element: None)
+    operators: list[Operator] = attrs.field(init=False, factory=list)
+    meters: list[Meter] = attrs.field(init=False, factory=list)
+    readers: dict[int, Reader] = attrs.field(init=False, factory=dict)
+    _emits: list[Emit] = attrs.field(init=False, factory=list)
+    _schemas: dict[int, Schema] = attrs.field(init=False, factory=dict)
+    _columns: dict[int, tuple[str, ...]] = attrs.field(init=False, factory=dict)
+    _fed: dict[int, int] = attrs.field(init=False, factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        for name, output in ((n.label, n) for n in self.plan.nodes if isinstance(n, SourceNode)):
+            if not output.source.rewindable and not output.promises and not output.source.promised:
+                raise PlanError(
+                    f"{name} cannot be read twice, and nothing promises its progress: no window could ever be released.\n"
+                    '  Give it a punctuator, e.g. punctuate=oop.slack("2s", on="ts"), or --slack 2s on the command line.'
+                )
+        self._columns = columns(self.plan)
+        self.meters = [Meter(node.label) for node in self.plan.nodes]
+
+    def prepare(self) -> None:
+        """Make the operators; reads exact schedules of sources that can be read twice, so it may take a while."""
+        paces = demands(self.plan)
+        for place, node in enumerate(self.plan.nodes):
+            if isinstance(node, SourceNode):
+                arrow = pa.schema([node.schema.arrow.field(n) for n in self._columns[place]])
+                self._schemas[place] = Schema(arrow, progress=[p for p in node.schema.progress if p <= set(arrow.names)])
+                self.operators.append(_input(node, paces[place]))
+            else:
+                self.operators.append(_fresh(node))
+        consumers = self.plan.consumers()
+        outputs = {id(node): i for i, node in enumerate(self.plan.outputs)}
+        self._emits = [lambda element: None] * len(self.plan.nodes)
+        for place in reversed(range(len(self.plan.nodes))):
+            self._emits[place] = self._emit(place, consumers[place], outputs.get(id(self.plan.nodes[place])))
+
+    def open(self, place: int) -> Iterator[Chunk]:
+        """Open the source at a place and give its chunks."""
+        node = self.plan.nodes[place]
+        assert isinstance(node, SourceNode)
+        reader = node.source.open(self._columns[place], CHUNK_ROWS)
+        self.readers[place] = reader
+        return reader.chunks()
+
+    def pages(self, place: int, chunk: Chunk) -> Iterator[Element]:
+        """Cut a chunk of a source into pages."""
+        if not isinstance(chunk, pa.RecordBatch):
+            yield chunk
+            return
+        page = Page(self._schemas[place], chunk)
+        for at in range(0, len(page), self.page_rows):
+            yield page.slice(at, min(at + self.page_rows, len(page)))
+
+    def elapse(self, place: int, now: int) -> None:
+        """Tell a source's Input what time it is, in ns since the epoch."""
+        operator = self.operators[place]
+        if isinstance(operator, Input) and operator.punctuators:
+            tick = tick_ns(self._schemas[place].field(operator.punctuators[0].attribute).type)
+            if tick is not None:
+                operator.elapse(now // tick, self._emits[place])
+
+    def finish(self, place: int) -> None:
+        """Say that a source has ended."""
+        self.give(place, 0, END)
+
+    def give(self, place: int, port: int, element: Element) -> None:
+        """Hand an element to the operator at a place; an error is annotated with where it happened."""
+        meter = self.meters[place]
+        meter.taken(element)
+        try:
+            deliver(self.operators[place], element, self._emits[place], port)
+        except Exception as error:
+            if not getattr(error, "_oop_located", False):
+                error._oop_located = True  # type: ignore[attr-defined]
+                error.add_note(self._located(place, port, element))
+            raise
+
+    def _located(self, place: int, port: int, element: Element) -> str:
+        meter = self.meters[place]
+        where = f"in operator {place} ({meter.label}), port {port}"
+        if isinstance(element, Page):
+            first = f"; its first tuple: {element.describe(0)}" if len(element) else ""
+            return f"{where}, page {meter.pages_in} of {len(element)} tuples{first}"
+        return f"{where}, at the punctuation {element}"
+
+    def _emit(self, place: int, consumers: list[tuple[int, int]], output: int | None) -> Emit:
+        meter = self.meters[place]
+        node = self.plan.nodes[place]
+        attribute = watched(node.schema) if isinstance(node, SourceNode) else None
+        targets: list[Callable[[Element], None]] = []
+        for reader, port in consumers:
+            targets.append(self._handing(reader, port))
+        if output is not None:
+            number = -1 - output
+            targets.append(lambda element: self.crossed(number, 0, element))
+        only = targets[0] if len(targets) == 1 else None
+
+        def emit(element: Element) -> None:
+            meter.emitted(element)
+            if attribute is not None and isinstance(element, Page) and attribute in element.schema:
+                meter.reached(element, attribute)
+            if only is not None:
+                only(element)
+                return
+            for target in targets:
+                target(element)
+
+        return emit
+
+    def _handing(self, reader: int, port: int) -> Callable[[Element], None]:
+        if self.boundary(reader):
+            return lambda element: self.crossed(reader, port, element)
+        return lambda element: self.give(reader, port, element)
+
+    def progress(self, place: int) -> tuple[int, int | None]:
+        """Give how far the reading of a source is, and how far it goes."""
+        reader = self.readers.get(place)
+        return (0, None) if reader is None else reader.progress()
+
+    def behind(self, place: int) -> int:
+        """Give a number that is lowest for the source whose stream is furthest behind (for fair reading)."""
+        meter = self.meters[place]
+        attribute = watched(self.plan.nodes[place].schema)
+        bound = meter.lwm.get(attribute) if attribute is not None else None
+        high = meter.hwm.get(attribute) if attribute is not None else None
+        return bound if isinstance(bound, int) else high if high is not None else -(2**63) + meter.tuples_in
+
+    def statistics(self) -> tuple[OperatorStatistics, ...]:
+        """Read all meters."""
+        return tuple(OperatorStatistics.of(m, o) for m, o in zip(self.meters, self.operators, strict=False))
+
+    def notes(self) -> tuple[str, ...]:
+        """Give what the readers have to say."""
+        return tuple(note for reader in self.readers.values() for note in reader.notes())
+
+
+def _fresh(node: OperatorNode) -> Operator:
+    operator = node.operator
+    if attrs.has(type(operator)):
+        return attrs.evolve(operator)  # type: ignore[type-var,return-value]
+    return copy.deepcopy(operator)
+
+
+def _input(node: SourceNode, paces: Mapping[str, Pace]) -> Input:
+    punctuators: list[Punctuator] = []
+    for promise in node.promises:
+        pace = paces.get(promise.on, Pace(None))
+        punctuators.append(promise.punctuator(node.schema, pace.step, pace.origin))
+    if not node.promises and not node.source.promised and node.source.rewindable:
+        for attribute, pace in paces.items():
+            if node.schema.progressing(attribute):
+                punctuators.append(_exact(node, attribute, pace))
+    diverted = node.divert if callable(node.divert) else None
+    return Input(tuple(punctuators), late=node.late, name=node.label, diverted=diverted)
+
+
+def _exact(node: SourceNode, attribute: str, pace: Pace) -> Scheduled:
+    """Read one attribute of a bounded stream to the end and keep when which bound becomes true (Eq. 4.1, row P6)."""
+    passed = SuffixMinimum(pace.step, pace.origin)
+    for values in node.source.values(attribute):
+        passed.feed(values)
+    return Scheduled(attribute, passed.finish())
+
+
+def readable(plan: Plan) -> list[int]:
+    """Give the places of the sources."""
+    return [i for i, node in enumerate(plan.nodes) if isinstance(node, SourceNode)]

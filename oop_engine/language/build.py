@@ -1,0 +1,298 @@
+"""The grammar's tree becomes the syntax tree; what a grammar cannot say is checked here.
+
+Names the methods of `_Builder` after the rules and aliases of grammar.lark. Walks without recursion.
+"""
+
+from __future__ import annotations
+
+import math
+import typing as t
+
+import attrs
+from lark import Token, Tree, v_args
+from lark.exceptions import VisitError
+from lark.tree import Meta
+from lark.visitors import Transformer_NonRecursive
+
+from oop_engine.language import syntax as s
+from oop_engine.language.durations import Word, measure
+from oop_engine.language.errors import LanguageError
+from oop_engine.language.span import Span
+
+LARGEST_INTEGER = 2**64 - 1
+_CONSTANTS: t.Final[dict[str, bool | None]] = {"TRUE": True, "FALSE": False, "NULL": None}
+
+
+@attrs.frozen
+class _Parameter:
+    """One entry of a window's brackets, by the name of the WindowClause field it fills."""
+
+    field: str
+    written: str
+    value: t.Any
+    span: Span
+
+
+def build(tree: Tree[Token], text: str) -> s.Query:
+    """Make the syntax tree of the grammar's `tree` for `text`; raises LanguageError."""
+    try:
+        return t.cast(s.Query, _Builder(text).transform(tree))
+    except VisitError as error:
+        if isinstance(error.orig_exc, LanguageError):
+            raise error.orig_exc from None
+        raise
+
+
+@v_args(meta=True)
+class _Builder(Transformer_NonRecursive):
+    def __init__(self, text: str) -> None:
+        super().__init__(visit_tokens=False)
+        self._text = text
+        self._lines = text.split("\n")
+
+    def _span(self, at: Meta | Token) -> Span:
+        line, column, end_line, end_column = at.line, at.column, at.end_line, at.end_column
+        assert line is not None and column is not None and end_column is not None
+        if end_line != line:
+            end_column = len(self._lines[line - 1].rstrip()) + 1
+        return Span(line, column, end_column)
+
+    def _error(self, span: Span, message: str, hint: str = "") -> LanguageError:
+        return LanguageError.at(span, message, self._text, hint=hint)
+
+    # The query
+
+    def start(self, _meta: Meta, children: list[t.Any]) -> s.Query:
+        return children[0]
+
+    def query(self, meta: Meta, children: list[t.Any]) -> s.Query:
+        distinct, select, window, source, where, group_by, having = children
+        if not isinstance(source, s.Join) and source.window is not None:
+            if window is not None:
+                problem = "this is a second window for one query; the first stands after the select list."
+                raise self._error(source.window.span, problem, "Keep one of the two.")
+            source, window = attrs.evolve(source, window=None), source.window
+        return s.Query(
+            select=select,
+            window=window,
+            source=source,
+            where=where,
+            group_by=group_by or (),
+            having=having,
+            distinct=distinct is not None,
+            text=self._text,
+            span=self._span(meta),
+        )
+
+    def select_list(self, _meta: Meta, children: list[t.Any]) -> tuple[s.SelectItem, ...]:
+        return tuple(children)
+
+    def star(self, meta: Meta, _children: list[t.Any]) -> s.SelectItem:
+        span = self._span(meta)
+        return s.SelectItem(s.Star(span=span), None, span=span)
+
+    def item(self, meta: Meta, children: list[t.Any]) -> s.SelectItem:
+        expr, alias = children
+        return s.SelectItem(expr, alias, span=self._span(meta))
+
+    def where(self, _meta: Meta, children: list[t.Any]) -> s.Expr:
+        return children[0]
+
+    def having(self, _meta: Meta, children: list[t.Any]) -> s.Expr:
+        return children[0]
+
+    def group_by(self, _meta: Meta, children: list[t.Any]) -> tuple[s.Name | s.SelectItem, ...]:
+        return tuple(children)
+
+    def group_item(self, meta: Meta, children: list[t.Any]) -> s.Name | s.SelectItem:
+        expr, alias = children
+        if isinstance(expr, s.Name) and alias is None:
+            return expr
+        return s.SelectItem(expr, alias, span=self._span(meta))
+
+    # The sources
+
+    def sources(self, _meta: Meta, children: list[t.Any]) -> list[t.Any]:
+        if len(children) == 1:
+            return children
+        children[0].append(children[1])
+        return children[0]
+
+    def trailing(self, meta: Meta, _children: list[t.Any]) -> Span:
+        return self._span(meta)
+
+    def source(self, meta: Meta, children: list[t.Any]) -> s.From:
+        items, trailing = children
+        last = items[-1]
+        if trailing is not None and last.window is None:
+            raise self._error(trailing, 'expected the name of a stream after ",".')
+        if len(items) == 1:
+            return last
+        window = None
+        only_last = all(item.window is None for item in items[:-1])
+        if only_last and last.window is not None and last.window.tumbling:
+            window, items = last.window, [*items[:-1], attrs.evolve(last, window=None)]
+        return s.Join(tuple(items), window=window, span=self._span(meta))
+
+    def from_item(self, _meta: Meta, children: list[t.Any]) -> s.Table | s.Union | s.SubQuery:
+        item, alias, window = children
+        if alias is not None:
+            if item.alias is not None:
+                problem = f'this has two names, "{item.alias}" and "{alias}".'
+                raise self._error(item.span, problem, "Keep one.")
+            item = attrs.evolve(item, alias=alias)
+        if window is not None:
+            if item.window is not None:
+                problem = "this is a second window for one source."
+                raise self._error(window.span, problem, "Keep one of the two.")
+            item = attrs.evolve(item, window=window)
+        return item
+
+    def union(self, meta: Meta, children: list[t.Any]) -> s.Table | s.Union | s.SubQuery:
+        return children[0] if len(children) == 1 else s.Union(tuple(children), span=self._span(meta))
+
+    def table(self, meta: Meta, children: list[t.Any]) -> s.Table:
+        return s.Table(children[0], span=self._span(meta))
+
+    def subquery(self, meta: Meta, children: list[t.Any]) -> s.SubQuery:
+        return s.SubQuery(children[0], span=self._span(meta))
+
+    def grouped(self, _meta: Meta, children: list[t.Any]) -> s.Table | s.Union | s.SubQuery:
+        return children[0]
+
+    # The window
+
+    def window(self, meta: Meta, children: list[t.Any]) -> s.WindowClause:
+        span = self._span(meta)
+        given: dict[str, t.Any] = {}
+        parameters = t.cast("list[_Parameter]", children)
+        for parameter in parameters:
+            if parameter.field in given:
+                raise self._error(parameter.span, f"this window has {parameter.written} twice.")
+            given[parameter.field] = parameter.value
+            for other, written in (("rattr", "RATTR"), ("sattr", "SATTR")):
+                if {"wattr", other} <= given.keys():
+                    problem = f"WA stands for both RATTR and SATTR; here are WA and {written}."
+                    raise self._error(parameter.span, problem)
+        if "range" not in given:
+            hint = "Write for example [RANGE 10 minutes, SLIDE 1 minute, WA ts]."
+            raise self._error(span, "this window has no RANGE.", hint)
+        if ("rattr" in given) != ("sattr" in given):
+            seen, missing = ("RATTR", "SATTR") if "rattr" in given else ("SATTR", "RATTR")
+            raise self._error(span, f"this window has {seen} but no {missing}.", "Or write WA for both.")
+        length, given["tumbling"] = given.pop("range")
+        if given["tumbling"] and "slide" in given:
+            raise self._error(span, "a TUMBLING window moves by its RANGE; it has no SLIDE.")
+        for written, duration in (("RANGE", length), ("SLIDE", given.get("slide"))):
+            if isinstance(duration, s.Duration) and duration.value == 0:
+                raise self._error(duration.span, f"{written} must be more than 0.")
+        return s.WindowClause(range=length, span=span, **given)
+
+    def _parameter(self, field: str, written: str, value: t.Any, meta: Meta) -> _Parameter:
+        return _Parameter(field, written, value, self._span(meta))
+
+    def range(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        tumbling, duration = children
+        return self._parameter("range", "RANGE", (duration, tumbling is not None), meta)
+
+    def range_all(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        return self._parameter("range", "RANGE", (s.All(span=self._span(children[0])), False), meta)
+
+    def slide(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        return self._parameter("slide", "SLIDE", children[0], meta)
+
+    def wattr(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        return self._parameter("wattr", "WA", children[0], meta)
+
+    def rattr(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        return self._parameter("rattr", "RATTR", children[0], meta)
+
+    def sattr(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        return self._parameter("sattr", "SATTR", children[0], meta)
+
+    def partition(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        return self._parameter("partition", "PA", tuple(children), meta)
+
+    def origin(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        minus, duration = children
+        if minus is not None:
+            span = attrs.evolve(duration.span, line=minus.line, column=minus.column)
+            duration = attrs.evolve(duration, value=-duration.value, text=f"-{duration.text}", span=span)
+        return self._parameter("origin", "ORIGIN", duration, meta)
+
+    def origin_string(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        literal = s.Literal(_unquoted(children[0]), span=self._span(children[0]))
+        return self._parameter("origin", "ORIGIN", literal, meta)
+
+    def no_partial(self, meta: Meta, _children: list[t.Any]) -> _Parameter:
+        return self._parameter("partial", "NO PARTIAL", False, meta)
+
+    def duration(self, _meta: Meta, children: list[t.Any]) -> s.Duration:
+        number, unit = (None if token is None else Word(str(token), self._span(token)) for token in children)
+        assert number is not None
+        return measure(number, unit, self._text)
+
+    # Expressions
+
+    def binary(self, meta: Meta, children: list[t.Any]) -> s.Binary:
+        left, operator, right = children
+        symbol = "<>" if operator == "!=" else str(operator).lower()
+        return s.Binary(t.cast(s.BinaryOperator, symbol), left, right, span=self._span(meta))
+
+    def unary(self, meta: Meta, children: list[t.Any]) -> s.Unary:
+        operator, x = children
+        return s.Unary("-" if operator == "-" else "not", x, span=self._span(meta))
+
+    def between(self, meta: Meta, children: list[t.Any]) -> s.Between:
+        x, negated, low, _, high = children
+        return s.Between(x, low, high, negated=negated is not None, span=self._span(meta))
+
+    def in_list(self, meta: Meta, children: list[t.Any]) -> s.InList:
+        x, negated, *items = children
+        return s.InList(x, tuple(items), negated=negated is not None, span=self._span(meta))
+
+    def in_network(self, meta: Meta, children: list[t.Any]) -> s.InNetwork:
+        x, negated, string = children
+        network = s.Literal(_unquoted(string), span=self._span(string))
+        return s.InNetwork(x, network, negated=negated is not None, span=self._span(meta))
+
+    def is_null(self, meta: Meta, children: list[t.Any]) -> s.IsNull:
+        x, negated, _ = children
+        return s.IsNull(x, negated=negated is not None, span=self._span(meta))
+
+    def call(self, meta: Meta, children: list[t.Any]) -> s.Call:
+        function, distinct, *args = children
+        return s.Call(function.lower(), tuple(args), distinct=distinct is not None, span=self._span(meta))
+
+    def call_star(self, meta: Meta, children: list[t.Any]) -> s.Call:
+        return s.Call(children[0].lower(), (), star=True, span=self._span(meta))
+
+    def name(self, meta: Meta, children: list[t.Any]) -> s.Name:
+        return s.Name(tuple(children), span=self._span(meta))
+
+    def ident(self, _meta: Meta, children: list[t.Any]) -> str:
+        token: Token = children[0]
+        if token.type == "QUOTED":
+            return token[1:-1].replace("``", "`")
+        return {"ROW_NUM": "row_num", "ARRIVAL_TS": "arrival_ts"}.get(token.type, str(token))
+
+    def constant(self, _meta: Meta, children: list[t.Any]) -> s.Literal:
+        token: Token = children[0]
+        span = self._span(token)
+        if token.type in _CONSTANTS:
+            return s.Literal(_CONSTANTS[token.type], span=span)
+        if token.type == "STRING":
+            return s.Literal(_unquoted(token), span=span)
+        if token.type == "INTEGER":
+            digits = token.lstrip("0") or "0"
+            if len(digits) > 20 or int(digits) > LARGEST_INTEGER:
+                raise self._error(span, f"this integer is too large; the largest is {LARGEST_INTEGER}.")
+            return s.Literal(int(digits), span=span)
+        if math.isinf(number := float(token)):
+            raise self._error(span, "this number is too large for a 64-bit float.")
+        return s.Literal(number, span=span)
+
+
+def _unquoted(string: str) -> str:
+    quote = string[0]
+    return string[1:-1].replace(quote * 2, quote)

@@ -1,0 +1,186 @@
+"""What the parser could not go on with becomes a sentence in the words of the language."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import typing as t
+
+from lark import Lark, Token
+from lark.exceptions import UnexpectedInput, UnexpectedToken
+
+from oop_engine.language.errors import LanguageError
+from oop_engine.language.scan import RESERVED, Lexeme, Places, lexeme_at
+
+KEYWORDS: t.Final[dict[str, str]] = {
+    "_SELECT": "SELECT",
+    "DISTINCT": "DISTINCT",
+    "_AS": "AS",
+    "_FROM": "FROM",
+    "_UNION": "UNION",
+    "_WHERE": "WHERE",
+    "_GROUP_BY": "GROUP BY",
+    "_HAVING": "HAVING",
+    "OR": "OR",
+    "AND": "AND",
+    "NOT": "NOT",
+    "_BETWEEN": "BETWEEN",
+    "_IN": "IN",
+    "_IS": "IS",
+    "NULL": "NULL",
+    "TRUE": "TRUE",
+    "FALSE": "FALSE",
+    "_NETWORK": "NETWORK",
+    "_RANGE": "RANGE",
+    "TUMBLING": "TUMBLING",
+    "ALL": "ALL",
+    "_SLIDE": "SLIDE",
+    "_WA": "WA",
+    "_RATTR": "RATTR",
+    "_SATTR": "SATTR",
+    "_PA": "PA",
+    "_ORIGIN": "ORIGIN",
+    "_NO": "NO PARTIAL",
+    "_PARTIAL": "PARTIAL",
+}
+_NAMES: t.Final = frozenset({"NAME", "QUOTED", "ROW_NUM", "ARRIVAL_TS"})
+_NUMBERS: t.Final = frozenset({"INTEGER", "DECIMAL", "FLOAT"})
+_CONSTANTS: t.Final = frozenset({"STRING", "TRUE", "FALSE", "NULL"})
+_ARITHMETIC: t.Final = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"})
+_PARAMETERS: t.Final = frozenset({"_RANGE", "_SLIDE", "_WA", "_RATTR", "_SATTR", "_PA", "_ORIGIN", "_NO"})
+_PREDICATES: t.Final = frozenset({"_BETWEEN", "_IN", "_IS", "NOT", "AND", "OR"})
+
+# Each kind of thing: the terminals that together mean it, those it also swallows, and how people call it.
+# A kind is named only when all its terminals are expected; the order is that of the sentence.
+_KINDS: t.Final = (
+    (_NAMES | _NUMBERS | {"MINUS"}, _CONSTANTS | {"NOT", "_OPEN"}, ("an expression",)),
+    (_PARAMETERS, frozenset[str](), ("RANGE", "SLIDE", "WA")),
+    (_NAMES, frozenset[str](), ("a name",)),
+    (frozenset({"INTEGER", "DECIMAL"}), frozenset({"FLOAT"}), ("a number",)),
+    (frozenset({"UNIT"}), frozenset[str](), ("a unit",)),
+    (frozenset({"STRING"}), frozenset[str](), ("a string",)),
+    (_ARITHMETIC | {"COMPARISON"}, _PREDICATES | {"_OPEN", "_DOT"}, ("an operator",)),
+    (_ARITHMETIC | {"AND", "OR"}, frozenset({"_OPEN", "_DOT"}), ("an operator",)),
+    (_ARITHMETIC, frozenset({"_OPEN", "_DOT"}), ("an operator",)),
+    (frozenset({"AND", "OR"}), frozenset[str](), ("an operator",)),
+)
+_AFTER_FROM: t.Final = frozenset({"WHERE", "GROUP", "GROUP-BY", "GROUPBY", "HAVING"})
+_SYMBOLS: t.Final[dict[str, str]] = {
+    "STAR": '"*"',
+    "_DOT": '"."',
+    "_COMMA": '","',
+    "_OPEN": '"("',
+    "_CLOSE": '")"',
+    "_OPEN_WINDOW": '"["',
+    "_CLOSE_WINDOW": '"]"',
+    "MINUS": '"-"',
+}
+_NOT_SPOKEN: t.Final[dict[str, str]] = {
+    "ORDER": "There is no ORDER BY: results come as their windows are released.",
+    "LIMIT": "There is no LIMIT: a stream is read to its end.",
+    "LIKE": "There is no LIKE; compare with = or IN (...).",
+    "JOIN": "Write a join as FROM A [RANGE ...], B [RANGE ...] WHERE ...",
+    "INNER": "Write a join as FROM A [RANGE ...], B [RANGE ...] WHERE ...",
+}
+
+
+def diagnose(grammar: Lark, error: UnexpectedInput, text: str) -> LanguageError:
+    """Make the error that says what was expected and found where the parser stopped."""
+    tokens = _tokens_before(grammar, text)
+    expected = _accepted(grammar, tokens)
+    places = Places(text)
+    ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+    found = None if ended or error.pos_in_stream is None else lexeme_at(text, error.pos_in_stream)
+    if found is None:
+        end = tokens[-1].end_pos or 0 if tokens else 0
+        span, seen = places.span(end, end), "the end of the query"
+    else:
+        span, seen = places.span(found.start, found.end), f'"{_shown(found.text)}"'
+    wanted = _in_words(expected)
+    if "_FROM" in expected and (found is None or found.text.upper() in _AFTER_FROM):
+        wanted = "FROM and the name of a stream"
+    hint = _hint(expected, found, tokens) or _hint_about_last(grammar, tokens)
+    return LanguageError.at(span, f"expected {wanted}, found {seen}.", text, hint=hint)
+
+
+def _tokens_before(grammar: Lark, text: str) -> list[Token]:
+    """Give the tokens the parser took before it stopped."""
+    parser = grammar.parse_interactive(text)
+    taken: list[Token] = []
+    with contextlib.suppress(UnexpectedInput):
+        for token in parser.lexer_thread.lex(parser.parser_state):
+            parser.feed_token(token)
+            taken.append(token)
+    return taken
+
+
+def _accepted(grammar: Lark, tokens: list[Token]) -> set[str]:
+    # A parser that saw the wrong token has already reduced on it and forgotten what else could have come.
+    parser = grammar.parse_interactive()
+    for token in tokens:
+        parser.feed_token(token)
+    return set(parser.accepts())
+
+
+def _in_words(expected: set[str]) -> str:
+    rest = set(expected)
+    words: list[str] = []
+    for needed, swallowed, said in _KINDS:
+        if needed <= rest:
+            rest -= needed | swallowed
+            words.extend(said)
+    ends = "$END" in rest
+    if not ends:
+        words.extend(said for terminal, said in _SYMBOLS.items() if terminal in rest)
+    # A kind that comes last in a sentence reads better than before the clauses that may follow it.
+    if "an operator" in words:
+        words.remove("an operator")
+        words.append("an operator")
+    words.extend(said for terminal, said in KEYWORDS.items() if terminal in rest)
+    if ends:
+        words.append("the end of the query")
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _hint(expected: set[str], found: Lexeme | None, tokens: list[Token]) -> str:
+    if found is None or not tokens:
+        return "" if found is None else _meant(found, expected)
+    word, last = found.text.upper(), tokens[-1]
+    types = [token.type for token in tokens]
+    if word in _NOT_SPOKEN:
+        return _NOT_SPOKEN[word]
+    if word == "=" and last == "=":
+        return 'Equality is written with one "=".'
+    if word == "UNION" and "_UNION" not in expected and "_FROM" in types:
+        return "An alias or window belongs to the whole union; for one member write (A AS x) UNION B."
+    if types[-3:] == ["_PA", "NAME", "_COMMA"]:
+        return f"Several attributes stand in parentheses: PA ({tokens[-2]}, {_shown(found.text)})."
+    if found.kind == "word" and found.text.lower() in RESERVED and last.type in ("_AS", "_DOT"):
+        return f"{word} is a word of the language; write `{found.text}` to use it as a name."
+    return _meant(found, expected)
+
+
+def _meant(found: Lexeme, expected: set[str]) -> str:
+    close = _closest(found.text, expected) if found.kind == "word" else ""
+    return f"Did you mean {close}?" if close else ""
+
+
+def _hint_about_last(grammar: Lark, tokens: list[Token]) -> str:
+    """Suspect the word before the fault: a misspelt keyword is often taken for a name."""
+    if not tokens or tokens[-1].type != "NAME":
+        return ""
+    close = _closest(tokens[-1], _accepted(grammar, tokens[:-1]), cutoff=0.8)
+    return f'Did you mean {close} for "{tokens[-1]}"?' if close else ""
+
+
+def _closest(word: str, expected: set[str], *, cutoff: float = 0.7) -> str:
+    if len(word) < 3:
+        return ""
+    words = [said for terminal, said in KEYWORDS.items() if terminal in expected]
+    close = difflib.get_close_matches(word.upper(), words, n=1, cutoff=cutoff)
+    return close[0] if close and close[0] != word.upper() else ""
+
+
+def _shown(text: str) -> str:
+    text = "".join(char if char.isprintable() else " " for char in text)
+    return text if len(text) <= 30 else f"{text[:27]}..."

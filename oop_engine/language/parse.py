@@ -1,0 +1,77 @@
+"""A text either is a query of the language or is refused with a LanguageError: nothing else comes of it."""
+
+from __future__ import annotations
+
+import functools
+import typing as t
+
+import attrs
+
+from oop_engine.language import syntax as s
+from oop_engine.language.errors import LanguageError
+from oop_engine.language.scan import MAX_DEPTH, scan
+from oop_engine.language.span import Span
+
+if t.TYPE_CHECKING:
+    from lark import Lark
+
+MAX_LENGTH = 100_000
+"""How many characters a query may have."""
+
+EXAMPLE = "SELECT count(*) [RANGE TUMBLING 1 minute, WA ts] FROM Main"
+
+_LEVELS = (*t.get_args(s.Expr), s.SubQuery, s.Union)
+
+
+def parse(text: str) -> s.Query:
+    """Read a query.
+
+    Raises LanguageError, which points at the fault, for whatever is no query: also for more than `MAX_LENGTH`
+    characters and for more than `MAX_DEPTH` levels of nesting. Takes time linear in the text; the first call
+    also loads the grammar.
+    """
+    if len(text) > MAX_LENGTH:
+        raise LanguageError(f"the query has {len(text)} characters; at most {MAX_LENGTH} are read.")
+    if not scan(text):
+        hint = f"Write for example {EXAMPLE}"
+        raise LanguageError.at(Span(1, 1, 2), "the query is empty.", text, hint=hint)
+    # The grammar and lark cost a tenth of a second, which a command that parses nothing must not pay.
+    from lark.exceptions import UnexpectedInput
+
+    from oop_engine.language.build import build
+    from oop_engine.language.diagnose import diagnose
+
+    grammar = _grammar()
+    try:
+        tree = grammar.parse(text)
+    except UnexpectedInput as error:
+        raise diagnose(grammar, error, text) from None
+    query = build(tree, text)
+    _check_depth(query)
+    return query
+
+
+@functools.cache
+def _grammar() -> Lark:
+    from importlib import resources
+
+    from lark import Lark
+
+    rules = resources.files("oop_engine.language").joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(rules, parser="lalr", propagate_positions=True, maybe_placeholders=True)
+
+
+def _check_depth(query: s.Query) -> None:
+    """Refuse a tree so deep that a recursive walk could exhaust the stack; does not recurse itself."""
+    stack: list[tuple[t.Any, int]] = [(query, 0)]
+    while stack:
+        node, depth = stack.pop()
+        if isinstance(node, tuple):
+            stack.extend((item, depth) for item in t.cast("tuple[object, ...]", node))
+        elif attrs.has(type(node)) and not isinstance(node, Span | s.Duration):
+            depth += isinstance(node, _LEVELS)
+            if depth > MAX_DEPTH:
+                message = f"expressions, unions or sub-queries nest more than {MAX_DEPTH} levels deep here."
+                hint = "A long chain of x = a OR x = b ... is shorter as x IN (a, b, ...)."
+                raise LanguageError.at(node.span, message, query.text, hint=hint)
+            stack.extend((getattr(node, field.name), depth) for field in attrs.fields(type(node)))

@@ -1,0 +1,254 @@
+"""The syntax tree says what a query text says, and nothing about what its names mean.
+
+Every node bears the `span` it was written at; spans, like the text itself, take no part in equality, so that
+two texts which say the same give equal trees. Words of the language are canonical in the tree: operators as
+listed in `BinaryOperator` and `UnaryOperator`, function names in lower case, `row-num` as `row_num`,
+`arrival-ts` as `arrival_ts`.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+import attrs
+
+from oop_engine.language.durations import Duration
+from oop_engine.language.span import NOWHERE, Span
+
+UnaryOperator = t.Literal["-", "not"]
+BinaryOperator = t.Literal["+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or"]
+Value = int | float | str | bool | None
+
+
+def _typed(value: Value) -> tuple[str, Value]:
+    return type(value).__name__, value
+
+
+@attrs.frozen
+class Name:
+    """Name an attribute: ("srcIP",), or qualified by its stream, ("Main1", "srcIP")."""
+
+    parts: tuple[str, ...]
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+    def __str__(self) -> str:
+        """Write the name as a person says it, e.g. "Main1.srcIP"."""
+        return ".".join(self.parts)
+
+
+@attrs.frozen
+class Literal:
+    """Give a constant; no number is negative (`-1` is `Unary("-", Literal(1))`); 1, 1.0 and TRUE differ."""
+
+    value: Value = attrs.field(eq=_typed)
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+
+@attrs.frozen
+class Call:
+    """Call the function named `function` (lower case); `star` is `count(*)`, which has no arguments."""
+
+    function: str
+    args: tuple[Expr, ...]
+    distinct: bool = attrs.field(default=False, kw_only=True)
+    star: bool = attrs.field(default=False, kw_only=True)
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+
+@attrs.frozen
+class Unary:
+    """Negate a number ("-") or a condition ("not")."""
+
+    op: UnaryOperator
+    x: Expr
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+
+@attrs.frozen
+class Binary:
+    """Combine two values by arithmetic, comparison, "and" or "or"."""
+
+    op: BinaryOperator
+    l: Expr  # noqa: E741 - the pair l, r is the design's
+    r: Expr
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+
+@attrs.frozen
+class Between:
+    """Test `low <= x <= high`."""
+
+    x: Expr
+    low: Expr
+    high: Expr
+    negated: bool = attrs.field(default=False, kw_only=True)
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+
+@attrs.frozen
+class InList:
+    """Test whether `x` equals one of `items`."""
+
+    x: Expr
+    items: tuple[Expr, ...]
+    negated: bool = attrs.field(default=False, kw_only=True)
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+
+@attrs.frozen
+class InNetwork:
+    """Test whether the address `x` lies in `network`, a string constant such as "10.0.0.0/8"."""
+
+    x: Expr
+    network: Literal
+    negated: bool = attrs.field(default=False, kw_only=True)
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+
+@attrs.frozen
+class IsNull:
+    """Test whether `x` is null."""
+
+    x: Expr
+    negated: bool = attrs.field(default=False, kw_only=True)
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+
+Expr: t.TypeAlias = Name | Literal | Call | Unary | Binary | Between | InList | InNetwork | IsNull
+
+
+@attrs.frozen
+class Star:
+    """Select every attribute."""
+
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+
+@attrs.frozen
+class SelectItem:
+    """Select (or group by) an expression, under the name `alias` if there is one."""
+
+    expr: Expr | Star
+    alias: str | None
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+
+@attrs.frozen
+class All:
+    """Reach back to the beginning of the stream: the RANGE of a landmark window."""
+
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+
+@attrs.frozen(kw_only=True)
+class WindowClause:
+    """Give a window as written between brackets.
+
+    `tumbling` says RANGE TUMBLING and then `slide` is None; otherwise `slide` is None where none was written
+    (the inputs of a join). `wattr` stands for both `rattr` and `sattr`, which come together or not at all.
+    `origin` is a duration since the attribute's zero (it may be negative), or a string constant that holds
+    a timestamp.
+    """
+
+    range: Duration | All
+    slide: Duration | None = None
+    wattr: Name | None = None
+    partition: tuple[Name, ...] = ()
+    rattr: Name | None = None
+    sattr: Name | Call | None = None
+    tumbling: bool = False
+    origin: Duration | Literal | None = None
+    partial: bool = True
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+
+@attrs.frozen
+class Table:
+    """Read the stream called `name`."""
+
+    name: str
+    alias: str | None = attrs.field(default=None, kw_only=True)
+    window: WindowClause | None = attrs.field(default=None, kw_only=True)
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+
+@attrs.frozen
+class Union:
+    """Meld two or more sources; the alias and window after the last are the whole union's (thesis Q8-3)."""
+
+    items: tuple[From, ...]
+    alias: str | None = attrs.field(default=None, kw_only=True)
+    window: WindowClause | None = attrs.field(default=None, kw_only=True)
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+
+@attrs.frozen
+class SubQuery:
+    """Read the results of a query in parentheses."""
+
+    query: Query
+    alias: str | None = attrs.field(default=None, kw_only=True)
+    window: WindowClause | None = attrs.field(default=None, kw_only=True)
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+
+@attrs.frozen
+class Join:
+    """Join two or more sources, each with its own window, or all in one tumbling `window` (thesis Q5-7)."""
+
+    items: tuple[Table | Union | SubQuery, ...]
+    window: WindowClause | None = attrs.field(default=None, kw_only=True)
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+
+From: t.TypeAlias = Table | Union | Join | SubQuery
+
+
+@attrs.frozen(kw_only=True)
+class Query:
+    """Say a whole query.
+
+    `window` is the aggregate's window, whether it was written after the select list or after a single source.
+    An item of `group_by` is a Name, or a SelectItem when it is an expression or has an alias.
+    `text` is the whole text that every span inside points into, for a sub-query too.
+    """
+
+    select: tuple[SelectItem, ...]
+    window: WindowClause | None = None
+    source: From
+    where: Expr | None = None
+    group_by: tuple[Name | SelectItem, ...] = ()
+    having: Expr | None = None
+    distinct: bool = False
+    text: str = attrs.field(default="", eq=False, repr=False)
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+
+__all__ = [
+    "NOWHERE",
+    "All",
+    "Between",
+    "Binary",
+    "BinaryOperator",
+    "Call",
+    "Duration",
+    "Expr",
+    "From",
+    "InList",
+    "InNetwork",
+    "IsNull",
+    "Join",
+    "Literal",
+    "Name",
+    "Query",
+    "SelectItem",
+    "Span",
+    "Star",
+    "SubQuery",
+    "Table",
+    "Unary",
+    "UnaryOperator",
+    "Union",
+    "Value",
+    "WindowClause",
+]

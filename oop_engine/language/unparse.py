@@ -1,0 +1,151 @@
+"""Canonical text of a syntax tree: what it says, in one spelling, that parses back to an equal tree."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from oop_engine.language import syntax as s
+from oop_engine.language.scan import RESERVED
+
+_PLAIN = re.compile(r"[^\W\d]\w*")
+_ALIKE = re.compile("|".join([*sorted(RESERVED), "row_num", "arrival_ts"]), re.IGNORECASE)
+
+# How strongly each construct binds; a child that binds less than its place demands goes into parentheses.
+_OR, _AND, _NOT, _PREDICATE, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
+_BINDING: t.Final[dict[str, int]] = {
+    "or": _OR,
+    "and": _AND,
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _PREDICATE),
+    **dict.fromkeys("+-", _SUM),
+    **dict.fromkeys("*/%", _PRODUCT),
+}
+
+
+def unparse(query: s.Query) -> str:
+    """Write `query` as text on one line; `parse(unparse(query)) == query`.
+
+    Raises ValueError for a tree that no text says, such as one with an infinite constant or an empty name.
+    """
+    parts = ["SELECT DISTINCT"] if query.distinct else ["SELECT"]
+    parts.append(", ".join(_item(item) for item in query.select))
+    if query.window is not None:
+        parts.append(_window(query.window))
+    parts.append(f"FROM {_from(query.source)}")
+    if query.where is not None:
+        parts.append(f"WHERE {_expr(query.where)}")
+    if query.group_by:
+        items = (_expr(item) if isinstance(item, s.Name) else _item(item) for item in query.group_by)
+        parts.append(f"GROUP BY {', '.join(items)}")
+    if query.having is not None:
+        parts.append(f"HAVING {_expr(query.having)}")
+    return " ".join(parts)
+
+
+def unparse_expression(expr: s.Expr | s.Star) -> str:
+    """Write one expression in canonical text, for the name of a result's column or for a message."""
+    return "*" if isinstance(expr, s.Star) else _expr(expr)
+
+
+def _item(item: s.SelectItem) -> str:
+    written = unparse_expression(item.expr)
+    return written if item.alias is None else f"{written} AS {_identifier(item.alias)}"
+
+
+def _window(window: s.WindowClause) -> str:
+    tumbling = "TUMBLING " if window.tumbling else ""
+    length = "ALL" if isinstance(window.range, s.All) else str(window.range)
+    parts = [f"RANGE {tumbling}{length}"]
+    if window.rattr is not None:
+        parts.append(f"RATTR {_expr(window.rattr)}")
+    if window.slide is not None:
+        parts.append(f"SLIDE {window.slide}")
+    if window.sattr is not None:
+        parts.append(f"SATTR {_expr(window.sattr)}")
+    if window.wattr is not None:
+        parts.append(f"WA {_expr(window.wattr)}")
+    if window.partition:
+        names = ", ".join(_expr(name) for name in window.partition)
+        parts.append(f"PA ({names})" if len(window.partition) > 1 else f"PA {names}")
+    if window.origin is not None:
+        origin = _expr(window.origin) if isinstance(window.origin, s.Literal) else str(window.origin)
+        parts.append(f"ORIGIN {origin}")
+    if not window.partial:
+        parts.append("NO PARTIAL")
+    return f"[{', '.join(parts)}]"
+
+
+def _from(source: s.From) -> str:
+    if isinstance(source, s.Join):
+        written = ", ".join(_from(item) for item in source.items)
+    elif isinstance(source, s.Union):
+        written = " UNION ".join(_member(item) for item in source.items)
+    elif isinstance(source, s.SubQuery):
+        written = f"({unparse(source.query)})"
+    else:
+        written = _identifier(source.name)
+    if not isinstance(source, s.Join) and source.alias is not None:
+        written += f" AS {_identifier(source.alias)}"
+    return written if source.window is None else f"{written} {_window(source.window)}"
+
+
+def _member(source: s.From) -> str:
+    bare = isinstance(source, s.Table | s.SubQuery) and source.alias is None and source.window is None
+    return _from(source) if bare else f"({_from(source)})"
+
+
+def _expr(expr: s.Expr, at_least: int = _OR) -> str:
+    written, binding = _written(expr)
+    return written if binding >= at_least else f"({written})"
+
+
+def _written(expr: s.Expr) -> tuple[str, int]:
+    """Write `expr` without parentheses around it, and say how strongly it binds."""
+    match expr:
+        case s.Name():
+            return ".".join(_identifier(part) for part in expr.parts), _ATOM
+        case s.Literal():
+            return _constant(expr.value), _ATOM
+        case s.Call():
+            args = "*" if expr.star else ", ".join(_expr(arg) for arg in expr.args)
+            return f"{expr.function}({'DISTINCT ' if expr.distinct else ''}{args})", _ATOM
+        case s.Unary(op="-"):
+            # Two signs in a row would begin a comment.
+            return f"-{_expr(expr.x, _ATOM)}", _SIGN
+        case s.Unary():
+            return f"NOT {_expr(expr.x, _NOT)}", _NOT
+        case s.Binary():
+            binding = _BINDING[expr.op]
+            # Operators group from the left; a comparison does not follow another.
+            left = _SUM if binding == _PREDICATE else binding
+            return f"{_expr(expr.l, left)} {expr.op.upper()} {_expr(expr.r, binding + 1)}", binding
+        case s.Between():
+            test = f"BETWEEN {_expr(expr.low, _SUM)} AND {_expr(expr.high, _SUM)}"
+        case s.InList():
+            test = f"IN ({', '.join(_expr(item) for item in expr.items)})"
+        case s.InNetwork():
+            test = f"IN {_constant(expr.network.value)}"
+        case s.IsNull():
+            return f"{_expr(expr.x, _SUM)} IS {'NOT ' if expr.negated else ''}NULL", _PREDICATE
+    return f"{_expr(expr.x, _SUM)} {'NOT ' if expr.negated else ''}{test}", _PREDICATE
+
+
+def _constant(value: s.Value) -> str:
+    if value is None or isinstance(value, bool):
+        return str(value).upper() if value is not None else "NULL"
+    if isinstance(value, str):
+        doubled = value.replace('"', '""')
+        return f'"{doubled}"'
+    written = repr(value)
+    if not written[0].isdigit():
+        raise ValueError(f"no query text says the constant {written}: write a sign as Unary('-', ...).")
+    return written
+
+
+def _identifier(name: str) -> str:
+    if _PLAIN.fullmatch(name) and (not _ALIKE.fullmatch(name) or name in ("row_num", "arrival_ts")):
+        return name
+    if not name:
+        raise ValueError("no query text says an empty name.")
+    doubled = name.replace("`", "``")
+    return f"`{doubled}`"

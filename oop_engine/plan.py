@@ -1,0 +1,130 @@
+"""A plan is a frozen graph of what to compute: sources, operators, and who reads whom. Nothing in it runs.
+
+Nodes are compared by identity: a handle used twice is one node with two readers. Schemas are known when a node is made,
+so an unknown attribute or a window that nothing could release is refused before the first byte is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+import attrs
+
+from oop_engine.punctuate import Promise
+from oop_engine.sources.protocol import Source
+from operators.page import Page
+from operators.protocol import Operator
+from operators.schema import Schema
+
+Late: TypeAlias = str
+Divert: TypeAlias = "Callable[[Page], None] | str | None"
+
+
+@attrs.frozen(eq=False)
+class SourceNode:
+    """A stream as it enters the plan, with the promises its user asked for and the policy for late tuples."""
+
+    source: Source
+    schema: Schema
+    promises: tuple[Promise, ...] = ()
+    late: Late = "drop"
+    divert: Divert = None
+    consistent: bool = False
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+    @property
+    def label(self) -> str:
+        return self.source.name
+
+
+@attrs.frozen(eq=False)
+class OperatorNode:
+    """An operator over the streams of other nodes; `operator` is a prototype, every run makes its own of it."""
+
+    operator: Operator
+    inputs: tuple[Node, ...]
+    schema: Schema
+    label: str
+    remarks: tuple[str, ...] = ()
+    """What `explain` says of it: the window, the strategy and why."""
+
+
+Node: TypeAlias = "SourceNode | OperatorNode"
+
+
+def source_node(
+    source: Source,
+    *,
+    promises: Iterable[Promise] = (),
+    late: Late = "drop",
+    divert: Divert = None,
+    consistent: bool = False,
+) -> SourceNode:
+    """Make the node of a source. A stream that can be read twice may be punctuated exactly on any ordered attribute."""
+    promises = tuple(promises)
+    bare = Schema(source.arrow)
+    for promise in promises:
+        for attribute in promise.attributes:
+            bare.field(attribute, where=f"{source.name}: punctuate")
+    progress: list[tuple[str, ...]] = [promise.attributes for promise in promises]
+    progress += [(p,) if isinstance(p, str) else tuple(p) for p in source.promised]
+    if source.rewindable and not progress:
+        progress = [(field.name,) for field in source.arrow if _ordered(field.type)]
+    if divert is not None:
+        late = "divert"
+    return SourceNode(source, Schema(source.arrow, progress=progress), promises, late, divert, consistent)
+
+
+def operator_node(operator: Operator, *inputs: Node, label: str, remarks: Iterable[str] = ()) -> OperatorNode:
+    """Make the node of an operator; SchemaError when it does not fit its inputs."""
+    schema = operator.output_schema(*(node.schema for node in inputs))
+    return OperatorNode(operator, inputs, schema, label, tuple(remarks))
+
+
+@attrs.frozen
+class Plan:
+    """All nodes that some outputs need, every node after its inputs."""
+
+    outputs: tuple[Node, ...]
+    nodes: tuple[Node, ...] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        found: dict[int, Node] = {}
+        stack: list[tuple[Node, bool]] = [(node, False) for node in reversed(self.outputs)]
+        while stack:
+            node, ready = stack.pop()
+            if id(node) in found:
+                continue
+            if ready:
+                found[id(node)] = node
+                continue
+            stack.append((node, True))
+            stack.extend((upstream, False) for upstream in reversed(node.inputs))
+        object.__setattr__(self, "nodes", tuple(found.values()))
+
+    def position(self, node: Node) -> int:
+        """Give the place of a node among `nodes`."""
+        return next(i for i, n in enumerate(self.nodes) if n is node)
+
+    def sources(self) -> Iterator[SourceNode]:
+        """Give the sources, in order."""
+        return (node for node in self.nodes if isinstance(node, SourceNode))
+
+    def consumers(self) -> dict[int, list[tuple[int, int]]]:
+        """Give, for each node's place, the (place, port) of those that read it."""
+        places = {id(node): i for i, node in enumerate(self.nodes)}
+        readers: dict[int, list[tuple[int, int]]] = {i: [] for i in range(len(self.nodes))}
+        for i, node in enumerate(self.nodes):
+            for port, upstream in enumerate(node.inputs):
+                readers[places[id(upstream)]].append((i, port))
+        return readers
+
+
+def _ordered(kind: object) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_temporal(kind))

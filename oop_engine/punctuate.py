@@ -1,0 +1,131 @@
+"""How a source is punctuated, said by its user: a frozen description that becomes a punctuator when a plan is run.
+
+Amounts are durations as text ("2s", "10 minutes") or integers in the attribute's own unit. The plan adds what it alone
+knows: the granularity, which is the smallest slide downstream (thesis 8.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.errors import PlanError
+from oop_engine.ticks import Amount, ticks_of
+from operators.schema import Schema
+from punctuation.punctuators import BlockEnd, Embedded, Heartbeat, Ordered, Punctuator, Slack, TupleSlack
+
+Make: TypeAlias = Callable[[pa.Field, "int | None", int], Punctuator]
+
+
+@attrs.frozen
+class Promise:
+    """Say which attributes will be promised, how, and how that reads in a plan."""
+
+    on: str
+    how: str
+    make: Make = attrs.field(repr=False, eq=False)
+    group: tuple[str, ...] = ()
+
+    def punctuator(self, schema: Schema, step: int | None, origin: int) -> Punctuator:
+        """Make the punctuator for a stream, with the plan's granularity unless the user gave one."""
+        return self.make(schema.field(self.on, where="punctuate"), step, origin)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Name the attributes of the promise."""
+        return (*self.group, self.on)
+
+    def __str__(self) -> str:
+        return f"{self.how} on {self.on}"
+
+
+def ordered(on: str = "ts", *, every: int | None = None, step: Amount | None = None, lull: Amount | None = None) -> Promise:
+    """Promise the last value: the stream arrives in order of `on` (row O1)."""
+
+    def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
+        chosen, origin = _step(field, step, every, planned, origin)
+        return Ordered(on, every=every, step=chosen, origin=origin, lull=_amount(lull, field))
+
+    return Promise(on, "ordered", make)
+
+
+def every(step: Amount, on: str = "ts") -> Promise:
+    """Promise an ordered stream once every `step` of `on`."""
+    return ordered(on, step=step)
+
+
+def slack(
+    amount: Amount,
+    on: str = "ts",
+    *,
+    every: int | None = None,
+    step: Amount | None = None,
+    lull: Amount | None = None,
+) -> Promise:
+    """Promise the highest value seen minus `amount`: no tuple strays further than that (row O3)."""
+
+    def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
+        chosen, origin = _step(field, step, every, planned, origin)
+        allowance = ticks_of(amount, field, what="slack")
+        return Slack(on, allowance, every=every, step=chosen, origin=origin, lull=_amount(lull, field))
+
+    return Promise(on, f"slack {amount}", make)
+
+
+def tuple_slack(n: int, on: str = "ts", *, displacement: str = "position", every: int | None = None) -> Promise:
+    """Promise what n tuples of disorder allow; `displacement` as in `punctuation.TupleSlack` (row O2)."""
+
+    def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
+        chosen, origin = _step(field, None, every, planned, origin)
+        return TupleSlack(on, n, displacement=displacement, every=every, step=chosen, origin=origin)
+
+    return Promise(on, f"slack of {n} tuples", make)
+
+
+def blocks(on: str = "ts", *, length: int | None = None, block: str | None = None) -> Promise:
+    """Promise at the end of each block: blocks ascend, the order inside is any (Fig 6-9, row O5)."""
+
+    def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
+        return BlockEnd(on, length=length, block=block, step=planned, origin=origin)
+
+    return Promise(on, "block end", make)
+
+
+def embedded(marker: str, on: str = "ts", *, group: tuple[str, ...] = ()) -> Promise:
+    """Read the promises out of the data: a row whose `marker` is true promises that nothing below its `on` follows."""
+
+    def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
+        return Embedded(on, marker=marker, group=group)
+
+    return Promise(on, f"embedded, marked by {marker}", make, group)
+
+
+def heartbeat(sources: Mapping[str, tuple[Amount, Amount]], on: str = "ts") -> Promise:
+    """Promise by the clock: min over sources of now - skew - delay, each source given as (skew, delay) (row O3)."""
+
+    def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
+        bounds = {
+            name: (ticks_of(skew, field, what="skew"), ticks_of(delay, field, what="delay"))
+            for name, (skew, delay) in sources.items()
+        }
+        return Heartbeat(on, bounds, step=planned, origin=origin)
+
+    return Promise(on, "heartbeat", make)
+
+
+def _amount(amount: Amount | None, field: pa.Field) -> int | None:
+    return None if amount is None else ticks_of(amount, field, what="lull")
+
+
+def _step(
+    field: pa.Field, step: Amount | None, every: int | None, planned: int | None, origin: int
+) -> tuple[int | None, int]:
+    if step is not None:
+        ticks = ticks_of(step, field, what="step")
+        if ticks <= 0:
+            raise PlanError(f"a step of {step} on {field.name} is no step; it must be positive")
+        return ticks, 0
+    return (None, 0) if every is not None else (planned, origin)

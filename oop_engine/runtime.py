@@ -1,0 +1,246 @@
+"""Run a plan under trio: one bounded inbox a chain of operators, readers in threads, and a clean end whatever happens.
+
+An inbox holds (port, element); upstreams hold clones of its send side, so no operator waits for one particular input and
+an acyclic plan cannot deadlock. Order on an edge is first in, first out: a punctuation never overtakes its page.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeAlias
+
+import attrs
+import trio
+
+from oop_engine.circuit import PAGE_ROWS, Circuit, readable
+from oop_engine.errors import PlanError
+from oop_engine.meter import Statistics
+from oop_engine.plan import Plan, SourceNode
+from oop_engine.sources.protocol import Chunk
+from operators.input import Input
+from operators.page import Page
+from operators.protocol import Element
+
+INBOX: Final = 8
+"""Elements an inbox holds before its upstreams wait."""
+TICK: Final = 0.1
+"""Seconds between two calls of a timer."""
+
+Deliver: TypeAlias = Callable[[Element], None]
+Watch: TypeAlias = Callable[[Circuit], None]
+_Sender: TypeAlias = "trio.MemorySendChannel[tuple[int, Element]]"
+
+
+async def run_plan(
+    plan: Plan,
+    outputs: Sequence[Deliver],
+    *,
+    page_rows: int = PAGE_ROWS,
+    watch: Watch | None = None,
+    handle_signals: bool = False,
+    inbox: int = INBOX,
+) -> Statistics:
+    """Run a plan to its end and hand the elements of each output, in order, to its blocking consumer in a thread.
+
+    `watch` is called about ten times a second with the running circuit. With `handle_signals`, the first SIGINT or
+    SIGTERM stops the sources and lets what was read drain (nothing is promised that the data did not say), the second
+    cancels. The error of a failing operator is raised as it is, with a note that names operator, page and tuple.
+    """
+    if len(outputs) != len(plan.outputs):
+        raise PlanError(f"the plan has {len(plan.outputs)} outputs and {len(outputs)} consumers were given")
+    run = _Run(plan, outputs, page_rows, watch, handle_signals, inbox)
+    try:
+        return await run.go()
+    except BaseExceptionGroup as group:
+        first, *others = _leaves(group)
+        for other in others:
+            first.add_note(f"another error came with it: {type(other).__name__}: {other}")
+        raise first from first.__cause__
+
+
+@attrs.define(eq=False)
+class _Run:
+    plan: Plan
+    outputs: Sequence[Deliver]
+    page_rows: int
+    watch: Watch | None
+    handle_signals: bool
+    capacity: int
+    circuit: Circuit = attrs.field(init=False)
+    interrupted: bool = attrs.field(init=False, default=False)
+    _senders: dict[int, _Sender] = attrs.field(init=False, factory=dict)
+    _outbox: list[tuple[int, int, Element]] = attrs.field(init=False, factory=list)
+    _reading: list[trio.CancelScope] = attrs.field(init=False, factory=list)
+
+    async def go(self) -> Statistics:
+        started = time.perf_counter()
+        heads = self._heads()
+        self.circuit = Circuit(
+            self.plan, self.page_rows, boundary=heads.__contains__, crossed=lambda *crossing: self._outbox.append(crossing)
+        )
+        async with trio.open_nursery() as around:
+            if self.handle_signals:
+                await around.start(self._obey_signals, around.cancel_scope)
+            if self.watch is not None:
+                around.start_soon(self._report)
+            await trio.to_thread.run_sync(self.circuit.prepare, abandon_on_cancel=True)
+            async with trio.open_nursery() as nursery:
+                self._start(nursery, heads)
+            around.cancel_scope.cancel()
+        return Statistics(
+            self.circuit.statistics(), self.circuit.notes(), time.perf_counter() - started, self.interrupted
+        )
+
+    def _heads(self) -> frozenset[int]:
+        """Give the places whose operators get an inbox: several inputs, or an upstream with several readers."""
+        consumers = self.plan.consumers()
+        shared = {reader for readers in consumers.values() if len(readers) > 1 for reader, _ in readers}
+        outputs = {id(node) for node in self.plan.outputs}
+        tapped = {
+            reader
+            for place, readers in consumers.items()
+            if id(self.plan.nodes[place]) in outputs
+            for reader, _ in readers
+        }
+        several = {i for i, node in enumerate(self.plan.nodes) if len(node.inputs) > 1}
+        return frozenset(shared | several | tapped)
+
+    def _start(self, nursery: trio.Nursery, heads: frozenset[int]) -> None:
+        inboxes = {}
+        for place in [*heads, *(-1 - i for i in range(len(self.outputs)))]:
+            send, receive = trio.open_memory_channel[tuple[int, Element]](self.capacity)
+            self._senders[place] = send
+            inboxes[place] = receive
+        for place in heads:
+            nursery.start_soon(self._operate, place, inboxes[place], self._clones())
+        for number, deliver in enumerate(self.outputs):
+            nursery.start_soon(self._consume, deliver, inboxes[-1 - number])
+        patient: list[tuple[int, trio.MemoryReceiveChannel[Chunk | int]]] = []
+        for place in readable(self.plan):
+            send, receive = trio.open_memory_channel[Chunk | int](1)
+            nursery.start_soon(self._read, place, send.clone())
+            if self._timed(place):
+                nursery.start_soon(self._tick, place, send.clone())
+            send.close()
+            node = self.plan.nodes[place]
+            if isinstance(node, SourceNode) and node.source.rewindable:
+                patient.append((place, receive))
+            else:
+                nursery.start_soon(self._intake, [(place, receive)], self._clones())
+        if patient:
+            nursery.start_soon(self._intake, patient, self._clones())
+        for send in self._senders.values():
+            send.close()
+
+    def _clones(self) -> dict[int, _Sender]:
+        return {place: send.clone() for place, send in self._senders.items()}
+
+    async def _read(self, place: int, send: trio.MemorySendChannel[Chunk | int]) -> None:
+        """Read a source in a thread, one chunk ahead of who takes it in."""
+        with trio.CancelScope() as scope:
+            self._reading.append(scope)
+            async with send:
+                chunks = await trio.to_thread.run_sync(self.circuit.open, place, abandon_on_cancel=True)
+                while not self.interrupted:
+                    chunk = await trio.to_thread.run_sync(_next, chunks, abandon_on_cancel=True)
+                    if chunk is None:
+                        break
+                    await send.send(chunk)
+
+    async def _tick(self, place: int, send: trio.MemorySendChannel[Chunk | int]) -> None:
+        """Call the timer of a source through its inbox, so that an assumed promise keeps its place in the stream."""
+        with trio.CancelScope() as scope:
+            self._reading.append(scope)
+            async with send:
+                while send.statistics().open_send_channels > 1:
+                    await trio.sleep(TICK)
+                    await send.send(time.time_ns())
+
+    async def _intake(
+        self, sources: list[tuple[int, trio.MemoryReceiveChannel[Chunk | int]]], clones: dict[int, _Sender]
+    ) -> None:
+        """Feed what readers bring; of several files, the one that is furthest behind in its own time comes next."""
+        circuit = self.circuit
+        live = dict(sources)
+        while live:
+            place = min(live, key=lambda p: (circuit.behind(p), p))
+            try:
+                chunk = await live[place].receive()
+            except trio.EndOfChannel:
+                del live[place]
+                if not self.interrupted:
+                    circuit.finish(place)
+                    await self._send_out(clones)
+                continue
+            if isinstance(chunk, int):
+                circuit.elapse(place, chunk)
+                await self._send_out(clones)
+                continue
+            for page in circuit.pages(place, chunk):
+                circuit.give(place, 0, page)
+                await self._send_out(clones)
+        for clone in clones.values():
+            clone.close()
+
+    async def _operate(
+        self, place: int, inbox: trio.MemoryReceiveChannel[tuple[int, Element]], clones: dict[int, _Sender]
+    ) -> None:
+        clones.pop(place).close()
+        async with inbox:
+            async for port, element in inbox:
+                self.circuit.give(place, port, element)
+                await self._send_out(clones)
+        for clone in clones.values():
+            clone.close()
+
+    async def _send_out(self, clones: dict[int, _Sender]) -> None:
+        crossed, self._outbox = self._outbox, []
+        for place, port, element in crossed:
+            await clones[place].send((port, element))
+
+    async def _consume(self, deliver: Deliver, inbox: trio.MemoryReceiveChannel[tuple[int, Element]]) -> None:
+        async with inbox:
+            async for _, element in inbox:
+                if isinstance(element, Page):
+                    await trio.to_thread.run_sync(deliver, element)
+                else:
+                    deliver(element)
+
+    def _timed(self, place: int) -> bool:
+        operator = self.circuit.operators[place]
+        return isinstance(operator, Input) and any(
+            getattr(p, "lull", None) is not None or hasattr(p, "sources") for p in operator.punctuators
+        )
+
+    async def _report(self) -> None:
+        assert self.watch is not None
+        while True:
+            self.watch(self.circuit)
+            await trio.sleep(0.1)
+
+    async def _obey_signals(
+        self, everything: trio.CancelScope, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            task_status.started()
+            async for _ in signals:
+                if self.interrupted:
+                    raise KeyboardInterrupt
+                self.interrupted = True
+                if not self._reading:
+                    everything.cancel()
+                for scope in self._reading:
+                    scope.cancel()
+
+
+def _next(chunks: Iterator[Chunk]) -> Chunk | None:
+    return next(chunks, None)
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return sorted(found, key=lambda error: isinstance(error, trio.Cancelled))

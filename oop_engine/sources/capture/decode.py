@@ -1,0 +1,397 @@
+"""Decoding reads the outermost headers of each packet: link layer, IP, transport.
+
+One loop holds it all, since a callee that takes arrays costs a reference count for each argument of each call (five
+times the decoding itself). Arithmetic is on int64 and only an index is cast to uint64. Every byte is read behind a
+comparison with the end of what was captured, so that no packet can be read past its end.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from numpy import int32, int64, uint8, uint16, uint64
+from numpy.typing import NDArray
+
+from operators.kernels.kernel import kernel
+
+# What a row has (bits of `seen`); a column without its bit is null in that row.
+HAS_IP: Final = 1
+HAS_PROTO: Final = 2
+HAS_PORTS: Final = 4
+HAS_FLAGS: Final = 8
+HAS_PAYLOAD: Final = 16
+HAS_VLAN: Final = 32
+HAS_FRAGMENT: Final = 64
+
+# The columns wanted (bits of `want`); arrays of the others may be empty.
+WANT_SRC: Final = 1
+WANT_DST: Final = 2
+WANT_PORTS: Final = 4
+WANT_PROTO: Final = 8
+WANT_FLAGS: Final = 16
+WANT_IP_LENGTH: Final = 32
+WANT_PAYLOAD: Final = 64
+WANT_TTL: Final = 128
+WANT_VLAN: Final = 256
+WANT_FRAGMENT: Final = 512
+WANT_STATUS: Final = 1024
+
+DECODED: Final = 0
+IP_ONLY: Final = 1
+NOT_IP: Final = 2
+TRUNCATED: Final = 3
+
+# What stands at the place reached: an EtherType (below 1,536: LLC), or one of these.
+_IPV4, _IPV6 = 0x0800, 0x86DD
+_OTHER = 0x10000  # nothing that is decoded
+_SHORT = 0x10001  # the captured bytes end here
+_GUESS = 0x10002  # IP of the version its first nibble says
+_PPP = 0x10003  # a PPP protocol number
+
+
+@kernel
+def _pair(a: uint8, b: uint8) -> int64:
+    """Join two bytes in network order."""
+    return int64(a) << 8 | int64(b)
+
+
+@kernel
+def _eight(a: uint8, b: uint8, c: uint8, d: uint8, e: uint8, f: uint8, g: uint8, h: uint8) -> uint64:
+    """Join eight bytes of memory to the uint64 that a little-endian machine stores as those bytes."""
+    low = uint64(a) | uint64(b) << uint64(8) | uint64(c) << uint64(16) | uint64(d) << uint64(24)
+    high = uint64(e) | uint64(f) << uint64(8) | uint64(g) << uint64(16) | uint64(h) << uint64(24)
+    return low | high << uint64(32)
+
+
+@kernel
+def decode(
+    data: NDArray[uint8], rows: int, offset: NDArray[int64], caplen: NDArray[int32], length: NDArray[int32],
+    links: NDArray[int32], want: int, src: NDArray[uint64], dst: NDArray[uint64], src_port: NDArray[uint16],
+    dst_port: NDArray[uint16], proto: NDArray[uint8], flags: NDArray[uint8], ip_length: NDArray[int32],
+    payload: NDArray[int32], ttl: NDArray[uint8], vlan: NDArray[uint16], fragment: NDArray[int32],
+    status: NDArray[uint8], seen: NDArray[uint8],
+) -> tuple[int, int, int]:  # fmt: skip
+    """Decode `rows` packets of data[offset[i] : offset[i] + caplen[i]] into the columns.
+
+    Gives (packets not IP, packets cut short, the bits of `seen` that all rows have).
+
+    `src` and `dst` hold two uint64 a row, the address's 16 bytes in memory order; IPv4 is mapped (::ffff:a.b.c.d).
+    """
+    others = 0
+    shorts = 0
+    common = 0xFF
+    for i in range(rows):
+        at = int64(offset[uint64(i)])
+        end = at + int64(caplen[uint64(i)])
+        wire = at + int64(length[uint64(i)])
+        link = int64(links[uint64(i)])
+        has = 0
+        tag = int64(0)
+        ether = int64(_OTHER)
+
+        # 1. The link layer gives an EtherType and where it begins.
+        if link == 1:  # Ethernet
+            ether = int64(_SHORT)
+            if at + 14 <= end:
+                ether = _pair(data[uint64(at + 12)], data[uint64(at + 13)])
+                at += 14
+        elif link == 101 or link == 12 or link == 14 or link == 228 or link == 229:  # raw IP
+            ether = int64(_GUESS)
+        elif link == 113:  # Linux cooked
+            ether = int64(_SHORT)
+            if at + 16 <= end:
+                ether = _pair(data[uint64(at + 14)], data[uint64(at + 15)])
+                at += 16
+        elif link == 276:  # Linux cooked 2
+            ether = int64(_SHORT)
+            if at + 20 <= end:
+                ether = _pair(data[uint64(at)], data[uint64(at + 1)])
+                at += 20
+        elif link == 0 or link == 108:  # BSD loopback: a family in the writer's byte order, or the network's
+            ether = int64(_SHORT)
+            if at + 4 <= end:
+                family = _pair(data[uint64(at + 1)], data[uint64(at)])
+                if family == 0:
+                    family = _pair(data[uint64(at + 2)], data[uint64(at + 3)])
+                # What is no family may be an EtherType in the last two bytes.
+                ether = max(_pair(data[uint64(at + 2)], data[uint64(at + 3)]), int64(1536))
+                if family == 2:
+                    ether = int64(_IPV4)
+                elif family == 24 or family == 28 or family == 30 or family == 10:
+                    ether = int64(_IPV6)
+                at += 4
+        elif link == 9 or link == 50:  # PPP, with or without its HDLC framing
+            ether = int64(_PPP)
+            if at + 2 <= end and data[uint64(at)] == 0xFF and data[uint64(at + 1)] == 0x03:
+                at += 2
+        elif link == 51:  # PPPoE
+            ether = int64(0x8864)
+        elif link == 10:  # FDDI, then LLC
+            ether = int64(0)
+            at += 13
+        elif link == 239:  # netfilter log: a chain of attributes in the writer's byte order, one of them the packet
+            ether = int64(_SHORT)
+            at += 4
+            while at + 4 <= end:
+                size = _pair(data[uint64(at + 1)], data[uint64(at)])
+                kind = _pair(data[uint64(at + 3)], data[uint64(at + 2)])
+                if kind & 0x3FFF > 255:
+                    size = _pair(data[uint64(at)], data[uint64(at + 1)])
+                    kind = _pair(data[uint64(at + 2)], data[uint64(at + 3)])
+                if size < 4:
+                    ether = int64(_OTHER)
+                    break
+                if kind & 0x3FFF == 9:
+                    ether = int64(_GUESS)
+                    at += 4
+                    break
+                at += (size + 3) & ~3
+        elif link == 105 or link == 127:  # 802.11, alone or behind a radiotap header
+            ether = int64(_SHORT)
+            if link == 127:
+                at += _pair(data[uint64(at + 3)], data[uint64(at + 2)]) if at + 4 <= end else int64(4)
+            if at + 26 <= end:
+                control = int64(data[uint64(at)])
+                bits = int64(data[uint64(at + 1)])
+                at += 24
+                if bits & 0x03 == 0x03:
+                    at += 6
+                ether = int64(0)
+                # Only data frames that hold data in the clear, and one frame each, are decoded.
+                if control & 0x4C != 0x08 or bits & 0x40:
+                    ether = int64(_OTHER)
+                elif control & 0x80:
+                    if at + 2 > end:
+                        ether = int64(_SHORT)
+                    elif data[uint64(at)] & 0x80:
+                        ether = int64(_OTHER)
+                    at += 6 if bits & 0x80 else 2
+
+        # 2. Tags, labels and shims up to the first IP header. Each round moves on or ends.
+        while ether != _IPV4 and ether != _IPV6 and ether != _OTHER and ether != _SHORT:
+            if ether == 0x8100 or ether == 0x88A8 or ether == 0x9100:
+                if at + 4 > end:
+                    ether = int64(_SHORT)
+                    break
+                if has & HAS_VLAN == 0:
+                    tag = _pair(data[uint64(at)], data[uint64(at + 1)]) & 0xFFF
+                    has |= HAS_VLAN
+                ether = _pair(data[uint64(at + 2)], data[uint64(at + 3)])
+                at += 4
+            elif ether < 1536:
+                if at + 3 > end:
+                    ether = int64(_SHORT)
+                elif data[uint64(at)] == 0x06 and data[uint64(at + 1)] == 0x06:
+                    ether = int64(_IPV4)
+                    at += 3
+                elif data[uint64(at)] != 0xAA or data[uint64(at + 1)] != 0xAA or data[uint64(at + 2)] != 0x03:
+                    ether = int64(_OTHER)
+                elif at + 8 > end:
+                    ether = int64(_SHORT)
+                else:
+                    ether = _pair(data[uint64(at + 6)], data[uint64(at + 7)])
+                    # 0 is an encapsulated EtherType, F8 the bridge-tunnel form of it; others are a vendor's own.
+                    organisation = _pair(data[uint64(at + 3)], data[uint64(at + 4)]) << 8 | int64(data[uint64(at + 5)])
+                    if organisation != 0 and organisation != 0xF8:
+                        ether = int64(_OTHER)
+                    at += 8
+            elif ether == 0x8864:
+                ether = int64(_PPP)
+                at += 6
+            elif ether == _PPP:
+                if at + 2 > end:
+                    ether = int64(_SHORT)
+                    break
+                protocol = int64(data[uint64(at)])
+                if protocol & 1:  # compressed to one byte
+                    at += 1
+                else:
+                    protocol = protocol << 8 | int64(data[uint64(at + 1)])
+                    at += 2
+                ether = int64(_OTHER)
+                if protocol == 0x21:
+                    ether = int64(_IPV4)
+                elif protocol == 0x57:
+                    ether = int64(_IPV6)
+                elif protocol == 0x281 or protocol == 0x283:
+                    ether = int64(0x8847)
+            elif ether == 0x8847 or ether == 0x8848:
+                if at + 4 > end:
+                    ether = int64(_SHORT)
+                    break
+                if data[uint64(at + 2)] & 1:
+                    ether = int64(_GUESS)
+                at += 4
+            elif ether == _GUESS:
+                ether = int64(_SHORT)
+                if at < end:
+                    version = data[uint64(at)] >> 4
+                    ether = int64(_OTHER)
+                    if version == 4:
+                        ether = int64(_IPV4)
+                    elif version == 6:
+                        ether = int64(_IPV6)
+            else:
+                ether = int64(_OTHER)
+
+        # 3. The IP header, with the extension headers of IPv6.
+        source_high = uint64(0)
+        source_low = uint64(0)
+        target_high = uint64(0)
+        target_low = uint64(0)
+        number = int64(0)
+        hops = int64(0)
+        total = int64(0)
+        part = int64(0)
+        limit = at
+        whole = False
+        condition = NOT_IP
+        if ether == _SHORT:
+            condition = TRUNCATED
+        elif ether == _IPV4:
+            if at + 20 > end:
+                condition = TRUNCATED
+            elif data[uint64(at)] >> 4 == 4:
+                condition = IP_ONLY
+                has |= HAS_IP | HAS_PROTO
+                total = _pair(data[uint64(at + 2)], data[uint64(at + 3)])
+                word = _pair(data[uint64(at + 6)], data[uint64(at + 7)])
+                hops = int64(data[uint64(at + 8)])
+                number = int64(data[uint64(at + 9)])
+                source_low = _eight(
+                    uint8(0), uint8(0), uint8(255), uint8(255),
+                    data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)],
+                )  # fmt: skip
+                target_low = _eight(
+                    uint8(0), uint8(0), uint8(255), uint8(255),
+                    data[uint64(at + 16)], data[uint64(at + 17)], data[uint64(at + 18)], data[uint64(at + 19)],
+                )  # fmt: skip
+                if total == 0:  # left to the network card, or longer than the number can say
+                    total = max(wire - at, 20)
+                if word & 0x3FFF:
+                    part = (word & 0x1FFF) << 3
+                    has |= HAS_FRAGMENT
+                limit = at + total
+                header = (int64(data[uint64(at)]) & 15) << 2
+                whole = part == 0 and header >= 20
+                at += header
+        elif ether == _IPV6:
+            if at + 40 > end:
+                condition = TRUNCATED
+            elif data[uint64(at)] >> 4 == 6:
+                condition = IP_ONLY
+                has |= HAS_IP | HAS_PROTO
+                total = _pair(data[uint64(at + 4)], data[uint64(at + 5)]) + 40
+                number = int64(data[uint64(at + 6)])
+                hops = int64(data[uint64(at + 7)])
+                source_high = _eight(
+                    data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)],
+                    data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)],
+                )  # fmt: skip
+                source_low = _eight(
+                    data[uint64(at + 16)], data[uint64(at + 17)], data[uint64(at + 18)], data[uint64(at + 19)],
+                    data[uint64(at + 20)], data[uint64(at + 21)], data[uint64(at + 22)], data[uint64(at + 23)],
+                )  # fmt: skip
+                target_high = _eight(
+                    data[uint64(at + 24)], data[uint64(at + 25)], data[uint64(at + 26)], data[uint64(at + 27)],
+                    data[uint64(at + 28)], data[uint64(at + 29)], data[uint64(at + 30)], data[uint64(at + 31)],
+                )  # fmt: skip
+                target_low = _eight(
+                    data[uint64(at + 32)], data[uint64(at + 33)], data[uint64(at + 34)], data[uint64(at + 35)],
+                    data[uint64(at + 36)], data[uint64(at + 37)], data[uint64(at + 38)], data[uint64(at + 39)],
+                )  # fmt: skip
+                if total == 40:  # a jumbogram or a segment left to the network card: what was on the wire
+                    total = max(wire - at, 40)
+                limit = at + total
+                at += 40
+                whole = True
+                for _ in range(8):
+                    if number not in (0, 43, 44, 51, 60, 135, 139, 140) or part > 0:
+                        break
+                    if at + 8 > min(end, limit):
+                        # The chain goes on beyond what is here: the transport protocol is unknown.
+                        condition = TRUNCATED if end < limit else IP_ONLY
+                        has &= ~HAS_PROTO
+                        whole = False
+                        break
+                    following = int64(data[uint64(at)])
+                    if number == 44:
+                        word = _pair(data[uint64(at + 2)], data[uint64(at + 3)])
+                        if word & 0xFFF9:  # all zero: an atomic fragment, which is a whole packet
+                            part = word & 0xFFF8
+                            has |= HAS_FRAGMENT
+                        at += 8
+                    elif number == 51:
+                        at += (int64(data[uint64(at + 1)]) + 2) << 2
+                    else:
+                        at += (int64(data[uint64(at + 1)]) + 1) << 3
+                    number = following
+                whole = whole and part == 0
+
+        # 4. The transport header: only in whole packets and first fragments.
+        first = int64(0)
+        second = int64(0)
+        bits = int64(0)
+        content = int64(0)
+        if whole:
+            edge = min(end, limit)
+            need = 0
+            if number == 6:
+                need = 20
+            elif number == 17 or number == 136 or number == 1 or number == 58:
+                need = 8
+            elif number == 132 or number == 33:
+                need = 12
+            if need:
+                # What the IP length leaves out is malformed (IP only); what the capture leaves out is truncated.
+                condition = DECODED
+                if at + need > edge:
+                    condition = TRUNCATED if at + need <= limit else IP_ONLY
+                if (number == 1 or number == 58) and at + 2 <= edge:
+                    first = int64(data[uint64(at)])
+                    second = int64(data[uint64(at + 1)])
+                    has |= HAS_PORTS
+                elif number != 1 and number != 58 and at + 4 <= edge:
+                    first = _pair(data[uint64(at)], data[uint64(at + 1)])
+                    second = _pair(data[uint64(at + 2)], data[uint64(at + 3)])
+                    has |= HAS_PORTS
+                if number == 6:
+                    if at + 14 <= edge:
+                        bits = int64(data[uint64(at + 13)])
+                        has |= HAS_FLAGS | HAS_PAYLOAD
+                        content = max(limit - at - (int64(data[uint64(at + 12)]) >> 4 << 2), 0)
+                elif at + need <= limit:
+                    content = limit - at - need
+                    has |= HAS_PAYLOAD
+
+        # 5. One row.
+        others += condition == NOT_IP
+        shorts += condition == TRUNCATED
+        seen[uint64(i)] = has
+        common &= has
+        if want & WANT_SRC:
+            src[uint64(2 * i)] = source_high
+            src[uint64(2 * i + 1)] = source_low
+        if want & WANT_DST:
+            dst[uint64(2 * i)] = target_high
+            dst[uint64(2 * i + 1)] = target_low
+        if want & WANT_PORTS:
+            src_port[uint64(i)] = first
+            dst_port[uint64(i)] = second
+        if want & WANT_PROTO:
+            proto[uint64(i)] = number
+        if want & WANT_FLAGS:
+            flags[uint64(i)] = bits
+        if want & WANT_IP_LENGTH:
+            ip_length[uint64(i)] = total
+        if want & WANT_PAYLOAD:
+            payload[uint64(i)] = content
+        if want & WANT_TTL:
+            ttl[uint64(i)] = hops
+        if want & WANT_VLAN:
+            vlan[uint64(i)] = tag
+        if want & WANT_FRAGMENT:
+            fragment[uint64(i)] = part
+        if want & WANT_STATUS:
+            status[uint64(i)] = condition
+    return others, shorts, common

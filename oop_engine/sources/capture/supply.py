@@ -1,0 +1,117 @@
+"""A supply gives the bytes of a capture in order: mapped at once, or in a buffer as they arrive.
+
+Offsets inside the capture count unpacked bytes; `consumed` counts bytes of the source as it lies on disk.
+"""
+
+from __future__ import annotations
+
+import mmap
+from typing import BinaryIO, Final, Protocol
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.sources.capture.compression import PackedDamage, Pieces
+
+_PIECE: Final = 1 << 18
+_ROOM: Final = 1 << 22
+
+
+class Supply(Protocol):
+    """The bytes at hand, `data[:end]`, of which the first is the capture's byte `base`."""
+
+    data: NDArray[np.uint8]
+    base: int
+    end: int
+    fault: str | None  # what is wrong with the packed data, once it was met
+
+    def consumed(self, at: int) -> int:
+        """Give the bytes of the source read so far, with the reader standing at data[at]."""
+        ...
+
+    def more(self, at: int) -> bool:
+        """Let go of data[:at], so that data[at] becomes data[0], and wait for a further byte; False at the end.
+
+        `at` may lie beyond `end`: what comes before it is then dropped on arrival.
+        """
+        ...
+
+
+@attrs.define
+class Mapped:
+    """All bytes of an uncompressed file, through the page cache and never copied."""
+
+    data: NDArray[np.uint8]
+    base: int = 0
+    end: int = 0
+    fault: str | None = None
+
+    @classmethod
+    def file(cls, source: BinaryIO) -> Mapped:
+        """Map an open regular file that is not empty."""
+        pages = mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ)
+        if hasattr(mmap, "MADV_SEQUENTIAL"):
+            pages.madvise(mmap.MADV_SEQUENTIAL)
+        data = np.frombuffer(pages, np.uint8)
+        return cls(data, end=len(data))
+
+    def consumed(self, at: int) -> int:
+        return min(at, self.end)
+
+    def more(self, at: int) -> bool:
+        return False
+
+
+@attrs.define
+class Arriving:
+    """Bytes as they arrive, in a buffer that holds what the reader has not yet used."""
+
+    _pieces: Pieces
+    _buffer: NDArray[np.uint8] = attrs.field(factory=lambda: np.zeros(_ROOM, np.uint8))
+    data: NDArray[np.uint8] = attrs.field(init=False)
+    base: int = 0
+    end: int = 0
+    fault: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        self._show()
+
+    def _show(self) -> None:
+        # Kernels see a read-only view, as of a mapped file, so that they are compiled once.
+        self.data = self._buffer.view()
+        self.data.flags.writeable = False
+
+    def consumed(self, at: int) -> int:
+        return self._pieces.taken
+
+    def more(self, at: int) -> bool:
+        kept = max(self.end - at, 0)
+        if kept > len(self._buffer) // 2:
+            larger = np.zeros(2 * len(self._buffer), np.uint8)
+            larger[:kept] = self._buffer[at : self.end]
+            self._buffer = larger
+            self._show()
+        elif kept:
+            self._buffer[:kept] = self._buffer[at : self.end].copy()
+        skip = max(at - self.end, 0)
+        self.base += at
+        self.end = kept
+        while self.fault is None and self.end < len(self._buffer):
+            try:
+                piece = self._pieces.read(min(_PIECE, len(self._buffer) - self.end))
+            except PackedDamage as error:
+                self.fault = str(error)
+                break
+            if not piece:
+                break
+            if skip:
+                piece, skip = piece[skip:], max(skip - len(piece), 0)
+                if not piece:
+                    continue
+            self._buffer[self.end : self.end + len(piece)] = np.frombuffer(piece, np.uint8)
+            self.end += len(piece)
+            if self.end > kept and not self._pieces.ready():
+                break
+        self.base -= skip
+        return self.end > kept

@@ -1,0 +1,230 @@
+"""Walking a capture finds each packet's place, time and lengths without looking inside it.
+
+The walks are resumable: given where to start they give where they stopped and why, so that a growing file, a pipe and
+a mapped file are read by the same code. All arithmetic is on int64; only an index is cast to uint64, which spares
+the compiled loop the branch for negative indices. Callees take scalars only: an array argument costs a
+reference count for each call.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from numpy import int32, int64, uint8, uint64
+from numpy.typing import NDArray
+
+from oop_engine.sources.capture.rows import NO_TIME
+from operators.kernels.kernel import kernel
+
+#: More captured bytes than this in one packet is damage (the bound other readers use).
+MAX_CAPLEN: Final = 262_144
+MAX_BLOCK: Final = 1 << 24
+
+# Why a walk stopped.
+FULL: Final = 0  # as many rows as asked for
+CUT: Final = 1  # the next record is not all there (yet)
+TOO_LONG: Final = 2  # a record of an impossible size
+ZEROS: Final = 3  # a record header of zero bytes
+HEADER: Final = 4  # another file or section header begins here
+INTERFACE: Final = 5  # an interface description begins here
+MISMATCH: Final = 6  # a block's two lengths differ
+OVERRUN: Final = 7  # a packet larger than the block that holds it
+ODD_SIZE: Final = 8  # a block length below its minimum, above MAX_BLOCK for packets, or no multiple of 4
+
+# How the ticks of an interface become nanoseconds.
+MULTIPLY: Final = 0
+DIVIDE: Final = 1
+SHIFT: Final = 2
+NEVER: Final = 3
+
+_MOST = 2**63 - 1
+_SHB, _IDB, _PB, _SPB, _EPB = 0x0A0D0D0A, 1, 2, 3, 6
+
+
+@kernel
+def _word(a: uint8, b: uint8, c: uint8, d: uint8, swapped: bool) -> int64:
+    """Join four bytes to an unsigned number: the first is the lowest, or with `swapped` the highest."""
+    value = int64(a) | int64(b) << 8 | int64(c) << 16 | int64(d) << 24
+    if swapped:
+        value = value >> 24 | (value >> 8 & 0xFF00) | (value & 0xFF00) << 8 | (value & 0xFF) << 24
+    return value
+
+
+@kernel
+def walk_pcap(
+    data: NDArray[uint8], start: int, stop: int, swapped: bool, nanoseconds: int, extra: int, old: bool, link: int,
+    offset: NDArray[int64], ts: NDArray[int64], caplen: NDArray[int32], length: NDArray[int32],
+    interface: NDArray[int32], links: NDArray[int32],
+) -> tuple[int64, int, int, int]:  # fmt: skip
+    """Walk classic pcap records in data[start:stop] into the six row arrays; give (position, rows, untimed, why).
+
+    `swapped`: big-endian file; `nanoseconds`: of one tick; `extra`: bytes of a record header beyond 16; `old`: a file
+    before version 2.4, where some writers swapped the two lengths.
+    """
+    room = len(offset)
+    at = int64(start)
+    row = 0
+    while row < room:
+        if at + 16 + extra > stop:
+            return at, row, 0, CUT
+        seconds = _word(data[uint64(at)], data[uint64(at + 1)], data[uint64(at + 2)], data[uint64(at + 3)], swapped)
+        ticks = _word(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)], swapped)
+        kept = _word(data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)], swapped)
+        wire = _word(
+            data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)], swapped
+        )
+        if kept == 0 and wire == 0 and seconds == 0 and ticks == 0:
+            return at, row, 0, ZEROS
+        # A second file's header stands where a record should: magic as seconds, version 2.4 as fraction.
+        if (
+            seconds == 0xA1B2C3D4
+            or seconds == 0xA1B23C4D
+            or seconds == 0xA1B2CD34
+            or seconds == 0xD4C3B2A1
+            or seconds == 0x4D3CB2A1
+            or seconds == 0x34CDB2A1
+        ) and (ticks == 0x00040002 or ticks == 0x00020004 or ticks == 0x04000200 or ticks == 0x02000400):
+            return at, row, 0, HEADER
+        if seconds == _SHB and (kept == 0x1A2B3C4D or kept == 0x4D3C2B1A):
+            return at, row, 0, HEADER
+        if old and kept > wire:
+            kept, wire = wire, kept
+        if kept > MAX_CAPLEN:
+            return at, row, 0, TOO_LONG
+        after = at + 16 + extra + kept
+        if after > stop:
+            return at, row, 0, CUT
+        offset[row] = after - kept
+        ts[row] = seconds * 1_000_000_000 + ticks * nanoseconds
+        caplen[row] = kept
+        length[row] = min(wire, 0x7FFFFFFF)
+        interface[row] = 0
+        links[row] = link
+        row += 1
+        at = after
+    return at, row, 0, FULL
+
+
+@kernel
+def _nanoseconds(high: int64, low: int64, mode: int64, factor: int64, since: int64) -> int64:
+    """Turn a 64-bit count of ticks into nanoseconds since the epoch; NO_TIME where int64 cannot hold them."""
+    value = int64(NO_TIME)
+    if mode == MULTIPLY:
+        if high < 0x80000000 and (high << 32 | low) <= _MOST // factor:
+            value = (high << 32 | low) * factor
+    elif mode == DIVIDE:
+        value = int64((uint64(high) << uint64(32) | uint64(low)) // uint64(factor))
+    elif mode == SHIFT:
+        # The whole seconds, then the rest times 10^9 in two 32-bit halves: exact, since both shifts round down.
+        ticks = uint64(high) << uint64(32) | uint64(low)
+        if factor < 64:
+            seconds = ticks >> uint64(factor)
+            rest = ticks - (seconds << uint64(factor))
+        else:
+            seconds = uint64(0)
+            rest = ticks
+        if seconds < uint64(9_223_372_036):
+            upper = int64(rest >> uint64(32)) * 1_000_000_000
+            lower = int64(rest & uint64(0xFFFFFFFF)) * 1_000_000_000
+            part = upper + (lower >> 32) >> min(factor - 32, 63) if factor >= 32 else lower >> factor
+            value = int64(seconds) * 1_000_000_000 + part
+    if value == NO_TIME:
+        return value
+    if since > 0 and value > _MOST - since:
+        return int64(NO_TIME)
+    return value + since
+
+
+@kernel
+def walk_pcapng(
+    data: NDArray[uint8], start: int, stop: int, swapped: bool, first: int, table: NDArray[int64], known: int,
+    offset: NDArray[int64], ts: NDArray[int64], caplen: NDArray[int32], length: NDArray[int32],
+    interface: NDArray[int32], links: NDArray[int32],
+) -> tuple[int64, int, int, int]:  # fmt: skip
+    """Walk pcapng blocks in data[start:stop] into the six row arrays; give (position, rows, untimed, why).
+
+    Interface `i` of the `known` ones of this section is numbered first + i, and table[i] tells its link type, how its
+    ticks become nanoseconds (mode, factor), its clock's offset in ns, and its snaplen. Blocks that hold no packet are
+    passed over by their length, so the position may lie beyond `stop`.
+    """
+    room = len(offset)
+    at = int64(start)
+    row = 0
+    untimed = 0
+    while row < room:
+        if at + 12 > stop:
+            return at, row, untimed, CUT
+        kind = _word(data[uint64(at)], data[uint64(at + 1)], data[uint64(at + 2)], data[uint64(at + 3)], swapped)
+        size = _word(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)], swapped)
+        if kind == 0 and size == 0:
+            return at, row, untimed, ZEROS
+        if kind == _SHB:
+            return at, row, untimed, HEADER
+        if kind == 0xA1B2C3D4 or kind == 0xD4C3B2A1 or kind == 0xA1B23C4D or kind == 0x4D3CB2A1:
+            return at, row, untimed, HEADER
+        if size < 12 or size & 3:
+            return at, row, untimed, ODD_SIZE
+        if kind == _IDB:
+            return at, row, untimed, INTERFACE
+        if kind != _EPB and kind != _SPB and kind != _PB:
+            at += size
+            if at > stop:
+                return at, row, untimed, CUT
+            continue
+        body = 32 if kind != _SPB else 16
+        if size < body or size > MAX_BLOCK:
+            return at, row, untimed, ODD_SIZE
+        after = at + size
+        if after > stop:
+            return at, row, untimed, CUT
+        tail = _word(
+            data[uint64(after - 4)], data[uint64(after - 3)], data[uint64(after - 2)], data[uint64(after - 1)], swapped
+        )
+        if tail != size:
+            return at, row, untimed, MISMATCH
+        if kind == _SPB:
+            which = 0
+            wire = _word(
+                data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)], swapped
+            )
+            kept = min(wire, size - 16)
+            if known > 0 and table[0, 4] > 0:
+                kept = min(kept, table[0, 4])
+            time = int64(NO_TIME)
+            place = at + 12
+        else:
+            which = _word(
+                data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)], swapped
+            )
+            if kind == _PB:  # two 16-bit numbers: the interface, then a drop count
+                which = which >> 16 if swapped else which & 0xFFFF
+            high = _word(
+                data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)], swapped
+            )
+            low = _word(
+                data[uint64(at + 16)], data[uint64(at + 17)], data[uint64(at + 18)], data[uint64(at + 19)], swapped
+            )
+            kept = _word(
+                data[uint64(at + 20)], data[uint64(at + 21)], data[uint64(at + 22)], data[uint64(at + 23)], swapped
+            )
+            wire = _word(
+                data[uint64(at + 24)], data[uint64(at + 25)], data[uint64(at + 26)], data[uint64(at + 27)], swapped
+            )
+            if kept > size - 32:
+                return at, row, untimed, OVERRUN
+            time = int64(NO_TIME)
+            if which < known:
+                time = _nanoseconds(
+                    high, low, table[uint64(which), 1], table[uint64(which), 2], table[uint64(which), 3]
+                )
+            place = at + 28
+        offset[row] = place
+        ts[row] = time
+        caplen[row] = kept
+        length[row] = min(wire, 0x7FFFFFFF)
+        interface[row] = min(first + which, 0x7FFFFFFF)
+        links[row] = table[uint64(which), 0] if which < known else -1
+        untimed += time == NO_TIME
+        row += 1
+        at = after
+    return at, row, untimed, FULL

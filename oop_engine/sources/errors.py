@@ -1,0 +1,13 @@
+"""Whose fault a failed reading is: the user named something that is not there, or the file is not what it should be."""
+
+from __future__ import annotations
+
+from punctuation.errors import StreamError
+
+
+class SourceError(ValueError):
+    """Say that a source cannot be opened as named: no such file, an unknown format, an attribute it has not."""
+
+
+class TableError(StreamError):
+    """Say that a file's content is damaged or not of the form or type it should have, and where."""

@@ -1,0 +1,75 @@
+"""Captures as a source: any number of pcap and pcapng files read one after the other as one stream, or one from a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.sources.capture import PACKET_SCHEMA, Capture
+from oop_engine.sources.protocol import Chunk
+from operators.page import Int64s
+
+
+@attrs.frozen
+class Packets:
+    """The packets of captures, in the order of the files and of the packets in them."""
+
+    paths: tuple[Path | BinaryIO, ...] = attrs.field(converter=tuple)
+    label: str = ""
+    strict: bool = False
+
+    @property
+    def name(self) -> str:
+        if self.label:
+            return self.label
+        first = self.paths[0]
+        named = first.name if isinstance(first, Path) else "stdin"
+        return named if len(self.paths) == 1 else f"{named} and {len(self.paths) - 1} more"
+
+    @property
+    def arrow(self) -> pa.Schema:
+        return PACKET_SCHEMA
+
+    @property
+    def rewindable(self) -> bool:
+        return all(isinstance(path, Path) for path in self.paths)
+
+    @property
+    def promised(self) -> tuple[str, ...]:
+        return ()
+
+    def open(self, columns: Sequence[str], batch_rows: int) -> PacketReader:
+        return PacketReader(
+            [Capture(p, batch_rows=batch_rows, columns=columns, strict=self.strict) for p in self.paths]
+        )
+
+    def values(self, column: str) -> Iterator[Int64s]:
+        for path in self.paths:
+            if column == "ts":
+                yield from Capture(path).times()
+            else:
+                for batch in Capture(path, columns=(column,)).batches():
+                    yield batch.column(0).cast(pa.int64()).fill_null(-(2**63)).to_numpy()
+
+
+@attrs.define
+class PacketReader:
+    """One reading of captures."""
+
+    captures: list[Capture]
+
+    def chunks(self) -> Iterator[Chunk]:
+        for capture in self.captures:
+            yield from capture.batches()
+
+    def progress(self) -> tuple[int, int | None]:
+        sizes = [capture.size for capture in self.captures]
+        known = [size for size in sizes if size is not None]
+        return sum(c.position for c in self.captures), sum(known) if len(known) == len(sizes) else None
+
+    def notes(self) -> list[str]:
+        return [note for capture in self.captures for note in capture.notes]

@@ -1,0 +1,65 @@
+"""A source names a stream and can be opened; a reader hands out its tuples in arrival order, blocking where it must.
+
+A reader is synchronous and knows no runtime: the synchronous driver calls it in turn, the trio runtime in a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import pyarrow as pa
+
+from operators.page import Int64s
+from operators.protocol import Element
+
+Chunk: TypeAlias = "pa.RecordBatch | Element"
+
+
+class Reader(Protocol):
+    """One reading of a source, from its beginning."""
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Give record batches of the opened columns, or elements where the stream carries its own punctuation."""
+        ...
+
+    def progress(self) -> tuple[int, int | None]:
+        """Give the bytes (or tuples) read so far and in all, None when nobody knows."""
+        ...
+
+    def notes(self) -> list[str]:
+        """Say what a user should know of the reading: where a damaged file stopped, what was skipped."""
+        ...
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Where a stream comes from; a frozen value that can be opened any number of times if it is `rewindable`."""
+
+    @property
+    def name(self) -> str:
+        """Name for messages and statistics."""
+        ...
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """Attributes of the stream."""
+        ...
+
+    @property
+    def rewindable(self) -> bool:
+        """Tell whether the stream is bounded and can be read twice, so that exact punctuation is possible."""
+        ...
+
+    @property
+    def promised(self) -> tuple[str | tuple[str, ...], ...]:
+        """Name the attributes on which the stream carries punctuation of its own."""
+        ...
+
+    def open(self, columns: Sequence[str], batch_rows: int) -> Reader:
+        """Start a reading of these columns, in the order of `arrow`."""
+        ...
+
+    def values(self, column: str) -> Iterator[Int64s]:
+        """Read one attribute alone, as ticks in arrival order, NO_TIME where it is null; for rewindable sources."""
+        ...

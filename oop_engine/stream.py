@@ -1,0 +1,321 @@
+"""A stream is an immutable handle on a node of a plan; every method gives a new handle, nothing runs until it is asked.
+
+    packets = oop.meld(oop.pcap("main1.pcap"), oop.pcap("main2.pcap"))
+    talkers = packets.filter(lambda p: p["length"] > 100).window(range="10 minutes", slide="1 minute", wattr="ts")
+    for page in talkers.aggregate(oop.count(), by="srcIP"):
+        print(page.rows())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.entry import numbered
+from oop_engine.errors import PlanError, SchemaError
+from oop_engine.meter import Statistics
+from oop_engine.plan import Node, Plan, operator_node
+from oop_engine.ticks import Amount, ticks_of
+from oop_engine.windows import window_of, window_remarks
+from operators.aggregate.groupby import GroupAggregate
+from operators.aggregate.wid import WindowAggregate
+from operators.apply import Apply
+from operators.bucket import FROM, Bucket
+from operators.distinct import Distinct
+from operators.expression import Column, Expression, as_expression, trace
+from operators.filter import Filter
+from operators.functions.protocol import AggregateFunction
+from operators.meld import Meld
+from operators.merge import Merge
+from operators.number import Number
+from operators.page import Page
+from operators.project import Project
+from operators.protocol import Operator
+from operators.reorder import Reorder
+from operators.schema import Schema
+from operators.window import Window
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from oop_engine.outcome import Outcome
+    from oop_engine.sinks import Sink
+
+Computed: TypeAlias = "Expression | str | int | float | bool | Callable[..., object]"
+"""A value over columns: an expression, text such as "length * 8", or a function of the columns that is called once."""
+
+
+@attrs.frozen(eq=False, repr=False)
+class Stream:
+    """A stream of tuples: what it has is in `schema`, how it comes about in `explain()`."""
+
+    node: Node
+
+    @property
+    def schema(self) -> Schema:
+        """The attributes, and what the stream is punctuated on."""
+        return self.node.schema
+
+    def filter(self, predicate: Computed) -> Stream:
+        """Keep the tuples for which a predicate is true: `lambda p: p["length"] > 100`, or the same as text."""
+        expression = self._expression(predicate, "filter")
+        return self._then(Filter(expression), f"filter {expression}")
+
+    def project(self, *names: str, **computed: Computed) -> Stream:
+        """Keep the named attributes, in this order, and add computed ones (renaming is `project(source="srcIP")`)."""
+        columns: dict[str, Expression] = {n: Column(self.schema.resolve(n, where="project")) for n in names}
+        for name, value in computed.items():
+            named = isinstance(value, str) and value in self.schema
+            columns[name] = Column(str(value)) if named else self._expression(value, f"project({name}=...)")
+        return self._then(Project(columns), "project " + ", ".join(_shown(n, e) for n, e in columns.items()))
+
+    def derive(self, **computed: Computed) -> Stream:
+        """Add computed attributes to those there are (thesis: Apply)."""
+        columns = {name: self._expression(value, f"derive({name}=...)") for name, value in computed.items()}
+        return self._then(Apply(columns), "derive " + ", ".join(_shown(n, e) for n, e in columns.items()))
+
+    def apply(self, operator: Operator, *others: Stream) -> Stream:
+        """Put an operator of your own over this stream and, on its further ports, others."""
+        if operator.inputs != 1 + len(others):
+            raise PlanError(
+                f"{type(operator).__name__} has {operator.inputs} input ports and {1 + len(others)} streams were given."
+            )
+        label = type(operator).__name__
+        return Stream(operator_node(operator, self.node, *(o.node for o in others), label=label))
+
+    def distinct(self, *attributes: str) -> Stream:
+        """Keep the first tuple of each combination of these attributes, of all when none is named (DupElim)."""
+        names = tuple(self.schema.resolve(n, where="distinct") for n in attributes)
+        return self._then(Distinct(names), "distinct " + (", ".join(names) or "*"))
+
+    def number(self, name: str = "row_num") -> Stream:
+        """Number the tuples in the order in which they arrive here, from 0."""
+        return self._then(Number(name), f"number as {name}")
+
+    def reorder(
+        self, *, on: str = "ts", slack: Amount | None = None, tuples: int | None = None, mode: str = "consistent"
+    ) -> Stream:
+        """Sort by an attribute as far as a slack in time or in tuples allows (BSort); for comparison with sorting engines."""
+        on = self.schema.resolve(on, where="reorder")
+        ticks = None if slack is None else ticks_of(slack, self.schema.field(on), what="slack")
+        return self._then(Reorder(on, ticks, tuples, mode), f"reorder by {on}")
+
+    def meld(self, *others: Stream) -> Stream:
+        """Unite this stream with others; see `meld`."""
+        return meld(self, *others)
+
+    def window(
+        self,
+        *,
+        range: Amount,
+        slide: Amount | None = None,
+        wattr: str = "ts",
+        partition: str | Sequence[str] = (),
+        origin: Amount = 0,
+        partial: bool = True,
+        consistent: bool = False,
+    ) -> Windowed:
+        """Specify the windows of an aggregate: RANGE, SLIDE, WA and PA of the thesis.
+
+        `range` and `slide` are durations ("10 minutes"), rows ("1000 rows", on row_num), or integers in the unit of
+        `wattr`; `range="ALL"` is a landmark window; without `slide` windows are tumbling. `partition` counts rows in each
+        partition separately. `partial=False` leaves out windows that begin before the origin. A tuple that is late for
+        some of its windows is counted in the others, unless `consistent`.
+        """
+        names = (partition,) if isinstance(partition, str) else tuple(partition)
+        names = tuple(self.schema.resolve(n, where="window(partition=...)") for n in names)
+        wanted = wattr.replace("-", "_")
+        node = self.node
+        if wanted == "row_num" and not names:
+            node = numbered(node)
+        window = window_of(
+            node.schema, size=range, slide=slide, wattr=wanted, partition=names, origin=origin, partial=partial
+        )
+        return Windowed(Stream(node), window, consistent)
+
+    def aggregate(
+        self, *functions: AggregateFunction, by: str | Sequence[str] = (), **named: AggregateFunction
+    ) -> Stream:
+        """Aggregate without a window: a group leaves when a promise on its attributes ends it, or at the end."""
+        results = _named(functions, named)
+        names = self._by(by)
+        label = "aggregate " + _aggregates(results) + (f" by {', '.join(names)}" if names else "")
+        remark = "released by promises on " + (", ".join(names) if names else "nothing: at the end of the stream")
+        return self._then(GroupAggregate(results, names), label, remark)
+
+    def to(self, target: str | Sink) -> Output:
+        """Say where the results go: a path ending in .parquet, .csv, .ndjson or .arrow, or "-" for the terminal."""
+        from oop_engine.sinks import sink_for
+
+        return Output(self, sink_for(target) if isinstance(target, str) else target)
+
+    def run(self) -> Outcome:
+        """Run to the end and keep all results in memory; `to(...)` writes them instead."""
+        from oop_engine.outcome import collect
+
+        return collect(Plan((self.node,)))
+
+    async def run_async(self) -> Outcome:
+        """Run as `run` does, under a trio loop that is already there."""
+        from oop_engine.outcome import collect_async
+
+        return await collect_async(Plan((self.node,)))
+
+    def __iter__(self) -> Iterator[Page]:
+        """Give the pages of the result as they are released."""
+        from oop_engine.synchronous import Run
+
+        return (element for _, element in Run(Plan((self.node,))) if isinstance(element, Page))
+
+    def to_arrow(self) -> pa.Table:
+        """Run to the end and give the results as an Arrow table; addresses are text."""
+        return self.run().table
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Run to the end and give the results as a pandas frame (needs the extra `pandas`)."""
+        return self.run().table.to_pandas()
+
+    def explain(self) -> str:
+        """Give the plan as text: operators, schemas, what each stream is punctuated on, physical choices."""
+        from oop_engine.explain import explain
+
+        return explain(Plan((self.node,)))
+
+    def __repr__(self) -> str:
+        return self.explain()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        from oop_engine.drawing import svg
+
+        return {"text/plain": self.explain(), "image/svg+xml": svg(Plan((self.node,)))}
+
+    def _then(self, operator: Operator, label: str, *remarks: str) -> Stream:
+        return Stream(operator_node(operator, self.node, label=label, remarks=remarks))
+
+    def _by(self, by: str | Sequence[str]) -> tuple[str, ...]:
+        names = (by,) if isinstance(by, str) else tuple(by)
+        return tuple(self.schema.resolve(n, where=f'aggregate(by="{n}")') for n in names)
+
+    def _expression(self, value: Computed, where: str) -> Expression:
+        if isinstance(value, str):
+            from oop_engine.language.expressions import parse_expression
+
+            return parse_expression(value, self.schema)
+        if isinstance(value, Expression) or not callable(value):
+            expression = as_expression(value)
+        else:
+            traced = trace(value, self.schema)
+            if isinstance(traced, Mapping):
+                raise SchemaError(f"{where}: the function gave a mapping, and one value a tuple is wanted.")
+            expression = traced
+        expression.bind(self.schema)
+        return expression
+
+
+@attrs.frozen(eq=False)
+class Windowed:
+    """A stream with a window specification; what remains to be said is what to compute."""
+
+    stream: Stream
+    window: Window
+    consistent: bool = False
+
+    def aggregate(
+        self, *functions: AggregateFunction, by: str | Sequence[str] = (), **named: AggregateFunction
+    ) -> Stream:
+        """Compute aggregates over each window, for each group of `by`.
+
+        The result has the grouping attributes, one attribute a function (named as the keyword, else `count`,
+        `sum_length`, ...), then wid, window_start, window_end. PlanError when nothing could ever release a window.
+        """
+        results = _named(functions, named)
+        names = self.stream._by(by)
+        partition = getattr(self.window, "partition", ())
+        names = (*partition, *(n for n in names if n not in partition))
+        tagged = operator_node(
+            Bucket(self.window, consistent=self.consistent),
+            self.stream.node,
+            label=f"bucket {_window_text(self.window, self.stream.schema)}",
+            remarks=window_remarks(self.window),
+        )
+        self._check(tagged, names)
+        label = "aggregate " + _aggregates(results) + (f" by {', '.join(names)}" if names else "")
+        remark = "strategy wid: one partial aggregate for each slice and group, shared by the slice's windows"
+        aggregate = WindowAggregate(self.window, results, names)
+        return Stream(operator_node(aggregate, tagged, label=label, remarks=(remark,)))
+
+    def _check(self, tagged: Node, names: tuple[str, ...]) -> None:
+        if any(promise <= {FROM, *names} for promise in tagged.schema.progress):
+            return
+        from oop_engine.blame import unpromised
+
+        raise PlanError(unpromised(self.stream.node, self.window.wattr))
+
+
+@attrs.frozen(eq=False)
+class Output:
+    """A stream and where its results go."""
+
+    stream: Stream
+    sink: Sink
+
+    def run(self) -> Statistics:
+        """Run to the end and give the statistics of the run."""
+        from oop_engine.outcome import run_outputs
+
+        return run_outputs((self,))
+
+    async def run_async(self) -> Statistics:
+        """Run as `run` does, under a trio loop that is already there."""
+        from oop_engine.outcome import run_outputs_async
+
+        return await run_outputs_async((self,))
+
+    def explain(self) -> str:
+        """Give the plan as text."""
+        return self.stream.explain()
+
+
+def meld(*streams: Stream) -> Stream:
+    """Unite streams of one schema: tuples pass at once, and only what every input promised is promised (Fig 8-2)."""
+    if not streams:
+        raise PlanError("meld needs at least one stream")
+    if len(streams) == 1:
+        return streams[0]
+    return Stream(operator_node(Meld(len(streams)), *(s.node for s in streams), label=f"meld of {len(streams)}"))
+
+
+def merge(*streams: Stream, on: str = "ts") -> Stream:
+    """Unite streams in the order of an attribute, holding tuples back until every input allows it; for comparison."""
+    on = streams[0].schema.resolve(on, where="merge")
+    nodes = (s.node for s in streams)
+    return Stream(operator_node(Merge(len(streams), on), *nodes, label=f"merge of {len(streams)} by {on}"))
+
+
+def _named(functions: Sequence[AggregateFunction], named: Mapping[str, AggregateFunction]) -> dict[str, AggregateFunction]:
+    results: dict[str, AggregateFunction] = {}
+    for name, function in [*((f.output_name(), f) for f in functions), *named.items()]:
+        if name in results:
+            raise SchemaError(f'aggregate: two results are named "{name}"; name one with a keyword.')
+        results[name] = function
+    if not results:
+        raise PlanError("aggregate needs at least one function, e.g. oop.count()")
+    return results
+
+
+def _aggregates(results: Mapping[str, AggregateFunction]) -> str:
+    return ", ".join(f"{f.name}({', '.join(f.arguments) or '*'})" for f in results.values())
+
+
+def _shown(name: str, expression: Expression) -> str:
+    text = str(expression)
+    return name if text == name else f"{text} as {name}"
+
+
+def _window_text(window: Window, schema: Schema) -> str:
+    from oop_engine.windows import window_text
+
+    return window_text(window, schema)

@@ -1,0 +1,53 @@
+"""Amounts of time or rows become ticks: integers in the unit of the attribute they are measured on."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from oop_engine.errors import PlanError
+from oop_engine.language.durations import Duration, parse_duration
+
+Amount: TypeAlias = "int | str | dt.timedelta | Duration"
+
+_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+def tick_ns(kind: pa.DataType) -> int | None:
+    """Give the nanoseconds of one tick of a time type, None for a number."""
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time(kind):
+        return _NS[kind.unit]
+    if pa.types.is_date32(kind):
+        return 86_400_000_000_000
+    return 1_000_000 if pa.types.is_date64(kind) else None
+
+
+def ticks_of(amount: Amount, field: pa.Field, *, what: str, rows: bool = False) -> int:
+    """Give an amount in ticks of an attribute; PlanError when its unit does not fit the attribute.
+
+    `rows`: the attribute numbers tuples, so that "1000 rows" fits it.
+    """
+    if isinstance(amount, dt.timedelta):
+        ns = (amount.days * 86_400 + amount.seconds) * 1_000_000_000 + amount.microseconds * 1_000
+        amount = Duration(ns, "ns", str(amount))
+    duration = parse_duration(amount) if isinstance(amount, (int, str)) else amount
+    tick = tick_ns(field.type)
+    if duration.unit == "plain":
+        return duration.value
+    if duration.unit == "rows":
+        if rows or tick is None:
+            return duration.value
+        raise PlanError(
+            f'{what} is {duration.text}, but "{field.name}" is a time ({field.type}).\n'
+            "  Give a duration such as 10 seconds, or count rows with the windowing attribute row_num."
+        )
+    if tick is None:
+        raise PlanError(
+            f'{what} is {duration.text}, but "{field.name}" is a number ({field.type}), not a time.\n'
+            f"  Give a plain number in the unit of {field.name}, or project it to a timestamp first."
+        )
+    if duration.value % tick:
+        raise PlanError(f'{what} of {duration.text} is finer than "{field.name}" ({field.type}) can tell.')
+    return duration.value // tick

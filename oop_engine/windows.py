@@ -1,0 +1,99 @@
+"""Window parameters as users write them become window specifications in ticks, and are written back for people."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from oop_engine.errors import PlanError
+from oop_engine.language.durations import Duration, format_duration
+from oop_engine.ticks import Amount, tick_ns, ticks_of
+from operators.schema import Schema
+from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window
+
+Rows: TypeAlias = SlidingWindow | LandmarkWindow
+ROW_NUM = "row_num"
+
+
+def window_of(
+    schema: Schema,
+    *,
+    size: Amount,
+    slide: Amount | None,
+    wattr: str,
+    partition: tuple[str, ...] = (),
+    origin: Amount = 0,
+    partial: bool = True,
+) -> Window:
+    """Make the window specification; PlanError when an amount does not fit the attribute or is not positive.
+
+    `size` is "ALL" for windows that begin with the stream. A partition with a time as the windowing attribute is the same
+    as grouping by it (thesis 5.1.3), and is told so.
+    """
+    if partition and wattr != ROW_NUM:
+        raise PlanError(
+            f"PA {', '.join(partition)} counts rows in each partition, but the windowing attribute is {wattr}.\n"
+            "  Over a time, partitions and groups are the same: group by these attributes instead,\n"
+            "  or write WA row-num with RANGE and SLIDE in rows."
+        )
+    rows = wattr == ROW_NUM
+    field = pa.field(ROW_NUM, pa.int64()) if partition else schema.field(wattr, where="window")
+    wattr = field.name
+    if not (pa.types.is_integer(field.type) or pa.types.is_temporal(field.type)):
+        raise PlanError(
+            f'the windowing attribute "{wattr}" has type {field.type}; it must be an integer or a time.\n'
+            "  Project it to one first."
+        )
+    start = ticks_of(origin, field, what="ORIGIN", rows=rows)
+    landmark = isinstance(size, str) and size.strip().upper() == "ALL"
+    if slide is None and landmark:
+        raise PlanError("RANGE ALL needs a SLIDE: how often the result is extended, e.g. SLIDE 1 minute")
+    step = _positive(size if slide is None else slide, field, "SLIDE", rows)
+    window: Rows
+    if landmark:
+        window = LandmarkWindow(wattr, slide=step, origin=start)
+    else:
+        length = _positive(size, field, "RANGE", rows)
+        window = SlidingWindow(wattr, size=length, slide=step, origin=start, partial=partial)
+    return PartitionedWindow(window, partition) if partition else window
+
+
+def _positive(amount: Amount, field: pa.Field, what: str, rows: bool) -> int:
+    ticks = ticks_of(amount, field, what=what, rows=rows)
+    if ticks <= 0:
+        raise PlanError(f"{what} must be more than nothing, not {amount}")
+    return ticks
+
+
+def window_text(window: Window, schema: Schema) -> str:
+    """Write a window specification as the query language does."""
+    rows = window.rows if isinstance(window, PartitionedWindow) else window
+    tick = None
+    counted = isinstance(window, PartitionedWindow) or window.wattr == ROW_NUM
+    if not counted:
+        tick = tick_ns(schema.field(window.wattr, where="window").type)
+    parts = ["RANGE ALL" if isinstance(rows, LandmarkWindow) else f"RANGE {_amount(getattr(rows, 'size', 0), tick, counted)}"]
+    parts.append(f"SLIDE {_amount(getattr(rows, 'slide', 0), tick, counted)}")
+    parts.append(f"WA {window.wattr}")
+    if isinstance(window, PartitionedWindow):
+        parts.append(f"PA {', '.join(window.partition)}")
+    if origin := getattr(rows, "origin", 0):
+        parts.append(f"ORIGIN {_amount(origin, tick, counted)}")
+    return "[" + ", ".join(parts) + "]"
+
+
+def window_remarks(window: Window) -> tuple[str, ...]:
+    """Say what `explain` says of a window: its class, and what Bucket must remember for it."""
+    meaning = {
+        "CF": "context free: a tuple alone tells its windows",
+        "FCF": "forward-context free: earlier tuples of the partition are counted",
+        "FCA": "forward-context aware: later tuples decide",
+    }
+    return (f"class {window.context} ({meaning[window.context]})",)
+
+
+def _amount(ticks: int, tick: int | None, rows: bool) -> str:
+    if rows:
+        return str(Duration(ticks, "rows", ""))
+    return str(ticks) if tick is None else format_duration(ticks * tick)

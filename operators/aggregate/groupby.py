@@ -1,0 +1,173 @@
+"""The plain aggregate groups by attributes alone; a promise on them ends the groups it matches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.errors import AggregateOverflow, SchemaError
+from operators.functions.protocol import Accumulator, AggregateFunction
+from operators.keys import KeyIndex
+from operators.page import Page
+from operators.protocol import Emit, State, StateValue
+from operators.schema import Schema
+from operators.window.protocol import Int32s
+from punctuation import END, Progress, Punctuation
+from punctuation.plain import dump_progress, read_progress
+
+
+@attrs.define
+class GroupAggregate:
+    """Aggregate the tuples of each group; without grouping attributes, all tuples.
+
+    Emits the grouping attributes, then one attribute a function.
+    Pass: a group on the promise that matches it (thesis 2.1, p1). Keep: one partial aggregate a group that is not over.
+    Propagate: promises on grouping attributes alone.
+    Cost: O(aggregates) a tuple; a promise looks at every live group once.
+
+    >>> from operators.drive import drive, rows
+    >>> from operators.functions import count
+    >>> from punctuation import Equals
+    >>> page = Page.of(Schema.of(k=pa.string(), progress=["k"]), {"k": ["a", "b", "a"]})
+    >>> rows(drive(GroupAggregate({"count": count()}, ("k",)), [page, Punctuation({"k": Equals("a")})]))
+    [{'k': 'a', 'count': 2}]
+    """
+
+    functions: Mapping[str, AggregateFunction]
+    by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    _schemas: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
+    _groups: KeyIndex | None = attrs.field(init=False, default=None)
+    _accumulators: list[Accumulator] = attrs.field(init=False, factory=list)
+    _capacity: int = attrs.field(init=False, default=0)
+    _any: bool = attrs.field(init=False, default=False)
+    _promised: Progress = attrs.field(init=False, factory=Progress)
+    _peak: int = attrs.field(init=False, default=0)
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        fields = [schema.field(name, where="aggregate") for name in self.by]
+        KeyIndex(fields)
+        fields += [function.output_field(schema, name) for name, function in self.functions.items()]
+        names = [field.name for field in fields]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise SchemaError(f"aggregate: two results are named {', '.join(twice)}; rename one.")
+        return Schema(pa.schema(fields), progress=[p for p in schema.progress if p <= set(self.by)])
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        if len(page) == 0:
+            return
+        self._bind(page.schema)
+        self._any = True
+        if self._groups is None:
+            slots = np.zeros(len(page), np.int32)
+        else:
+            slots, fresh = self._groups.assign_new([page.column(name) for name in self.by])
+            self._reserve(self._groups.capacity)
+            new = slots[fresh]
+            for accumulator in self._accumulators:
+                accumulator.init(new)
+            self._peak = max(self._peak, len(self._groups))
+        for accumulator in self._accumulators:
+            accumulator.update(slots, page)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        if punctuation.is_end:
+            if self._any:
+                self._release(np.zeros(1, np.int32) if self._groups is None else self._groups.live(), emit)
+            self._forget()
+            emit(END)
+            return
+        if not set(punctuation.attributes) <= set(self.by) or not self._promised.advance(punctuation):
+            return
+        if self._groups is not None and len(self._groups):
+            live = self._groups.live()
+            self._release(live[self._keys(live).matching(punctuation)], emit)
+        emit(punctuation)
+
+    def _keys(self, live: Int32s) -> Page:
+        assert self._groups is not None and self._schemas is not None
+        schema = Schema(pa.schema([self._schemas[0].field(name) for name in self.by]))
+        return Page.of(schema, dict(zip(self.by, self._groups.keys(live), strict=True)))
+
+    def _release(self, slots: Int32s, emit: Emit) -> None:
+        if len(slots) == 0 or self._schemas is None:
+            return
+        arrays = [] if self._groups is None else self._groups.keys(slots)
+        for name, accumulator in zip(self.functions, self._accumulators, strict=True):
+            try:
+                arrays.append(accumulator.finalize(slots))
+            except AggregateOverflow as overflow:
+                group = "all tuples"
+                if self._groups is not None and (slot := getattr(overflow, "slot", None)) is not None:
+                    group = self._keys(np.array([slot], np.int32)).describe(0)
+                raise AggregateOverflow(f"aggregate {name} of {group}: {overflow}") from overflow
+            accumulator.free(slots)
+        if self._groups is not None:
+            self._groups.free(slots)
+        output = self._schemas[1]
+        emit(Page(output, pa.RecordBatch.from_arrays(arrays, schema=output.arrow)))
+
+    def _bind(self, schema: Schema) -> None:
+        if self._schemas is not None:
+            return
+        self._schemas = (schema, self.output_schema(schema))
+        self._groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None
+        self._accumulators = [function.accumulator(schema) for function in self.functions.values()]
+        self._reserve(1)
+        for accumulator in self._accumulators:
+            accumulator.init(np.zeros(1, np.int32))
+
+    def _reserve(self, capacity: int) -> None:
+        if capacity > self._capacity:
+            self._capacity = max(capacity, 2 * self._capacity, 16)
+            for accumulator in self._accumulators:
+                accumulator.reserve(self._capacity)
+
+    def _forget(self) -> None:
+        self._schemas, self._groups, self._capacity, self._any = None, None, 0, False
+        self._accumulators = []
+        self._promised = Progress()
+
+    def statistics(self) -> dict[str, int]:
+        held = len(self._groups) if self._groups is not None else int(self._any)
+        return {
+            "state_tuples": held,
+            "state_bytes": sum(a.nbytes for a in self._accumulators) + (self._groups.nbytes if self._groups else 0),
+            "peak_state_tuples": max(self._peak, held),
+        }
+
+    def state(self) -> State:
+        state: State = {"promised": dump_progress(self._promised), "any": self._any, "peak": self._peak}
+        if self._schemas is not None:
+            arrow = self._schemas[0].arrow
+            state["input"] = pa.RecordBatch.from_arrays([pa.array([], f.type) for f in arrow], schema=arrow)
+            state["capacity"] = self._capacity
+            for i, accumulator in enumerate(self._accumulators):
+                state |= {f"aggregate{i}.{name}": value for name, value in accumulator.state().items()}
+            if self._groups is not None:
+                state |= {f"groups.{name}": value for name, value in self._groups.state().items()}
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._promised = read_progress(str(state["promised"]))
+        self._any, self._peak = bool(state["any"]), int(state["peak"])  # type: ignore[arg-type]
+        sample = state.get("input")
+        if not isinstance(sample, pa.RecordBatch):
+            return
+        self._bind(Schema(sample.schema))
+        for i, accumulator in enumerate(self._accumulators):
+            accumulator.restore(_under(f"aggregate{i}.", state))
+        self._reserve(int(state["capacity"]))  # type: ignore[arg-type]
+        if self._groups is not None:
+            self._groups.restore(_under("groups.", state))
+
+
+def _under(prefix: str, state: Mapping[str, StateValue]) -> State:
+    return {name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)}

@@ -1,0 +1,367 @@
+"""A slice store keeps one partial aggregate for each (slice, group), and combines them into windows.
+
+A slice is the set of tuples that have one range of window-ids, so it belongs to a window as a whole or not at all. Each
+tuple updates one slot, however many windows it is in; closing a slice costs its own slots and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from operators.functions.protocol import Accumulator
+from operators.kernels import slices as kernels
+from operators.page import Int64s, Page
+from operators.protocol import State, StateValue
+from operators.window.protocol import FOREVER, Int32s
+
+Slots = Int32s
+_BUDGET = 1 << 18
+_NEVER = -(2**63)
+
+
+@attrs.frozen(eq=False)
+class Released:
+    """Results of complete windows: window-id and group of each, and the slot that holds its aggregate."""
+
+    wids: Int64s
+    groups: Int32s
+    slots: Slots
+
+
+@attrs.define
+class SliceStore:
+    """Hold slots, about 60 bytes each besides the accumulators, and the ranges of window-ids of open slices."""
+
+    accumulators: Sequence[Accumulator]
+    _pairs: npt.NDArray[np.uint64] = attrs.field(init=False)
+    _table: npt.NDArray[np.uint64] = attrs.field(init=False)
+    _counters: Int64s = attrs.field(init=False)
+    _free: Int32s = attrs.field(init=False)
+    _links: Int32s = attrs.field(init=False)
+    _by_slice: Int32s = attrs.field(init=False)
+    _by_group: Int32s = attrs.field(init=False)
+    _sizes: Int64s = attrs.field(init=False)
+    _starts: Int64s = attrs.field(init=False)
+    _ends: Int64s = attrs.field(init=False)
+    _own: Int64s = attrs.field(init=False)
+    _ranges: Int32s = attrs.field(init=False)
+    _open: dict[tuple[int, int], int] = attrs.field(init=False, factory=dict)
+    _spare: list[int] = attrs.field(init=False, factory=list)
+    _order: Int32s | None = attrs.field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._pairs = np.zeros(16, np.uint64)
+        self._table = np.full(32, kernels.EMPTY)
+        self._counters = np.zeros(4, np.int64)
+        self._free = np.empty(16, np.int32)
+        self._links = np.empty((4, 16), np.int32)
+        self._by_slice = np.full(16, -1, np.int32)
+        self._sizes = np.zeros(16, np.int64)
+        self._starts = np.zeros(16, np.int64)
+        self._ends = np.zeros(16, np.int64)
+        self._by_group = np.full(16, -1, np.int32)
+        self._own = np.full(16, _NEVER)
+        self._ranges = np.full(32, -1, np.int32)
+        self._open.clear()
+        self._spare.clear()
+        self._order = None
+        for accumulator in self.accumulators:
+            accumulator.reserve(16)
+
+    def __len__(self) -> int:
+        """Number of partial aggregates."""
+        return int(self._counters[0])
+
+    @property
+    def slices(self) -> int:
+        """Number of open slices."""
+        return len(self._open)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, accumulators included."""
+        own = (
+            self._pairs, self._table, self._free, self._links, self._by_slice, self._by_group, self._sizes,
+            self._starts, self._ends, self._own,
+        )  # fmt: skip
+        return sum(a.nbytes for a in own) + sum(a.nbytes for a in self.accumulators)
+
+    def update(self, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int) -> None:
+        """Add tuples, each to the slot of its slice [first, last) and group; `capacity` is above every group id."""
+        if len(first) == 0:
+            return
+        if len(self._by_group) < capacity:
+            size = max(capacity, 2 * len(self._by_group))
+            self._by_group = _grown(self._by_group, size, -1)
+            self._own = _grown(self._own, size, _NEVER)
+        slots = self._locate(self._slice_ids(first, last), groups)
+        for accumulator in self.accumulators:
+            accumulator.update(slots, page)
+
+    def _locate(self, slices: Int32s, groups: Int32s) -> Slots:
+        slots = np.empty(len(slices), np.int32)
+        fresh = np.empty(min(len(slices), 1 << 16), np.int32)
+        done = 0
+        while True:
+            self._counters[3] = 0
+            done = kernels.locate(
+                slices, groups, self._pairs, self._table, self._counters, self._free, self._by_slice, self._by_group,
+                self._sizes, self._links, slots, fresh, done,
+            )  # fmt: skip
+            new = fresh[: int(self._counters[3])]
+            for accumulator in self.accumulators:
+                accumulator.init(new)
+            if done == len(slices):
+                return slots
+            if len(new) < len(fresh):
+                self._grow(2 * len(self._pairs))
+
+    def _grow(self, size: int) -> None:
+        live = self._live()
+        self._pairs = _grown(self._pairs, size, 0)
+        self._free = _grown(self._free, size, 0)
+        links = np.empty((4, size), np.int32)
+        links[:, : self._links.shape[1]] = self._links
+        self._links = links
+        self._table = np.full(2 * size, kernels.EMPTY)
+        kernels.rehash(live, self._pairs, self._table)
+        for accumulator in self.accumulators:
+            accumulator.reserve(size)
+
+    def _slice_ids(self, first: Int64s, last: Int64s) -> Int32s:
+        """Give each tuple's slice, entering ranges that are not open yet."""
+        ids = np.empty(len(first), np.int32)
+        done = 0
+        while True:
+            done = kernels.slice_ids(first, last, self._starts, self._ends, self._ranges, ids, done)
+            if done == len(first):
+                return ids
+            self._open_slice(int(first[done]), int(last[done]))
+
+    def _open_slice(self, first: int, last: int) -> None:
+        number = self._spare.pop() if self._spare else len(self._open)
+        if number >= len(self._starts):
+            size = 2 * len(self._starts)
+            self._by_slice = _grown(self._by_slice, size, -1)
+            self._sizes, self._starts, self._ends = (_grown(a, size, 0) for a in (self._sizes, self._starts, self._ends))
+        self._open[first, last] = number
+        self._starts[number], self._ends[number] = first, last
+        self._order = None
+        if 2 * len(self._open) > len(self._ranges):
+            self._enter_slices()
+        else:
+            kernels.enter_slices(np.array([number], np.int32), self._starts, self._ends, self._ranges)
+
+    def _enter_slices(self) -> None:
+        """Build the table of ranges anew, after some were closed or when it is full."""
+        self._ranges = np.full(4 * _power(len(self._open)), -1, np.int32)
+        kernels.enter_slices(np.array(list(self._open.values()), np.int32), self._starts, self._ends, self._ranges)
+
+    def _close_slices(self, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            del self._open[int(self._starts[number]), int(self._ends[number])]
+            self._spare.append(number)
+        self._order = None
+        if not self._open:
+            self._spare.clear()
+        self._enter_slices()
+
+    def horizon(self, latest: int) -> int:
+        """Give the window-id after the last window that an open slice is in; endless slices count up to `latest`."""
+        return max((latest + 1 if last == FOREVER else last for _, last in self._open), default=_NEVER)
+
+    def release(self, released: int, bound: int) -> Iterator[Released]:
+        """Give the results of the windows [released, bound), a bounded number at a time; slots hold until the next."""
+        while released < bound and self._open:
+            order = self._sorted()
+            first, stop, pairs = kernels.stretch(
+                max(released, int(self._starts[order[0]])), bound, order, self._starts, self._ends, self._sizes, _BUDGET
+            )
+            if pairs == 0:
+                return
+            wids, into = np.empty(pairs, np.int64), np.empty(pairs, np.int32)
+            groups, source = np.empty(pairs, np.int32), np.empty(pairs, np.int32)
+            seen = np.full(len(self._by_group), -1, np.int32)
+            results, n = kernels.cover(
+                first, stop, order, self._starts, self._ends, self._by_slice, self._links, self._pairs, self._own, seen,
+                wids, groups, into, source,
+            )  # fmt: skip
+            yield from self._combined(wids[:results], groups[:results], into[:n], source[:n])
+            released = stop
+
+    def release_groups(self, which: Int32s, released: int, bound: int) -> Iterator[Released]:
+        """Give the results of these groups alone up to `bound`, and forget what only they needed."""
+        fixed = (which, released, bound, self._starts, self._ends, self._by_group, self._links, self._pairs, self._own)
+        nothing64, nothing32 = np.empty(0, np.int64), np.empty(0, np.int32)
+        results, n = kernels.cover_groups(*fixed, nothing64, nothing32, nothing32, nothing32, False)
+        wids, groups = np.empty(results, np.int64), np.empty(results, np.int32)
+        into, source = np.empty(n, np.int32), np.empty(n, np.int32)
+        kernels.cover_groups(*fixed, wids, groups, into, source, True)
+        yield from self._combined(wids, groups, into, source)
+        self._own[which] = np.maximum(self._own[which], bound)
+
+    def _combined(self, wids: Int64s, groups: Int32s, into: Int32s, source: Slots) -> Iterator[Released]:
+        if len(wids) == 0:
+            return
+        if len(into) == len(wids):
+            yield Released(wids, groups, source)
+            return
+        # Result slots stand behind the slots ever made, so they need no place in the table or the chains.
+        base = int(self._counters[1])
+        needed = base + len(wids)
+        if needed > len(self._pairs):
+            size = len(self._pairs)
+            while size < needed:
+                size *= 2
+            self._grow(size)
+        slots = np.arange(base, needed, dtype=np.int32)
+        targets = into + np.int32(base)
+        for accumulator in self.accumulators:
+            accumulator.init(slots)
+            accumulator.combine(targets, source)
+        yield Released(wids, groups, slots)
+        for accumulator in self.accumulators:
+            accumulator.free(slots)
+
+    def close(self, bound: int) -> Int32s:
+        """Forget the slices that are in no window from `bound` on; gives the groups left without a slot."""
+        numbers = self._sorted()
+        numbers = numbers[self._ends[numbers] <= bound]
+        if len(numbers) == 0:
+            return np.empty(0, np.int32)
+        slots = np.empty(int(self._sizes[numbers].sum()), np.int32)
+        kernels.members(numbers, self._by_slice, self._links, slots)
+        idle = self._drop(slots)
+        self._close_slices(numbers.tolist())
+        return idle
+
+    def close_groups(self, which: Int32s, bound: int) -> Int32s:
+        """Forget what these groups hold for no window from `bound` on; gives the groups left without a slot."""
+        out = np.empty(len(self), np.int32)
+        n = kernels.settled(which, bound, self._ends, self._by_group, self._links, self._pairs, out)
+        touched = np.unique(self._pairs[out[:n]] >> np.uint64(32)).astype(np.int32)
+        idle = self._drop(out[:n])
+        if (empty := touched[self._sizes[touched] == 0].tolist()):
+            self._close_slices(empty)
+        return idle
+
+    def fold(self, bound: int) -> Int32s:
+        """Combine the endless slices that began before `bound` into one (landmark windows never let go of a tuple)."""
+        begun = sorted((key, n) for key, n in self._open.items() if key[1] == FOREVER and key[0] < bound)
+        if len(begun) < 2:
+            return np.empty(0, np.int32)
+        base = begun[0][1]
+        others = np.array([number for _, number in begun[1:]], np.int32)
+        source = np.empty(int(self._sizes[others].sum()), np.int32)
+        kernels.members(others, self._by_slice, self._links, source)
+        groups = (self._pairs[source] & np.uint64(0xFFFFFFFF)).astype(np.int32)
+        into = self._locate(np.full(len(source), base, np.int32), groups)
+        for accumulator in self.accumulators:
+            accumulator.combine(into, source)
+        idle = self._drop(source)
+        self._close_slices(others.tolist())
+        return idle
+
+    def forget(self, groups: Int32s) -> None:
+        """Reset what is known of groups whose ids will be given away."""
+        self._own[groups] = _NEVER
+
+    def _drop(self, slots: Slots) -> Int32s:
+        idle = np.empty(len(slots), np.int32)
+        left = kernels.drop(
+            slots, self._pairs, self._table, self._counters, self._free, self._by_slice, self._by_group, self._sizes,
+            self._links, idle,
+        )  # fmt: skip
+        for accumulator in self.accumulators:
+            accumulator.free(slots)
+        return idle[:left]
+
+    def _sorted(self) -> Int32s:
+        if self._order is None:
+            keys = sorted(self._open)
+            self._order = np.array([self._open[key] for key in keys], np.int32)
+        return self._order
+
+    def _live(self) -> Slots:
+        numbers = np.array(list(self._open.values()), np.int32)
+        slots = np.empty(len(self), np.int32)
+        kernels.members(numbers, self._by_slice, self._links, slots)
+        return slots
+
+    def group_of(self, released: Released, slot: int) -> tuple[int, int]:
+        """Give (window-id, group) of a result slot, for messages."""
+        at = int(np.flatnonzero(released.slots == slot)[0])
+        return int(released.wids[at]), int(released.groups[at])
+
+    def state(self) -> State:
+        """Give slots, slices and accumulators."""
+        live = self._live()
+        keys = sorted(self._open)
+        known = np.flatnonzero(self._own != _NEVER)
+        state: State = {
+            "slots": live,
+            "pairs": self._pairs[live],
+            "made": int(self._counters[1]),
+            "slice_first": np.array([k[0] for k in keys], np.int64),
+            "slice_last": np.array([k[1] for k in keys], np.int64),
+            "slice_number": np.array([self._open[k] for k in keys], np.int64),
+            "own_groups": known,
+            "own_bounds": self._own[known],
+        }
+        for i, accumulator in enumerate(self.accumulators):
+            state |= {f"aggregate{i}.{name}": value for name, value in accumulator.state().items()}
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Become the store whose `state` this was."""
+        self._clear()
+        arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
+        numbers = arrays["slice_number"].tolist()
+        for first, last, number in zip(
+            arrays["slice_first"].tolist(), arrays["slice_last"].tolist(), numbers, strict=True
+        ):
+            self._open[first, last] = number
+        highest = max(numbers, default=-1) + 1
+        self._spare = [n for n in range(highest) if n not in set(numbers)]
+        size = _power(highest)
+        self._by_slice = np.full(size, -1, np.int32)
+        self._sizes, self._starts, self._ends = (np.zeros(size, np.int64) for _ in range(3))
+        for (first, last), number in self._open.items():
+            self._starts[number], self._ends[number] = first, last
+        self._enter_slices()
+        slots, pairs, made = arrays["slots"].astype(np.int32), arrays["pairs"], int(state["made"])  # type: ignore[arg-type]
+        groups = (pairs & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        own = arrays["own_groups"]
+        capacity = _power(int(max(groups.max(initial=-1), own.max(initial=-1))) + 1)
+        self._by_group = np.full(capacity, -1, np.int32)
+        self._own = np.full(capacity, _NEVER)
+        self._own[own] = arrays["own_bounds"]
+        self._grow(_power(made))
+        # The slots are handed out again in the order in which they were chained, then get their old numbers.
+        spare = np.setdiff1d(np.arange(made, dtype=np.int32), slots)
+        self._free[: len(spare)] = spare
+        self._free[len(spare) : made] = slots
+        self._counters[:] = (0, made, made, 0)
+        wanted = (pairs >> np.uint64(32)).astype(np.int32)
+        self._locate(wanted[::-1].copy(), groups[::-1].astype(np.int32))
+        for i, accumulator in enumerate(self.accumulators):
+            prefix = f"aggregate{i}."
+            accumulator.restore({n[len(prefix) :]: v for n, v in state.items() if n.startswith(prefix)})
+            accumulator.reserve(len(self._pairs))
+
+
+def _grown(array: npt.NDArray[np.generic], size: int, fill: int) -> npt.NDArray[np.generic]:
+    larger = np.full(size, fill, array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+def _power(n: int) -> int:
+    return max(16, 1 << max(0, n - 1).bit_length())

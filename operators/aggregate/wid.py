@@ -1,0 +1,338 @@
+"""The window aggregate groups by window-id: tuples update shared slices, punctuation releases complete windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.aggregate.store import Released, SliceStore
+from operators.bucket import FROM, UNTIL
+from operators.errors import AggregateOverflow, SchemaError
+from operators.functions.protocol import AggregateFunction
+from operators.keys import KeyIndex
+from operators.page import Int64s, Page
+from operators.protocol import Emit, State, StateValue
+from operators.schema import Schema
+from operators.window import FOREVER, PartitionedWindow, Window
+from operators.window.protocol import Int32s
+from punctuation import END, Below, GroupPromise, Pattern, Progress, Punctuation, before, group_punctuation
+from punctuation.plain import dump_progress, read_progress
+
+WID, START, STOP = "wid", "window_start", "window_end"
+_NEVER = -(2**63)
+_ROWS = 1 << 16
+
+
+@attrs.define
+class WindowAggregate:
+    """Aggregate the tuples of each window and group; the input is a Bucket's output.
+
+    Emits the grouping attributes, one attribute a function, then wid, window_start, window_end.
+    Pass: the results of a window on the promise that completes it. Keep: one partial aggregate for each open slice and
+    group in it, never a tuple. Propagate: `[wid_from < w]` as `[wid < w]`, `[window_start < b]` and `[window_end < e]`;
+    group-wise promises on grouping attributes likewise.
+    Cost: O(aggregates) a tuple; a release costs the partial aggregates of the released windows' slices.
+    Source: thesis Fig 6-4 as corrected (every window below the bound leaves, and its state with it); slices shared
+    between the windows of one query as in section 6.2.
+
+    >>> from operators.bucket import Bucket
+    >>> from operators.drive import drive, rows
+    >>> from operators.functions import count
+    >>> from operators.window import SlidingWindow
+    >>> window = SlidingWindow("ts", size=10, slide=5)
+    >>> page = Page.of(Schema.of(ts=pa.int64(), progress=["ts"]), {"ts": [7, 3, 12]})
+    >>> tagged = drive(Bucket(window), [page, before("ts", 10)])
+    >>> rows(drive(WindowAggregate(window, {"count": count()}), tagged))  # doctest: +NORMALIZE_WHITESPACE
+    [{'count': 1, 'wid': 0, 'window_start': -5, 'window_end': 5},
+     {'count': 2, 'wid': 1, 'window_start': 0, 'window_end': 10}]
+    """
+
+    window: Window
+    functions: Mapping[str, AggregateFunction]
+    by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    _input: Schema | None = attrs.field(init=False, default=None)
+    _output: Schema | None = attrs.field(init=False, default=None)
+    _groups: KeyIndex | None = attrs.field(init=False, default=None)
+    _store: SliceStore | None = attrs.field(init=False, default=None)
+    _bound: int = attrs.field(init=False, default=_NEVER)
+    _released: int = attrs.field(init=False, default=_NEVER)
+    _latest: int = attrs.field(init=False, default=_NEVER)
+    _promised: Progress = attrs.field(init=False, factory=Progress)
+    _saved: Mapping[str, StateValue] | None = attrs.field(init=False, default=None)
+    _results: int = attrs.field(init=False, default=0)
+    _windows: int = attrs.field(init=False, default=0)
+    _peak: int = attrs.field(init=False, default=0)
+    _peak_bytes: int = attrs.field(init=False, default=0)
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    @property
+    def endless(self) -> bool:
+        """Tell whether windows never let go of a tuple (RANGE ALL)."""
+        window = self.window.rows if isinstance(self.window, PartitionedWindow) else self.window
+        return window.extent(0)[0] == -FOREVER
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        for name in (FROM, UNTIL):
+            if name not in schema:
+                raise SchemaError(f'aggregate: the input has no "{name}"; put a Bucket in front of the window aggregate.')
+        where = "aggregate"
+        fields = [schema.field(name, where=where) for name in self.by]
+        KeyIndex(fields)
+        fields += [function.output_field(schema, name) for name, function in self.functions.items()]
+        times = self._time_type(schema)
+        fields += [pa.field(WID, pa.int64()), pa.field(START, times), pa.field(STOP, times)]
+        names = [field.name for field in fields]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise SchemaError(f"{where}: two results are named {', '.join(twice)}; rename one.")
+        progress: list[frozenset[str]] = []
+        for promise in schema.progress:
+            if promise == {FROM}:
+                progress += [frozenset((name,)) for name in (WID, START, STOP)]
+            elif promise <= {FROM, *self.by}:
+                progress.append(frozenset(WID if name == FROM else name for name in promise))
+        return Schema(pa.schema(fields), progress=progress)
+
+    def _time_type(self, schema: Schema) -> pa.DataType:
+        if isinstance(self.window, PartitionedWindow):
+            return pa.int64()
+        kind = schema.field(self.window.wattr, where="aggregate").type
+        return kind if pa.types.is_temporal(kind) else pa.int64()
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        store = self._bind(page.schema)
+        first, last = page.ticks(FROM), page.ticks(UNTIL)
+        if len(first) == 0:
+            return
+        groups, capacity = self._group_ids(page)
+        store.update(page, first, last, groups, capacity)
+        self._peak = max(self._peak, len(store))
+        if self.endless:
+            self._latest = max(self._latest, int(first.max()))
+            if self._released < self._bound:
+                self._release(min(self._bound, self._latest + 1), emit)
+                self._promise(min(self._bound, self._latest + 1), False, emit)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        if punctuation.is_end:
+            if self._store is not None:
+                self._measure()
+                self._release(self._store.horizon(self._latest), emit)
+                self._forget()
+            emit(END)
+            return
+        bound = punctuation.bound(FROM)
+        if isinstance(bound, int):
+            if bound > self._bound:
+                self._advance(bound, punctuation.assumed, emit)
+            return
+        promise = GroupPromise.of(punctuation)
+        if promise is None or not set(promise.shape[0]) <= set(self.by) or promise.shape[1] not in (None, FROM):
+            return
+        patterns: dict[str, Pattern] = dict(punctuation.patterns)
+        patterns.pop(FROM, None)
+        bound = promise.bound
+        if self.endless:
+            # A group that is over stays in all later windows; which there are, only later tuples tell.
+            bound = self._latest + 1 if bound is None else min(int(bound), self._latest + 1)
+        if bound is not None:
+            patterns[WID] = Below(bound)
+        if self._store is not None:
+            self._release_groups(promise, None if bound is None else int(bound), emit)
+        out = Punctuation(patterns, assumed=punctuation.assumed)
+        if bound != _NEVER + 1 and self._promised.advance(out):
+            emit(out)
+
+    def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
+        self._bound = bound
+        if self._store is not None:
+            self._measure()
+            self._release(min(bound, self._latest + 1) if self.endless else bound, emit)
+        if self.endless:
+            # Windows after the last tuple's may still be released when a later tuple shows that they have successors.
+            bound = min(bound, self._latest + 1)
+        if bound != _NEVER:
+            self._promise(bound, assumed, emit)
+
+    def _promise(self, bound: int, assumed: bool, emit: Emit) -> None:
+        begin, end = self.window.extent(bound)
+        for name, value in ((WID, bound), (START, begin), (STOP, end)):
+            if abs(value) < FOREVER and self._promised.advance(promise := before(name, value, assumed=assumed)):
+                emit(promise)
+
+    def _release(self, bound: int, emit: Emit) -> None:
+        store = self._store
+        assert store is not None
+        if bound <= self._released:
+            return
+        for released in store.release(self._released, bound):
+            self._emit(released, emit)
+        idle = store.close(bound)
+        if self.endless:
+            idle = np.concatenate((idle, store.fold(bound)))
+        self._free(idle)
+        self._released = bound
+
+    def _release_groups(self, promise: GroupPromise, bound: int | None, emit: Emit) -> None:
+        store, index = self._store, self._groups
+        assert store is not None
+        if index is None or not len(index):
+            return
+        which = self._matching(promise.shape[0], promise)
+        if len(which) == 0:
+            return
+        for released in store.release_groups(which, self._released, store.horizon(_NEVER) if bound is None else bound):
+            self._emit(released, emit)
+        self._free(store.close_groups(which, FOREVER - 1 if bound is None else bound))
+
+    def _matching(self, names: tuple[str, ...], promise: GroupPromise) -> Int32s:
+        """Give the live groups that a group-wise promise is about."""
+        index = self._groups
+        assert index is not None and self._input is not None
+        if set(names) == set(self.by):
+            columns: list[pa.Array] = []
+            for name in self.by:
+                values = [key[names.index(name)] for key in promise.keys]
+                columns.append(_constants(values, self._input.field(name).type))
+            found = index.find(columns)
+            return np.unique(found[found >= 0])
+        live = index.live()
+        matched = np.zeros(len(live), np.bool_)
+        keys = dict(zip(self.by, index.keys(live), strict=True))
+        schema = Schema(pa.schema([self._input.field(name) for name in self.by]))
+        page = Page.of(schema, keys)
+        for punctuation in group_punctuation((names, None), promise.keys, None):
+            matched |= page.matching(punctuation)
+        return live[matched]
+
+    def _emit(self, released: Released, emit: Emit) -> None:
+        output, store = self._output, self._store
+        assert output is not None and store is not None
+        for at in range(0, len(released.wids), _ROWS):
+            part = Released(*(column[at : at + _ROWS] for column in attrs.astuple(released, recurse=False)))
+            arrays = [] if self._groups is None else self._groups.keys(part.groups)
+            arrays += self._finalized(part)
+            begin, end = self.window.extents(part.wids)
+            kind = output.field(START).type
+            arrays += [pa.array(part.wids), _times(begin, kind), _times(end, kind)]
+            self._results += len(part.wids)
+            emit(Page(output, pa.RecordBatch.from_arrays(arrays, schema=output.arrow)))
+        self._windows += len(np.unique(released.wids))
+
+    def _finalized(self, released: Released) -> Iterator[pa.Array]:
+        store = self._store
+        assert store is not None
+        for name, accumulator in zip(self.functions, store.accumulators, strict=True):
+            try:
+                yield accumulator.finalize(released.slots)
+            except AggregateOverflow as overflow:
+                at = int(np.flatnonzero(released.slots == getattr(overflow, "slot", -1))[0])
+                group = "all tuples"
+                if self._groups is not None:
+                    keys = self._groups.keys(released.groups[at : at + 1])
+                    group = ", ".join(f"{n} = {k[0].as_py()}" for n, k in zip(self.by, keys, strict=True))
+                raise AggregateOverflow(f"aggregate {name} of window {released.wids[at]}, {group}: {overflow}") from overflow
+
+    def _group_ids(self, page: Page) -> tuple[Int32s, int]:
+        if self._groups is None:
+            return np.zeros(len(page), np.int32), 1
+        ids = self._groups.assign([page.column(name) for name in self.by])
+        return ids, self._groups.capacity
+
+    def _free(self, idle: Int32s) -> None:
+        if self._groups is not None and len(idle):
+            assert self._store is not None
+            self._store.forget(idle)
+            self._groups.free(idle)
+
+    def _bind(self, schema: Schema) -> SliceStore:
+        if self._store is not None:
+            return self._store
+        self._input = schema
+        self._output = self.output_schema(schema)
+        self._groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None
+        self._store = SliceStore([function.accumulator(schema) for function in self.functions.values()])
+        if self._saved is not None:
+            saved, self._saved = self._saved, None
+            self._store.restore(_under("store.", saved))
+            if self._groups is not None:
+                self._groups.restore(_under("groups.", saved))
+        return self._store
+
+    def _forget(self) -> None:
+        self._store = None
+        self._groups = None
+        self._promised = Progress()
+
+    def _measure(self) -> None:
+        if self._store is not None:
+            self._peak_bytes = max(self._peak_bytes, self._store.nbytes + self._index_bytes())
+
+    def _index_bytes(self) -> int:
+        return 0 if self._groups is None else self._groups.nbytes
+
+    def statistics(self) -> dict[str, int]:
+        store = self._store
+        return {
+            "state_tuples": 0 if store is None else len(store),
+            "state_bytes": 0 if store is None else store.nbytes + self._index_bytes(),
+            "groups": 0 if self._groups is None else len(self._groups),
+            "slices": 0 if store is None else store.slices,
+            "peak_state_tuples": self._peak,
+            "peak_state_bytes": self._peak_bytes,
+            "windows": self._windows,
+            "results": self._results,
+            "null_arguments": 0 if store is None else sum(a.nulls for a in store.accumulators),
+        }
+
+    def state(self) -> State:
+        state: State = {name: getattr(self, f"_{name}") for name in _NUMBERS}
+        state["promised"] = dump_progress(self._promised)
+        if self._store is not None:
+            assert self._input is not None
+            arrow = self._input.arrow
+            state["input"] = pa.RecordBatch.from_arrays([pa.array([], f.type) for f in arrow], schema=arrow)
+            state["progress"] = "\n".join(sorted(" ".join(sorted(p)) for p in self._input.progress))
+            state |= {f"store.{name}": value for name, value in self._store.state().items()}
+            if self._groups is not None:
+                state |= {f"groups.{name}": value for name, value in self._groups.state().items()}
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        for name in _NUMBERS:
+            setattr(self, f"_{name}", int(state[name]))  # type: ignore[arg-type]
+        self._promised = read_progress(str(state["promised"]))
+        sample = state.get("input")
+        if isinstance(sample, pa.RecordBatch):
+            self._saved = state
+            promises = str(state["progress"])
+            self._bind(Schema(sample.schema, progress=[p.split(" ") for p in promises.split("\n") if p]))
+
+
+_NUMBERS = ("bound", "released", "latest", "results", "windows", "peak", "peak_bytes")
+
+
+def _under(prefix: str, state: Mapping[str, StateValue]) -> State:
+    return {name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)}
+
+
+def _times(values: Int64s, kind: pa.DataType) -> pa.Array:
+    array = pa.array(values, mask=np.abs(values) >= FOREVER)
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return array.cast(pa.int32()).view(kind)
+    return array if kind == pa.int64() else array.view(kind)
+
+
+def _constants(values: Sequence[object], kind: pa.DataType) -> pa.Array:
+    """Make a column of constants of a pattern; times are integers there."""
+    if pa.types.is_temporal(kind):
+        width = pa.int32() if pa.types.is_date32(kind) or pa.types.is_time32(kind) else pa.int64()
+        return pa.array(values, width).view(kind)
+    return pc.cast(pa.array(values), kind) if not pa.types.is_fixed_size_binary(kind) else pa.array(values, kind)

@@ -1,0 +1,214 @@
+"""Bucket tags each tuple with the range of window-ids it belongs to, and maps promises on the attribute to window-ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.errors import SchemaError
+from operators.kernels.rank import ranks
+from operators.kernels.window import clip
+from operators.keys import KeyIndex
+from operators.page import Bools, Int64s, Page, plain_values
+from operators.protocol import Emit, State, StateValue
+from operators.schema import Schema
+from operators.window import LIMIT, PartitionedWindow, Window
+from operators.window.protocol import Int32s
+from punctuation import END, Below, Pattern, Progress, Punctuation, below, constants, group_punctuation
+from punctuation.plain import dump_progress, read_progress
+
+FROM, UNTIL = "wid_from", "wid_until"
+_NEVER = -(2**63)
+_COUNTERS = ("late", "late_for_some", "in_no_window", "without_value")
+
+
+@attrs.define
+class Bucket:
+    """Append the attributes wid_from and wid_until: the tuple is in the windows wid_from <= w < wid_until.
+
+    Pass: a tuple at once, unless all its windows are released (late) or it is in none; one that is late for some keeps
+    the others, unless `consistent`. Keep: nothing for CF windows but the bound; for partitioned row windows a count a
+    partition. Propagate: `[ts < v]` becomes `[wid_from < w]`, w the first window that v does not complete; group-wise
+    promises likewise; a partition's own count completes its windows.
+    Cost: O(1) a tuple. Source: thesis Fig 6-2 with the bound of semantics row 6.
+
+    >>> from operators.drive import drive, rows
+    >>> from operators.window import SlidingWindow
+    >>> page = Page.of(Schema.of(ts=pa.int64(), progress=["ts"]), {"ts": [12]})
+    >>> rows(drive(Bucket(SlidingWindow("ts", size=10, slide=5)), [page]))
+    [{'ts': 12, 'wid_from': 2, 'wid_until': 4}]
+    """
+
+    window: Window
+    consistent: bool = attrs.field(default=False, kw_only=True)
+    _bound: int = attrs.field(init=False, default=_NEVER)
+    _promised: Progress = attrs.field(init=False, factory=Progress)
+    _schema: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
+    _partitions: KeyIndex | None = attrs.field(init=False, default=None)
+    _ranks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(16, np.int64))
+    _counts: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0))
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    @property
+    def partition(self) -> tuple[str, ...]:
+        """The partitioning attributes, none for most windows."""
+        return self.window.partition if isinstance(self.window, PartitionedWindow) else ()
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        where = "window"
+        if self.partition:
+            KeyIndex([schema.field(name, where=where) for name in self.partition])
+        else:
+            kind = schema.field(self.window.wattr, where=where).type
+            if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
+                raise SchemaError(
+                    f'{where}: the windowing attribute "{self.window.wattr}" has type {kind}.\n'
+                    "  A window needs an attribute with an order in steps: an integer or a time. Project it to one first."
+                )
+        for name in (FROM, UNTIL):
+            if name in schema:
+                raise SchemaError(f'{where}: the input already has an attribute "{name}"; rename it with a projection.')
+        wattr = self.window.wattr
+        progress: list[frozenset[str]] = []
+        for promise in schema.progress:
+            tagged = wattr in promise and not self.partition
+            progress.append(promise - {wattr} | {FROM} if tagged else promise)
+        if self.partition:
+            progress.append(frozenset((*self.partition, FROM)))
+        arrow = schema.arrow.append(pa.field(FROM, pa.int64())).append(pa.field(UNTIL, pa.int64()))
+        return Schema(arrow, progress=progress)
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        schema = self._output(page.schema)
+        values, valid, touched = self._values(page)
+        first, last = self.window.wids(values)
+        late, partly, gap, unusable = clip(
+            values, np.empty(0, np.bool_) if valid is None else valid, LIMIT, self._bound, first, last
+        )
+        if self.consistent and partly:
+            late_for_some = (first == self._bound) & (self.window.wids(values)[0] < self._bound)
+            last[late_for_some] = first[late_for_some]
+            late, partly = late + partly, 0
+        for name, count in zip(_COUNTERS, (late, partly, gap, unusable), strict=True):
+            self._counts[name] += int(count)
+        batch = page.batch
+        columns = [*batch.columns, pa.array(first), pa.array(last)]
+        tagged = Page(schema, pa.RecordBatch.from_arrays(columns, schema=schema.arrow))
+        if late or gap or unusable:
+            tagged = tagged.select(first < last)
+        if len(tagged):
+            emit(tagged)
+        if touched is not None:
+            self._promise_partitions(touched, emit)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        if punctuation.is_end:
+            self._forget()
+            emit(END)
+            return
+        wattr = self.window.wattr
+        if self.partition:
+            if wattr not in punctuation.attributes:
+                self._finish(punctuation)
+                self._emit(punctuation, emit)
+            return
+        patterns: dict[str, Pattern] = dict(punctuation.patterns)
+        if wattr in patterns:
+            bound = below(patterns.pop(wattr))
+            if not isinstance(bound, (int, float)):
+                return
+            # No later integer is below a fractional bound exactly when none is below its ceiling.
+            patterns[FROM] = Below(self.window.complete(-int(-bound // 1)))
+        self._emit(Punctuation(patterns, assumed=punctuation.assumed), emit)
+
+    def _emit(self, punctuation: Punctuation, emit: Emit) -> None:
+        if self._promised.advance(punctuation):
+            bound = punctuation.bound(FROM)
+            if bound is not None:
+                self._bound = int(bound)
+            emit(punctuation)
+
+    def _values(self, page: Page) -> tuple[Int64s, Bools | None, Int32s | None]:
+        if not self.partition:
+            return page.ticks(self.window.wattr), page.valid(self.window.wattr), None
+        index = self._index(page.schema)
+        ids = index.assign([page.column(name) for name in self.partition])
+        if index.capacity > len(self._ranks):
+            self._ranks = np.pad(self._ranks, (0, max(index.capacity, 2 * len(self._ranks)) - len(self._ranks)))
+        values = np.empty(len(ids), np.int64)
+        ranks(ids, self._ranks, values)
+        return values, None, np.unique(ids)
+
+    def _promise_partitions(self, touched: Int32s, emit: Emit) -> None:
+        assert self._partitions is not None
+        complete = np.array([self.window.complete(r) for r in self._ranks[touched].tolist()], np.int64)
+        for bound in np.unique(complete):
+            ids = touched[complete == bound]
+            keys = zip(*(plain_values(column) for column in self._partitions.keys(ids)), strict=True)
+            usable = [key for key in keys if all(v is not None for v in key)]
+            for promise in group_punctuation((self.partition, FROM), usable, int(bound)):
+                self._emit(promise, emit)
+
+    def _finish(self, punctuation: Punctuation) -> None:
+        """Forget the counts of partitions that a promise says are over."""
+        index = self._partitions
+        if index is None or not set(punctuation.attributes) <= set(self.partition) or not len(index):
+            return
+        live = index.live()
+        gone = np.ones(len(live), np.bool_)
+        for name, pattern in punctuation.patterns:
+            values = index.keys(live)[self.partition.index(name)]
+            gone &= Page.of(Schema(pa.schema([pa.field(name, values.type)])), {name: values}).matching(
+                Punctuation({name: pattern})
+            )
+        self._ranks[live[gone]] = 0
+        index.free(live[gone])
+
+    def _output(self, schema: Schema) -> Schema:
+        if self._schema is None or self._schema[0] is not schema:
+            self._schema = (schema, self.output_schema(schema))
+        return self._schema[1]
+
+    def _index(self, schema: Schema) -> KeyIndex:
+        if self._partitions is None:
+            self._partitions = KeyIndex([schema.field(name) for name in self.partition])
+        return self._partitions
+
+    def _forget(self) -> None:
+        self._promised = Progress()
+        self._ranks[:] = 0
+        if self._partitions is not None:
+            self._partitions = KeyIndex(self._partitions.fields)
+
+    def statistics(self) -> dict[str, int]:
+        partitions = 0 if self._partitions is None else len(self._partitions)
+        return {**self._counts, "state_tuples": partitions}
+
+    def state(self) -> State:
+        state: State = {"bound": self._bound, "promised": dump_progress(self._promised)}
+        state |= {f"count.{name}": value for name, value in self._counts.items()}
+        if self._partitions is not None:
+            fields = pa.schema(list(self._partitions.fields))
+            state["fields"] = pa.RecordBatch.from_arrays([pa.array([], f.type) for f in fields], schema=fields)
+            state["ranks"] = self._ranks.copy()
+            state |= {f"partitions.{name}": value for name, value in self._partitions.state().items()}
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._bound = int(state["bound"])  # type: ignore[arg-type]
+        self._promised = read_progress(str(state["promised"]))
+        self._counts = {name: int(state[f"count.{name}"]) for name in _COUNTERS}  # type: ignore[arg-type]
+        fields, counted = state.get("fields"), state.get("ranks")
+        if isinstance(fields, pa.RecordBatch) and isinstance(counted, np.ndarray):
+            self._partitions = KeyIndex(list(fields.schema))
+            prefix = "partitions."
+            self._partitions.restore({n[len(prefix) :]: v for n, v in state.items() if n.startswith(prefix)})
+            self._ranks = counted.astype(np.int64)
+

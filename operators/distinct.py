@@ -1,0 +1,155 @@
+"""Distinct passes on each combination of values once, when it first arrives, and forgets it when it cannot come again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.expiry import Expiry
+from operators.keys import Ids, KeyIndex
+from operators.page import Page
+from operators.protocol import Emit, State, StateValue
+from operators.schema import Schema
+from punctuation import Punctuation
+
+
+@attrs.define(eq=False)
+class Distinct:
+    """Give every combination of some attributes (of all, when none is named) once; the output has only these.
+
+    Pass: a combination when it first arrives. Keep: the combinations that may arrive again; one that a promise on these
+    attributes matches is dropped with that promise. Propagate: the promises on these attributes alone.
+    Cost: O(1) a tuple; a linear promise on an integer or a time O(combinations dropped), any other promise
+    O(combinations held). Null equals null here. Source: thesis 8.2, DupElim; features row O11.
+
+    >>> from operators.drive import drive
+    >>> from punctuation import before
+    >>> page = Page.of(Schema.of(ts=pa.int64(), x=pa.int64()), {"ts": [1, 1, 2], "x": [8, 9, 8]})
+    >>> distinct = Distinct(("ts",))
+    >>> found, promise = drive(distinct, [page, before("ts", 2)])
+    >>> found.rows(), str(promise), len(distinct)
+    ([{'ts': 1}, {'ts': 2}], '[ts < 2]', 1)
+    """
+
+    attributes: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    _fitted: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
+    _index: KeyIndex | None = attrs.field(init=False, default=None)
+    _expiries: dict[str, Expiry] = attrs.field(init=False, factory=dict)
+    _peak: int = attrs.field(init=False, default=0)
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    def __len__(self) -> int:
+        """Number of combinations held."""
+        return 0 if self._index is None else len(self._index)
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        output = self._fit(schema)
+        KeyIndex(list(output.arrow))
+        return output
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        output = self._fit(page.schema)
+        columns = [page.column(name) for name in output.names]
+        chosen = Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow))
+        if self._index is None:
+            self._index = KeyIndex(list(output.arrow))
+        ids, first = self._index.assign_new(columns)
+        if not first.any():
+            return
+        fresh = chosen if first.all() else chosen.select(first)
+        for name, expiry in self._expiries.items():
+            _enter(expiry, name, ids[first], fresh)
+        self._peak = max(self._peak, len(self._index))
+        emit(fresh)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        names = self.attributes if self._fitted is None else self._fitted[1].names
+        kept = {name: name for name in names or punctuation.attributes}
+        promise = punctuation.onto(kept)
+        if promise is None:
+            return
+        if self._index is not None and len(self._index):
+            self._purge(self._index, promise)
+        emit(promise)
+
+    def statistics(self) -> dict[str, int]:
+        held = 0 if self._index is None else self._index.nbytes
+        return {"state_tuples": len(self), "state_bytes": held, "peak_state_tuples": self._peak}
+
+    def state(self) -> State:
+        state: State = {"peak": self._peak}
+        if self._index is not None:
+            empty = [pa.array([], field.type) for field in self._index.fields]
+            fields = pa.RecordBatch.from_arrays(empty, schema=pa.schema(list(self._index.fields)))
+            state |= {"fields": fields, **{f"index.{name}": value for name, value in self._index.state().items()}}
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._expiries = {}
+        self._peak = int(str(state["peak"]))
+        fields = state.get("fields")
+        self._index = None
+        if isinstance(fields, pa.RecordBatch):
+            self._index = KeyIndex(list(fields.schema))
+            prefix = "index."
+            self._index.restore({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
+
+    def _purge(self, index: KeyIndex, promise: Punctuation) -> None:
+        """Drop the combinations that match a promise."""
+        if promise.is_end:
+            index.free(index.live())
+            self._expiries = {}
+            return
+        (name, *others) = promise.attributes
+        bound = promise.bound(name)
+        kind = next(field.type for field in index.fields if field.name == name)
+        if not others and isinstance(bound, int | float) and (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
+            # An integer is below a fractional bound exactly when it is below the bound's ceiling.
+            expired = self._expiry(index, name)
+            gone = expired.expire(-int(-bound // 1))
+        else:
+            expired = None
+            live = index.live()
+            gone = live[_keys(index, live).matching(promise)]
+        if len(gone):
+            mask = np.zeros(index.capacity, np.bool_)
+            mask[gone] = True
+            for expiry in self._expiries.values():
+                # The freed numbers will be given to other keys.
+                if expiry is not expired:
+                    expiry.forget(mask)
+            index.free(gone)
+
+    def _expiry(self, index: KeyIndex, name: str) -> Expiry:
+        if name not in self._expiries:
+            live = index.live()
+            self._expiries[name] = Expiry()
+            _enter(self._expiries[name], name, live, _keys(index, live))
+        return self._expiries[name]
+
+    def _fit(self, schema: Schema) -> Schema:
+        if self._fitted is None or self._fitted[0] is not schema:
+            names = [schema.resolve(name, where="distinct") for name in self.attributes] or schema.names
+            arrow = pa.schema([schema.arrow.field(name) for name in names])
+            self._fitted = (schema, schema.onto(arrow, {name: name for name in names}))
+        return self._fitted[1]
+
+
+def _enter(expiry: Expiry, name: str, ids: Ids, page: Page) -> None:
+    values, valid = page.ticks(name), page.valid(name)
+    if valid is None:
+        expiry.add(ids, values)
+    else:
+        expiry.add(ids[valid], values[valid])
+
+
+def _keys(index: KeyIndex, ids: Ids) -> Page:
+    arrow = pa.schema(list(index.fields))
+    return Page(Schema(arrow), pa.RecordBatch.from_arrays(index.keys(ids), schema=arrow))

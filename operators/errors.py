@@ -1,0 +1,32 @@
+"""Whose fault an error is: the plan's (`SchemaError`) or ours (`OperatorBug`); the data's are in `punctuation.errors`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class SchemaError(ValueError):
+    """Say that an operator does not fit its input: an unknown attribute, a wrong type."""
+
+
+class OperatorBug(RuntimeError):
+    """Say that an operator broke one of the laws of `check_operator`; the fault is the operator's author's."""
+
+
+class AggregateOverflow(ArithmeticError):
+    """Say that an exact integer result does not fit its type, naming the operator and the group."""
+
+    slot: int | None = None
+    """The slot that overflowed, by which the operator finds the group."""
+
+
+def did_you_mean(wrong: str, known: Iterable[str]) -> str:
+    """Give the sentence that suggests the nearest known name, or lists a few when none is near."""
+    names = list(known)
+    near = get_close_matches(wrong, names, n=1, cutoff=0.55) or get_close_matches(
+        wrong.lower(), [n.lower() for n in names], n=1, cutoff=0.55
+    )
+    if near:
+        return f'Did you mean "{next(n for n in names if n.lower() == near[0].lower())}"?'
+    return "Known are " + ", ".join(f'"{n}"' for n in names[:12]) + (", ..." if len(names) > 12 else "") + "."

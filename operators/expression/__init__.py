@@ -1,0 +1,42 @@
+"""An expression is a small tree over attributes, checked against a schema once and evaluated a page at a time."""
+
+from operators.expression.bound import Bound
+from operators.expression.tracing import Opaque, Tracer, Ufunc, trace
+from operators.expression.tree import (
+    Between,
+    Binary,
+    Column,
+    Comparison,
+    Constant,
+    Expression,
+    InNetwork,
+    IsIn,
+    IsNull,
+    Literal,
+    Logical,
+    Not,
+    Unary,
+    as_expression,
+)
+
+__all__ = [
+    "Between",
+    "Binary",
+    "Bound",
+    "Column",
+    "Comparison",
+    "Constant",
+    "Expression",
+    "InNetwork",
+    "IsIn",
+    "IsNull",
+    "Literal",
+    "Logical",
+    "Not",
+    "Opaque",
+    "Tracer",
+    "Ufunc",
+    "Unary",
+    "as_expression",
+    "trace",
+]

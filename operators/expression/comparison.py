@@ -1,0 +1,207 @@
+"""Comparisons bind to compiled Arrow functions; a null on either side gives null (SQL's three-valued logic).
+
+Fixed-size binaries, and so IP addresses, compare byte by byte, which is network order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.errors import SchemaError
+from operators.expression.bound import NUMBERS, WHOLE, Bound, Constant, Datum, Run, family
+from operators.expression.constants import Exact, exact, mismatch
+from operators.page import Page
+
+_FUNCTIONS: dict[str, Callable[[Datum, Datum], Datum]] = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def truth(run: Run, said: str) -> Bound:
+    """Make a bound expression whose result is a truth value."""
+    return Bound(pa.field(said, pa.bool_()), run)
+
+
+def compare(op: str, left: Bound, right: Bound, said: str) -> Bound:
+    """Bind a comparison; SchemaError when the two sides are of different families."""
+    if left.literal is not None and right.literal is None:
+        return compare(FLIPPED[op], right, left, said)
+    if right.literal is not None:
+        return truth(_with_constant(op, left, right.literal.value, said), said)
+    return truth(_with_column(op, left, right, said), said)
+
+
+def is_in(argument: Bound, values: Sequence[Constant], said: str) -> Bound:
+    """Bind membership in a list; null where the argument is null, or not in a list that contains null."""
+    kind = pa.float64() if pa.types.is_floating(argument.type) else _ints(argument.type)
+    wanted: list[Constant] = []
+    for value in values:
+        constant = None if value is None else _constant(value, argument.field, said)
+        if constant is not None:
+            wanted.append(constant.cast(kind).as_py())
+    if pa.types.is_floating(kind):
+        wanted = [w for v in wanted if v == v for w in ((0.0, -0.0) if v == 0 else (v,))]
+    listed = pa.array(wanted, kind)
+    unknown = pa.scalar(None, pa.bool_())
+    miss = unknown if None in values else pa.scalar(False)
+
+    def run(page: Page) -> Datum:
+        found = argument.run(page)
+        hit = pc.is_in(found if found.type == kind else found.cast(kind), value_set=listed, skip_nulls=True)
+        return pc.if_else(pc.is_valid(found), pc.if_else(hit, pa.scalar(True), miss), unknown)
+
+    return truth(run, said)
+
+
+def in_network(argument: Bound, network: str, said: str) -> Bound:
+    """Bind membership of an IP address in a network such as "10.0.0.0/8"; SchemaError for anything else."""
+    from operators.address import parse_network
+
+    if family(argument.field) != "IP address":
+        raise SchemaError(
+            f'{said}: "{argument.field.name}" is of type {argument.type}; only an IP address is in a network.'
+        )
+    try:
+        first, last = parse_network(network)
+    except ValueError as error:
+        raise SchemaError(f"{said}: {error}") from error
+    low, high = pa.scalar(first, argument.type), pa.scalar(last, argument.type)
+
+    def run(page: Page) -> Datum:
+        found = argument.run(page)
+        return pc.and_(pc.greater_equal(found, low), pc.less_equal(found, high))
+
+    return truth(run, said)
+
+
+def _with_constant(op: str, argument: Bound, value: Constant, said: str) -> Run:
+    if value is None:
+        raise SchemaError(f"{said}: nothing compares with null, the answer is always null.\n  Write is_null() instead.")
+    if family(argument.field) == "truth value" and op not in ("=", "!="):
+        raise SchemaError(f"{said}: truth values have no order; compare them with = or !=.")
+    if family(argument.field) in WHOLE:
+        return _with_exact(op, argument, exact(value, argument.field, said))
+    constant = _constant(value, argument.field, said)
+    function = _FUNCTIONS[op]
+    return lambda page: function(argument.run(page), constant)
+
+
+def _with_exact(op: str, argument: Bound, value: Exact) -> Run:
+    """Compare integers with a rational number: round the constant to the side that keeps the answer."""
+    low, high = limits(argument.type)
+    if isinstance(value, float):
+        if math.isnan(value):
+            return _always(op == "!=", argument)
+        bound: int = high + 1 if value > 0 else low - 1
+    elif isinstance(value, Fraction) and value.denominator != 1:
+        if op in ("=", "!="):
+            return _always(op == "!=", argument)
+        bound = math.ceil(value) if op in ("<", ">=") else math.floor(value)
+    else:
+        bound = int(value)
+    if bound > high:
+        return _always(op in ("<", "<=", "!="), argument)
+    if bound < low:
+        return _always(op in (">", ">=", "!="), argument)
+    constant, function = pa.scalar(bound, argument.type), _FUNCTIONS[op]
+    return lambda page: function(argument.run(page), constant)
+
+
+def _with_column(op: str, left: Bound, right: Bound, said: str) -> Run:
+    one, other = family(left.field), family(right.field)
+    function = _FUNCTIONS[op]
+    if one != other and not {one, other} <= NUMBERS:
+        if {one, other} == {"timestamp", "integer"}:
+            return lambda page: function(left.run(page).cast(pa.int64()), right.run(page).cast(pa.int64()))
+        raise SchemaError(
+            f'{said}: "{left.field.name}" is of type {left.type} and "{right.field.name}" of type {right.type}; '
+            f"{one} and {other} do not compare."
+        )
+    if one == "truth value" and op not in ("=", "!="):
+        raise SchemaError(f"{said}: truth values have no order; compare them with = or !=.")
+    if one == other == "integer" and (left.type == pa.uint64()) != (right.type == pa.uint64()):
+        wide = pa.decimal128(20)
+        return lambda page: function(left.run(page).cast(wide), right.run(page).cast(wide))
+    if one == other == "timestamp" and (left.type.tz is None) != (right.type.tz is None):
+        return lambda page: function(_utc(left.run(page)), _utc(right.run(page)))
+    return lambda page: function(left.run(page), right.run(page))
+
+
+def _constant(value: Constant, field: pa.Field, said: str) -> pa.Scalar | None:
+    """Give a constant in the type of a field; None when no value of that type equals it."""
+    name, kind = family(field), field.type
+    if name in WHOLE:
+        number = exact(value, field, said)
+        low, high = limits(kind)
+        if isinstance(number, float) or number != int(number) or not low <= number <= high:
+            return None
+        return pa.scalar(int(number), kind)
+    if name == "number" and isinstance(value, int | float) and not isinstance(value, bool):
+        return pa.scalar(_float(value), pa.float64())
+    if name == "truth value" and isinstance(value, bool):
+        return pa.scalar(value)
+    if name == "text" and isinstance(value, str):
+        return pa.scalar(value, kind)
+    if name == "IP address" and isinstance(value, str | bytes):
+        return pa.scalar(_address(value, said), kind)
+    if name == "bytes" and isinstance(value, bytes):
+        if pa.types.is_fixed_size_binary(kind) and len(value) != kind.byte_width:
+            raise SchemaError(f'{said}: "{field.name}" holds {kind.byte_width} bytes, the constant has {len(value)}.')
+        return pa.scalar(value, kind)
+    raise mismatch(value, field, said)
+
+
+def limits(kind: pa.DataType) -> tuple[int, int]:
+    """Give the least and the greatest integer of an integer or time type."""
+    bits: int = kind.bit_width
+    if pa.types.is_unsigned_integer(kind):
+        return 0, 2**bits - 1
+    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+
+def _always(answer: bool, argument: Bound) -> Run:
+    """Give one answer for every tuple that has a value, null for the others."""
+    unknown, known = pa.scalar(None, pa.bool_()), pa.scalar(answer)
+    return lambda page: pc.if_else(pc.is_valid(argument.run(page)), known, unknown)
+
+
+def _address(value: str | bytes, said: str) -> bytes:
+    if isinstance(value, bytes):
+        if len(value) != 16:
+            raise SchemaError(f"{said}: an IP address as bytes has 16 of them, not {len(value)}; or write it as text.")
+        return value
+    from operators.address import parse_ip
+
+    try:
+        return parse_ip(value)
+    except ValueError as error:
+        raise SchemaError(f"{said}: {error}") from error
+
+
+def _float(value: int | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _utc(found: Datum) -> Datum:
+    return found if found.type.tz is not None else pc.assume_timezone(found, "UTC")
+
+
+def _ints(kind: pa.DataType) -> pa.DataType:
+    """Give the integer type behind a time type, another type itself."""
+    if not pa.types.is_temporal(kind):
+        return kind
+    return pa.int32() if kind.bit_width == 32 else pa.int64()

@@ -1,0 +1,171 @@
+"""A constant meets an attribute exactly: times, durations, addresses and fractions never lose a digit on the way.
+
+What an attribute of integers (or of times, which are integers of some unit) is compared with is kept as an exact
+rational number, so that `ts < "10:00:00.5"` is right on an attribute of whole seconds too.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import math
+import re
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+
+from operators.errors import SchemaError, did_you_mean
+from operators.expression.bound import Constant, family
+
+Exact = int | Fraction | float
+"""A rational number, or a float that is infinite or not a number."""
+
+UNIT_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+_DURATIONS = {
+    **dict.fromkeys(("ns", "nanosecond", "nanoseconds"), 1),
+    **dict.fromkeys(("us", "µs", "μs", "microsecond", "microseconds"), 10**3),
+    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 10**6),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 10**9),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60 * 10**9),
+    **dict.fromkeys(("h", "hour", "hours"), 3600 * 10**9),
+    **dict.fromkeys(("d", "day", "days"), 86400 * 10**9),
+}
+_DURATION = re.compile(r"\s*(-?)\s*(\d+(?:\.\d+)?)\s*([a-zµμ]+)\s*", re.IGNORECASE)
+_FRACTION = re.compile(r"(:\d\d)[.,](\d+)")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def plain(value: object) -> Constant:
+    """Give a constant as a plain value; numpy scalars, dates, durations and addresses are converted, TypeError else."""
+    if isinstance(value, np.datetime64):
+        return str(value)
+    if isinstance(value, np.timedelta64):
+        return f"{int(value.astype('m8[ns]').astype(np.int64))} ns"
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return value
+    if isinstance(value, datetime.datetime | datetime.date):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return f"{value // datetime.timedelta(microseconds=1)} us"
+    if isinstance(value, ipaddress.IPv4Address | ipaddress.IPv6Address):
+        return str(value)
+    raise TypeError(
+        f"a constant in an expression is a number, text, bytes, True, False or a time, not {value!r} "
+        f"of type {type(value).__name__}"
+    )
+
+
+def duration_ns(text: str) -> Fraction:
+    """Read a duration such as "2 s", "500ms" or "10 minutes" as exact nanoseconds; SchemaError when it is none."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise SchemaError(f'"{text}" is not a duration.\n  Write a number and a unit, e.g. "2 s" or "10 minutes".')
+    unit = found[3].lower()
+    if unit not in _DURATIONS:
+        raise SchemaError(f'"{text}" is not a duration: unknown unit "{found[3]}".\n  {did_you_mean(unit, _DURATIONS)}')
+    return Fraction(found[2]) * _DURATIONS[unit] * (-1 if found[1] else 1)
+
+
+def instant_ns(text: str) -> int:
+    """Read an ISO 8601 time as exact nanoseconds since the epoch, UTC where no zone is given; SchemaError else."""
+    digits = ""
+
+    def keep(match: re.Match[str]) -> str:
+        nonlocal digits
+        digits = match[2]
+        return match[1]
+
+    try:
+        moment = datetime.datetime.fromisoformat(_FRACTION.sub(keep, text.strip(), count=1))
+    except ValueError as error:
+        raise SchemaError(
+            f'"{text}" is not a time.\n'
+            '  Write ISO 8601, e.g. "2026-11-21T10:00:00Z", or an integer in the unit of the attribute.'
+        ) from error
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    if digits[9:].strip("0"):
+        raise SchemaError(f'"{text}" is finer than a nanosecond, the finest unit of a time.')
+    since = moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    return (since.days * 86400 + since.seconds) * 10**9 + since.microseconds * 1000 + int(digits[:9].ljust(9, "0") or 0)
+
+
+def exact(value: Constant, field: pa.Field, said: str) -> Exact:
+    """Give a constant in the units of an integer or time field; SchemaError when the two do not compare."""
+    name, kind = family(field), field.type
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if name == "integer" and isinstance(value, float):
+        return Fraction(value) if math.isfinite(value) else value
+    if isinstance(value, str):
+        if name == "timestamp":
+            return Fraction(instant_ns(value), UNIT_NS[kind.unit])
+        if name == "duration":
+            return duration_ns(value) / UNIT_NS[kind.unit]
+        if name == "date" and _DAY.fullmatch(value.strip()):
+            return Fraction(instant_ns(value), 86400 * 10**9 if pa.types.is_date32(kind) else 10**6)
+        if name == "time of day":
+            return Fraction(instant_ns(f"1970-01-01T{value.strip()}"), UNIT_NS[kind.unit])
+    raise mismatch(value, field, said)
+
+
+def mismatch(value: Constant, field: pa.Field, said: str) -> SchemaError:
+    """Make the error for a constant that does not compare with a field, naming both types and what to write."""
+    name = family(field)
+    write = {
+        "text": "text in quotes",
+        "IP address": 'an address as text, e.g. "10.0.0.1"',
+        "timestamp": 'ISO 8601 text, e.g. "2026-11-21T10:00:00Z", or an integer in its unit',
+        "duration": 'a duration, e.g. "2 s"',
+        "date": 'a date, e.g. "2026-11-21"',
+        "time of day": 'a time, e.g. "10:00:00"',
+        "truth value": "True or False",
+        "bytes": "bytes",
+        "integer": "a number without quotes",
+        "number": "a number without quotes",
+    }.get(name, "a value of that type")
+    return SchemaError(
+        f'{said}: "{field.name}" is {_article(name)} ({field.type}) and does not go with {shown(value)}, '
+        f"which is {_article(kind_of(value))}.\n  Write {write}."
+    )
+
+
+def kind_of(value: Constant) -> str:
+    """Name in words the type of a constant."""
+    if value is None:
+        return "null"
+    return {bool: "truth value", int: "integer", float: "number", str: "text", bytes: "bytes"}[type(value)]
+
+
+def shown(value: Constant) -> str:
+    """Write a constant as a user would."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        quote = "'" if '"' in value and "'" not in value else '"'
+        return quote + value.replace(quote, quote * 2) + quote
+    return f"x'{value.hex()}'" if isinstance(value, bytes) else repr(value)
+
+
+def type_of(value: Constant) -> pa.DataType:
+    """Give the Arrow type of a constant that stands alone, the null type for an integer beyond 64 bits."""
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+        return pa.uint64() if 0 <= value < 2**64 else pa.null()
+    return {
+        type(None): pa.null(),
+        bool: pa.bool_(),
+        int: pa.int64(),
+        float: pa.float64(),
+        str: pa.string(),
+        bytes: pa.binary(),
+    }[type(value)]
+
+
+def _article(name: str) -> str:
+    return name if name in ("text", "bytes", "null") else f"{'an' if name[0] in 'aeiouI' else 'a'} {name}"

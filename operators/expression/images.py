@@ -1,0 +1,68 @@
+"""Promises on attributes become promises on what is computed from them, wherever that is certain, and no further.
+
+An attribute that is kept under one or several names keeps its promises under each. An attribute computed by a rising
+function f, such as ts // 10, turns `[ts < v]` into `[f < f(v)]`: a later tuple has ts >= v, so f(ts) >= f(v).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+
+import attrs
+
+from operators.expression.bound import Bound, Carry
+from operators.expression.tree import Column, Expression
+from punctuation import Below, Pattern, Punctuation, Range
+
+
+@attrs.frozen(eq=False)
+class Images:
+    """Where the attributes of an input are found in an output."""
+
+    kept: Mapping[str, tuple[str, ...]]
+    """Old name to the names under which the very values go on."""
+    rising: Mapping[str, tuple[tuple[str, Carry], ...]]
+    """Old name to the names of rising functions of it, each with how a bound moves."""
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Expression], bound: Mapping[str, Bound]) -> Images:
+        """Read new names and their expressions; before there is a schema (`bound` empty) only kept names are known."""
+        kept: dict[str, tuple[str, ...]] = {}
+        rising: dict[str, tuple[tuple[str, Carry], ...]] = {}
+        for name, expression in columns.items():
+            of = bound[name].field.name if name in bound else ""
+            if isinstance(expression, Column):
+                old = of or expression.name
+                kept[old] = (*kept.get(old, ()), name)
+            elif name in bound and (attribute := bound[name].attribute) and (carry := bound[name].carry):
+                rising[attribute] = (*rising.get(attribute, ()), (name, carry))
+        return cls(kept, rising)
+
+    def promises(self, punctuation: Punctuation) -> Iterator[Punctuation]:
+        """Give the promises that follow from one on the input, none when it would take an attribute that is gone."""
+        choices = [list(self._patterns(name, pattern)) for name, pattern in punctuation.patterns]
+        for choice in product(*choices):
+            patterns = dict(choice)
+            if len(patterns) == len(choice):
+                yield Punctuation(patterns, assumed=punctuation.assumed)
+
+    def progress(self, promised: Iterable[frozenset[str]]) -> frozenset[frozenset[str]]:
+        """Give what the output will be punctuated on; of a group-wise promise only kept attributes are certain."""
+        found: set[frozenset[str]] = set()
+        for promise in promised:
+            choices = [list(self.kept.get(name, ())) for name in sorted(promise)]
+            if len(promise) == 1:
+                (name,) = promise
+                choices[0] += [new for new, _ in self.rising.get(name, ())]
+            found |= {frozenset(choice) for choice in product(*choices)}
+        return frozenset(found)
+
+    def _patterns(self, name: str, pattern: Pattern) -> Iterator[tuple[str, Pattern]]:
+        for new in self.kept.get(name, ()):
+            yield new, pattern
+        if isinstance(pattern, Range) and pattern.low is None and pattern.high is not None:
+            for new, carry in self.rising.get(name, ()):
+                bound = carry(pattern.high)
+                if bound is not None:
+                    yield new, Below(bound)

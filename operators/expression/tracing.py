@@ -1,0 +1,223 @@
+"""A user's function of columns is called once with a tracer that records what it does; the arrays come later, in bulk.
+
+What cannot be recorded is kept as `Opaque`, called once a page with the page itself, never once a tuple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from operators.errors import SchemaError
+from operators.expression.bound import NUMBERS, Bound, Datum, family
+from operators.expression.tree import (
+    Binary,
+    Column,
+    Comparison,
+    Expression,
+    Logical,
+    Not,
+    NotTraceable,
+    Unary,
+    as_expression,
+)
+from operators.page import Page, concatenate
+from operators.schema import Schema
+
+PageFunction: TypeAlias = Callable[[Page], object]
+
+
+@attrs.frozen
+class Tracer:
+    """Stand in for a page while a function of columns is recorded: `p["length"]` is the attribute, not its values."""
+
+    schema: Schema
+
+    def __getitem__(self, name: str) -> Column:
+        return Column(self.schema.resolve(name, where="expression"))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.schema
+
+    def __len__(self) -> int:
+        raise NotTraceable("a tracer has no length")
+
+    def __getattr__(self, name: str) -> Expression:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotTraceable(f'a tracer has no method "{name}"')
+
+
+def trace(function: Callable[..., object], schema: Schema) -> Expression | Mapping[str, Expression]:
+    """Call a function of columns once and give what it computes, an expression or one a name.
+
+    A function that needs arrays becomes `Opaque`. SchemaError for an unknown attribute or a type that does not fit,
+    TypeError for `and`, `or`, `not` and chained comparisons, which Python does not let anyone record.
+
+    >>> str(trace(lambda p: p["length"] * 8 > 1000, Schema.of(length=pa.int32())))
+    'length * 8 > 1000'
+    """
+    try:
+        found = function(Tracer(schema))
+    except NotTraceable:
+        opaque = Opaque(function)
+        opaque.bind(schema)
+        return opaque
+    if isinstance(found, Mapping):
+        named = {str(name): as_expression(value) for name, value in found.items()}
+        for expression in named.values():
+            expression.bind(schema)
+        return named
+    expression = as_expression(found)
+    expression.bind(schema)
+    return expression
+
+
+@attrs.frozen(eq=False, str=False)
+class Opaque(Expression):
+    """A function of the whole page, called once a page; it gives one value a tuple, as an array of the page's length.
+
+    It must depend on nothing but the tuple it computes for, or the answer would change with the page's size. The type
+    of its result is what it gives for an empty page, unless `result` says it.
+    """
+
+    function: PageFunction
+    result: pa.DataType | None = attrs.field(default=None, kw_only=True)
+
+    def bind(self, schema: Schema) -> Bound:
+        kind = self.result
+        if kind is None:
+            try:
+                kind = self._checked(concatenate(schema, ())).type
+            except SchemaError:
+                raise
+            except Exception as error:
+                raise SchemaError(
+                    f"{self}: the function cannot be recorded as an expression, and fails on an empty page: "
+                    f"{type(error).__name__}: {error}\n"
+                    "  Use + - * / // % == < & | ~ and numpy's functions on columns; or give it as "
+                    "Opaque(function, result=pa.int64())."
+                ) from error
+        wanted = kind
+
+        def run(page: Page) -> Datum:
+            found = self._checked(page)
+            return found if found.type == wanted else found.cast(wanted)
+
+        return Bound(pa.field(str(self), wanted), run)
+
+    def columns(self) -> frozenset[str]:
+        return frozenset()
+
+    def _checked(self, page: Page) -> pa.Array:
+        found = self.function(page)
+        if isinstance(found, Mapping):
+            raise SchemaError(f"{self}: a function that needs arrays computes one column; write one function for each.")
+        if isinstance(found, np.ndarray | list | tuple):
+            found = pa.array(found)
+        if not isinstance(found, pa.Array):
+            raise SchemaError(
+                f"{self}: the function gave {type(found).__name__} for a page of {len(page)} tuples.\n"
+                "  It must give an array with one value for each tuple."
+            )
+        if len(found) != len(page):
+            raise SchemaError(
+                f"{self}: the function gave {len(found)} values for a page of {len(page)} tuples.\n"
+                "  It must give one value for each tuple."
+            )
+        return found
+
+    def __str__(self) -> str:
+        return f"{getattr(self.function, '__name__', type(self.function).__name__)}(page)"
+
+
+@attrs.frozen(eq=False, str=False)
+class Ufunc(Expression):
+    """One of numpy's functions on columns, e.g. `np.sqrt(p["x"])`; null where an argument is null."""
+
+    function: np.ufunc
+    arguments: tuple[Expression, ...]
+
+    def bind(self, schema: Schema) -> Bound:
+        bounds = [argument.bind(schema) for argument in self.arguments]
+        for bound in bounds:
+            if family(bound.field) not in NUMBERS | {"truth value"}:
+                raise SchemaError(
+                    f'{self}: "{bound.field.name}" is of type {bound.type}; numpy\'s functions here take numbers.'
+                )
+        empty = [np.empty(0, bound.type.to_pandas_dtype()) for bound in bounds]
+        try:
+            kind = pa.from_numpy_dtype(self.function(*empty).dtype)
+        except TypeError as error:
+            raise SchemaError(f"{self}: {error}") from error
+
+        def run(page: Page) -> Datum:
+            length = len(page)
+            columns = [bound.evaluate(page) for bound in bounds]
+            valid = np.ones(length, np.bool_)
+            for column in columns:
+                if column.null_count:
+                    valid &= column.is_valid().to_numpy(zero_copy_only=False)
+            with np.errstate(all="ignore"):
+                found = self.function(*(_numbers(column) for column in columns))
+            return pa.array(found, kind, mask=None if valid.all() else ~valid)
+
+        return Bound(pa.field(str(self), kind), run)
+
+    def __str__(self) -> str:
+        return f"{self.function.__name__}({', '.join(str(a) for a in self.arguments)})"
+
+
+def recorded(
+    function: np.ufunc, method: str, inputs: Sequence[object], options: Mapping[str, object]
+) -> Expression:
+    """Record a call of one of numpy's functions; NotTraceable where it needs arrays."""
+    if method != "__call__" or options or function.nout != 1:
+        raise NotTraceable(f"{function.__name__}.{method} needs arrays")
+    if any(isinstance(value, np.ndarray) for value in inputs):
+        raise NotTraceable(f"{function.__name__} with an array needs arrays")
+    arguments = tuple(as_expression(value) for value in inputs)
+    name = function.__name__
+    if name in _ARITHMETIC:
+        return Binary(_ARITHMETIC[name], *arguments)
+    if name in _COMPARISONS:
+        return Comparison(_COMPARISONS[name], *arguments)
+    if name in _LOGICAL:
+        return Logical(_LOGICAL[name], *arguments)
+    if name in ("logical_not", "invert"):
+        return Not(*arguments)
+    if name in ("negative", "absolute"):
+        return Unary("-" if name == "negative" else "abs", *arguments)
+    return Ufunc(function, arguments)
+
+
+_ARITHMETIC = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "true_divide": "/",
+    "floor_divide": "//",
+    "remainder": "%",
+}
+_COMPARISONS = {
+    "equal": "=",
+    "not_equal": "!=",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+}
+_LOGICAL = {"logical_and": "and", "logical_or": "or", "bitwise_and": "and", "bitwise_or": "or"}
+
+
+def _numbers(column: pa.Array) -> npt.NDArray[np.generic]:
+    """Give a column as numpy sees it; what stands where there is no value is 0."""
+    if column.null_count:
+        column = column.fill_null(False if pa.types.is_boolean(column.type) else 0)
+    return np.asarray(column.to_numpy(zero_copy_only=False))

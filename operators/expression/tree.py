@@ -1,0 +1,436 @@
+"""The nodes of an expression; Python's operators on them build larger ones, nothing is computed before there is a page.
+
+One class stands behind all nodes because Python looks for `__add__` and its kin there, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NoReturn
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.errors import SchemaError
+from operators.expression import arithmetic, comparison
+from operators.expression.bound import Bound, Constant, Datum, Literally, Run, family
+from operators.expression.constants import plain, shown, type_of
+from operators.page import Page
+from operators.schema import Schema
+
+
+class NotTraceable(TypeError):
+    """Say that an expression was used where only the arrays of a page will do."""
+
+
+@attrs.frozen(eq=False)
+class Expression:
+    """A value computed from each tuple.
+
+    >>> str((Column("length") > 100) & ~Column("srcIP").in_network("10.0.0.0/8"))
+    'length > 100 and not srcIP in "10.0.0.0/8"'
+    """
+
+    strength: ClassVar[int] = 9
+    """How tightly the text of this node binds, the greater the tighter."""
+
+    def bind(self, schema: Schema) -> Bound:
+        """Check against a schema and give what computes a page; SchemaError when the expression does not fit it."""
+        raise NotImplementedError
+
+    def type(self, schema: Schema) -> pa.DataType:
+        """Give the Arrow type of the result; SchemaError when the expression does not fit the schema."""
+        return self.bind(schema).type
+
+    def field(self, schema: Schema, name: str = "") -> pa.Field:
+        """Give the Arrow field of the result, metadata such as "this is an IP address" included."""
+        found = self.bind(schema).field
+        return found.with_name(name) if name else found
+
+    def evaluate(self, page: Page) -> pa.Array:
+        """Give the result for every tuple of a page, shape (n,); operators bind once and keep what `bind` gives."""
+        return self.bind(page.schema).evaluate(page)
+
+    def equals(self, other: Expression) -> bool:
+        """Tell whether two expressions are the same tree; `==` builds a comparison instead."""
+        return type(self) is type(other) and all(
+            _same(getattr(self, a.name), getattr(other, a.name)) for a in attrs.fields(type(self))
+        )
+
+    def columns(self) -> frozenset[str]:
+        """Name the attributes that take part."""
+        names: set[str] = set()
+        for a in attrs.fields(type(self)):
+            value = getattr(self, a.name)
+            for part in value if isinstance(value, tuple) else (value,):
+                if isinstance(part, Expression):
+                    names |= part.columns()
+        return frozenset(names)
+
+    def __eq__(self, other: object) -> Comparison:  # type: ignore[override]
+        return Comparison("=", self, as_expression(other))
+
+    def __ne__(self, other: object) -> Comparison:  # type: ignore[override]
+        return Comparison("!=", self, as_expression(other))
+
+    def __lt__(self, other: object) -> Comparison:
+        return Comparison("<", self, as_expression(other))
+
+    def __le__(self, other: object) -> Comparison:
+        return Comparison("<=", self, as_expression(other))
+
+    def __gt__(self, other: object) -> Comparison:
+        return Comparison(">", self, as_expression(other))
+
+    def __ge__(self, other: object) -> Comparison:
+        return Comparison(">=", self, as_expression(other))
+
+    __hash__ = object.__hash__
+
+    def __and__(self, other: object) -> Logical:
+        return Logical("and", self, as_expression(other))
+
+    def __rand__(self, other: object) -> Logical:
+        return Logical("and", as_expression(other), self)
+
+    def __or__(self, other: object) -> Logical:
+        return Logical("or", self, as_expression(other))
+
+    def __ror__(self, other: object) -> Logical:
+        return Logical("or", as_expression(other), self)
+
+    def __invert__(self) -> Not:
+        return Not(self)
+
+    def __add__(self, other: object) -> Binary:
+        return Binary("+", self, as_expression(other))
+
+    def __radd__(self, other: object) -> Binary:
+        return Binary("+", as_expression(other), self)
+
+    def __sub__(self, other: object) -> Binary:
+        return Binary("-", self, as_expression(other))
+
+    def __rsub__(self, other: object) -> Binary:
+        return Binary("-", as_expression(other), self)
+
+    def __mul__(self, other: object) -> Binary:
+        return Binary("*", self, as_expression(other))
+
+    def __rmul__(self, other: object) -> Binary:
+        return Binary("*", as_expression(other), self)
+
+    def __truediv__(self, other: object) -> Binary:
+        return Binary("/", self, as_expression(other))
+
+    def __rtruediv__(self, other: object) -> Binary:
+        return Binary("/", as_expression(other), self)
+
+    def __floordiv__(self, other: object) -> Binary:
+        return Binary("//", self, as_expression(other))
+
+    def __rfloordiv__(self, other: object) -> Binary:
+        return Binary("//", as_expression(other), self)
+
+    def __mod__(self, other: object) -> Binary:
+        return Binary("%", self, as_expression(other))
+
+    def __rmod__(self, other: object) -> Binary:
+        return Binary("%", as_expression(other), self)
+
+    def __neg__(self) -> Unary:
+        return Unary("-", self)
+
+    def __pos__(self) -> Expression:
+        return self
+
+    def __abs__(self) -> Unary:
+        return Unary("abs", self)
+
+    def isin(self, values: Sequence[object]) -> IsIn:
+        """Tell whether the value is one of a list of constants."""
+        if isinstance(values, str | bytes):
+            raise TypeError(f"isin takes a list of constants, not {values!r}; write isin([{values!r}])")
+        return IsIn(self, tuple(plain(v) for v in values))
+
+    def between(self, low: object, high: object) -> Between:
+        """Tell whether low <= value <= high."""
+        return Between(self, as_expression(low), as_expression(high))
+
+    def in_network(self, network: str) -> InNetwork:
+        """Tell whether an IP address is in a network such as "10.0.0.0/8"."""
+        return InNetwork(self, network)
+
+    def is_null(self) -> IsNull:
+        """Tell whether there is no value; never null itself."""
+        return IsNull(self)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            f"({self}) has no truth value before there are tuples.\n"
+            "  Write & | ~ instead of and, or, not, each side in parentheses: (p[\"a\"] > 1) & (p[\"b\"] < 2); "
+            "x.between(1, 2) instead of 1 <= x <= 2; x.isin([...]) instead of in."
+        )
+
+    def _arrays_wanted(self, *_: object, **__: object) -> NoReturn:
+        raise NotTraceable(f"({self}) is not an array")
+
+    __array__ = __array_function__ = __len__ = __iter__ = __getitem__ = _arrays_wanted
+    __float__ = __int__ = __index__ = __complex__ = __round__ = __pow__ = __rpow__ = _arrays_wanted
+    __contains__ = _arrays_wanted
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: object, **options: object) -> Expression:
+        from operators.expression.tracing import recorded
+
+        return recorded(function, method, inputs, options)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotTraceable(f'({self}) has no method "{name}"')
+
+
+def _same(one: object, other: object) -> bool:
+    if isinstance(one, Expression) and isinstance(other, Expression):
+        return one.equals(other)
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(_same(a, b) for a, b in zip(one, other, strict=True))
+    return type(one) is type(other) and bool(one == other)
+
+
+def as_expression(value: object) -> Expression:
+    """Give an expression itself, a plain value as a constant; TypeError for what is neither."""
+    return value if isinstance(value, Expression) else Literal(value)
+
+
+def _inside(part: Expression, strength: int) -> str:
+    return str(part) if part.strength >= strength else f"({part})"
+
+
+@attrs.frozen(eq=False, str=False)
+class Column(Expression):
+    """An attribute of the tuple."""
+
+    name: str
+
+    def bind(self, schema: Schema) -> Bound:
+        name = schema.resolve(self.name, where="expression")
+        field = schema.arrow.field(name)
+        if pa.types.is_dictionary(field.type):
+            return Bound(field.with_type(field.type.value_type), lambda page: page.column(name).dictionary_decode())
+        rising = family(field) in ("integer", "timestamp", "duration", "number")
+        carry = (_float_bound if family(field) == "number" else _whole_bound) if rising else None
+        return Bound(field, lambda page: page.column(name), attribute=name if rising else None, carry=carry)
+
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.name,))
+
+    def __str__(self) -> str:
+        return self.name if self.name.isidentifier() else f"`{self.name}`"
+
+
+def _whole_bound(bound: object) -> int | None:
+    """Give the least integer that a bound allows: x >= 2.5 is x >= 3."""
+    if isinstance(bound, float):
+        return -int(-bound // 1) if np.isfinite(bound) else None
+    return bound if isinstance(bound, int) else None
+
+
+def _float_bound(bound: object) -> float | None:
+    return float(bound) if isinstance(bound, int | float) else None
+
+
+@attrs.frozen(eq=False, str=False)
+class Literal(Expression):
+    """A constant; how text is meant (a time, an address) follows from what it is compared with."""
+
+    value: Constant = attrs.field(converter=plain)
+
+    def bind(self, schema: Schema) -> Bound:
+        kind = type_of(self.value)
+        constant = pa.scalar(None if pa.types.is_null(kind) else self.value, kind)
+
+        def run(page: Page) -> Datum:
+            if self.value is not None and not constant.is_valid:
+                raise OverflowError(f"{self} does not fit 64 bits; an integer that large can only be compared with.")
+            return constant
+
+        return Bound(pa.field(str(self), kind), run, literal=Literally(self.value))
+
+    def __str__(self) -> str:
+        return shown(self.value)
+
+
+@attrs.frozen(eq=False, str=False)
+class Unary(Expression):
+    """`-x` or `abs(x)`."""
+
+    op: str = attrs.field(validator=attrs.validators.in_(("-", "abs")))
+    argument: Expression
+
+    strength = 8
+
+    def bind(self, schema: Schema) -> Bound:
+        bind = arithmetic.negate if self.op == "-" else arithmetic.absolute
+        return bind(self.argument.bind(schema), str(self))
+
+    def __str__(self) -> str:
+        return f"abs({self.argument})" if self.op == "abs" else f"-{_inside(self.argument, 9)}"
+
+
+_STRENGTHS = {"+": 6, "-": 6, "*": 7, "/": 7, "//": 7, "%": 7}
+
+
+@attrs.frozen(eq=False, str=False)
+class Binary(Expression):
+    """Arithmetic: `+ - * / // %`."""
+
+    op: str = attrs.field(validator=attrs.validators.in_(tuple(_STRENGTHS)))
+    left: Expression
+    right: Expression
+
+    @property
+    def strength(self) -> int:  # type: ignore[override]
+        return _STRENGTHS[self.op]
+
+    def bind(self, schema: Schema) -> Bound:
+        return arithmetic.arithmetic(self.op, self.left.bind(schema), self.right.bind(schema), str(self))
+
+    def __str__(self) -> str:
+        return f"{_inside(self.left, self.strength)} {self.op} {_inside(self.right, self.strength + 1)}"
+
+
+@attrs.frozen(eq=False, str=False)
+class Comparison(Expression):
+    """`= != < <= > >=`; null where a side is null."""
+
+    op: str = attrs.field(validator=attrs.validators.in_(tuple(comparison.FLIPPED)))
+    left: Expression
+    right: Expression
+
+    strength = 5
+
+    def bind(self, schema: Schema) -> Bound:
+        return comparison.compare(self.op, self.left.bind(schema), self.right.bind(schema), str(self))
+
+    def __str__(self) -> str:
+        return f"{_inside(self.left, 6)} {self.op} {_inside(self.right, 6)}"
+
+
+@attrs.frozen(eq=False, str=False)
+class Logical(Expression):
+    """`and`, `or` in three-valued logic: false and null is false, true or null is true."""
+
+    op: str = attrs.field(validator=attrs.validators.in_(("and", "or")))
+    left: Expression
+    right: Expression
+
+    @property
+    def strength(self) -> int:  # type: ignore[override]
+        return 3 if self.op == "and" else 2
+
+    def bind(self, schema: Schema) -> Bound:
+        left, right = (_truth(side, schema, self) for side in (self.left, self.right))
+        function: Callable[..., object] = pc.and_kleene if self.op == "and" else pc.or_kleene
+        run: Run = lambda page: function(left(page), right(page))  # noqa: E731
+        return comparison.truth(run, str(self))
+
+    def __str__(self) -> str:
+        return f"{_inside(self.left, self.strength)} {self.op} {_inside(self.right, self.strength + 1)}"
+
+
+@attrs.frozen(eq=False, str=False)
+class Not(Expression):
+    """`not x`; null stays null."""
+
+    argument: Expression
+
+    strength = 4
+
+    def bind(self, schema: Schema) -> Bound:
+        argument = _truth(self.argument, schema, self)
+        return comparison.truth(lambda page: pc.invert(argument(page)), str(self))
+
+    def __str__(self) -> str:
+        return f"not {_inside(self.argument, 4)}"
+
+
+@attrs.frozen(eq=False, str=False)
+class Between(Expression):
+    """`low <= x <= high`."""
+
+    argument: Expression
+    low: Expression
+    high: Expression
+
+    strength = 5
+
+    def bind(self, schema: Schema) -> Bound:
+        bound = Logical("and", self.argument >= self.low, self.argument <= self.high).bind(schema)
+        return comparison.truth(bound.run, str(self))
+
+    def __str__(self) -> str:
+        return f"{_inside(self.argument, 6)} between {_inside(self.low, 6)} and {_inside(self.high, 6)}"
+
+
+@attrs.frozen(eq=False, str=False)
+class IsIn(Expression):
+    """Membership in a list of constants."""
+
+    argument: Expression
+    values: tuple[Constant, ...]
+
+    strength = 5
+
+    def bind(self, schema: Schema) -> Bound:
+        return comparison.is_in(self.argument.bind(schema), self.values, str(self))
+
+    def __str__(self) -> str:
+        return f"{_inside(self.argument, 6)} in ({', '.join(shown(v) for v in self.values)})"
+
+
+@attrs.frozen(eq=False, str=False)
+class InNetwork(Expression):
+    """Membership of an IP address in a network."""
+
+    argument: Expression
+    network: str
+
+    strength = 5
+
+    def bind(self, schema: Schema) -> Bound:
+        return comparison.in_network(self.argument.bind(schema), self.network, str(self))
+
+    def __str__(self) -> str:
+        return f"{_inside(self.argument, 6)} in {shown(self.network)}"
+
+
+@attrs.frozen(eq=False, str=False)
+class IsNull(Expression):
+    """Whether there is no value."""
+
+    argument: Expression
+
+    strength = 5
+
+    def bind(self, schema: Schema) -> Bound:
+        argument = self.argument.bind(schema)
+        return comparison.truth(lambda page: pc.is_null(argument.run(page)), str(self))
+
+    def __str__(self) -> str:
+        return f"{_inside(self.argument, 6)} is null"
+
+
+def _truth(part: Expression, schema: Schema, whole: Expression) -> Run:
+    bound = part.bind(schema)
+    if family(bound.field) == "truth value":
+        return bound.run
+    if bound.literal is not None and bound.literal.value is None:
+        unknown = pa.scalar(None, pa.bool_())
+        return lambda page: unknown
+    raise SchemaError(
+        f'{whole}: "{part}" is of type {bound.type}; and, or, not take truth values.\n'
+        "  Compare it with something first."
+    )

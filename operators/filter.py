@@ -1,0 +1,72 @@
+"""Filter keeps the tuples for which a predicate is true; what was promised of all tuples is true of some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.errors import SchemaError
+from operators.expression import Bound, Expression
+from operators.page import Page
+from operators.protocol import Emit, State, StateValue
+from operators.schema import Schema
+from punctuation import Punctuation
+
+
+@attrs.define(eq=False)
+class Filter:
+    """Pass on the tuples that satisfy a predicate; null is not true (SQL).
+
+    Pass: a tuple at once. Keep: nothing. Propagate: every promise as it is.
+    Cost: the predicate's, O(1) a tuple; no state. Source: thesis 8.2, Select.
+
+    >>> from operators.drive import drive, rows
+    >>> from operators.expression import Column
+    >>> page = Page.of(Schema.of(length=pa.int64()), {"length": [40, None, 1500]})
+    >>> rows(drive(Filter(Column("length") > 100), [page]))
+    [{'length': 1500}]
+    """
+
+    predicate: Expression = attrs.field(validator=attrs.validators.instance_of(Expression))
+    _fitted: tuple[Schema, Bound] | None = attrs.field(init=False, default=None)
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        self._fit(schema)
+        return schema
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        chosen = self._fit(page.schema).evaluate(page)
+        true = pc.sum(chosen).as_py() or 0
+        if true == len(page):
+            if true:
+                emit(page)
+        elif true:
+            emit(page.select(chosen))
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        emit(punctuation)
+
+    def state(self) -> State:
+        return {}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Do nothing: a filter remembers nothing."""
+
+    def _fit(self, schema: Schema) -> Bound:
+        if self._fitted is None or not self._fitted[0].arrow.equals(schema.arrow, check_metadata=True):
+            bound = self.predicate.bind(schema)
+            if not pa.types.is_boolean(bound.type):
+                raise SchemaError(
+                    f"filter({self.predicate}): this is of type {bound.type}, a filter takes a truth value.\n"
+                    "  Compare it with something, e.g. length > 100."
+                )
+            self._fitted = (schema, bound)
+        return self._fitted[1]

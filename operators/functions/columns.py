@@ -1,0 +1,37 @@
+"""State columns grow by copying, and pages reach the kernels as contiguous read-only arrays: one compilation each."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from operators.functions.protocol import Slots
+from operators.page import Bools
+
+T = TypeVar("T", bound=np.generic)
+
+
+def grown(column: npt.NDArray[T], capacity: int, *, fill: int = 0) -> npt.NDArray[T]:
+    """Give a column of at least `capacity` rows with the same content; what is new is `fill`."""
+    if capacity <= len(column):
+        return column
+    larger = np.full((capacity, *column.shape[1:]), fill, column.dtype)
+    larger[: len(column)] = column
+    return larger
+
+
+def frozen(array: npt.NDArray[T]) -> npt.NDArray[T]:
+    """Give the same values contiguous and read-only, without copying when they already are contiguous."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def present(slots: Slots, valid: Bools | None) -> tuple[Slots, int]:
+    """Give the slots of tuples whose argument is there, -1 elsewhere, and how many were skipped for a null."""
+    if valid is None:
+        return frozen(slots), 0
+    skipped = int(np.count_nonzero((slots >= 0) & ~valid))
+    return frozen(np.where(valid, slots, np.int32(-1))), skipped

@@ -1,0 +1,208 @@
+"""min and max keep the type of their argument and need an order only.
+
+Numbers, times, truth values, addresses, text, binary and decimals have one. NaN
+propagates. A maximum is a minimum of complements, so both run the same loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.functions.arguments import argument, plain, refuse
+from operators.functions.choice import Choice
+from operators.functions.columns import frozen, grown, present
+from operators.functions.order import FIRST, LAST, is_keyed, is_ordered, keys, unkeyed
+from operators.functions.protocol import Accumulator, Slots
+from operators.functions.saved import saved_array, saved_int
+from operators.kernels.extremes import combine_least, combine_least_pair, keep_least, keep_least_pair
+from operators.page import Bools, Int64s, Page
+from operators.protocol import State, StateValue
+from operators.schema import Schema
+
+PAIR = 16
+
+
+@attrs.frozen
+class Min:
+    """Find the least value of an attribute, of its own type; null when there is none. Text is ordered by its bytes.
+
+    Cost: 9 bytes a slot, 17 for an address; for text and the like one entry of a value log.
+    """
+
+    argument: str
+    name: Literal["min"] = attrs.field(default="min", init=False, repr=False)
+    invertible: bool = attrs.field(default=False, init=False, repr=False)
+    commutative: bool = attrs.field(default=True, init=False, repr=False)
+    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return (self.argument,)
+
+    def output_name(self) -> str:
+        """Give "min_x"."""
+        return f"min_{self.argument}"
+
+    def output_field(self, schema: Schema, name: str) -> pa.Field:
+        """Give a field of the argument's type; SchemaError when its values have no order."""
+        return _ordered(schema, self.argument, self.name).with_name(name).with_nullable(True)
+
+    def accumulator(self, schema: Schema) -> Accumulator:
+        """Make an empty accumulator."""
+        return _extremes(schema, self.argument, self.name)
+
+
+@attrs.frozen
+class Max:
+    """Find the greatest value of an attribute; as `Min` in all else."""
+
+    argument: str
+    name: Literal["max"] = attrs.field(default="max", init=False, repr=False)
+    invertible: bool = attrs.field(default=False, init=False, repr=False)
+    commutative: bool = attrs.field(default=True, init=False, repr=False)
+    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return (self.argument,)
+
+    def output_name(self) -> str:
+        """Give "max_x"."""
+        return f"max_{self.argument}"
+
+    def output_field(self, schema: Schema, name: str) -> pa.Field:
+        """Give a field of the argument's type; SchemaError when its values have no order."""
+        return _ordered(schema, self.argument, self.name).with_name(name).with_nullable(True)
+
+    def accumulator(self, schema: Schema) -> Accumulator:
+        """Make an empty accumulator."""
+        return _extremes(schema, self.argument, self.name)
+
+
+@attrs.define(eq=False)
+class KeyedExtremes:
+    """Hold the least key a slot, of values that have an int64 key."""
+
+    argument: str
+    kind: pa.DataType
+    descending: bool
+    nulls: int = attrs.field(default=0, init=False)
+    _least: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False)
+    _seen: Bools = attrs.field(factory=lambda: np.zeros(0, np.bool_), init=False)
+
+    @property
+    def nbytes(self) -> int:
+        return self._least.nbytes + self._seen.nbytes
+
+    def reserve(self, capacity: int) -> None:
+        self._least = grown(self._least, capacity)
+        self._seen = grown(self._seen, capacity)
+
+    def init(self, slots: Slots) -> None:
+        self._least[slots] = LAST
+        self._seen[slots] = False
+
+    def update(self, slots: Slots, page: Page) -> None:
+        slots, skipped = present(slots, page.valid(self.argument))
+        self.nulls += skipped
+        keep_least(slots, keys(plain(page, self.argument), descending=self.descending), self._least, self._seen)
+
+    def combine(self, into: Slots, source: Slots) -> None:
+        combine_least(frozen(into), frozen(source), self._least, self._seen)
+
+    def finalize(self, slots: Slots) -> pa.Array:
+        return unkeyed(self._least[slots], self._seen[slots], self.kind, descending=self.descending)
+
+    def free(self, slots: Slots) -> None:
+        pass
+
+    def state(self) -> State:
+        return {"least": self._least.copy(), "seen": self._seen.copy(), "nulls": self.nulls}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._least = saved_array(state, "least", like=self._least)
+        self._seen = saved_array(state, "seen", like=self._seen)
+        self.nulls = saved_int(state, "nulls")
+
+
+@attrs.define(eq=False)
+class PairExtremes:
+    """Hold the least 16 bytes a slot, in network order, as two words; for IP addresses and other values as long."""
+
+    argument: str
+    kind: pa.DataType
+    descending: bool
+    nulls: int = attrs.field(default=0, init=False)
+    _least: Int64s = attrs.field(factory=lambda: np.zeros((0, 2), np.int64), init=False)
+    _seen: Bools = attrs.field(factory=lambda: np.zeros(0, np.bool_), init=False)
+
+    @property
+    def nbytes(self) -> int:
+        return self._least.nbytes + self._seen.nbytes
+
+    def reserve(self, capacity: int) -> None:
+        self._least = grown(self._least, capacity)
+        self._seen = grown(self._seen, capacity)
+
+    def init(self, slots: Slots) -> None:
+        self._seen[slots] = False
+
+    def update(self, slots: Slots, page: Page) -> None:
+        slots, skipped = present(slots, page.valid(self.argument))
+        self.nulls += skipped
+        keep_least_pair(slots, frozen(self._turned(_words(plain(page, self.argument)))), self._least, self._seen)
+
+    def combine(self, into: Slots, source: Slots) -> None:
+        combine_least_pair(frozen(into), frozen(source), self._least, self._seen)
+
+    def finalize(self, slots: Slots) -> pa.Array:
+        there = self._seen[slots]
+        data = self._turned(self._least[slots]).view(np.uint64).astype(">u8")
+        validity = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+        return pa.Array.from_buffers(self.kind, len(slots), [validity, pa.py_buffer(data)])
+
+    def free(self, slots: Slots) -> None:
+        pass
+
+    def state(self) -> State:
+        return {"least": self._least.copy(), "seen": self._seen.copy(), "nulls": self.nulls}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._least = saved_array(state, "least", like=self._least)
+        self._seen = saved_array(state, "seen", like=self._seen)
+        self.nulls = saved_int(state, "nulls")
+
+    def _turned(self, words: Int64s) -> Int64s:
+        """Let signed words compare as unsigned ones do, complemented when descending; undoes itself."""
+        return words ^ (LAST if self.descending else FIRST)
+
+
+def _words(column: pa.Array) -> Int64s:
+    """Give 16-byte values as two words each, shape (n, 2), most significant first."""
+    data = column.buffers()[1]
+    if data is None:
+        return np.zeros((len(column), 2), np.int64)
+    words = np.frombuffer(data, ">u8", 2 * (column.offset + len(column)))[2 * column.offset :]
+    return words.astype(np.uint64).view(np.int64).reshape(-1, 2)
+
+
+def _ordered(schema: Schema, name: str, of: Literal["min", "max"]) -> pa.Field:
+    field = argument(schema, name, of=of)
+    if not is_ordered(field.type):
+        raise refuse(of, field, "its values have no order", f"Write first({name}) or last({name}) for any of them.")
+    return field
+
+
+def _extremes(schema: Schema, name: str, of: Literal["min", "max"]) -> Accumulator:
+    field = _ordered(schema, name, of)
+    descending = of == "max"
+    if is_keyed(field.type):
+        return KeyedExtremes(field.name, field.type, descending)
+    if pa.types.is_fixed_size_binary(field.type) and field.type.byte_width == PAIR:
+        return PairExtremes(field.name, field.type, descending)
+    return Choice(field, field, descending=descending)

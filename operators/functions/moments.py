@@ -1,0 +1,148 @@
+"""Variance and standard deviation in float64, stable whatever the mean: Welford in a slot, Chan et al. across slots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.functions.arguments import Float64s, argument, floating, is_floating, is_whole, plain, refuse, result
+from operators.functions.columns import frozen, grown, present
+from operators.functions.protocol import Accumulator, Slots
+from operators.functions.saved import saved_array, saved_int
+from operators.kernels.moments import add_moments, combine_moments
+from operators.page import Page
+from operators.protocol import State, StateValue
+from operators.schema import Schema
+
+Of: TypeAlias = Literal["variance", "stddev"]
+
+
+@attrs.frozen
+class Variance:
+    """Give the mean squared distance from the mean, over n - ddof; float64, null with ddof values or fewer.
+
+    ddof = 1 estimates from a sample, ddof = 0 takes the values as all there are. Durations are refused: their variance
+    is in squared units. Cost: 24 bytes a slot.
+    """
+
+    argument: str
+    ddof: int = attrs.field(default=1, kw_only=True, validator=attrs.validators.in_((0, 1)))
+    name: Of = attrs.field(default="variance", init=False, repr=False)
+    invertible: bool = attrs.field(default=False, init=False, repr=False)
+    commutative: bool = attrs.field(default=True, init=False, repr=False)
+    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return (self.argument,)
+
+    def output_name(self) -> str:
+        """Give "variance_x"."""
+        return f"variance_{self.argument}"
+
+    def output_field(self, schema: Schema, name: str) -> pa.Field:
+        """Give a float64 field; SchemaError for what is not a number."""
+        _spreading(schema, self.argument, self.name)
+        return pa.field(name, pa.float64())
+
+    def accumulator(self, schema: Schema) -> Accumulator:
+        """Make an empty accumulator."""
+        field = _spreading(schema, self.argument, self.name)
+        return Moments(field.name, field.type, self.name, self.ddof)
+
+
+@attrs.frozen
+class Stddev:
+    """Give the square root of the variance: float64, or a duration; as `Variance` in all else."""
+
+    argument: str
+    ddof: int = attrs.field(default=1, kw_only=True, validator=attrs.validators.in_((0, 1)))
+    name: Of = attrs.field(default="stddev", init=False, repr=False)
+    invertible: bool = attrs.field(default=False, init=False, repr=False)
+    commutative: bool = attrs.field(default=True, init=False, repr=False)
+    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return (self.argument,)
+
+    def output_name(self) -> str:
+        """Give "stddev_x"."""
+        return f"stddev_{self.argument}"
+
+    def output_field(self, schema: Schema, name: str) -> pa.Field:
+        """Give a float64 or duration field; SchemaError for what is neither number nor duration."""
+        kind = _spreading(schema, self.argument, self.name).type
+        return pa.field(name, kind if pa.types.is_duration(kind) else pa.float64())
+
+    def accumulator(self, schema: Schema) -> Accumulator:
+        """Make an empty accumulator."""
+        field = _spreading(schema, self.argument, self.name)
+        return Moments(field.name, field.type, self.name, self.ddof)
+
+
+@attrs.define(eq=False)
+class Moments:
+    """Hold the number of values, their mean and the sum of squared distances from it, a slot."""
+
+    argument: str
+    kind: pa.DataType
+    of: Of
+    ddof: int
+    nulls: int = attrs.field(default=0, init=False)
+    _moments: Float64s = attrs.field(factory=lambda: np.zeros((0, 3), np.float64), init=False)
+
+    @property
+    def nbytes(self) -> int:
+        return self._moments.nbytes
+
+    def reserve(self, capacity: int) -> None:
+        self._moments = grown(self._moments, capacity)
+
+    def init(self, slots: Slots) -> None:
+        self._moments[slots] = 0.0
+
+    def update(self, slots: Slots, page: Page) -> None:
+        slots, skipped = present(slots, page.valid(self.argument))
+        self.nulls += skipped
+        values = floating(plain(page, self.argument))
+        with np.errstate(over="ignore", invalid="ignore"):
+            add_moments(slots, values, self._moments)
+
+    def combine(self, into: Slots, source: Slots) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            combine_moments(frozen(into), frozen(source), self._moments)
+
+    def finalize(self, slots: Slots) -> pa.Array:
+        number, _, squares = self._moments[slots].T
+        there = number > self.ddof
+        variance = squares / np.where(there, number - self.ddof, 1.0)
+        if self.of == "variance":
+            return result(variance, there, pa.float64())
+        spread = np.sqrt(variance)
+        if pa.types.is_duration(self.kind):
+            return result(np.rint(np.where(there, spread, 0.0)).astype(np.int64), there, self.kind)
+        return result(spread, there, pa.float64())
+
+    def free(self, slots: Slots) -> None:
+        pass
+
+    def state(self) -> State:
+        return {"moments": self._moments.copy(), "nulls": self.nulls}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._moments = saved_array(state, "moments", like=self._moments)
+        self.nulls = saved_int(state, "nulls")
+
+
+def _spreading(schema: Schema, name: str, of: Of) -> pa.Field:
+    field = argument(schema, name, of=of)
+    if of == "variance" and pa.types.is_duration(field.type):
+        raise refuse(of, field, "a variance of durations is in squared units", f"Write stddev({name}), a duration.")
+    if is_whole(field.type) or is_floating(field.type):
+        return field
+    raise refuse(of, field, "numbers are needed", "Cast it to float64 before.")

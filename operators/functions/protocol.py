@@ -1,0 +1,112 @@
+"""An aggregate function says what is computed; its accumulator holds one state per slot, in columns.
+
+A slot is whatever the caller lets it be: a window of a group, a slice of a window. It costs one entry of each column.
+The verbs are init, update, combine, finalize; `invert` is left to functions that say they are `invertible`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from operators.page import Page
+from operators.protocol import State, StateValue
+from operators.schema import Schema
+
+Slots: TypeAlias = npt.NDArray[np.int32]
+
+
+@runtime_checkable
+class Accumulator(Protocol):
+    """The state columns of one aggregate over one input; entry i belongs to slot i.
+
+    A slot must be given to `init` before its first use and again after `free`. Every tuple is given to `update` once.
+    """
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, reserved or used."""
+        ...
+
+    @property
+    def nulls(self) -> int:
+        """Tuples of a slot that were skipped so far because an argument was null."""
+        ...
+
+    def reserve(self, capacity: int) -> None:
+        """Make room for slots 0 <= i < capacity and keep what is held; amortised doubling is the caller's affair."""
+        ...
+
+    def init(self, slots: Slots) -> None:
+        """Set the identity element in these slots."""
+        ...
+
+    def update(self, slots: Slots, page: Page) -> None:
+        """Add each tuple to its slot, shape (n,), -1 for none; where an argument is null it is skipped and counted."""
+        ...
+
+    def combine(self, into: Slots, source: Slots) -> None:
+        """Set self[into[j]] to self[into[j]] (+) self[source[j]], for each j in order; `into` may repeat."""
+        ...
+
+    def finalize(self, slots: Slots) -> pa.Array:
+        """Give one result per slot, of the output type, and change nothing; AggregateOverflow when one does not fit."""
+        ...
+
+    def free(self, slots: Slots) -> None:
+        """Forget what these slots hold; a freed slot may be freed again."""
+        ...
+
+    def state(self) -> State:
+        """Give all that is remembered, copied, as arrays, record batches and scalars."""
+        ...
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Become the accumulator whose `state` this was; called on a fresh one of the same function and schema."""
+        ...
+
+
+@runtime_checkable
+class AggregateFunction(Protocol):
+    """A frozen value that names an aggregate and its arguments: what is computed, not how."""
+
+    @property
+    def name(self) -> str:
+        """Name in a query, as "sum"."""
+        ...
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Attributes that are read, as the user wrote them."""
+        ...
+
+    @property
+    def invertible(self) -> bool:
+        """Whether the contribution of a slice can be taken away exactly."""
+        ...
+
+    @property
+    def commutative(self) -> bool:
+        """Whether slices may be combined in any order."""
+        ...
+
+    @property
+    def arrival_order(self) -> bool:
+        """Whether the answer depends on the order in which tuples arrived, as that of first and last does."""
+        ...
+
+    def output_name(self) -> str:
+        """Give the attribute's name when the user chooses none, as "sum_length"."""
+        ...
+
+    def output_field(self, schema: Schema, name: str) -> pa.Field:
+        """Give the field of the result over an input; SchemaError when the arguments do not fit."""
+        ...
+
+    def accumulator(self, schema: Schema) -> Accumulator:
+        """Make an empty accumulator for pages of a schema; SchemaError when the arguments do not fit."""
+        ...

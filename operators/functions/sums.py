@@ -1,0 +1,261 @@
+"""Whole numbers add up exactly, whatever their order; floating sums carry their rounding error along to the end.
+
+Yet the sum of floating numbers may depend on the order of tuples in its last bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.errors import AggregateOverflow
+from operators.functions.arguments import (
+    Float64s,
+    argument,
+    floating,
+    is_floating,
+    is_point_in_time,
+    is_whole,
+    plain,
+    refuse,
+    result,
+    whole,
+)
+from operators.functions.columns import frozen, grown, present
+from operators.functions.protocol import Accumulator, Slots
+from operators.functions.saved import saved_array, saved_int
+from operators.kernels.sums import (
+    SIGNED,
+    UNSIGNED,
+    add_floating,
+    add_whole,
+    combine_floating,
+    combine_whole,
+)
+from operators.page import Bools, Int64s, Page
+from operators.protocol import State, StateValue
+from operators.schema import Schema
+
+Of: TypeAlias = Literal["sum", "avg"]
+EXACT = 1 << 53
+"""Every whole number up to here is a float64."""
+
+
+@attrs.frozen
+class Sum:
+    """Add the values of an attribute: int64 for integers and truth values, float64, or a duration.
+
+    Null when there is no value; AggregateOverflow at `finalize` when an exact sum does not fit 64 bits.
+    Cost: 24 bytes a slot.
+    """
+
+    argument: str
+    name: Of = attrs.field(default="sum", init=False, repr=False)
+    invertible: bool = attrs.field(default=True, init=False, repr=False)
+    commutative: bool = attrs.field(default=True, init=False, repr=False)
+    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return (self.argument,)
+
+    def output_name(self) -> str:
+        """Give "sum_x"."""
+        return f"sum_{self.argument}"
+
+    def output_field(self, schema: Schema, name: str) -> pa.Field:
+        """Give an int64, float64 or duration field; SchemaError for what does not add up."""
+        kind = _addable(schema, self.argument, self.name).type
+        if pa.types.is_duration(kind):
+            return pa.field(name, kind)
+        return pa.field(name, pa.float64() if is_floating(kind) else pa.int64())
+
+    def accumulator(self, schema: Schema) -> Accumulator:
+        """Make an empty accumulator."""
+        return _totals(schema, self.argument, self.name)
+
+
+@attrs.frozen
+class Avg:
+    """Divide the sum of an attribute by the number of its values: float64, or a duration.
+
+    The sum of whole numbers is exact, so that the quotient is rounded once (a duration to the nearest tick, ties to
+    even). Null when there is no value. Cost: 24 bytes a slot.
+    """
+
+    argument: str
+    name: Of = attrs.field(default="avg", init=False, repr=False)
+    invertible: bool = attrs.field(default=True, init=False, repr=False)
+    commutative: bool = attrs.field(default=True, init=False, repr=False)
+    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return (self.argument,)
+
+    def output_name(self) -> str:
+        """Give "avg_x"."""
+        return f"avg_{self.argument}"
+
+    def output_field(self, schema: Schema, name: str) -> pa.Field:
+        """Give a float64 or duration field; SchemaError for what does not add up."""
+        kind = _addable(schema, self.argument, self.name).type
+        return pa.field(name, kind if pa.types.is_duration(kind) else pa.float64())
+
+    def accumulator(self, schema: Schema) -> Accumulator:
+        """Make an empty accumulator."""
+        return _totals(schema, self.argument, self.name)
+
+
+@attrs.define(eq=False)
+class WholeTotals:
+    """Hold an exact 128-bit sum and the number of values, a slot."""
+
+    argument: str
+    kind: pa.DataType
+    of: Of
+    nulls: int = attrs.field(default=0, init=False)
+    _sums: Int64s = attrs.field(factory=lambda: np.zeros((0, 3), np.int64), init=False)
+
+    @property
+    def nbytes(self) -> int:
+        return self._sums.nbytes
+
+    def reserve(self, capacity: int) -> None:
+        self._sums = grown(self._sums, capacity)
+
+    def init(self, slots: Slots) -> None:
+        self._sums[slots] = 0
+
+    def update(self, slots: Slots, page: Page) -> None:
+        slots, skipped = present(slots, page.valid(self.argument))
+        self.nulls += skipped
+        signed = UNSIGNED if pa.types.is_uint64(self.kind) else SIGNED
+        values = whole(plain(page, self.argument))
+        # The low limb is meant to wrap; numpy warns of it when the kernel runs uncompiled.
+        with np.errstate(over="ignore"):
+            add_whole(slots, values, signed, self._sums)
+
+    def combine(self, into: Slots, source: Slots) -> None:
+        with np.errstate(over="ignore"):
+            combine_whole(frozen(into), frozen(source), self._sums)
+
+    def finalize(self, slots: Slots) -> pa.Array:
+        low, high, number = self._sums[slots].T
+        fits = high == low >> np.int64(63)
+        there = number > 0
+        if self.of == "avg":
+            averages = _average_ticks if pa.types.is_duration(self.kind) else _average
+            kind = self.kind if pa.types.is_duration(self.kind) else pa.float64()
+            return result(averages(low, high, np.where(there, number, 1), fits), there, kind)
+        if not fits.all():
+            first = int(np.flatnonzero(~fits)[0])
+            raise _overflow(f"sum({self.argument})", _total(low[first], high[first]), int(slots[first]))
+        return result(low, there, self.kind if pa.types.is_duration(self.kind) else pa.int64())
+
+    def free(self, slots: Slots) -> None:
+        pass
+
+    def state(self) -> State:
+        return {"sums": self._sums.copy(), "nulls": self.nulls}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._sums = saved_array(state, "sums", like=self._sums)
+        self.nulls = saved_int(state, "nulls")
+
+
+@attrs.define(eq=False)
+class FloatingTotals:
+    """Hold a floating sum, what rounding lost, and the number of values, a slot."""
+
+    argument: str
+    of: Of
+    nulls: int = attrs.field(default=0, init=False)
+    _sums: Float64s = attrs.field(factory=lambda: np.zeros((0, 3), np.float64), init=False)
+
+    @property
+    def nbytes(self) -> int:
+        return self._sums.nbytes
+
+    def reserve(self, capacity: int) -> None:
+        self._sums = grown(self._sums, capacity)
+
+    def init(self, slots: Slots) -> None:
+        self._sums[slots] = 0.0
+
+    def update(self, slots: Slots, page: Page) -> None:
+        slots, skipped = present(slots, page.valid(self.argument))
+        self.nulls += skipped
+        values = floating(plain(page, self.argument))
+        with np.errstate(over="ignore", invalid="ignore"):
+            add_floating(slots, values, self._sums)
+
+    def combine(self, into: Slots, source: Slots) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            combine_floating(frozen(into), frozen(source), self._sums)
+
+    def finalize(self, slots: Slots) -> pa.Array:
+        total, lost, number = self._sums[slots].T
+        there = number > 0
+        # An infinite sum leaves no meaning in what rounding lost.
+        total = np.where(np.isfinite(lost), total + np.where(np.isfinite(lost), lost, 0.0), total)
+        return result(total / np.where(there, number, 1.0) if self.of == "avg" else total, there, pa.float64())
+
+    def free(self, slots: Slots) -> None:
+        pass
+
+    def state(self) -> State:
+        return {"sums": self._sums.copy(), "nulls": self.nulls}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._sums = saved_array(state, "sums", like=self._sums)
+        self.nulls = saved_int(state, "nulls")
+
+
+def _addable(schema: Schema, name: str, of: Of) -> pa.Field:
+    field = argument(schema, name, of=of)
+    if is_whole(field.type) or is_floating(field.type):
+        return field
+    if is_point_in_time(field.type):
+        instead = f"Write min({name}) or max({name}), or take {of} of a duration between two times."
+        raise refuse(of, field, "points in time do not add up", instead)
+    raise refuse(of, field, "numbers, truth values or durations are needed", "Cast it to int64 or float64 before.")
+
+
+def _totals(schema: Schema, name: str, of: Of) -> Accumulator:
+    field = _addable(schema, name, of)
+    return FloatingTotals(field.name, of) if is_floating(field.type) else WholeTotals(field.name, field.type, of)
+
+
+def _total(low: np.int64, high: np.int64) -> int:
+    return (int(high) << 64) + (int(low) & ((1 << 64) - 1))
+
+
+def _average(low: Int64s, high: Int64s, number: Int64s, fits: Bools) -> Float64s:
+    averages = low / number
+    # Only up to 53 bits is the quotient of two float64 that of the whole numbers; Python divides longer ones.
+    for i in np.flatnonzero(~(fits & (low >= -EXACT) & (low <= EXACT))):
+        averages[i] = _total(low[i], high[i]) / int(number[i])
+    return averages
+
+
+def _average_ticks(low: Int64s, high: Int64s, number: Int64s, fits: Bools) -> Int64s:
+    ticks, rest = np.divmod(low, number)
+    ticks += (rest > number - rest) | ((rest == number - rest) & (ticks % 2 == 1))
+    for i in np.flatnonzero(~fits):
+        tick, left = divmod(_total(low[i], high[i]), int(number[i]))
+        ticks[i] = tick + (2 * left + tick % 2 > int(number[i]))
+    return ticks
+
+
+def _overflow(where: str, total: int, slot: int) -> AggregateOverflow:
+    error = AggregateOverflow(
+        f"{where}: the exact total of a group is {total}, which does not fit 64 bits.\n"
+        "  Sum a float64 copy of the attribute, or write avg."
+    )
+    error.slot = slot
+    return error

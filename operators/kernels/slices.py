@@ -1,0 +1,335 @@
+"""Compiled bookkeeping of partial aggregates: one slot for each (slice, group), chained by slice and by group.
+
+A slice is the set of tuples with one range of window-ids. `heads` and `links` are doubly linked chains: row 0 by slice,
+row 1 by group. links[:, s] = (next in slice, previous in slice, next in group, previous in group).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from operators.kernels.kernel import kernel
+
+EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+FOREVER = np.int64(2**63 - 1)
+
+
+@kernel
+def _mix(h):  # type: ignore[no-untyped-def]
+    h = (h ^ (h >> np.uint64(32))) * np.uint64(0x9FB21C651E98DF25)
+    return h ^ (h >> np.uint64(29))
+
+
+@kernel
+def locate(  # type: ignore[no-untyped-def]
+    slices, groups, pairs, table, counters, free, by_slice, by_group, sizes, links, slots, fresh, start
+):
+    """Write the slot of each tuple's (slice, group), from tuple `start` on, making and chaining new slots.
+
+    counters = [live slots, slots ever made, free slots, new slots of this call]; new slots are listed in `fresh`.
+    A tuple whose slice is -1 gets slot -1. Returns the number of tuples done; fewer than all when a table is full.
+    """
+    mask = np.uint64(len(table) - 1)
+    room = len(table) // 2
+    last_pair = EMPTY
+    last_slot = np.int64(-1)
+    for i in range(start, len(slices)):
+        if slices[i] < 0:
+            slots[i] = -1
+            continue
+        pair = (np.uint64(slices[i]) << _HALF) | np.uint64(groups[i])
+        if pair == last_pair:
+            slots[i] = last_slot
+            continue
+        h = _mix(pair)
+        tag = h >> _HALF
+        place = tag & mask
+        slot = np.int64(-1)
+        while True:
+            entry = table[place]
+            if entry == EMPTY:
+                break
+            if entry >> _HALF == tag:
+                candidate = np.int64(entry & _LOW)
+                if pairs[candidate] == pair:
+                    slot = candidate
+                    break
+            place = (place + np.uint64(1)) & mask
+        if slot < 0:
+            if (
+                counters[0] >= room
+                or counters[3] >= len(fresh)
+                or (counters[2] == 0 and counters[1] >= len(pairs))
+            ):
+                return i
+            if counters[2] > 0:
+                counters[2] -= 1
+                slot = np.int64(free[counters[2]])
+            else:
+                slot = counters[1]
+                counters[1] += 1
+            counters[0] += 1
+            fresh[counters[3]] = slot
+            counters[3] += 1
+            pairs[slot] = pair
+            table[place] = (tag << _HALF) | np.uint64(slot)
+            s = slices[i]
+            g = groups[i]
+            following = by_slice[s]
+            links[0, slot] = following
+            links[1, slot] = -1
+            if following >= 0:
+                links[1, following] = slot
+            by_slice[s] = slot
+            sizes[s] += 1
+            following = by_group[g]
+            links[2, slot] = following
+            links[3, slot] = -1
+            if following >= 0:
+                links[3, following] = slot
+            by_group[g] = slot
+        slots[i] = slot
+        last_pair = pair
+        last_slot = slot
+    return len(slices)
+
+
+@kernel
+def rehash(live, pairs, table):  # type: ignore[no-untyped-def]
+    """Enter these slots into an empty table."""
+    mask = np.uint64(len(table) - 1)
+    for i in range(len(live)):
+        tag = _mix(pairs[live[i]]) >> _HALF
+        place = tag & mask
+        while table[place] != EMPTY:
+            place = (place + np.uint64(1)) & mask
+        table[place] = (tag << _HALF) | np.uint64(live[i])
+
+
+@kernel
+def drop(gone, pairs, table, counters, free, by_slice, by_group, sizes, links, idle):  # type: ignore[no-untyped-def]
+    """Unchain these slots and forget them; lists the groups that are left without a slot and gives their number."""
+    mask = np.uint64(len(table) - 1)
+    left = 0
+    for i in range(len(gone)):
+        slot = gone[i]
+        pair = pairs[slot]
+        s = np.int64(pair >> _HALF)
+        g = np.int64(pair & _LOW)
+        place = (_mix(pair) >> _HALF) & mask
+        while table[place] == EMPTY or np.int64(table[place] & _LOW) != slot:
+            place = (place + np.uint64(1)) & mask
+        hole = place
+        probe = place
+        while True:
+            probe = (probe + np.uint64(1)) & mask
+            entry = table[probe]
+            if entry == EMPTY:
+                break
+            home = (entry >> _HALF) & mask
+            if ((probe - home) & mask) >= ((probe - hole) & mask):
+                table[hole] = entry
+                hole = probe
+        table[hole] = EMPTY
+        following = links[0, slot]
+        before = links[1, slot]
+        if following >= 0:
+            links[1, following] = before
+        if before >= 0:
+            links[0, before] = following
+        else:
+            by_slice[s] = following
+        sizes[s] -= 1
+        following = links[2, slot]
+        before = links[3, slot]
+        if following >= 0:
+            links[3, following] = before
+        if before >= 0:
+            links[2, before] = following
+        else:
+            by_group[g] = following
+            if following < 0:
+                idle[left] = g
+                left += 1
+        free[counters[2]] = slot
+        counters[2] += 1
+        counters[0] -= 1
+    return left
+
+
+@kernel
+def members(slices, by_slice, links, out):  # type: ignore[no-untyped-def]
+    """List the slots of these slices, slice by slice."""
+    n = 0
+    for i in range(len(slices)):
+        slot = by_slice[slices[i]]
+        while slot >= 0:
+            out[n] = slot
+            n += 1
+            slot = links[0, slot]
+    return n
+
+
+@kernel
+def stretch(wid, stop, order, starts, ends, sizes, budget):  # type: ignore[no-untyped-def]
+    """Find how many windows from `wid` on fit a budget of partial aggregates to combine.
+
+    `order` lists the open slices by start. Returns (first window with a tuple, window after the last one taken,
+    partial aggregates in all); the first window is always taken.
+    """
+    first = wid
+    total = np.int64(0)
+    w = wid
+    while w < stop:
+        here = np.int64(0)
+        upcoming = stop
+        for i in range(len(order)):
+            s = order[i]
+            if starts[s] > w:
+                upcoming = min(upcoming, starts[s])
+                break
+            if ends[s] > w:
+                here += sizes[s]
+        if here == 0:
+            if total == 0:
+                first = upcoming
+            w = upcoming
+            continue
+        if total > 0 and total + here > budget:
+            break
+        total += here
+        w += 1
+    return first, w, total
+
+
+@kernel
+def cover(wid, stop, order, starts, ends, by_slice, links, pairs, own, seen, wids, groups, into, source):  # type: ignore[no-untyped-def]
+    """List, for the windows [wid, stop), the results (window, group) and which slots each is combined from.
+
+    A group whose own bound is past a window has had that window already. seen[g] is -1 for every group at the start.
+    Returns (results, pairs of result and slot).
+    """
+    results = np.int64(0)
+    n = np.int64(0)
+    w = wid
+    while w < stop:
+        base = results
+        upcoming = stop
+        active = False
+        for i in range(len(order)):
+            s = order[i]
+            if starts[s] > w:
+                upcoming = min(upcoming, starts[s])
+                break
+            if ends[s] <= w:
+                continue
+            active = True
+            slot = by_slice[s]
+            while slot >= 0:
+                g = np.int64(pairs[slot] & _LOW)
+                if own[g] <= w:
+                    result = np.int64(seen[g])
+                    if result < base:
+                        result = results
+                        seen[g] = result
+                        wids[result] = w
+                        groups[result] = g
+                        results += 1
+                    into[n] = result
+                    source[n] = slot
+                    n += 1
+                slot = links[0, slot]
+        w = w + 1 if active else upcoming
+    return results, n
+
+
+@kernel
+def cover_groups(which, released, bound, starts, ends, by_group, links, pairs, own, wids, groups, into, source, fill):  # type: ignore[no-untyped-def]
+    """As `cover` for single groups, each from its own bound (or what is released for all) up to `bound`.
+
+    With fill = False only counts. Returns (results, pairs).
+    """
+    results = np.int64(0)
+    n = np.int64(0)
+    for i in range(len(which)):
+        g = which[i]
+        low = max(own[g], released)
+        w = low
+        while w < bound:
+            upcoming = bound
+            here = np.int64(0)
+            slot = by_group[g]
+            while slot >= 0:
+                s = np.int64(pairs[slot] >> _HALF)
+                if starts[s] > w:
+                    upcoming = min(upcoming, starts[s])
+                elif ends[s] > w:
+                    if fill:
+                        into[n] = results
+                        source[n] = slot
+                    n += 1
+                    here += 1
+                slot = links[2, slot]
+            if here > 0:
+                if fill:
+                    wids[results] = w
+                    groups[results] = g
+                results += 1
+                w += 1
+            else:
+                w = upcoming
+    return results, n
+
+
+@kernel
+def settled(which, bound, ends, by_group, links, pairs, out):  # type: ignore[no-untyped-def]
+    """List the slots of these groups whose slice is in no window from `bound` on."""
+    n = 0
+    for i in range(len(which)):
+        slot = by_group[which[i]]
+        while slot >= 0:
+            if ends[np.int64(pairs[slot] >> _HALF)] <= bound:
+                out[n] = slot
+                n += 1
+            slot = links[2, slot]
+    return n
+
+
+@kernel
+def slice_ids(first, last, starts, ends, table, ids, start):  # type: ignore[no-untyped-def]
+    """Write the open slice of each tuple's range [first, last), from tuple `start` on; stops at a range not open.
+
+    `table` holds slice numbers by hash of the range, -1 where empty.
+    """
+    mask = np.uint64(len(table) - 1)
+    previous = np.int32(-1)
+    for i in range(start, len(first)):
+        a = first[i]
+        b = last[i]
+        if previous >= 0 and starts[previous] == a and ends[previous] == b:
+            ids[i] = previous
+            continue
+        place = (_mix(np.uint64(a) ^ (np.uint64(b) << _HALF)) >> _HALF) & mask
+        while True:
+            previous = table[place]
+            if previous < 0:
+                return i
+            if starts[previous] == a and ends[previous] == b:
+                break
+            place = (place + np.uint64(1)) & mask
+        ids[i] = previous
+    return len(first)
+
+
+@kernel
+def enter_slices(numbers, starts, ends, table):  # type: ignore[no-untyped-def]
+    """Enter these slices into a table with room."""
+    mask = np.uint64(len(table) - 1)
+    for i in range(len(numbers)):
+        s = numbers[i]
+        place = (_mix(np.uint64(starts[s]) ^ (np.uint64(ends[s]) << _HALF)) >> _HALF) & mask
+        while table[place] >= 0:
+            place = (place + np.uint64(1)) & mask
+        table[place] = s

@@ -1,0 +1,412 @@
+"""A key index gives each combination of attribute values a dense id, and takes the id back when the key is freed.
+
+Keys of any mix of types become machine words: one for a number or a time, two for an IP address, two for the digest of
+a text or a binary. Text is compared byte by byte with what is kept for its id, so two texts with one digest are two
+keys all the same (the second is entered under a bumped digest). NaN is one key, -0.0 is 0.0, null is a key of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.errors import SchemaError
+from operators.kernels import keys as kernels
+from operators.page import Bools
+from operators.protocol import State, StateValue
+
+Ids = npt.NDArray[np.int32]
+Words = npt.NDArray[np.uint64]
+_LEAST = 16
+
+
+@attrs.define
+class KeyIndex:
+    """Map keys to ids in amortised O(1) a tuple; memory is 8 bytes a word and about 24 bytes a key, plus texts.
+
+    >>> index = KeyIndex([pa.field("k", pa.string())])
+    >>> index.assign([pa.array(["a", "b", "a", None])]).tolist(), len(index)
+    ([0, 1, 0, 2], 3)
+    """
+
+    fields: Sequence[pa.Field]
+    _layout: list[_Words] = attrs.field(init=False)
+    _width: int = attrs.field(init=False)
+    _nulls: bool = attrs.field(init=False, default=False)
+    _keys: Words = attrs.field(init=False)
+    _table: Words = attrs.field(init=False)
+    _free: Ids = attrs.field(init=False)
+    _counters: npt.NDArray[np.int64] = attrs.field(init=False)
+    _heaps: list[_Heap] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._layout, at = [], 0
+        for field in self.fields:
+            words = _Words.of(field, at)
+            self._layout.append(words)
+            at += words.width
+        self._width = max(at, 1)
+        self._clear()
+
+    def _clear(self) -> None:
+        self._nulls = False
+        self._keys = np.zeros((_LEAST, self._width), np.uint64)
+        self._table = np.full(2 * _LEAST, kernels.EMPTY)
+        self._free = np.empty(_LEAST, np.int32)
+        self._counters = np.zeros(3, np.int64)
+        self._heaps = [_Heap() for words in self._layout if words.text]
+
+    def __len__(self) -> int:
+        """Number of live keys."""
+        return int(self._counters[0])
+
+    @property
+    def capacity(self) -> int:
+        """One more than the largest id ever made since the index was last empty."""
+        return int(self._counters[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return (
+            self._keys.nbytes + self._table.nbytes + self._free.nbytes + sum(heap.nbytes for heap in self._heaps)
+        )
+
+    def assign(self, columns: Sequence[pa.Array]) -> Ids:
+        """Give the id of each tuple's key, shape (n,), making ids for new keys."""
+        return self.assign_new(columns)[0]
+
+    def assign_new(self, columns: Sequence[pa.Array]) -> tuple[Ids, Bools]:
+        """Give ids as `assign` does, and mark the tuples, shape (n,), that introduced a key that was not live."""
+        words, texts = self._encode(columns)
+        ids = np.empty(len(words), np.int32)
+        fresh = np.empty(len(words), np.bool_)
+        self._enter(words, ids, fresh)
+        while texts:
+            self._keep(texts, ids, fresh)
+            differs = self._differing(texts, ids)
+            if differs is None:
+                break
+            self._bump(words, differs)
+            again = np.ascontiguousarray(words[differs])
+            some_ids, some_fresh = np.empty(len(again), np.int32), np.empty(len(again), np.bool_)
+            self._enter(again, some_ids, some_fresh)
+            ids[differs], fresh[differs] = some_ids, some_fresh
+        return ids, fresh
+
+    def find(self, columns: Sequence[pa.Array]) -> Ids:
+        """Give the id of each key, shape (n,), -1 where the key is not live."""
+        words, texts = self._encode(columns, looking=True)
+        ids = np.empty(len(words), np.int32)
+        if words.shape[1] != self._keys.shape[1]:
+            ids[:] = -1
+            return ids
+        kernels.find(words, self._keys, self._table, ids)
+        while texts and (differs := self._differing(texts, ids)) is not None:
+            self._bump(words, differs)
+            some = np.empty(int(differs.sum()), np.int32)
+            kernels.find(np.ascontiguousarray(words[differs]), self._keys, self._table, some)
+            ids[differs] = some
+        return ids
+
+    def keys(self, ids: Ids) -> list[pa.Array]:
+        """Give the keys of these ids as one array a field, each of the field's type."""
+        null_bits = self._keys[ids, self._width] if self._nulls else None
+        arrays: list[pa.Array] = []
+        heaps = iter(self._heaps)
+        for position, words in enumerate(self._layout):
+            null = None if null_bits is None else (null_bits >> np.uint64(position)) & np.uint64(1) != 0
+            if words.text:
+                arrays.append(next(heaps).gather(ids, words.field.type, null))
+            else:
+                arrays.append(words.decode(self._keys[ids, words.at : words.at + words.width], null))
+        return arrays
+
+    def free(self, ids: Ids) -> None:
+        """Forget the keys of these ids, each live and named once; their ids will be given to other keys."""
+        if len(ids) == 0:
+            return
+        if len(ids) == len(self):
+            self._clear()
+            return
+        if len(self._free) < len(self._keys):
+            self._free = _grown(self._free, len(self._keys))
+        kernels.remove(ids, self._keys, self._table, self._counters, self._free)
+        for heap in self._heaps:
+            heap.forget(ids)
+            if heap.wasteful:
+                heap.compact(self.live())
+
+    def live(self) -> Ids:
+        """Give the ids of all live keys, in no particular order."""
+        ids = np.empty(len(self), np.int32)
+        kernels.occupied(self._table, ids)
+        return ids
+
+    def state(self) -> State:
+        """Give the live keys and their ids."""
+        live = self.live()
+        state: State = {
+            "ids": live,
+            "words": self._keys[live].reshape(-1),
+            "nulls": self._nulls,
+            "made": int(self._counters[1]),
+            "free": self._free[: int(self._counters[2])].copy(),
+        }
+        for number, heap in enumerate(self._heaps):
+            state[f"heap{number}"] = pa.RecordBatch.from_arrays([heap.gather(live, pa.large_binary(), None)], ["bytes"])
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Become the index whose `state` this was."""
+        ids, words, free = state["ids"], state["words"], state["free"]
+        assert isinstance(ids, np.ndarray) and isinstance(words, np.ndarray) and isinstance(free, np.ndarray)
+        self._clear()
+        made = int(state["made"])  # type: ignore[arg-type]
+        if state["nulls"]:
+            self._widen()
+        size = _power(made)
+        self._keys = np.zeros((size, self._keys.shape[1]), np.uint64)
+        self._keys[ids] = words.reshape(len(ids), self._keys.shape[1])
+        self._free = np.empty(size, np.int32)
+        self._free[: len(free)] = free
+        self._counters[:] = (len(ids), made, len(free))
+        self._table = np.full(2 * size, kernels.EMPTY)
+        kernels.rehash(ids.astype(np.int32), self._keys, self._table)
+        for number, heap in enumerate(self._heaps):
+            kept = state[f"heap{number}"]
+            assert isinstance(kept, pa.RecordBatch)
+            heap.keep(_Text.of(kept.column(0)), np.arange(len(ids)), ids, size)
+
+    def _enter(self, words: Words, ids: Ids, fresh: Bools) -> None:
+        done = 0
+        while True:
+            done = kernels.assign(words, self._keys, self._table, self._counters, self._free, ids, fresh, done)
+            if done == len(words):
+                return
+            self._grow()
+
+    def _grow(self) -> None:
+        live = self.live()
+        size = 2 * len(self._keys)
+        keys = np.zeros((size, self._keys.shape[1]), np.uint64)
+        keys[: len(self._keys)] = self._keys
+        self._keys = keys
+        self._free = _grown(self._free, size)
+        self._table = np.full(2 * size, kernels.EMPTY)
+        kernels.rehash(live, self._keys, self._table)
+
+    def _widen(self) -> None:
+        """Make room for a word that says which attributes are null, from the first null on."""
+        live = self.live()
+        self._nulls = True
+        self._keys = np.ascontiguousarray(np.pad(self._keys, ((0, 0), (0, 1))))
+        self._table[:] = kernels.EMPTY
+        kernels.rehash(live, self._keys, self._table)
+
+    def _encode(self, columns: Sequence[pa.Array], *, looking: bool = False) -> tuple[Words, list[_Text]]:
+        length = len(columns[0]) if columns else 0
+        nulls = any(column.null_count for column in columns)
+        if nulls and not self._nulls and not looking:
+            self._widen()
+        width = self._width + (1 if self._nulls or nulls else 0)
+        only = self._layout[0] if len(self._layout) == 1 and width == 1 else None
+        if only is not None and not only.text:
+            return only.words(columns[0]).reshape(-1, 1), []
+        words = np.zeros((length, width), np.uint64)
+        texts: list[_Text] = []
+        for position, (layout, column) in enumerate(zip(self._layout, columns, strict=True)):
+            if layout.text:
+                text = _Text.of(column)
+                kernels.digest(text.offsets, text.data, layout.at, words)
+                texts.append(text)
+            else:
+                words[:, layout.at : layout.at + layout.width] = layout.words(column).reshape(length, layout.width)
+            if column.null_count:
+                null = np.asarray(pc.is_null(column).to_numpy(zero_copy_only=False))
+                words[null, layout.at : layout.at + layout.width] = 0
+                words[:, self._width] |= null.astype(np.uint64) << np.uint64(position)
+        return words, texts
+
+    def _keep(self, texts: list[_Text], ids: Ids, fresh: Bools) -> None:
+        introduced = np.flatnonzero(fresh)
+        for heap, text in zip(self._heaps, texts, strict=True):
+            heap.keep(text, introduced, ids[introduced], len(self._keys))
+
+    def _differing(self, texts: list[_Text], ids: Ids) -> Bools | None:
+        differs = np.zeros(len(ids), np.bool_)
+        count = sum(
+            kernels.differing(text.offsets, text.data, ids, heap.data, heap.start, heap.length, differs)
+            for heap, text in zip(self._heaps, texts, strict=True)
+        )
+        return differs if count else None
+
+    def _bump(self, words: Words, differs: Bools) -> None:
+        for layout in self._layout:
+            if layout.text:
+                words[differs, layout.at + 1] += np.uint64(1)
+
+
+@attrs.frozen
+class _Words:
+    """Where one attribute stands in a key's words, and how its values get there and back."""
+
+    field: pa.Field
+    at: int
+    width: int
+    text: bool
+
+    @classmethod
+    def of(cls, field: pa.Field, at: int) -> _Words:
+        kind = field.type
+        if pa.types.is_fixed_size_binary(kind) and kind.byte_width == 16:
+            return cls(field, at, 2, False)
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind):
+            return cls(field, at, 2, True)
+        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+            return cls(field, at, 2, True)
+        if (
+            pa.types.is_integer(kind)
+            or pa.types.is_floating(kind)
+            or pa.types.is_boolean(kind)
+            or pa.types.is_temporal(kind)
+        ):
+            return cls(field, at, 1, False)
+        raise SchemaError(
+            f'cannot group by "{field.name}" of type {kind}: a key is a number, a time, a boolean, text, binary or an IP'
+            " address.\n  Project it to one of these first."
+        )
+
+    def words(self, column: pa.Array) -> Words:
+        kind = column.type
+        if self.width == 2:
+            data = column.buffers()[1]
+            if data is None:
+                return np.zeros(2 * len(column), np.uint64)
+            return np.frombuffer(data, np.uint64, 2 * (column.offset + len(column)))[2 * column.offset :]
+        if pa.types.is_floating(kind):
+            values = column.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
+            return np.where(np.isnan(values), np.nan, values).view(np.uint64)
+        if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+            column = column.view(pa.int32())
+        elif pa.types.is_temporal(kind):
+            column = column.view(pa.int64())
+        elif pa.types.is_boolean(kind):
+            column = column.cast(pa.uint8())
+        filled = column.fill_null(0) if column.null_count else column
+        return filled.to_numpy(zero_copy_only=False).astype(np.int64, copy=False).view(np.uint64)
+
+    def decode(self, words: Words, null: Bools | None) -> pa.Array:
+        kind = self.field.type
+        mask = pa.array(null) if null is not None and null.any() else None
+        if self.width == 2:
+            data = np.ascontiguousarray(words)
+            array = pa.Array.from_buffers(kind, len(data), [None, pa.py_buffer(data)])
+            return array if mask is None else pc.if_else(mask, pa.scalar(None, kind), array)
+        values = np.ascontiguousarray(words[:, 0])
+        if pa.types.is_floating(kind):
+            return pa.array(values.view(np.float64), mask=null).cast(kind)
+        integers = pa.array(values.view(np.int64), mask=null)
+        if pa.types.is_uint64(kind):
+            return pa.array(values, mask=null)
+        if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+            return integers.cast(pa.int32()).view(kind)
+        if pa.types.is_temporal(kind):
+            return integers.view(kind)
+        return integers.cast(kind)
+
+
+@attrs.frozen
+class _Text:
+    """A column of byte strings as offsets and bytes; nulls are empty."""
+
+    offsets: npt.NDArray[np.int64]
+    data: npt.NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, column: pa.Array) -> _Text:
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if column.null_count:
+            column = column.fill_null(b"" if pa.types.is_binary(column.type) else _blank(column.type))
+        column = column.cast(pa.large_string() if _is_text(column.type) else pa.large_binary())
+        _, offsets, data = column.buffers()
+        table = np.frombuffer(offsets, np.int64, column.offset + len(column) + 1)[column.offset :]
+        return cls(table, np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8))
+
+
+@attrs.define
+class _Heap:
+    """The byte strings of live keys, by id; freed ones leave holes until these are more than half of it."""
+
+    data: npt.NDArray[np.uint8] = attrs.field(factory=lambda: np.empty(256, np.uint8))
+    start: npt.NDArray[np.int64] = attrs.field(factory=lambda: np.zeros(_LEAST, np.int64))
+    length: npt.NDArray[np.int64] = attrs.field(factory=lambda: np.zeros(_LEAST, np.int64))
+    used: int = 0
+    dead: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        return self.data.nbytes + self.start.nbytes + self.length.nbytes
+
+    @property
+    def wasteful(self) -> bool:
+        return self.dead > 4096 and 2 * self.dead > self.used
+
+    def keep(self, text: _Text, rows: npt.NDArray[np.int64], ids: Ids, capacity: int) -> None:
+        if len(self.start) < capacity:
+            self.start, self.length = _grown(self.start, capacity), _grown(self.length, capacity)
+        if len(rows) == 0:
+            return
+        needed = self.used + int((text.offsets[rows + 1] - text.offsets[rows]).sum())
+        if needed > len(self.data):
+            self.data = _grown(self.data, max(needed, 2 * len(self.data)))
+        self.used = int(
+            kernels.keep(text.offsets, text.data, rows, ids, self.data, self.used, self.start, self.length)
+        )
+
+    def gather(self, ids: Ids, kind: pa.DataType, null: Bools | None) -> pa.Array:
+        offsets = np.empty(len(ids) + 1, np.int64)
+        data = np.empty(int(self.length[ids].sum()), np.uint8)
+        kernels.gather(ids, self.data, self.start, self.length, offsets, data)
+        plain = pa.large_string() if _is_text(kind) else pa.large_binary()
+        array = pa.Array.from_buffers(plain, len(ids), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+        if null is not None and null.any():
+            array = pc.if_else(pa.array(null), pa.scalar(None, plain), array)
+        return array.cast(kind)
+
+    def forget(self, ids: Ids) -> None:
+        self.dead += int(self.length[ids].sum())
+        self.length[ids] = 0
+
+    def compact(self, live: Ids) -> None:
+        offsets = np.empty(len(live) + 1, np.int64)
+        data = np.empty(max(256, int(self.length[live].sum())), np.uint8)
+        kernels.gather(live, self.data, self.start, self.length, offsets, data)
+        self.start[live] = offsets[:-1]
+        self.data, self.used, self.dead = data, int(offsets[-1]), 0
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _blank(kind: pa.DataType) -> str | bytes:
+    return bytes(kind.byte_width) if pa.types.is_fixed_size_binary(kind) else ("" if _is_text(kind) else b"")
+
+
+def _grown(array: npt.NDArray[np.generic], size: int) -> npt.NDArray[np.generic]:
+    larger = np.zeros(size, array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+def _power(n: int) -> int:
+    return max(_LEAST, 1 << max(0, n - 1).bit_length())

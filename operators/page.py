@@ -1,0 +1,172 @@
+"""A page is a read-only columnar batch of tuples of one schema; its columns are Arrow arrays, seen as numpy arrays.
+
+Times are integers below the surface: `ticks` gives any integer or time attribute as int64, in the unit of its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.errors import SchemaError
+from operators.schema import Schema, is_ip
+from punctuation import Punctuation, Value
+
+Int64s: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Array: TypeAlias = npt.NDArray[np.generic]
+Scalar: TypeAlias = Value | bool | None
+Row: TypeAlias = dict[str, Scalar]
+
+
+@attrs.frozen(eq=False)
+class Page:
+    """Hold tuples of one schema, all columns of one length."""
+
+    schema: Schema
+    batch: pa.RecordBatch
+
+    @classmethod
+    def of(cls, schema: Schema, columns: Mapping[str, Sequence[object] | Array | pa.Array]) -> Page:
+        """Make a page from one column an attribute; Arrow converts and checks the types."""
+        arrays = [
+            c if isinstance(c := columns[f.name], pa.Array) else pa.array(c, f.type)  # type: ignore[arg-type]
+            for f in schema.arrow
+        ]
+        return cls(schema, pa.RecordBatch.from_arrays(arrays, schema=schema.arrow))
+
+    @classmethod
+    def of_rows(cls, schema: Schema, rows: Iterable[Sequence[object]]) -> Page:
+        """Make a page from tuples in the order of the schema's attributes."""
+        columns = list(zip(*rows, strict=True)) or [()] * len(schema.names)
+        return cls.of(schema, dict(zip(schema.names, columns, strict=True)))
+
+    def __len__(self) -> int:
+        return self.batch.num_rows
+
+    def column(self, name: str) -> pa.Array:
+        """Give an attribute as an Arrow array; SchemaError when there is none."""
+        return self.batch.column(self.schema.resolve(name, where="page"))
+
+    def __getitem__(self, name: str) -> Array:
+        """Give an attribute as a read-only array, shape (n,); what stands where it is null is unspecified.
+
+        Timestamps are datetime64, IP addresses and fixed-size binaries byte strings of that size, text is object.
+        """
+        column = self.column(name)
+        kind = column.type
+        if pa.types.is_fixed_size_binary(kind):
+            return _fixed(column)
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
+            return np.asarray(column.to_numpy(zero_copy_only=False))
+        if column.null_count and pa.types.is_boolean(kind):
+            column = column.fill_null(False)
+        elif column.null_count and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            column = column.fill_null(0)
+        elif column.null_count and pa.types.is_temporal(kind):
+            return column.view(pa.int64()).fill_null(0).to_numpy().view(kind.to_pandas_dtype())
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+
+    def valid(self, name: str) -> Bools | None:
+        """Tell which tuples have a value of an attribute, shape (n,); None when all have."""
+        column = self.column(name)
+        return None if column.null_count == 0 else np.asarray(pc.is_valid(column).to_numpy(zero_copy_only=False))
+
+    def ticks(self, name: str) -> Int64s:
+        """Give an integer or time attribute as int64, shape (n,), unspecified where null; SchemaError for other types."""
+        column = self.column(name)
+        kind = column.type
+        if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind) or is_date64(kind):
+            column = column.view(pa.int64())
+        elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
+            column = column.view(pa.int32()).cast(pa.int64())
+        elif pa.types.is_integer(kind):
+            column = column if kind == pa.int64() else column.cast(pa.int64())
+        else:
+            raise SchemaError(f'attribute "{name}" has type {kind}; an integer or a time is needed to order tuples')
+        return (column.fill_null(0) if column.null_count else column).to_numpy()
+
+    def slice(self, start: int, stop: int) -> Page:
+        """Give tuples start <= i < stop without copying."""
+        return Page(self.schema, self.batch.slice(start, stop - start))
+
+    def select(self, mask: Bools | pa.Array) -> Page:
+        """Give the tuples where the mask, shape (n,), is true."""
+        return Page(self.schema, self.batch.filter(mask if isinstance(mask, pa.Array) else pa.array(mask)))
+
+    def take(self, indices: npt.NDArray[np.signedinteger]) -> Page:
+        """Give the tuples at these positions, in this order."""
+        return Page(self.schema, self.batch.take(pa.array(indices)))
+
+    def matching(self, punctuation: Punctuation) -> Bools:
+        """Tell which tuples match a punctuation, shape (n,); a null matches the wildcard only."""
+        matched = np.ones(len(self), np.bool_)
+        for name, pattern in punctuation.patterns:
+            kind = self.column(name).type
+            values: Array = self.ticks(name) if pa.types.is_temporal(kind) else self[name]
+            if (valid := self.valid(name)) is None:
+                matched &= pattern.mask(values)
+            else:
+                matched &= valid
+                matched[valid] &= pattern.mask(values[valid])
+        return matched
+
+    def rows(self) -> list[Row]:
+        """Give the tuples as dictionaries of Python values, times as integers; for tests and messages, not hot paths."""
+        columns = {name: plain_values(self.batch.column(i)) for i, name in enumerate(self.schema.names)}
+        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+    def describe(self, index: int) -> str:
+        """Give one tuple as text for a message: at most 200 characters, control characters escaped."""
+        from operators.address import format_ip
+
+        shown: list[str] = []
+        for i, field in enumerate(self.schema.arrow):
+            cell = self.batch.column(i).slice(index, 1)
+            text = str((format_ip(cell) if is_ip(field) else cell.cast(pa.string(), safe=False) if _castable(field.type)
+                        else cell)[0].as_py())
+            shown.append(f"{field.name} = {text}")
+        line = ", ".join(shown).encode("unicode_escape").decode("ascii")
+        return line if len(line) <= 200 else line[:197] + "..."
+
+
+def concatenate(schema: Schema, pages: Sequence[Page]) -> Page:
+    """Make one page of several of one schema."""
+    if len(pages) == 1:
+        return pages[0]
+    if not pages:
+        return Page(schema, pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema.arrow], schema=schema.arrow))
+    return Page(schema, pa.concat_batches([page.batch for page in pages]))
+
+
+def is_date64(kind: pa.DataType) -> bool:
+    """Tell whether a type is milliseconds since the epoch, by day."""
+    return bool(pa.types.is_date64(kind))
+
+
+def _fixed(column: pa.Array) -> Array:
+    width: int = column.type.byte_width
+    data = column.buffers()[1]
+    if data is None or len(column) == 0:
+        return np.empty(0, f"S{width}")
+    values = np.frombuffer(data, f"S{width}", count=column.offset + len(column))[column.offset :]
+    values.flags.writeable = False
+    return values
+
+
+def plain_values(column: pa.Array) -> list[Scalar]:
+    """Give a column as Python values, times as integers: the form in which patterns hold constants."""
+    kind = column.type
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return column.view(pa.int32()).to_pylist()
+    return (column.view(pa.int64()) if pa.types.is_temporal(kind) else column).to_pylist()
+
+
+def _castable(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_temporal(kind) or pa.types.is_primitive(kind))

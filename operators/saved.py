@@ -1,0 +1,112 @@
+"""What an operator remembers becomes bytes and comes back exactly; damaged or foreign bytes are refused.
+
+The form: magic, version, length of the index, the index (JSON), then one Arrow IPC stream an array or batch, then the
+SHA-256 of all that. Nothing in it can run: no pickle.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from operators.protocol import State, StateValue
+
+MAGIC = b"OOPSTATE"
+VERSION = 1
+_HEAD = len(MAGIC) + 2 + 8
+_DIGEST = 32
+_KINDS = "biufMmSU"
+
+
+def encode_state(state: Mapping[str, StateValue]) -> bytes:
+    """Give a state as bytes; TypeError for a value that cannot be saved, such as an array of Python objects.
+
+    >>> decode_state(encode_state({"bound": 7, "open": np.array([1, 2])}))
+    {'bound': 7, 'open': array([1, 2])}
+    """
+    index: dict[str, object] = {}
+    parts: list[bytes] = []
+    for name, value in state.items():
+        entry, part = _encode(name, value)
+        index[name] = entry if part is None else {**entry, "bytes": len(part)}
+        if part is not None:
+            parts.append(part)
+    head = json.dumps(index).encode()
+    body = b"".join([MAGIC, VERSION.to_bytes(2, "big"), len(head).to_bytes(8, "big"), head, *parts])
+    return body + hashlib.sha256(body).digest()
+
+
+def decode_state(saved: bytes) -> State:
+    """Read what `encode_state` gave; arrays are fresh and writable. ValueError for anything else, with the reason."""
+    if not saved.startswith(MAGIC):
+        raise ValueError(f"these bytes are no saved state: they begin with {saved[:8]!r}, not {MAGIC!r}")
+    if len(saved) < _HEAD + _DIGEST:
+        raise ValueError(f"the saved state is cut short: {len(saved)} bytes")
+    version = int.from_bytes(saved[len(MAGIC) : len(MAGIC) + 2], "big")
+    if version != VERSION:
+        raise ValueError(f"the saved state has format version {version}; this engine reads version {VERSION}")
+    body, digest = saved[:-_DIGEST], saved[-_DIGEST:]
+    if hashlib.sha256(body).digest() != digest:
+        raise ValueError(f"the saved state is damaged or cut short: its checksum does not fit its {len(saved)} bytes")
+    start = _HEAD + int.from_bytes(saved[len(MAGIC) + 2 : _HEAD], "big")
+    index: dict[str, dict[str, object]] = json.loads(body[_HEAD:start])
+    state: State = {}
+    for name, entry in index.items():
+        length = entry.get("bytes", 0)
+        assert isinstance(length, int)
+        state[name] = _decode(entry, body[start : start + length])
+        start += length
+    return state
+
+
+def _encode(name: str, value: StateValue) -> tuple[dict[str, object], bytes | None]:
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind not in _KINDS:
+            raise TypeError(
+                f'state "{name}" is an array of {value.dtype}; an array of numbers, times, truth values or fixed-size '
+                "text can be saved, other values as a record batch"
+            )
+        raw = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
+        batch = pa.RecordBatch.from_arrays([pa.array(raw, pa.uint8())], names=["raw"])
+        return {"kind": "array", "dtype": value.dtype.str, "shape": list(value.shape)}, _write(batch)
+    if isinstance(value, pa.RecordBatch):
+        return {"kind": "batch"}, _write(value)
+    if isinstance(value, bytes):
+        return {"kind": "bytes", "value": value.hex()}, None
+    if value is None or isinstance(value, bool | int | float | str):
+        return {"kind": "scalar", "value": value}, None
+    raise TypeError(
+        f'state "{name}" is of type {type(value).__name__}; save arrays, record batches, numbers, text, bytes or None'
+    )
+
+
+def _decode(entry: Mapping[str, object], part: bytes) -> StateValue:
+    match entry:
+        case {"kind": "array", "dtype": str(dtype), "shape": list(shape)}:
+            raw: npt.NDArray[np.uint8] = _read(part).column(0).to_numpy()
+            return np.frombuffer(raw.tobytes(), np.dtype(dtype)).reshape([int(str(n)) for n in shape]).copy()
+        case {"kind": "batch"}:
+            return _read(part)
+        case {"kind": "bytes", "value": str(value)}:
+            return bytes.fromhex(value)
+        case {"kind": "scalar", "value": (bool() | int() | float() | str() | None) as value}:
+            return value
+        case _:
+            raise ValueError(f"the saved state has an entry of an unknown kind: {entry!r}")
+
+
+def _write(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def _read(part: bytes) -> pa.RecordBatch:
+    with pa.ipc.open_stream(pa.py_buffer(part)) as reader:
+        return reader.read_next_batch()

@@ -1,0 +1,91 @@
+"""A schema is what is statically known of a stream: its attributes, and the promises that will come on it.
+
+`progress` is a set of attribute sets. `{ts}` says that linear punctuation `[ts < v]` will come; `{srcIP, wid}` that
+group-wise punctuation `[srcIP = k, wid < v]` will. From it a plan knows before the first byte whether a window could
+ever be released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+import pyarrow as pa
+
+from operators.errors import SchemaError, did_you_mean
+
+IP_METADATA = {b"oop.type": b"ip"}
+IP_TYPE = pa.binary(16)
+
+ALIASES = {"len": "length", "row-num": "row_num", "arrival-ts": "arrival_ts"}
+"""The thesis' names for attributes, accepted wherever the input has no attribute of that very name."""
+
+
+def ip_field(name: str) -> pa.Field:
+    """Make the field of an IP address: 16 bytes in network order, IPv4 as ::ffff:a.b.c.d."""
+    return pa.field(name, IP_TYPE, metadata=IP_METADATA)
+
+
+def is_ip(field: pa.Field) -> bool:
+    """Tell whether a field holds IP addresses."""
+    return bool(field.metadata and field.metadata.get(b"oop.type") == b"ip")
+
+
+def _progress(sets: Iterable[str | Iterable[str]]) -> frozenset[frozenset[str]]:
+    return frozenset(frozenset((s,)) if isinstance(s, str) else frozenset(s) for s in sets)
+
+
+@attrs.frozen
+class Schema:
+    """Name the attributes of a stream, their Arrow types, and what the stream is punctuated on."""
+
+    arrow: pa.Schema
+    progress: frozenset[frozenset[str]] = attrs.field(default=(), converter=_progress, kw_only=True)
+
+    @classmethod
+    def of(cls, *, progress: Iterable[str | Iterable[str]] = (), **types: pa.DataType) -> Schema:
+        """Make a schema from attribute names and Arrow types."""
+        return cls(pa.schema(list(types.items())), progress=progress)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.arrow.names)
+
+    def __contains__(self, name: str) -> bool:
+        return self.arrow.get_field_index(name) >= 0
+
+    def resolve(self, name: str, *, where: str) -> str:
+        """Give the attribute that a name means, following the thesis' aliases; SchemaError when there is none."""
+        if name in self:
+            return name
+        alias = ALIASES.get(name)
+        if alias is not None and alias in self:
+            return alias
+        raise SchemaError(
+            f'{where}: the input has no attribute "{name}".\n'
+            f"  input: {', '.join(self.names)}\n"
+            f"  {did_you_mean(name, self.names)}"
+        )
+
+    def field(self, name: str, *, where: str = "schema") -> pa.Field:
+        """Give the Arrow field of an attribute; SchemaError when there is none."""
+        return self.arrow.field(self.resolve(name, where=where))
+
+    def progressing(self, attribute: str) -> bool:
+        """Tell whether linear punctuation on an attribute will come."""
+        return frozenset((attribute,)) in self.progress
+
+    def with_progress(self, progress: Iterable[str | Iterable[str]]) -> Schema:
+        """Give the same attributes with other promises."""
+        return Schema(self.arrow, progress=progress)
+
+    def onto(self, arrow: pa.Schema, kept: Mapping[str, str]) -> Schema:
+        """Give the schema after a projection that keeps attributes old name to new name; lost promises are dropped."""
+        return Schema(
+            arrow, progress=[{kept[a] for a in promise} for promise in self.progress if all(a in kept for a in promise)]
+        )
+
+    def __str__(self) -> str:
+        attributes = ", ".join(f"{f.name} {'ip' if is_ip(f) else f.type}" for f in self.arrow)
+        promises = ", ".join("{" + ", ".join(sorted(p)) + "}" for p in sorted(self.progress, key=sorted))
+        return f"{attributes} | punctuated on {promises or 'nothing'}"

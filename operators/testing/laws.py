@@ -1,0 +1,272 @@
+"""The laws of an operator, and the check that runs one through a script and its variants and names the law it breaks.
+
+An operator that keeps these laws gives the right answer whatever the order of arrival, and can be fused, moved, saved
+and restored by any driver that keeps the order on each port.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TypeAlias
+
+import attrs
+import numpy as np
+
+from operators.drive import deliver
+from operators.errors import OperatorBug
+from operators.page import Page, Row, Scalar
+from operators.protocol import Element, Measured, Operator
+from operators.saved import decode_state, encode_state
+from operators.testing.script import Script
+from operators.testing.variants import fewer, in_turn, interleaved, last_first, more, one_by_one, reordered, repaged
+from punctuation import Progress, Punctuation
+
+LAWS = {
+    1: "Pass: process emits what no future input can change, punctuate what the promise settled.",
+    2: "Keep: state that no permitted future tuple can touch is dropped in that same call; after END it is empty.",
+    3: "Propagate: every emitted punctuation is true, what must be promised is, END comes once and last.",
+    4: "Tuple order between punctuations does not change the set of emitted tuples.",
+    5: "Page boundaries do not change it.",
+    6: "Interleaving of ports does not change it.",
+    7: "More (true) punctuation changes only when, never what.",
+    8: "Input arrays are never written.",
+    9: "Save and restore between any two calls: same result.",
+    10: "On finite input the tuples equal the naive batch answer.",
+}
+ALL_LAWS = frozenset(LAWS)
+ARRIVAL_ORDER = frozenset((4, 6))
+"""The laws that do not hold of what is defined by the order of arrival."""
+
+Tables: TypeAlias = Sequence[list[Row]]
+Naive: TypeAlias = Callable[..., Sequence[Row]]
+Settled: TypeAlias = Callable[[Tables, Sequence[Progress]], Sequence[Row]]
+Promised: TypeAlias = Callable[[Tables, Sequence[Progress]], Sequence[Punctuation]]
+Kept: TypeAlias = Callable[[Tables, Sequence[Progress]], int]
+
+
+@attrs.frozen
+class Oracles:
+    """What an operator must have done after each call, given the tuples that came and the promises made so far."""
+
+    settled: Settled | None = None
+    promised: Promised | None = None
+    kept: Kept | None = None
+
+
+def check_operator(
+    make: Callable[[], Operator],
+    script: Script,
+    *,
+    naive: Naive | None = None,
+    order_matters: bool = False,
+    laws: Collection[int] = ALL_LAWS,
+    settled: Settled | None = None,
+    promised: Promised | None = None,
+    kept: Kept | None = None,
+) -> None:
+    """Run an operator through a grammatical script in many variants; OperatorBug names the law it breaks.
+
+    `make` gives a fresh operator each time. `naive` gets the tuples of each port, one list a port, and gives the rows
+    that the operator must emit in all; rows compare as multisets. `order_matters` leaves out laws 4 and 6, for what is
+    defined by the order of arrival. The oracles get the tuples that came so far, by port, and each port's progress:
+    `settled` gives rows that must have been emitted by now, `promised` punctuations that must have been implied by now,
+    `kept` how many tuples or groups may still be held (compared with `statistics()["state_tuples"]`).
+    """
+    if wrong := script.violation():
+        raise ValueError(f"the script is not grammatical: {wrong}\n{script}")
+    laws = frozenset(laws) - (ARRIVAL_ORDER if order_matters else frozenset())
+    before = _digest(script)
+    oracles = Oracles(settled, promised, kept)
+    found = _bag(_run(make, script, laws, oracles=oracles))
+    if 8 in laws and _digest(script) != before:
+        raise _bug(8, "the operator wrote into a page that it was given.", script)
+    if 10 in laws and naive is not None:
+        _same(10, "the naive answer", _bag(naive(*script.tables())), found, script)
+    if 9 in laws:
+        _same(9, "the run without saving", found, _bag(_run(make, script, laws, saving=True)), script)
+    for law, how, variant in _variants(script, laws):
+        _same(law, how, found, _bag(_run(make, variant, laws)), variant)
+
+
+def _variants(script: Script, laws: Collection[int]) -> Iterator[tuple[int, str, Script]]:
+    """Give the variants of a script, each with the law that says it makes no difference."""
+    if 5 in laws:
+        yield 5, "the script as given (this one has one tuple a page)", repaged(script, 1)
+        yield 5, "the script as given (this one has two tuples a page)", repaged(script, 2)
+        yield 5, "the script as given (this one has pages as large as can be)", repaged(script, None)
+    if 4 in laws:
+        shuffle = np.random.default_rng(0)
+        yield 4, "the script as given (this one is reversed)", reordered(script, lambda n: range(n - 1, -1, -1))
+        yield 4, "the script as given (this one is shuffled)", reordered(script, lambda n: shuffle.permutation(n))
+    if 6 in laws and script.ports > 1:
+        for rounds in (one_by_one, last_first, in_turn):
+            yield 6, "the script as given (the ports mix differently here)", interleaved(script, rounds)
+    if 7 in laws:
+        yield 7, "the script as given (no promise but END here)", fewer(script, lambda i: False)
+        yield 7, "the script as given (every other promise is missing here)", fewer(script, lambda i: i % 2 == 1)
+        yield 7, "the script as given (all true linear promises are here)", more(script)
+
+
+def _run(
+    make: Callable[[], Operator],
+    script: Script,
+    laws: Collection[int],
+    *,
+    saving: bool = False,
+    oracles: Oracles = Oracles(),
+) -> list[Row]:
+    """Run once and give all rows emitted, checking on the way what one run can show."""
+    try:
+        return list(_checked(make, script, laws, saving, oracles))
+    except OperatorBug:
+        raise
+    except Exception as error:
+        error.add_note(f"while running this script:\n{script}")
+        raise
+
+
+def _checked(
+    make: Callable[[], Operator], script: Script, laws: Collection[int], saving: bool, oracles: Oracles
+) -> Iterator[Row]:
+    operator = make()
+    if operator.inputs != script.ports:
+        raise ValueError(f"the operator has {operator.inputs} inputs, the script {script.ports} ports")
+    output = operator.output_schema(*script.schemas)
+    seen: list[list[Row]] = [[] for _ in script.schemas]
+    progress = [Progress() for _ in script.schemas]
+    made: list[Punctuation] = []
+    total: list[Row] = []
+    for port, element in script.steps:
+        emitted: list[Element] = []
+        deliver(operator, element, emitted.append, port)
+        if isinstance(element, Page):
+            seen[port] += element.rows()
+        else:
+            progress[port].advance(element)
+        for out in emitted:
+            if made and made[-1].is_end and 3 in laws:
+                raise _bug(3, f"{_shown(out)} was emitted after END.", script)
+            if isinstance(out, Punctuation):
+                made.append(out)
+                continue
+            if not output.arrow.equals(out.schema.arrow) or not output.arrow.equals(out.batch.schema):
+                raise OperatorBug(
+                    f"output_schema says {output},\n  but a page was emitted with {out.schema}\n\n{script}"
+                )
+            rows = out.rows()
+            if 3 in laws:
+                _true(rows, made, script)
+            total += rows
+            yield from rows
+        _ask(oracles, laws, operator, seen, progress, total, made, script)
+        if saving:
+            fresh = make()
+            fresh.output_schema(*script.schemas)
+            fresh.restore(decode_state(encode_state(operator.state())))
+            operator = fresh
+    _end(operator, progress, made, laws, script)
+
+
+def _true(rows: Sequence[Row], made: Sequence[Punctuation], script: Script) -> None:
+    for promise in made:
+        for row in rows:
+            if promise.matches(row):
+                raise _bug(3, f"{promise} was emitted, and later the tuple {row}, which matches it.", script)
+
+
+def _ask(
+    oracles: Oracles,
+    laws: Collection[int],
+    operator: Operator,
+    seen: Tables,
+    progress: Sequence[Progress],
+    total: Sequence[Row],
+    made: Sequence[Punctuation],
+    script: Script,
+) -> None:
+    """Compare what was done so far with the oracles: promptly, with no more state than needed, promised in time."""
+    so_far = f"\n  after {[len(table) for table in seen]} tuples and the promises " + "; ".join(
+        ", ".join(map(str, p.promises())) or "none" for p in progress
+    )
+    if oracles.settled is not None and 1 in laws:
+        missing = _bag(oracles.settled(seen, progress)) - _bag(total)
+        if missing:
+            raise _bug(1, f"settled but not emitted: {_list(missing)}{so_far}", script)
+    if oracles.promised is not None and 3 in laws:
+        whole = Progress()
+        for promise in made:
+            whole.advance(promise)
+        for promise in oracles.promised(seen, progress):
+            if not whole.implies(promise):
+                raise _bug(3, f"{promise} should have been promised by now{so_far}", script)
+    if oracles.kept is not None and 2 in laws:
+        assert isinstance(operator, Measured), "the oracle `kept` needs an operator with statistics()"
+        held, allowed = operator.statistics()["state_tuples"], oracles.kept(seen, progress)
+        if held > allowed:
+            raise _bug(2, f"{held} tuples or groups are held, {allowed} can still matter{so_far}", script)
+
+
+def _end(
+    operator: Operator, progress: Sequence[Progress], made: Sequence[Punctuation], laws: Collection[int], script: Script
+) -> None:
+    """Check what must be so when the script is over."""
+    over = all(p.ended for p in progress)
+    ends = sum(p.is_end for p in made)
+    if 3 in laws and ends != int(over):
+        raise _bug(3, f"END was emitted {ends} times, it should be {int(over)} for these inputs.", script)
+    if 2 in laws and over and isinstance(operator, Measured):
+        held = operator.statistics().get("state_tuples", 0)
+        if held:
+            raise _bug(2, f'after END statistics()["state_tuples"] is {held}, not 0.', script)
+
+
+def _same(law: int, other: str, expected: Counter[Key], found: Counter[Key], script: Script) -> None:
+    if expected == found:
+        return
+    text = f"the result differs from that of {other}."
+    if expected - found:
+        text += f"\n  missing: {_list(expected - found)}"
+    if found - expected:
+        text += f"\n  too many: {_list(found - expected)}"
+    raise _bug(law, text, script)
+
+
+def _bug(law: int, text: str, script: Script) -> OperatorBug:
+    return OperatorBug(f"law {law} is broken: {text}\n  Law {law}. {LAWS[law]}\n\n{script}")
+
+
+Key: TypeAlias = tuple[tuple[str, object], ...]
+
+
+def _bag(rows: Sequence[Row]) -> Counter[Key]:
+    """Give rows as a multiset; not-a-number equals itself, zero has no sign."""
+    return Counter(tuple(sorted((name, _cell(value)) for name, value in row.items())) for row in rows)
+
+
+def _cell(value: Scalar) -> object:
+    if isinstance(value, float):
+        return "not a number" if value != value else value + 0.0
+    return value
+
+
+def _list(bag: Counter[Key]) -> str:
+    shown = [", ".join(f"{name}={value}" for name, value in key) for key in bag.elements()]
+    return "; ".join(f"({text})" for text in shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
+
+
+def _shown(element: Element) -> str:
+    return f"a page of {len(element)}" if isinstance(element, Page) else str(element)
+
+
+def _digest(script: Script) -> str:
+    """Hash every byte of every page."""
+    digest = hashlib.sha256()
+    for _, element in script.steps:
+        if isinstance(element, Page):
+            for column in element.batch.columns:
+                for buffer in column.buffers():
+                    if buffer is not None:
+                        digest.update(memoryview(buffer))
+    return digest.hexdigest()

@@ -1,0 +1,6 @@
+"""Window specifications: `extent()`, `wids()` and `windows()` of every family."""
+
+from operators.window.protocol import FOREVER, LIMIT, Window
+from operators.window.sliding import LandmarkWindow, PartitionedWindow, SlidingWindow, tumbling
+
+__all__ = ["FOREVER", "LIMIT", "LandmarkWindow", "PartitionedWindow", "SlidingWindow", "Window", "tumbling"]

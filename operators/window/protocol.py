@@ -1,0 +1,57 @@
+"""A window specification is two dual functions: which tuples a window has, and which windows a tuple is in.
+
+`extent()` is the definition, `wids()` the implementation (thesis 5.1.1); every specification has both, and one property
+test holds them together. All numbers are ticks of the windowing attribute: nanoseconds for a timestamp in nanoseconds,
+rows for an arrival number, or whatever unit the attribute counts in.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from operators.page import Int64s
+
+FOREVER: Final = 2**63 - 1
+"""The end of a range of window-ids that never ends (landmark windows)."""
+
+LIMIT: Final = 2**61
+"""Windowing attributes at or beyond this magnitude are out of range: arithmetic on them could wrap."""
+
+Int32s: TypeAlias = npt.NDArray[np.int32]
+
+
+class Window(Protocol):
+    """The specification of context-free or forward-context-free windows whose window-ids are consecutive."""
+
+    @property
+    def wattr(self) -> str:
+        """The windowing attribute."""
+        ...
+
+    @property
+    def context(self) -> str:
+        """The class of thesis 6.1.2, derived: "CF", "FCF" or "FCA"."""
+        ...
+
+    def wids(self, values: Int64s) -> tuple[Int64s, Int64s]:
+        """Give for each value, shape (n,), its window-ids as a range [first, last), empty when first >= last."""
+        ...
+
+    def extent(self, wid: int) -> tuple[int, int]:
+        """Give the values [begin, end) that window `wid` covers."""
+        ...
+
+    def windows(self, values: Int64s) -> Int64s:
+        """Give the window-ids, ascending, of the windows that have at least one of these values."""
+        ...
+
+    def complete(self, bound: int) -> int:
+        """Give w such that exactly the windows with wid < w are complete once no later value is below `bound`."""
+        ...
+
+    def extents(self, wids: Int64s) -> tuple[Int64s, Int64s]:
+        """Give `extent` for many window-ids, shape (n,)."""
+        ...

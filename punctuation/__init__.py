@@ -1,0 +1,73 @@
+"""What a stream promises: patterns, punctuations, and the progress they add up to. Pure algebra, no clock, no I/O."""
+
+from punctuation.errors import StreamError, StreamViolation
+from punctuation.pattern import (
+    ANY,
+    Any,
+    AtMost,
+    Below,
+    Between,
+    Equals,
+    OneOf,
+    Pattern,
+    Range,
+    Value,
+    includes,
+    intersect,
+    one_of,
+)
+from punctuation.progress import GroupPromise, Key, Meet, Progress, Shape, group_punctuation
+from punctuation.punctuation import END, Punctuation, before, below, constants
+from punctuation.punctuators import (
+    BlockEnd,
+    Embedded,
+    Heartbeat,
+    Ordered,
+    Punctuator,
+    Scheduled,
+    Slack,
+    TupleSlack,
+)
+from punctuation.schedule import NEVER, NO_TIME, Schedule, SuffixMinimum, low_watermarks
+
+__all__ = [
+    "ANY",
+    "END",
+    "NEVER",
+    "NO_TIME",
+    "Any",
+    "AtMost",
+    "Below",
+    "Between",
+    "BlockEnd",
+    "Embedded",
+    "Equals",
+    "GroupPromise",
+    "Heartbeat",
+    "Key",
+    "Meet",
+    "OneOf",
+    "Ordered",
+    "Pattern",
+    "Progress",
+    "Punctuation",
+    "Punctuator",
+    "Range",
+    "Schedule",
+    "Scheduled",
+    "Shape",
+    "Slack",
+    "StreamError",
+    "StreamViolation",
+    "SuffixMinimum",
+    "TupleSlack",
+    "Value",
+    "before",
+    "below",
+    "constants",
+    "group_punctuation",
+    "includes",
+    "intersect",
+    "low_watermarks",
+    "one_of",
+]

@@ -1,0 +1,181 @@
+"""A stream that can be read twice is promised exactly: its suffix minimum is the low-watermark of Eq. 4.1.
+
+    passed = SuffixMinimum(step=1_000_000_000)        # promise whole seconds of a time in ns
+    for values in times_of_the_file: passed.feed(values)
+    Scheduled("ts", passed.finish())                  # a punctuator, see punctuation.punctuators
+
+`NO_TIME` (the least int64) stands where an attribute is null: such a tuple has a position but no value.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+Int64s: TypeAlias = npt.NDArray[np.int64]
+
+NO_TIME = int(np.iinfo(np.int64).min)
+NEVER = int(np.iinfo(np.int64).max)
+_BLOCK = 1024
+_EMPTY = np.empty(0, np.int64)
+
+
+@attrs.frozen(eq=False)
+class Schedule:
+    """Hold which bound becomes true after which tuple: after tuple `positions[i]` nothing is below `bounds[i]`.
+
+    Both are int64 of shape (k,) and ascend strictly; positions count the tuples of the whole stream from 0. After the
+    last tuple everything is promised; that is END and not part of a schedule.
+    """
+
+    positions: Int64s
+    bounds: Int64s
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+
+def _positive(_: object, attribute: object, step: int | None) -> None:
+    if step is not None and step < 1:
+        raise ValueError(f"step = {step}: a step is at least 1, in the unit of the attribute")
+
+
+@attrs.define
+class SuffixMinimum:
+    """Collect a stream's values in one pass and give the exact low-watermark in steps.
+
+    With `step`, bounds are origin + k * step and memory is one entry a step that occurs; the pass keeps the last
+    position of each step. Without, the minimum of every 1024 tuples is kept and bounds are exact at those positions.
+    """
+
+    step: int | None = attrs.field(default=None, kw_only=True, validator=_positive)
+    origin: int = attrs.field(default=0, kw_only=True)
+    _count: int = attrs.field(default=0, init=False)
+    _firsts: Int64s = attrs.field(factory=lambda: _EMPTY, init=False)
+    """Compacted: the steps that occurred, by their first value, ascending."""
+    _lasts: Int64s = attrs.field(factory=lambda: _EMPTY, init=False)
+    _recent: list[tuple[Int64s, Int64s]] = attrs.field(factory=list, init=False)
+    _recent_length: int = attrs.field(default=0, init=False)
+    _minima: list[Int64s] = attrs.field(factory=list, init=False)
+    _open: int = attrs.field(default=NEVER, init=False)
+    """Minimum of the block of 1024 tuples that is not full yet."""
+
+    @property
+    def count(self) -> int:
+        """Give how many tuples were fed, those without a value included."""
+        return self._count
+
+    def feed(self, values: Int64s, valid: npt.NDArray[np.bool_] | None = None) -> None:
+        """Take the next values in arrival order, shape (n,); NO_TIME or not valid ones only have a position."""
+        values = np.asarray(values, np.int64)
+        if valid is not None:
+            values = np.where(valid, values, NO_TIME)
+        if len(values) == 0:
+            return
+        if self.step is None:
+            self._feed_blocks(values)
+        else:
+            self._feed_steps(values, self.step)
+        self._count += len(values)
+
+    def finish(self) -> Schedule:
+        """Give the schedule of what was fed."""
+        if self.step is not None:
+            self._compact()
+            return _schedule(self._firsts, self._lasts)
+        minima = np.concatenate([*self._minima, np.array([self._open], np.int64)])
+        after = np.minimum.accumulate(minima[::-1])[::-1][1:]
+        ends = np.arange(1, len(after) + 1, dtype=np.int64) * _BLOCK - 1
+        rises = np.flatnonzero((np.diff(after, prepend=NO_TIME) != 0) & (after != NEVER))
+        return Schedule(ends[rises], after[rises])
+
+    def _feed_steps(self, values: Int64s, step: int) -> None:
+        places = np.arange(self._count, self._count + len(values))
+        least, most = int(values.min()), int(values.max())
+        if least == NO_TIME:
+            timed = values != NO_TIME
+            values, places = values[timed], places[timed]
+            if len(values) == 0:
+                return
+            least = int(values.min())
+        start = max(least - (least - self.origin) % step, NO_TIME)
+        steps = (most - start) // step + 1
+        if steps == 1:
+            firsts, lasts = np.array([start]), places[-1:]
+        elif steps <= 4 * len(values) and most - start <= NEVER:
+            # Assigning in arrival order leaves the last position of each step behind.
+            last = np.full(steps, -1, np.int64)
+            last[(values - start) // step] = places
+            found = np.flatnonzero(last >= 0)
+            firsts, lasts = start + found * step, last[found]
+        else:
+            firsts, lasts = floor_to(values, step, self.origin), places
+        self._recent.append((firsts, lasts))
+        self._recent_length += len(firsts)
+        if self._recent_length > 2 * len(self._firsts) + 65_536:
+            self._compact()
+
+    def _compact(self) -> None:
+        """Keep one entry a step: its last position."""
+        firsts = np.concatenate([self._firsts, *(f for f, _ in self._recent)])
+        lasts = np.concatenate([self._lasts, *(p for _, p in self._recent)])
+        self._recent.clear()
+        self._recent_length = 0
+        # Positions ascend within `lasts` from old to new, so a stable sort by step puts the last one last.
+        order = np.argsort(firsts, kind="stable")
+        firsts, lasts = firsts[order], lasts[order]
+        last_of_step = np.append(firsts[1:] != firsts[:-1], True)[: len(firsts)]
+        self._firsts, self._lasts = firsts[last_of_step], lasts[last_of_step]
+
+    def _feed_blocks(self, values: Int64s) -> None:
+        values = np.where(values == NO_TIME, NEVER, values)
+        filled = self._count % _BLOCK
+        head = values[: (_BLOCK - filled) % _BLOCK] if filled else values[:0]
+        if len(head):
+            self._open = min(self._open, int(head.min()))
+            if filled + len(head) < _BLOCK:
+                return
+        rest = values[len(head) :]
+        full = len(rest) // _BLOCK * _BLOCK
+        if filled:
+            self._minima.append(np.array([self._open], np.int64))
+            self._open = NEVER
+        if full:
+            self._minima.append(rest[:full].reshape(-1, _BLOCK).min(axis=1))
+        if full < len(rest):
+            self._open = int(rest[full:].min())
+
+
+def _schedule(firsts: Int64s, lasts: Int64s) -> Schedule:
+    """Give the schedule of steps in ascending order and the last position of each."""
+    if len(firsts) < 2:
+        return Schedule(_EMPTY, _EMPTY)
+    done = np.maximum.accumulate(lasts)
+    # After done[j] every step up to j is over; where several steps end with one tuple, the highest bound counts.
+    rises = np.flatnonzero(done[:-1] != done[1:])
+    return Schedule(done[rises], firsts[rises + 1])
+
+
+def low_watermarks(values: Int64s) -> Int64s:
+    """Give lwm(n, S, A) after each of n tuples, shape (n,): the least that follows, NEVER after the last (Eq. 4.1)."""
+    values = np.asarray(values, np.int64)
+    following = np.full(len(values), NEVER, np.int64)
+    timed = np.where(values == NO_TIME, NEVER, values)
+    if len(values) > 1:
+        following[:-1] = np.minimum.accumulate(timed[:0:-1])[::-1]
+    return following
+
+
+def floor_to(values: Int64s, step: int, origin: int) -> Int64s:
+    """Give origin + k * step, the greatest that is not above each value; NO_TIME where int64 has no such number."""
+    remainder = np.mod(values, step)
+    if origin % step:
+        remainder = np.mod(remainder - origin % step, step)
+    floored = values - remainder
+    # Below the least int64 the difference wraps to a large number.
+    if len(values) and int(values.min()) < NO_TIME + step:
+        floored[values < NO_TIME + step] = NO_TIME
+    return floored
