@@ -28,7 +28,7 @@ from operators.schema import Schema
 from punctuation import END, Scheduled, SuffixMinimum
 from punctuation.punctuators import Punctuator
 
-PAGE_ROWS = 8192
+PAGE_ROWS = 32_768
 CHUNK_ROWS = 65_536
 
 Crossed: TypeAlias = Callable[[int, int, Element], None]
@@ -199,7 +199,7 @@ def _input(node: SourceNode, paces: Mapping[str, Pace]) -> Input:
 
 def _exact(node: SourceNode, attribute: str, pace: Pace) -> Scheduled:
     """Read one attribute of a bounded stream to the end and keep when which bound becomes true (Eq. 4.1, row P6)."""
-    passed = SuffixMinimum(pace.step, pace.origin)
+    passed = SuffixMinimum(step=pace.step, origin=pace.origin)
     for values in node.source.values(attribute):
         passed.feed(values)
     return Scheduled(attribute, passed.finish())

@@ -31,6 +31,8 @@ TICK: Final = 0.1
 Deliver: TypeAlias = Callable[[Element], None]
 Watch: TypeAlias = Callable[[Circuit], None]
 _Sender: TypeAlias = "trio.MemorySendChannel[tuple[int, Element]]"
+_Arrival: TypeAlias = "Chunk | int"
+"""A chunk of a source, or what the clock says."""
 
 
 async def run_plan(
@@ -119,7 +121,7 @@ class _Run:
             nursery.start_soon(self._consume, deliver, inboxes[-1 - number])
         patient: list[tuple[int, trio.MemoryReceiveChannel[Chunk | int]]] = []
         for place in readable(self.plan):
-            send, receive = trio.open_memory_channel[Chunk | int](1)
+            send, receive = trio.open_memory_channel[_Arrival](1)
             nursery.start_soon(self._read, place, send.clone())
             if self._timed(place):
                 nursery.start_soon(self._tick, place, send.clone())

@@ -1,0 +1,1 @@
+"""What is computed under promises: pages, schemas, operators, windows, and the laws that hold them to account."""

@@ -1,4 +1,4 @@
-"""Distinct passes on each combination of values once, when it first arrives, and forgets it when it cannot come again."""
+"""Distinct passes on each combination of values once, at first arrival, and forgets it when it cannot come again."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from operators.expiry import Expiry
 from operators.keys import Ids, KeyIndex
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
+from operators.saved import part, prefixed, read_batch, read_int
 from operators.schema import Schema
 from punctuation import Punctuation
 
@@ -88,18 +89,16 @@ class Distinct:
         if self._index is not None:
             empty = [pa.array([], field.type) for field in self._index.fields]
             fields = pa.RecordBatch.from_arrays(empty, schema=pa.schema(list(self._index.fields)))
-            state |= {"fields": fields, **{f"index.{name}": value for name, value in self._index.state().items()}}
+            state |= {"fields": fields, **prefixed("index.", self._index.state())}
         return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         self._expiries = {}
-        self._peak = int(str(state["peak"]))
-        fields = state.get("fields")
+        self._peak = read_int(state, "peak")
         self._index = None
-        if isinstance(fields, pa.RecordBatch):
-            self._index = KeyIndex(list(fields.schema))
-            prefix = "index."
-            self._index.restore({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
+        if "fields" in state:
+            self._index = KeyIndex(list(read_batch(state, "fields").schema))
+            self._index.restore(part("index.", state))
 
     def _purge(self, index: KeyIndex, promise: Punctuation) -> None:
         """Drop the combinations that match a promise."""

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from operators.errors import SchemaError
 from operators.page import Int64s, Page, concatenate
 from operators.protocol import State, StateValue
+from operators.saved import read_batch, read_int, read_integers, read_text
 from operators.schema import Schema
 from punctuation import Punctuation
 from punctuation.plain import Plain, from_plain, to_plain
@@ -134,7 +134,6 @@ class Held:
             "peak": self.peak,
             "arrived": self._arrived,
             "waiting": json.dumps([[to_plain(promise), latest] for promise, latest in self._waiting]),
-            "runs": len(runs),
         }
         if runs:
             schema = runs[0].page.schema
@@ -151,15 +150,15 @@ class Held:
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become what gave this state."""
         self.clear()
-        self.peak, self._arrived = int(str(state["peak"])), int(str(state["arrived"]))
-        waiting: list[tuple[Plain, int]] = json.loads(str(state["waiting"]))
+        self.peak, self._arrived = read_int(state, "peak"), read_int(state, "arrived")
+        waiting: list[tuple[Plain, int]] = json.loads(read_text(state, "waiting"))
         self._waiting = [(from_plain(plain), latest) for plain, latest in waiting]
-        if not state["runs"]:
+        if "page" not in state:
             return
-        batch = state["page"]
-        assert isinstance(batch, pa.RecordBatch)
-        page = Page(Schema(batch.schema, progress=json.loads(str(state["progress"]))), batch)
-        ticks, arrivals, ports, lengths = (_ints(state[name]) for name in ("ticks", "arrivals", "ports", "lengths"))
+        batch = read_batch(state, "page")
+        page = Page(Schema(batch.schema, progress=json.loads(read_text(state, "progress"))), batch)
+        names = ("ticks", "arrivals", "ports", "lengths")
+        ticks, arrivals, ports, lengths = (read_integers(state, name) for name in names)
         self.tuples = len(page)
         everything = _Run(page, ticks, arrivals, 0)
         stops: Sequence[int] = np.cumsum(lengths).tolist()
@@ -170,8 +169,3 @@ class Held:
         self._serial += 1
         heapq.heappush(self._runs, (int(run.ticks[0]), self._serial, run))
 
-
-def _ints(value: StateValue) -> npt.NDArray[np.int64]:
-    if not isinstance(value, np.ndarray):
-        raise ValueError(f"the saved state has {value!r} where an array of integers belongs")
-    return value.astype(np.int64)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from operators.errors import SchemaError
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
+from operators.saved import read_text
 from operators.schema import Schema, is_ip
 from punctuation import Meet, Punctuation
 from punctuation.plain import dump_progress, read_progress
@@ -97,7 +98,7 @@ def load_meet(ports: int, state: Mapping[str, StateValue]) -> Meet:
     """Read what `save_meet` gave."""
     meet = Meet(ports)
     for name, progress in [("emitted", meet.emitted), *((f"port{i}", meet.port(i)) for i in range(ports))]:
-        saved = read_progress(str(state[name]))
+        saved = read_progress(read_text(state, name))
         for promise in saved.promises():
             progress.advance(promise)
         progress.stale = saved.stale

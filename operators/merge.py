@@ -14,6 +14,7 @@ from operators.held import Held, orderable, whole
 from operators.meld import load_meet, save_meet, united
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
+from operators.saved import part, prefixed
 from operators.schema import Schema
 from punctuation import END, Meet, Punctuation
 
@@ -24,7 +25,7 @@ class Merge:
 
     Nothing is assumed of the order within an input, only its promises count, so disordered inputs are right too.
     Pass: the tuples below the bound that every input has promised, in order; a tuple without the attribute at once,
-    it has no place in the order. Keep: the others. Propagate: what every input has promised, when no held tuple matches.
+    it has no place in the order. Keep: the others. Propagate: what every input promised, when no held tuple matches.
     Cost: O(log n) a tuple; a promise other than on the attribute O(tuples held). State: the skew between the inputs.
     Source: thesis 8.2 and 8.3, the order-preserving union of IOP.
 
@@ -87,9 +88,8 @@ class Merge:
         return {"state_tuples": held.tuples, "state_bytes": held.nbytes, "peak_state_tuples": held.peak}
 
     def state(self) -> State:
-        return {**save_meet(self._meet), **{f"held.{name}": value for name, value in self._held.state().items()}}
+        return {**save_meet(self._meet), **prefixed("held.", self._held.state())}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         self._meet = load_meet(self.ports, state)
-        prefix = "held."
-        self._held.restore({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
+        self._held.restore(part("held.", state))

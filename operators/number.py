@@ -11,6 +11,7 @@ import pyarrow as pa
 from operators.errors import SchemaError
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
+from operators.saved import read_int
 from operators.schema import Schema
 from punctuation import Punctuation, before
 
@@ -57,10 +58,7 @@ class Number:
         return {"next": self._next}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        count = state["next"]
-        if not isinstance(count, int) or isinstance(count, bool):
-            raise ValueError(f"the saved state of number({self.name}) has no count but {count!r}")
-        self._next = count
+        self._next = read_int(state, "next")
 
     def _fit(self, schema: Schema) -> Schema:
         if self._fitted is None or self._fitted[0] is not schema:

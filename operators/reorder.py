@@ -13,6 +13,7 @@ from operators.held import Held, orderable, whole
 from operators.kernels.slack import tuple_slack
 from operators.page import Bools, Int64s, Page
 from operators.protocol import Emit, State, StateValue
+from operators.saved import part, prefixed, read_int, read_integers
 from operators.schema import Schema
 from punctuation import END, Punctuation, before
 
@@ -126,18 +127,17 @@ class Reorder:
             "largest": self._largest,
             "filled": self._filled,
             "late": self._late,
-            **{f"held.{name}": value for name, value in self._held.state().items()},
+            **prefixed("held.", self._held.state()),
         }
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        largest = state["largest"]
-        if not isinstance(largest, np.ndarray) or largest.shape != self._largest.shape:
+        largest = read_integers(state, "largest")
+        if largest.shape != self._largest.shape:
             raise ValueError(f"the saved state is of another slack than {len(self._largest) - 1} tuples")
-        self._largest = largest.astype(np.int64)
-        self._bound, self._promised = int(str(state["bound"])), int(str(state["promised"]))
-        self._filled, self._late = int(str(state["filled"])), int(str(state["late"]))
-        prefix = "held."
-        self._held.restore({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
+        self._largest = largest
+        self._bound, self._promised = read_int(state, "bound"), read_int(state, "promised")
+        self._filled, self._late = read_int(state, "filled"), read_int(state, "late")
+        self._held.restore(part("held.", state))
 
     @property
     def _slack(self) -> bool:
@@ -179,7 +179,7 @@ class Reorder:
             self._held.add(page.select(~late), ticks[~late])
 
     def _pass_late(self, page: Page, ticks: Int64s, late: Bools, limits: Int64s, emit: Emit) -> None:
-        """Hold what is in time, pass each late tuple right behind the promise that it breaks, whatever the page size."""
+        """Hold what is in time; pass each late tuple right behind the promise it breaks, whatever the page size."""
         start = 0
         places = np.flatnonzero(late)
         for limit in np.unique(limits[places]).tolist():

@@ -32,10 +32,10 @@ def encode_state(state: Mapping[str, StateValue]) -> bytes:
     index: dict[str, object] = {}
     parts: list[bytes] = []
     for name, value in state.items():
-        entry, part = _encode(name, value)
-        index[name] = entry if part is None else {**entry, "bytes": len(part)}
-        if part is not None:
-            parts.append(part)
+        entry, raw = _encode(name, value)
+        index[name] = entry if raw is None else {**entry, "bytes": len(raw)}
+        if raw is not None:
+            parts.append(raw)
     head = json.dumps(index).encode()
     body = b"".join([MAGIC, VERSION.to_bytes(2, "big"), len(head).to_bytes(8, "big"), head, *parts])
     return body + hashlib.sha256(body).digest()
@@ -64,6 +64,48 @@ def decode_state(saved: bytes) -> State:
     return state
 
 
+def read_int(state: Mapping[str, StateValue], name: str) -> int:
+    """Give one integer of a state; ValueError when it is missing or something else."""
+    value = state.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f'the saved state should have an integer "{name}", it has {value!r}')
+    return value
+
+
+def read_text(state: Mapping[str, StateValue], name: str) -> str:
+    """Give one text of a state; ValueError when it is missing or something else."""
+    value = state.get(name)
+    if not isinstance(value, str):
+        raise ValueError(f'the saved state should have a text "{name}", it has {value!r}')
+    return value
+
+
+def read_integers(state: Mapping[str, StateValue], name: str) -> npt.NDArray[np.int64]:
+    """Give one array of integers of a state, as a copy; ValueError when it is missing or something else."""
+    value = state.get(name)
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu":
+        raise ValueError(f'the saved state should have an array of integers "{name}", it has {value!r}')
+    return value.astype(np.int64)
+
+
+def read_batch(state: Mapping[str, StateValue], name: str) -> pa.RecordBatch:
+    """Give one record batch of a state; ValueError when it is missing or something else."""
+    value = state.get(name)
+    if not isinstance(value, pa.RecordBatch):
+        raise ValueError(f'the saved state should have a record batch "{name}", it has {value!r}')
+    return value
+
+
+def prefixed(prefix: str, state: Mapping[str, StateValue]) -> State:
+    """Give a part's state under names that begin with a prefix."""
+    return {f"{prefix}{name}": value for name, value in state.items()}
+
+
+def part(prefix: str, state: Mapping[str, StateValue]) -> State:
+    """Give back what `prefixed` was given."""
+    return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+
+
 def _encode(name: str, value: StateValue) -> tuple[dict[str, object], bytes | None]:
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in _KINDS:
@@ -85,13 +127,13 @@ def _encode(name: str, value: StateValue) -> tuple[dict[str, object], bytes | No
     )
 
 
-def _decode(entry: Mapping[str, object], part: bytes) -> StateValue:
+def _decode(entry: Mapping[str, object], raw: bytes) -> StateValue:
     match entry:
         case {"kind": "array", "dtype": str(dtype), "shape": list(shape)}:
-            raw: npt.NDArray[np.uint8] = _read(part).column(0).to_numpy()
-            return np.frombuffer(raw.tobytes(), np.dtype(dtype)).reshape([int(str(n)) for n in shape]).copy()
+            column: npt.NDArray[np.uint8] = _read(raw).column(0).to_numpy()
+            return np.frombuffer(column.tobytes(), np.dtype(dtype)).reshape([int(str(n)) for n in shape]).copy()
         case {"kind": "batch"}:
-            return _read(part)
+            return _read(raw)
         case {"kind": "bytes", "value": str(value)}:
             return bytes.fromhex(value)
         case {"kind": "scalar", "value": (bool() | int() | float() | str() | None) as value}:
@@ -107,6 +149,6 @@ def _write(batch: pa.RecordBatch) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-def _read(part: bytes) -> pa.RecordBatch:
-    with pa.ipc.open_stream(pa.py_buffer(part)) as reader:
+def _read(raw: bytes) -> pa.RecordBatch:
+    with pa.ipc.open_stream(pa.py_buffer(raw)) as reader:
         return reader.read_next_batch()

@@ -128,14 +128,26 @@ WIFI = struct.pack("<BBH", 0x88, 1, 0) + b"\2" * 18 + b"\0\0" + b"\0\0"
 
 
 LINKS = {
-    "raw": (101, b""), "raw bsd": (12, b""), "ipv4": (228, b""), "null": (0, b"\2\0\0\0"), "null swapped": (0, b"\0\0\0\2"),
-    "loop": (108, b"\0\0\0\2"), "null with an EtherType": (0, b"\x0f\0\x08\0"), "sll": (113, b"\0" * 14 + b"\x08\0"),
-    "sll2": (276, b"\x08\0" + b"\0" * 18), "ppp": (9, b"\0\x21"), "ppp hdlc": (9, b"\xff\3\0\x21"), "ppp short": (9, b"\x21"),
-    "pppoe": (51, b"\x11\0\0\1\0\x20\0\x21"), "fddi": (10, b"\x50" + b"\2" * 12 + LLC),
+    "raw": (101, b""),
+    "raw bsd": (12, b""),
+    "ipv4": (228, b""),
+    "null": (0, b"\2\0\0\0"),
+    "null swapped": (0, b"\0\0\0\2"),
+    "loop": (108, b"\0\0\0\2"),
+    "null with an EtherType": (0, b"\x0f\0\x08\0"),
+    "sll": (113, b"\0" * 14 + b"\x08\0"),
+    "sll2": (276, b"\x08\0" + b"\0" * 18),
+    "ppp": (9, b"\0\x21"),
+    "ppp hdlc": (9, b"\xff\3\0\x21"),
+    "ppp short": (9, b"\x21"),
+    "pppoe": (51, b"\x11\0\0\1\0\x20\0\x21"),
+    "fddi": (10, b"\x50" + b"\2" * 12 + LLC),
     "nflog": (239, b"\2\0\0\0" + b"\5\0\4\0z\0\0\0" + struct.pack("<HH", 4 + len(DATAGRAM), 9)),
     "nflog swapped": (239, b"\2\0\0\0" + b"\0\5\0\4z\0\0\0" + struct.pack(">HH", 4 + len(DATAGRAM), 9)),
-    "wifi": (105, WIFI + LLC), "radiotap": (127, b"\0\0\x0a\0" + b"\0" * 6 + WIFI + LLC), "fcs bits": (0x5400_0065, b""),
-}  # fmt: skip
+    "wifi": (105, WIFI + LLC),
+    "radiotap": (127, b"\0\0\x0a\0" + b"\0" * 6 + WIFI + LLC),
+    "fcs bits": (0x5400_0065, b""),
+}
 
 
 def tag(kind: int, vid: int) -> bytes:
@@ -146,14 +158,19 @@ MPLS_LABEL, MPLS_LAST = b"\0\x01\0\x40", b"\0\x02\x01\x40"
 
 
 SHIMS = {
-    "vlan": (tag(0x8100, 5) + b"\x08\0", 5), "priority tag": (tag(0x8100, 0) + b"\x08\0", 0),
+    "vlan": (tag(0x8100, 5) + b"\x08\0", 5),
+    "priority tag": (tag(0x8100, 0) + b"\x08\0", 0),
     "qinq": (tag(0x88A8, 7) + tag(0x8100, 5) + b"\x08\0", 7),
-    "five tags": (b"".join(tag(0x8100, v) for v in (9, 8, 7, 6, 5)) + b"\x08\0", 9), "9100": (tag(0x9100, 4) + b"\x08\0", 4),
-    "pppoe": (b"\x88\x64\x11\0\0\1\0\x20\0\x21", None), "mpls": (b"\x88\x47" + MPLS_LABEL + MPLS_LAST, None),
-    "mpls in vlan": (tag(0x8100, 5) + b"\x88\x47" + MPLS_LAST, 5), "snap": (b"\0\x40" + LLC, None),
-    "llc": (b"\0\x40\6\6\3", None), "snap in vlan": (tag(0x8100, 5) + b"\0\x40" + LLC, 5),
+    "five tags": (b"".join(tag(0x8100, v) for v in (9, 8, 7, 6, 5)) + b"\x08\0", 9),
+    "9100": (tag(0x9100, 4) + b"\x08\0", 4),
+    "pppoe": (b"\x88\x64\x11\0\0\1\0\x20\0\x21", None),
+    "mpls": (b"\x88\x47" + MPLS_LABEL + MPLS_LAST, None),
+    "mpls in vlan": (tag(0x8100, 5) + b"\x88\x47" + MPLS_LAST, 5),
+    "snap": (b"\0\x40" + LLC, None),
+    "llc": (b"\0\x40\6\6\3", None),
+    "snap in vlan": (tag(0x8100, 5) + b"\0\x40" + LLC, 5),
     "pppoe mpls": (b"\x88\x64\x11\0\0\1\0\x20\2\x81" + MPLS_LAST, None),
-}  # fmt: skip
+}
 
 
 WHOLE = {

@@ -33,10 +33,10 @@ class _Parameter:
     span: Span
 
 
-def build(tree: Tree[Token], text: str) -> s.Query:
+def build(tree: Tree[Token], text: str) -> s.Query | s.Expr:
     """Make the syntax tree of the grammar's `tree` for `text`; raises LanguageError."""
     try:
-        return t.cast(s.Query, _Builder(text).transform(tree))
+        return t.cast("s.Query | s.Expr", _Builder(text).transform(tree))
     except VisitError as error:
         if isinstance(error.orig_exc, LanguageError):
             raise error.orig_exc from None
@@ -63,6 +63,9 @@ class _Builder(Transformer_NonRecursive):
     # The query
 
     def start(self, _meta: Meta, children: list[t.Any]) -> s.Query:
+        return children[0]
+
+    def alone(self, _meta: Meta, children: list[t.Any]) -> s.Expr:
         return children[0]
 
     def query(self, meta: Meta, children: list[t.Any]) -> s.Query:

@@ -84,7 +84,7 @@ _NOT_SPOKEN: t.Final[dict[str, str]] = {
 }
 
 
-def diagnose(grammar: Lark, error: UnexpectedInput, text: str) -> LanguageError:
+def diagnose(grammar: Lark, error: UnexpectedInput, text: str, *, what: str = "query") -> LanguageError:
     """Make the error that says what was expected and found where the parser stopped."""
     tokens = _tokens_before(grammar, text)
     expected = _accepted(grammar, tokens)
@@ -93,10 +93,10 @@ def diagnose(grammar: Lark, error: UnexpectedInput, text: str) -> LanguageError:
     found = None if ended or error.pos_in_stream is None else lexeme_at(text, error.pos_in_stream)
     if found is None:
         end = tokens[-1].end_pos or 0 if tokens else 0
-        span, seen = places.span(end, end), "the end of the query"
+        span, seen = places.span(end, end), f"the end of the {what}"
     else:
         span, seen = places.span(found.start, found.end), f'"{_shown(found.text)}"'
-    wanted = _in_words(expected)
+    wanted = _in_words(expected, what)
     if "_FROM" in expected and (found is None or found.text.upper() in _AFTER_FROM):
         wanted = "FROM and the name of a stream"
     hint = _hint(expected, found, tokens) or _hint_about_last(grammar, tokens)
@@ -122,7 +122,7 @@ def _accepted(grammar: Lark, tokens: list[Token]) -> set[str]:
     return set(parser.accepts())
 
 
-def _in_words(expected: set[str]) -> str:
+def _in_words(expected: set[str], what: str) -> str:
     rest = set(expected)
     words: list[str] = []
     for needed, swallowed, said in _KINDS:
@@ -138,7 +138,7 @@ def _in_words(expected: set[str]) -> str:
         words.append("an operator")
     words.extend(said for terminal, said in KEYWORDS.items() if terminal in rest)
     if ends:
-        words.append("the end of the query")
+        words.append(f"the end of the {what}")
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 

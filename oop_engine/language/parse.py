@@ -1,4 +1,4 @@
-"""A text either is a query of the language or is refused with a LanguageError: nothing else comes of it."""
+"""A text either is a query (or an expression) of the language or is refused with a LanguageError."""
 
 from __future__ import annotations
 
@@ -30,40 +30,52 @@ def parse(text: str) -> s.Query:
     characters and for more than `MAX_DEPTH` levels of nesting. Takes time linear in the text; the first call
     also loads the grammar.
     """
+    query = _parsed(text, "start", "query", EXAMPLE)
+    assert isinstance(query, s.Query)
+    return query
+
+
+def parse_expr(text: str) -> s.Expr:
+    """Read an expression that stands alone, such as `length * 8 > 1000`; limits and errors are those of `parse`."""
+    expr = _parsed(text, "alone", "expression", "length > 100")
+    assert not isinstance(expr, s.Query)
+    return expr
+
+
+def _parsed(text: str, rule: str, what: str, example: str) -> s.Query | s.Expr:
     if len(text) > MAX_LENGTH:
-        raise LanguageError(f"the query has {len(text)} characters; at most {MAX_LENGTH} are read.")
+        raise LanguageError(f"the {what} has {len(text)} characters; at most {MAX_LENGTH} are read.")
     if not scan(text):
-        hint = f"Write for example {EXAMPLE}"
-        raise LanguageError.at(Span(1, 1, 2), "the query is empty.", text, hint=hint)
+        raise LanguageError.at(Span(1, 1, 2), f"the {what} is empty.", text, hint=f"Write for example {example}")
     # The grammar and lark cost a tenth of a second, which a command that parses nothing must not pay.
     from lark.exceptions import UnexpectedInput
 
     from oop_engine.language.build import build
     from oop_engine.language.diagnose import diagnose
 
-    grammar = _grammar()
+    grammar = _grammar(rule)
     try:
         tree = grammar.parse(text)
     except UnexpectedInput as error:
-        raise diagnose(grammar, error, text) from None
-    query = build(tree, text)
-    _check_depth(query)
-    return query
+        raise diagnose(grammar, error, text, what=what) from None
+    built = build(tree, text)
+    _check_depth(built, text)
+    return built
 
 
 @functools.cache
-def _grammar() -> Lark:
+def _grammar(rule: str) -> Lark:
     from importlib import resources
 
     from lark import Lark
 
     rules = resources.files("oop_engine.language").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(rules, parser="lalr", propagate_positions=True, maybe_placeholders=True)
+    return Lark(rules, parser="lalr", start=rule, propagate_positions=True, maybe_placeholders=True)
 
 
-def _check_depth(query: s.Query) -> None:
+def _check_depth(tree: s.Query | s.Expr, text: str) -> None:
     """Refuse a tree so deep that a recursive walk could exhaust the stack; does not recurse itself."""
-    stack: list[tuple[t.Any, int]] = [(query, 0)]
+    stack: list[tuple[t.Any, int]] = [(tree, 0)]
     while stack:
         node, depth = stack.pop()
         if isinstance(node, tuple):
@@ -73,5 +85,5 @@ def _check_depth(query: s.Query) -> None:
             if depth > MAX_DEPTH:
                 message = f"expressions, unions or sub-queries nest more than {MAX_DEPTH} levels deep here."
                 hint = "A long chain of x = a OR x = b ... is shorter as x IN (a, b, ...)."
-                raise LanguageError.at(node.span, message, query.text, hint=hint)
+                raise LanguageError.at(node.span, message, text, hint=hint)
             stack.extend((getattr(node, field.name), depth) for field in attrs.fields(type(node)))

@@ -1,8 +1,8 @@
 """What a file's columns become: times in UTC, text plain, addresses 16 bytes; a user's word on a type goes first.
 
 The words: "timestamp" (ISO 8601 text, or a date), "timestamp[s]", "[ms]", "[us]", "[ns]" (integers since 1970),
-"epoch" (seconds since 1970 with a fraction, read exactly from text), "ip", "int", "float", "text", "bool"; an Arrow type
-is taken as it is.
+"epoch" (seconds since 1970 with a fraction, read exactly from text), "ip", "int", "float", "text", "bool"; an Arrow
+type is taken as it is.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def check_types(types: Types, names: list[str], where: str) -> None:
     """Check that the words are known and that the file has the columns; SchemaError when not."""
     for name, word in types.items():
         if name not in names:
-            raise SchemaError(f'{where}: types= names "{name}", which is no column here.\n  {did_you_mean(name, names)}')
+            raise SchemaError(
+                f'{where}: types= names "{name}", which is no column here.\n  {did_you_mean(name, names)}'
+            )
         if isinstance(word, str) and word not in WORDS:
             raise SchemaError(f'{where}: "{word}" is no type for "{name}".\n  {did_you_mean(word, WORDS)}')
 

@@ -1,150 +1,89 @@
-"""Streams that are in memory: record batches, which can be read again, and iterables of pages and punctuations."""
+"""Python rows become pages, and a row iterable may carry punctuation; a punctuation closes the page in progress."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-import attrs
 import pyarrow as pa
 
-from oop_engine.errors import SchemaError
-from oop_engine.sources.protocol import Chunk
-from operators.page import Int64s, Page
+from oop_engine.sources.errors import SourceError
+from operators.errors import SchemaError, did_you_mean
+from operators.page import Page
 from operators.protocol import Element
-from operators.schema import Schema
-from punctuation import NO_TIME
+from operators.schema import Schema, is_ip
+from punctuation import Punctuation
 
-Record: TypeAlias = "Mapping[str, object] | Sequence[object]"
-
-
-@attrs.frozen(eq=False)
-class Rows:
-    """A bounded stream of record batches held in memory."""
-
-    name: str
-    batches: tuple[pa.RecordBatch, ...] = attrs.field(converter=tuple, repr=False)
-    schema: pa.Schema | None = None
-
-    def __attrs_post_init__(self) -> None:
-        if self.schema is None and not self.batches:
-            raise SchemaError(f"{self.name} has no batches, so its schema must be given")
-
-    @property
-    def arrow(self) -> pa.Schema:
-        return self.batches[0].schema if self.schema is None else self.schema
-
-    @property
-    def rewindable(self) -> bool:
-        return True
-
-    @property
-    def promised(self) -> tuple[str, ...]:
-        return ()
-
-    def open(self, columns: Sequence[str], batch_rows: int) -> MemoryReader:
-        return MemoryReader(
-            (batch.select(list(columns)) for batch in self.batches), sum(batch.num_rows for batch in self.batches)
-        )
-
-    def values(self, column: str) -> Iterator[Int64s]:
-        for batch in self.batches:
-            page = Page(Schema(batch.schema), batch)
-            values = page.ticks(column)
-            valid = page.valid(column)
-            if valid is not None:
-                values = values.copy()
-                values[~valid] = NO_TIME
-            yield values
+PlainRow: TypeAlias = "Mapping[str, object] | Sequence[object]"
 
 
-@attrs.frozen(eq=False)
-class Once:
-    """A stream that comes only once: what a function that is called at the start gives, batch by batch."""
+def from_rows(
+    rows: Iterable[PlainRow | Punctuation], schema: Schema | pa.Schema, *, page_rows: int = 8192
+) -> Iterator[Element]:
+    """Give pages of at most `page_rows` tuples of dictionaries or of sequences in the order of the schema.
 
-    name: str
-    arrow: pa.Schema
-    begin: Callable[[], Iterator[Chunk]] = attrs.field(repr=False)
-    promised: tuple[str | tuple[str, ...], ...] = ()
-
-    @property
-    def rewindable(self) -> bool:
-        return False
-
-    def open(self, columns: Sequence[str], batch_rows: int) -> MemoryReader:
-        names = list(columns)
-
-        def pruned() -> Iterator[Chunk]:
-            for chunk in self.begin():
-                if isinstance(chunk, Page):
-                    chunk = chunk.batch
-                yield chunk.select(names) if isinstance(chunk, pa.RecordBatch) else chunk
-
-        return MemoryReader(pruned(), None)
-
-    def values(self, column: str) -> Iterator[Int64s]:
-        raise TypeError(f"{self.name} comes only once; its values cannot be read ahead")
-
-
-@attrs.define
-class MemoryReader:
-    """One reading of a stream that is in memory or comes from Python."""
-
-    _chunks: Iterator[Chunk]
-    _total: int | None
-    _read: int = attrs.field(init=False, default=0)
-
-    def chunks(self) -> Iterator[Chunk]:
-        for chunk in self._chunks:
-            self._read += chunk.num_rows if isinstance(chunk, pa.RecordBatch) else 0
-            yield chunk
-
-    def progress(self) -> tuple[int, int | None]:
-        return self._read, self._total
-
-    def notes(self) -> list[str]:
-        return []
-
-
-def batches_of(records: Iterable[Record], schema: pa.Schema, rows: int = 8192) -> Iterator[pa.RecordBatch]:
-    """Make record batches of dictionaries or tuples, as many as one batch holds at a time; SchemaError names the record."""
-    waiting: list[Record] = []
-    done = 0
-    for record in records:
-        waiting.append(record)
-        if len(waiting) == rows:
-            yield _batch(waiting, schema, done)
-            done += len(waiting)
-            waiting = []
-    if waiting:
-        yield _batch(waiting, schema, done)
-
-
-def _batch(records: Sequence[Record], schema: pa.Schema, done: int) -> pa.RecordBatch:
-    columns: dict[str, list[object]] = {name: [] for name in schema.names}
-    for i, record in enumerate(records):
-        if isinstance(record, Mapping):
-            for name, column in columns.items():
-                column.append(record.get(name))
-        elif len(record) == len(columns):
-            for column, value in zip(columns.values(), record, strict=True):
-                column.append(value)
+    A key that is missing is null; addresses may be text. SchemaError names the row and what does not fit.
+    """
+    schema = schema if isinstance(schema, Schema) else Schema(schema)
+    names = schema.names
+    held: list[Sequence[object]] = []
+    first = 0
+    for number, row in enumerate(rows):
+        if isinstance(row, Punctuation):
+            if held:
+                yield _page(schema, held, first)
+                held = []
+            yield row
+            continue
+        if not held:
+            first = number
+        if isinstance(row, Mapping):
+            unknown = next((key for key in row if key not in names), None)
+            if unknown is not None:
+                raise SchemaError(f'row {number}: "{unknown}" is no attribute.\n  {did_you_mean(str(unknown), names)}')
+            held.append([row.get(name) for name in names])
+        elif len(row) != len(names):
+            raise SchemaError(f"row {number} has {len(row)} values, but the schema {len(names)}: {', '.join(names)}")
         else:
-            raise SchemaError(
-                f"record {done + i} has {len(record)} values, and the schema has {len(columns)} attributes:"
-                f" {', '.join(columns)}"
-            )
-    arrays: list[pa.Array] = []
-    for field in schema:
+            held.append(row)
+        if len(held) == page_rows:
+            yield _page(schema, held, first)
+            held = []
+    if held:
+        yield _page(schema, held, first)
+
+
+def from_pages(elements: Iterable[Element | pa.RecordBatch | pa.Table], schema: Schema) -> Iterator[Element]:
+    """Give pages and punctuations as they come, Arrow data made pages; SchemaError when one has another schema."""
+    for number, element in enumerate(elements):
+        if isinstance(element, Punctuation):
+            yield element
+            continue
+        batches = element.to_batches() if isinstance(element, pa.Table) else None
+        for batch in batches if batches is not None else [element.batch if isinstance(element, Page) else element]:
+            if not isinstance(batch, pa.RecordBatch):
+                raise SourceError(f"element {number} is a {type(element).__name__}; give pages, batches or punctuations")
+            if not batch.schema.equals(schema.arrow):
+                raise SchemaError(f"element {number} has {batch.schema.to_string()}\n  but the stream {schema}")
+            yield Page(schema, batch)
+
+
+def _page(schema: Schema, rows: list[Sequence[object]], first: int) -> Page:
+    columns: dict[str, pa.Array] = {}
+    for field, values in zip(schema.arrow, zip(*rows, strict=True), strict=True):
         try:
-            arrays.append(pa.array(columns[field.name], field.type))
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            columns[field.name] = _column(field, values)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError, TypeError, OverflowError) as error:
             raise SchemaError(
-                f'records {done} to {done + len(records) - 1}: attribute "{field.name}" is {field.type}: {error}'
+                f'rows {first} to {first + len(rows) - 1}: "{field.name}" is {"ip" if is_ip(field) else field.type}, '
+                f"but a value is not: {error}"
             ) from error
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return Page.of(schema, columns)
 
 
-def elements_of(elements: Iterable[Element]) -> Callable[[], Iterator[Element]]:
-    """Give what `Once` calls to begin a stream of pages and punctuations."""
-    return lambda: iter(elements)
+def _column(field: pa.Field, values: Sequence[object]) -> pa.Array:
+    if is_ip(field) and any(isinstance(v, str) for v in values):
+        from operators.address import parse_ip
+
+        values = [parse_ip(v) if isinstance(v, str) else v for v in values]
+    return pa.array(values, field.type)

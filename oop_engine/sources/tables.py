@@ -19,13 +19,13 @@ import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from operators.errors import SchemaError, did_you_mean
-from operators.page import Int64s
-from oop_engine.sources.capture.compression import GZIP, ZSTD, PackedDamage, Plain, unpack
-from oop_engine.sources.columns import Types, check_types, convert, stream_field, stream_schema, ticks
+from oop_engine.sources.capture.compression import PackedDamage, Pieces, Plain, unpack
+from oop_engine.sources.columns import Types, check_types, convert, stream_schema, ticks
 from oop_engine.sources.errors import SourceError, TableError
 from oop_engine.sources.paths import STDIN, expand
 from oop_engine.sources.text import Delimited, Lines, Objects, Piece, pieces
+from operators.errors import SchemaError, did_you_mean
+from operators.page import Int64s
 
 SUFFIXES = {
     ".csv": "csv",
@@ -74,6 +74,8 @@ class Table:
         check_types(self._types, self._first.file_schema.names, self._inputs[0].name)
         whole = stream_schema(self._first.file_schema, self._types)
         self.schema: pa.Schema = _pruned(whole, columns, self._inputs[0].name)
+        if self.rewindable:
+            self._first.close()
         sizes = [i.size() for i in self._inputs]
         self.size: int | None = None if any(s is None for s in sizes) else sum(s or 0 for s in sizes)
         self._done = 0
@@ -98,11 +100,10 @@ class Table:
     def _read(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         if self._begun and not self.rewindable:
             raise SourceError(f"{self._inputs[0].name} is a stream: it cannot be read a second time")
-        first = None if self._begun else self._first
         self._begun = True
         self._done = 0
         for number, given in enumerate(self._inputs):
-            opened = first if number == 0 and first is not None else self._open(given)
+            opened = self._first if number == 0 and not self.rewindable else self._open(given)
             self._reading = opened
             try:
                 yield from self._read_one(opened, schema, given.name)
@@ -145,15 +146,11 @@ class Table:
                 return _Parquet(given)
             if given.format == "arrow":
                 return _Arrow(given)
-            return _Text(given, self._types, None if given is self._inputs[0] else self._first_lines())
-        except (pa.ArrowInvalid, PackedDamage, TableError) as error:
+            # All files have the types that the first lines of the first decided.
+            first = getattr(self, "_first", None)
+            return _Text(given, self._types, first.lines if isinstance(first, _Text) else None)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, PackedDamage, TableError) as error:
             raise TableError(f"{given.name}: {error}") from error
-        except pa.ArrowNotImplementedError as error:
-            raise TableError(f"{given.name}: {error}") from error
-
-    def _first_lines(self) -> Lines | None:
-        """Give how the first file is read, so that all files have the types that its lines decided."""
-        return self._first.lines if isinstance(self._first, _Text) else None
 
 
 @attrs.frozen
@@ -251,23 +248,19 @@ class _Arrow:
     """Arrow IPC, the file form or the stream form: the first bytes tell."""
 
     def __init__(self, given: _Input) -> None:
-        self._counted: Plain | None = None
+        self._file = given.open()
+        self._owned = given.stream is None
+        self._plain = Plain(self._file)
+        whole = _Whole(unpack(self._plain))
         self._memory: pa.NativeFile | None = None
-        first = b""
-        if given.stream is None:
-            with given.open() as file:
-                first = file.read(8)
         self._reader: pa.RecordBatchFileReader | pa.RecordBatchStreamReader
-        if first.startswith(b"ARROW1"):
+        if whole.peek(6) != b"ARROW1":
+            self._reader = pa.ipc.open_stream(pa.PythonFile(whole, mode="r"))
+        elif given.path is not None and isinstance(whole.source, Plain):
             self._memory = pa.memory_map(str(given.path))
             self._reader = pa.ipc.open_file(self._memory)
         else:
-            self._counted = Plain(given.open(), again=False)
-            if given.stream is not None and self._counted.peek(6) == b"ARROW1":
-                whole = b"".join(iter(lambda: self._counted.read(1 << 20) if self._counted else b"", b""))
-                self._reader = pa.ipc.open_file(pa.BufferReader(whole))
-            else:
-                self._reader = pa.ipc.open_stream(pa.PythonFile(_Whole(self._counted), mode="r"))
+            self._reader = pa.ipc.open_file(pa.BufferReader(whole.read(-1)))
         self._size = given.size() or 0
         self._share = 0.0
 
@@ -279,33 +272,41 @@ class _Arrow:
         if isinstance(self._reader, pa.RecordBatchFileReader):
             count = self._reader.num_record_batches
             for number in range(count):
-                yield self._reader.get_batch(number).select(columns)
                 self._share = (number + 1) / count
+                yield self._reader.get_batch(number).select(columns)
         else:
             for batch in self._reader:
                 yield batch.select(columns)
 
     def position(self) -> int:
-        return self._counted.taken if self._counted is not None else int(self._size * self._share)
+        return self._plain.taken if self._memory is None else int(self._size * self._share)
 
     def close(self) -> None:
+        if self._owned:
+            self._file.close()
         if self._memory is not None:
             self._memory.close()
 
 
 @attrs.define
 class _Whole:
-    """Bytes in the form that Arrow asks for: all that it wants, unless they end."""
+    """Bytes in the form that Arrow asks for: all that it wants (-1: everything), unless they end."""
 
-    plain: Plain
-    closed: bool = False
-    _pieces: list[bytes] = attrs.field(factory=list, init=False)
+    source: Pieces
+    closed: bool = attrs.field(default=False, init=False)
+    _ahead: bytes = attrs.field(default=b"", init=False)
+
+    def peek(self, count: int) -> bytes:
+        self._ahead = self.read(count)
+        return self._ahead
 
     def read(self, most: int) -> bytes:
-        source = unpack(self.plain) if not self._pieces else None
-        del source
-        held = bytearray()
-        while len(held) < most and (piece := self.plain.read(most - len(held))):
+        held = bytearray(self._ahead[: most if most >= 0 else None])
+        self._ahead = self._ahead[len(held) :]
+        while len(held) < most or most < 0:
+            piece = self.source.read(most - len(held) if most >= 0 else 1 << 20)
+            if not piece:
+                break
             held += piece
         return bytes(held)
 
@@ -333,10 +334,14 @@ def _inputs(source: str | Path | BinaryIO | Sequence[str | Path], format: str | 
                 raise SourceError(f"standard input has no suffix: say format= one of {', '.join(FORMATS)}.")
             found.append(_Input("standard input", format, stream=_stdin()))
         elif path.is_fifo() or path.is_char_device():
-            found.append(_Input(str(path), format or _format(path), stream=open(path, "rb")))
+            found.append(_Input(str(path), format or _format(path), stream=_pipe(path)))
         else:
             found.append(_Input(str(path), format or _format(path), path=path))
     return found
+
+
+def _pipe(path: Path) -> BinaryIO:
+    return open(path, "rb")
 
 
 def _stdin() -> BinaryIO:
@@ -367,5 +372,3 @@ def _pruned(schema: pa.Schema, columns: Sequence[str] | None, where: str) -> pa.
             raise SchemaError(f'{where}: there is no column "{name}".\n  {did_you_mean(name, schema.names)}')
     return pa.schema([field for field in schema if field.name in columns])
 
-
-__all__ = ["FORMATS", "GZIP", "SUFFIXES", "ZSTD", "Table", "stream_field"]

@@ -238,5 +238,7 @@ def _damage(error: Exception, line: int, columns: Sequence[str]) -> TableError:
     hint = ""
     if column:
         name = column.group(2) or (columns[int(column.group(1))] if int(column.group(1)) < len(columns) else "")
-        hint = f'\n  The first lines decided the type of "{name}"; types={{"{name}": "text"}} (or "float") overrules them.'
+        hint = (
+            f'\n  The first lines decided the type of "{name}"; types={{"{name}": "text"}} (or "float") overrules them.'
+        )
     return TableError(f"{where}: {text}{hint}")

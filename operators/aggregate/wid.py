@@ -224,7 +224,7 @@ class WindowAggregate:
             arrays += [pa.array(part.wids), _times(begin, kind), _times(end, kind)]
             self._results += len(part.wids)
             emit(Page(output, pa.RecordBatch.from_arrays(arrays, schema=output.arrow)))
-        self._windows += len(np.unique(released.wids))
+        self._windows += _distinct_in_groups(released.wids)
 
     def _finalized(self, released: Released) -> Iterator[pa.Array]:
         store = self._store
@@ -317,6 +317,11 @@ class WindowAggregate:
 
 
 _NUMBERS = ("bound", "released", "latest", "results", "windows", "peak", "peak_bytes")
+
+
+def _distinct_in_groups(wids: Int64s) -> int:
+    """Count the windows; the results of one stand together, but for group-wise releases, where runs are counted."""
+    return 0 if len(wids) == 0 else int(np.count_nonzero(np.diff(wids))) + 1
 
 
 def _under(prefix: str, state: Mapping[str, StateValue]) -> State:

@@ -179,9 +179,10 @@ def recorded(
     """Record a call of one of numpy's functions; NotTraceable where it needs arrays."""
     if method != "__call__" or options or function.nout != 1:
         raise NotTraceable(f"{function.__name__}.{method} needs arrays")
-    if any(isinstance(value, np.ndarray) for value in inputs):
+    if any(isinstance(value, np.ndarray) and value.ndim for value in inputs):
         raise NotTraceable(f"{function.__name__} with an array needs arrays")
-    arguments = tuple(as_expression(value) for value in inputs)
+    # In a comparison numpy's scalars arrive as arrays without dimensions.
+    arguments = tuple(as_expression(value[()] if isinstance(value, np.ndarray) else value) for value in inputs)
     name = function.__name__
     if name in _ARITHMETIC:
         return Binary(_ARITHMETIC[name], *arguments)

@@ -14,15 +14,20 @@ from operators.schema import Schema
 Float64s = npt.NDArray[np.float64]
 
 
-def argument(schema: Schema, name: str, *, of: str) -> pa.Field:
-    """Give the field of an argument with its plain type; SchemaError, naming the function, when there is none."""
-    field = schema.field(name, where=f"{of}({name})")
+def call(of: str, *arguments: str) -> str:
+    """Give a function and its arguments as a query writes them."""
+    return f"{of}({', '.join(arguments)})"
+
+
+def argument(schema: Schema, name: str, *, where: str) -> pa.Field:
+    """Give the field of an argument with its plain type; SchemaError, naming the call, when there is none."""
+    field = schema.field(name, where=where)
     return field.with_type(plain_type(field.type))
 
 
-def refuse(of: str, field: pa.Field, why: str, instead: str) -> SchemaError:
-    """Make the error that a function cannot take an argument of this type."""
-    return SchemaError(f'{of}({field.name}): "{field.name}" has type {field.type}; {why}.\n  {instead}')
+def refuse(where: str, field: pa.Field, why: str, instead: str) -> SchemaError:
+    """Make the error that a call cannot take an argument of this type."""
+    return SchemaError(f'{where}: "{field.name}" has type {field.type}; {why}.\n  {instead}')
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:

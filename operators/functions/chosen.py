@@ -11,7 +11,7 @@ from typing import Literal
 import attrs
 import pyarrow as pa
 
-from operators.functions.arguments import argument, refuse
+from operators.functions.arguments import argument, call, refuse
 from operators.functions.choice import Choice
 from operators.functions.order import is_ordered
 from operators.functions.protocol import Accumulator
@@ -38,11 +38,11 @@ class First:
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
         """Give a field of the argument's type; SchemaError when there is no such attribute."""
-        return argument(schema, self.argument, of=self.name).with_name(name).with_nullable(True)
+        return argument(schema, self.argument, where=call(self.name, self.argument)).with_name(name).with_nullable(True)
 
     def accumulator(self, schema: Schema) -> Accumulator:
         """Make an empty accumulator."""
-        return Choice(argument(schema, self.argument, of=self.name), None, descending=False)
+        return Choice(argument(schema, self.argument, where=call(self.name, self.argument)), None, descending=False)
 
 
 @attrs.frozen
@@ -65,11 +65,11 @@ class Last:
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
         """Give a field of the argument's type; SchemaError when there is no such attribute."""
-        return argument(schema, self.argument, of=self.name).with_name(name).with_nullable(True)
+        return argument(schema, self.argument, where=call(self.name, self.argument)).with_name(name).with_nullable(True)
 
     def accumulator(self, schema: Schema) -> Accumulator:
         """Make an empty accumulator."""
-        return Choice(argument(schema, self.argument, of=self.name), None, descending=True)
+        return Choice(argument(schema, self.argument, where=call(self.name, self.argument)), None, descending=True)
 
 
 @attrs.frozen
@@ -135,7 +135,8 @@ class ArgMax:
 
 
 def _pair(schema: Schema, value: str, by: str, of: Literal["argmin", "argmax"]) -> tuple[pa.Field, pa.Field]:
-    order = argument(schema, by, of=of)
+    where = call(of, value, by)
+    order = argument(schema, by, where=where)
     if not is_ordered(order.type):
-        raise refuse(of, order, "its values have no order", f"Write {of}(x, y) with a y that has one, as a time.")
-    return argument(schema, value, of=of), order
+        raise refuse(where, order, "its values have no order", f"Write {of}(x, y) with a y that has one, as a time.")
+    return argument(schema, value, where=where), order

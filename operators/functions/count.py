@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.functions.arguments import argument
+from operators.functions.arguments import argument, call
 from operators.functions.columns import frozen, grown, present
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.saved import saved_array, saved_int
@@ -39,12 +39,14 @@ class Count:
     def output_field(self, schema: Schema, name: str) -> pa.Field:
         """Give an int64 field that is never null; SchemaError when there is no such attribute."""
         if self.argument is not None:
-            argument(schema, self.argument, of="count")
+            argument(schema, self.argument, where=call("count", self.argument))
         return pa.field(name, pa.int64(), nullable=False)
 
     def accumulator(self, schema: Schema) -> Accumulator:
         """Make an empty accumulator."""
-        return Counts(None if self.argument is None else argument(schema, self.argument, of="count").name)
+        if self.argument is None:
+            return Counts(None)
+        return Counts(argument(schema, self.argument, where=call("count", self.argument)).name)
 
 
 @attrs.define(eq=False)

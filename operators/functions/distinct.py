@@ -63,11 +63,12 @@ class CountDistinct:
         return Members(self._fields(schema))
 
     def _fields(self, schema: Schema) -> list[pa.Field]:
-        fields = [argument(schema, name, of=self.name) for name in self.arguments]
+        where = f"count(distinct {', '.join(self.arguments)})"
+        fields = [argument(schema, name, where=where) for name in self.arguments]
         for field in fields:
             if pa.types.is_nested(field.type):
                 why = "equal values of it cannot be found"
-                raise refuse(self.name, field, why, "Project it to numbers, times, text, binary or addresses before.")
+                raise refuse(where, field, why, "Project it to numbers, times, text, binary or addresses before.")
         return [_comparable(field) for field in fields]
 
 

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.functions.arguments import argument, plain, refuse
+from operators.functions.arguments import argument, call, plain, refuse
 from operators.functions.choice import Choice
 from operators.functions.columns import frozen, grown, present
 from operators.functions.order import FIRST, LAST, is_keyed, is_ordered, keys, unkeyed
@@ -192,9 +192,10 @@ def _words(column: pa.Array) -> Int64s:
 
 
 def _ordered(schema: Schema, name: str, of: Literal["min", "max"]) -> pa.Field:
-    field = argument(schema, name, of=of)
+    where = call(of, name)
+    field = argument(schema, name, where=where)
     if not is_ordered(field.type):
-        raise refuse(of, field, "its values have no order", f"Write first({name}) or last({name}) for any of them.")
+        raise refuse(where, field, "its values have no order", f"Write first({name}) or last({name}) for any of them.")
     return field
 
 

@@ -9,7 +9,17 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.functions.arguments import Float64s, argument, floating, is_floating, is_whole, plain, refuse, result
+from operators.functions.arguments import (
+    Float64s,
+    argument,
+    call,
+    floating,
+    is_floating,
+    is_whole,
+    plain,
+    refuse,
+    result,
+)
 from operators.functions.columns import frozen, grown, present
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.saved import saved_array, saved_int
@@ -140,9 +150,10 @@ class Moments:
 
 
 def _spreading(schema: Schema, name: str, of: Of) -> pa.Field:
-    field = argument(schema, name, of=of)
+    where = call(of, name)
+    field = argument(schema, name, where=where)
     if of == "variance" and pa.types.is_duration(field.type):
-        raise refuse(of, field, "a variance of durations is in squared units", f"Write stddev({name}), a duration.")
+        raise refuse(where, field, "a variance of durations is in squared units", f"Write stddev({name}), a duration.")
     if is_whole(field.type) or is_floating(field.type):
         return field
-    raise refuse(of, field, "numbers are needed", "Cast it to float64 before.")
+    raise refuse(where, field, "numbers are needed", "Cast it to float64 before.")

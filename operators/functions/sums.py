@@ -16,6 +16,7 @@ from operators.errors import AggregateOverflow
 from operators.functions.arguments import (
     Float64s,
     argument,
+    call,
     floating,
     is_floating,
     is_point_in_time,
@@ -217,13 +218,14 @@ class FloatingTotals:
 
 
 def _addable(schema: Schema, name: str, of: Of) -> pa.Field:
-    field = argument(schema, name, of=of)
+    where = call(of, name)
+    field = argument(schema, name, where=where)
     if is_whole(field.type) or is_floating(field.type):
         return field
     if is_point_in_time(field.type):
         instead = f"Write min({name}) or max({name}), or take {of} of a duration between two times."
-        raise refuse(of, field, "points in time do not add up", instead)
-    raise refuse(of, field, "numbers, truth values or durations are needed", "Cast it to int64 or float64 before.")
+        raise refuse(where, field, "points in time do not add up", instead)
+    raise refuse(where, field, "numbers, truth values or durations are needed", "Cast it to int64 or float64 before.")
 
 
 def _totals(schema: Schema, name: str, of: Of) -> Accumulator:

@@ -86,6 +86,7 @@ DAMAGE: dict[str, tuple[bytes, str, int]] = {
     "odd": (broken("pcapng", 28 + 24 + 4, b"\x21"), "a block of impossible length", 0),
     "tiny": (section() + struct.pack("<III", 1, 12, 12), "a block of impossible length", 0),
     "overrun": (broken("pcapng", 28 + 24 + 20, b"\xff\0"), "the packet is larger than its block", 0),
+    "overrun by one word": (broken("pcapng", 28 + 24 + 20, b"\x40\0"), "the packet is larger than its block", 0),
     "section": (WHOLE["pcapng"] + section()[:8] + b"\0" * 20, "a section header without a byte order", 4),
     "section length": (
         WHOLE["pcapng"] + section()[:4] + b"\3\0\0\0" + section()[8:],

@@ -73,6 +73,12 @@ def test_padding_of_the_frame_is_no_payload() -> None:
     assert (row["payload_length"], row["length"]) == (0, 60)
 
 
+def test_padding_is_not_read_as_ports() -> None:
+    # The IP length leaves two bytes behind the header; what follows them belongs to the frame.
+    row = only(ether(ipv4(b"\1\1", 17, total=22) + b"\xff" * 24))
+    assert (row["srcPort"], row["proto"], row["ip_length"], row["status"]) == (None, 17, 22, 1)
+
+
 def test_only_the_first_fragment_has_ports() -> None:
     first = only(ether(ipv4(udp(b"x"), 17, fragment=0x2000)))
     later = only(ether(ipv4(b"\xff" * 24, 17, fragment=0x00B9)))

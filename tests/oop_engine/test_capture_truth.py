@@ -30,8 +30,9 @@ OPEN_SET = Path(os.environ.get("OOP_ENGINE_CAPTURES", Path(__file__).resolve().p
 with_open_set = pytest.mark.skipif(not OPEN_SET.is_dir(), reason=f"the open set of captures is not at {OPEN_SET}")
 
 
-# tshark counts headers anywhere in a frame: quoted in ICMP errors and inside tunnels too. It takes custom blocks as packets,
-# reads no BIG TCP, and shows times that int64 nanoseconds cannot hold, or whose fraction exceeds a second, in its own way.
+# tshark counts headers anywhere in a frame: quoted in ICMP errors and inside tunnels too. It takes custom blocks as
+# packets, reads no BIG TCP, and has its own way with times that int64 nanoseconds cannot hold, or whose fraction
+# exceeds a second.
 INSIDE = {"tcp", "udp"}
 
 

@@ -1,0 +1,101 @@
+"""Out-of-order processing of data streams: window queries under punctuation, right whatever the arrival order.
+
+    import oop_engine as oop
+
+    links = oop.meld(oop.pcap("control.pcap"), oop.pcap("main1.pcap"), oop.pcap("main2.pcap"))
+    for page in links.window(range="1 minute", wattr="ts").aggregate(oop.count()):
+        print(page.rows())
+
+Everything a user needs is here; `operators` and `punctuation` are for people who write operators.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from oop_engine.errors import AggregateOverflow, PlanError, SchemaError, StreamError, StreamViolation
+    from oop_engine.language import LanguageError
+    from oop_engine.meter import Statistics
+    from oop_engine.outcome import Outcome, run_outputs
+    from oop_engine.punctuate import blocks, embedded, every, heartbeat, ordered, slack, tuple_slack
+    from oop_engine.query import query
+    from oop_engine.read import arrow, pages, pcap, read, rows, stream, table
+    from oop_engine.sources.generator import packets
+    from oop_engine.stream import Output, Stream, Windowed, meld, merge
+    from operators.expression import Column
+    from operators.functions import (
+        argmax,
+        argmin,
+        avg,
+        count,
+        count_distinct,
+        first,
+        last,
+        max,
+        min,
+        stddev,
+        sum,
+        variance,
+    )
+    from operators.page import Page
+    from operators.schema import Schema, ip_field
+
+__version__ = "0.1.0"
+
+_PLACES = {
+    "oop_engine.errors": ("AggregateOverflow", "PlanError", "SchemaError", "StreamError", "StreamViolation"),
+    "oop_engine.language": ("LanguageError",),
+    "oop_engine.meter": ("Statistics",),
+    "oop_engine.outcome": ("Outcome", "run_outputs"),
+    "oop_engine.punctuate": ("blocks", "embedded", "every", "heartbeat", "ordered", "slack", "tuple_slack"),
+    "oop_engine.query": ("query",),
+    "oop_engine.read": ("arrow", "pages", "pcap", "read", "rows", "stream", "table"),
+    "oop_engine.sources.generator": ("packets",),
+    "oop_engine.stream": ("Output", "Stream", "Windowed", "meld", "merge"),
+    "operators.expression": ("Column",),
+    "operators.functions": (
+        "argmax", "argmin", "avg", "count", "count_distinct", "first", "last", "max", "min", "stddev", "sum", "variance",
+    ),  # fmt: skip
+    "operators.page": ("Page",),
+    "operators.schema": ("Schema", "ip_field"),
+}  # fmt: skip
+_HOMES = {name: place for place, names in _PLACES.items() for name in names}
+
+__all__ = [
+    "AggregateOverflow", "Column", "LanguageError", "Outcome", "Output", "Page", "PlanError", "Schema", "SchemaError",
+    "Statistics", "Stream", "StreamError", "StreamViolation", "Windowed", "argmax", "argmin", "arrow", "avg", "blocks",
+    "count", "count_distinct", "embedded", "every", "first", "heartbeat", "ip_field", "last", "max", "meld", "merge",
+    "min", "ordered", "packets", "pages", "pcap", "query", "read", "rows", "run_outputs", "slack", "stddev", "stream",
+    "sum", "table", "tuple_slack", "variance",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used, so that `oop-engine --help` need not load compilers and Arrow."""
+    place = _HOMES.get(name)
+    if place is None:
+        raise AttributeError(f"module 'oop_engine' has no attribute {name!r}")
+    if place.startswith("operators"):
+        _check_siblings()
+    value = getattr(import_module(place), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
+
+
+def _check_siblings() -> None:
+    """Say in one sentence when a folder named `operators` or `punctuation` of the user's own hides ours."""
+    for sibling in ("punctuation", "operators"):
+        found = import_module(sibling)
+        if not hasattr(found, "__path__") or not (found.__doc__ or "").strip():
+            raise ImportError(
+                f"a module of your own named {sibling!r} ({getattr(found, '__file__', 'a folder')}) hides the package"
+                f" {sibling!r} that oop-engine brings; rename yours or run from another folder."
+            )
+
+

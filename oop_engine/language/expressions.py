@@ -1,0 +1,185 @@
+"""An expression of the syntax tree becomes an expression over a schema, its names resolved and its types checked.
+
+Names follow the thesis' aliases (`len` is `length` where there is no `len`). What does not fit is a LanguageError that
+points at the smallest piece of the text that does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TypeAlias
+
+import attrs
+import numpy as np
+
+from oop_engine.language import syntax as s
+from oop_engine.language.errors import LanguageError
+from oop_engine.language.parse import parse_expr
+from oop_engine.language.placed import placed
+from operators.address import parse_network
+from operators.errors import SchemaError, did_you_mean
+from operators.expression import (
+    Between,
+    Binary,
+    Column,
+    Comparison,
+    Expression,
+    InNetwork,
+    IsIn,
+    IsNull,
+    Literal,
+    Logical,
+    Not,
+    Unary,
+)
+from operators.expression.tracing import Ufunc
+from operators.functions import by_name
+from operators.schema import Schema
+
+Resolve: TypeAlias = Callable[[s.Name], str]
+"""Gives the attribute that a name means, or raises the LanguageError that points at the name."""
+
+_UFUNCS: dict[str, np.ufunc] = {
+    "ceil": np.ceil,
+    "exp": np.exp,
+    "floor": np.floor,
+    "ln": np.log,
+    "log10": np.log10,
+    "log2": np.log2,
+    "round": np.rint,
+    "sqrt": np.sqrt,
+}
+SCALARS: frozenset[str] = frozenset({"abs", *_UFUNCS})
+"""The functions of one tuple's values; every other function is an aggregate or unknown."""
+
+
+def parse_expression(text: str, schema: Schema) -> Expression:
+    """Read an expression that stands alone, such as `length * 8 > 1000`, over a schema; raises LanguageError."""
+    return expression_of(parse_expr(text), schema, text)
+
+
+def expression_of(node: s.Expr, schema: Schema, text: str, *, resolve: Resolve | None = None) -> Expression:
+    """Make the expression that `node`, a piece of the query `text`, means over a schema.
+
+    `resolve` says what names mean; without it they are the schema's attributes, unqualified. The result has been bound
+    once, so `Stream.filter` and its kin will not refuse it. Raises LanguageError.
+    """
+    meaning = resolve if resolve is not None else lambda name: attribute_of(name, schema, text)
+    return _Reading(schema, text, meaning).expression(node)
+
+
+def attribute_of(name: s.Name, schema: Schema, text: str, *, streams: Collection[str] = ()) -> str:
+    """Give the attribute of a schema that a name means; before a dot stands one of `streams`, in any case."""
+    *qualifiers, attribute = name.parts
+    if len(qualifiers) > 1:
+        raise LanguageError.at(name.span, f'"{name}" has {len(name.parts)} parts; write stream.attribute.', text)
+    for qualifier in qualifiers:
+        if qualifier.lower() not in (stream.lower() for stream in streams):
+            hint = did_you_mean(qualifier, streams) if streams else f"Write {attribute}."
+            raise LanguageError.at(name.span, f'there is no stream "{qualifier}" here.', text, hint=hint)
+    try:
+        return schema.resolve(attribute, where="query")
+    except SchemaError as error:
+        hint = did_you_mean(attribute, schema.names)
+        raise LanguageError.at(name.span, f'there is no attribute "{attribute}" here.', text, hint=hint) from error
+
+
+def is_aggregate(function: str) -> bool:
+    """Tell whether a function, named in lower case, is one over many tuples."""
+    for arguments in (("x",), ("x", "y")):
+        try:
+            by_name(function, arguments)
+        except SchemaError:
+            continue
+        return True
+    return False
+
+
+@attrs.frozen(eq=False)
+class _Reading:
+    """One schema and one text, between which expressions are made."""
+
+    schema: Schema
+    text: str
+    resolve: Resolve
+
+    def expression(self, node: s.Expr) -> Expression:
+        """Make an expression from the leaves up, so that what does not fit is found in the smallest piece."""
+        made = self._made(node)
+        with placed(node.span, self.text, said=str(made)):
+            made.bind(self.schema)
+        return made
+
+    def _made(self, node: s.Expr) -> Expression:
+        match node:
+            case s.Name():
+                return Column(self.resolve(node))
+            case s.Literal():
+                return Literal(node.value)
+            case s.Unary(op="-", x=s.Literal(value=int() | float() as value)) if not isinstance(value, bool):
+                return Literal(-value)
+            case s.Unary(op="-"):
+                return Unary("-", self.expression(node.x))
+            case s.Unary():
+                return Not(self.expression(node.x))
+            case s.Binary(op="and" | "or"):
+                return Logical(node.op, self.expression(node.l), self.expression(node.r))
+            case s.Binary(op="+" | "-" | "*" | "/" | "%"):
+                return Binary(node.op, self.expression(node.l), self.expression(node.r))
+            case s.Binary():
+                return self._comparison(node)
+            case s.Between():
+                test: Expression = Between(*(self.expression(part) for part in (node.x, node.low, node.high)))
+            case s.InList():
+                test = self._in_list(node)
+            case s.InNetwork():
+                test = self._in_network(node)
+            case s.IsNull():
+                test = IsNull(self.expression(node.x))
+            case s.Call():
+                return self._call(node)
+        return Not(test) if node.negated else test
+
+    def _comparison(self, node: s.Binary) -> Expression:
+        for side, other in ((node.l, node.r), (node.r, node.l)):
+            if isinstance(side, s.Literal) and side.value is None:
+                shown = str(self.expression(other))
+                hint = f"Write {shown} IS {'NOT ' if node.op == '<>' else ''}NULL."
+                raise LanguageError.at(node.span, "nothing compares with NULL.", self.text, hint=hint)
+        op = "!=" if node.op == "<>" else node.op
+        return Comparison(op, self.expression(node.l), self.expression(node.r))
+
+    def _in_list(self, node: s.InList) -> Expression:
+        """Test constants at once, and computed items one by one."""
+        argument = self.expression(node.x)
+        items = [self.expression(item) for item in node.items]
+        constants = tuple(item.value for item in items if isinstance(item, Literal))
+        tests: list[Expression] = [IsIn(argument, constants)] if constants else []
+        tests += [Comparison("=", argument, item) for item in items if not isinstance(item, Literal)]
+        found, *rest = tests
+        for test in rest:
+            found = Logical("or", found, test)
+        return found
+
+    def _in_network(self, node: s.InNetwork) -> Expression:
+        network = str(node.network.value)
+        try:
+            parse_network(network)
+        except ValueError as error:
+            raise LanguageError.at(node.network.span, f"{error}.".replace("..", "."), self.text) from error
+        return InNetwork(self.expression(node.x), network)
+
+    def _call(self, node: s.Call) -> Expression:
+        if node.function not in SCALARS:
+            if is_aggregate(node.function):
+                message = f"{node.function} is computed over many tuples, and this is about one tuple at a time."
+                hint = "Aggregates stand in the SELECT list or in HAVING."
+            else:
+                message = f'there is no function "{node.function}" of one tuple\'s values.'
+                hint = did_you_mean(node.function, sorted(SCALARS))
+            raise LanguageError.at(node.span, message, self.text, hint=hint)
+        if len(node.args) != 1 or node.distinct:
+            message = f"{node.function} takes one argument, as in {node.function}(length)."
+            raise LanguageError.at(node.span, message, self.text)
+        argument = self.expression(node.args[0])
+        return Unary("abs", argument) if node.function == "abs" else Ufunc(_UFUNCS[node.function], (argument,))

@@ -1,0 +1,25 @@
+"""What the plan refuses is shown at the piece of the query text that asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from oop_engine.errors import PlanError, SchemaError
+from oop_engine.language.errors import LanguageError
+from oop_engine.language.span import Span
+
+
+@contextmanager
+def placed(span: Span, text: str, *, said: str = "") -> Iterator[None]:
+    """Raise a SchemaError or PlanError of the block as the LanguageError that points at `span` of the query `text`.
+
+    `said` is what the error's first line begins with when it repeats the piece that the caret shows anyway.
+    """
+    try:
+        yield
+    except (SchemaError, PlanError) as error:
+        sentence, *rest = str(error).split("\n")
+        sentence = sentence.removeprefix(f"{said}: ") if said else sentence
+        hint = "\n  ".join(line.strip() for line in rest)
+        raise LanguageError.at(span, sentence, text, hint=hint) from error

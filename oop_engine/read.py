@@ -1,0 +1,175 @@
+"""Where streams come from, as users call it: every function gives a `Stream` and reads nothing but what it must.
+
+All take the same promises: by default a bounded file is punctuated exactly (it is read ahead once, by the attribute that
+windows use); `slack="2s"` or `punctuate=` say otherwise, and are needed for what can be read only once. `late` is what
+happens to a tuple that breaks a promise: "drop", "refuse", or `divert=` a function that takes pages of late tuples or a
+path that they are written to; it is always counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+import pyarrow as pa
+
+from oop_engine.errors import PlanError
+from oop_engine.plan import Divert, source_node
+from oop_engine.punctuate import Promise
+from oop_engine.punctuate import slack as slack_promise
+from oop_engine.sources.files import Files
+from oop_engine.sources.packets import Packets
+from oop_engine.sources.paths import expand
+from oop_engine.sources.protocol import Source
+from oop_engine.sources.rows import Once, Record, Rows, batches_of
+from oop_engine.sources.tables import SUFFIXES
+from oop_engine.stream import Stream
+from oop_engine.ticks import Amount
+from operators.protocol import Element
+from operators.schema import Schema
+
+Place: TypeAlias = "str | Path | BinaryIO"
+Promises: TypeAlias = "Promise | Iterable[Promise] | None"
+
+
+def stream(
+    source: Source,
+    *,
+    punctuate: Promises = None,
+    slack: Amount | None = None,
+    on: str = "ts",
+    late: str = "drop",
+    divert: Divert = None,
+) -> Stream:
+    """Make a stream of any source; `slack` is short for `punctuate=oop.slack(slack, on=on)`."""
+    promises: tuple[Promise, ...]
+    if punctuate is None:
+        promises = ()
+    else:
+        promises = (punctuate,) if isinstance(punctuate, Promise) else tuple(punctuate)
+    if slack is not None:
+        promises = (*promises, slack_promise(slack, on=on))
+    return Stream(source_node(source, promises=promises, late=late, divert=divert))
+
+
+def pcap(
+    *places: Place,
+    name: str = "",
+    strict: bool = False,
+    punctuate: Promises = None,
+    slack: Amount | None = None,
+    late: str = "drop",
+    divert: Divert = None,
+) -> Stream:
+    """Read captures (pcap or pcapng, plain, gzip or zstd; told by content) as one stream of packets.
+
+    Paths may be patterns; "-" is standard input. Attributes: ts, srcIP, destIP, srcPort, destPort, proto, length (bytes on
+    the wire), flags, ... as in `oop_engine.sources.capture.PACKET_SCHEMA`. A truncated or damaged file gives what can be
+    read, and the run's notes say where it stopped; `strict` makes that an error.
+    """
+    if not places:
+        raise PlanError('pcap needs at least one file, e.g. oop.pcap("capture.pcap")')
+    paths = [found for place in places for found in _expanded(place)]
+    source = Packets(paths, label=name, strict=strict)
+    return stream(source, punctuate=punctuate, slack=slack, late=late, divert=divert)
+
+
+def table(
+    *places: Place,
+    name: str = "",
+    format: str | None = None,
+    types: Mapping[str, str | pa.DataType] | None = None,
+    punctuate: Promises = None,
+    slack: Amount | None = None,
+    on: str = "ts",
+    late: str = "drop",
+    divert: Divert = None,
+) -> Stream:
+    """Read CSV, TSV, NDJSON, Parquet or Arrow files as one stream, the format told by the suffix or given.
+
+    `types` overrules what a file says: {"srcIP": "ip", "ts": "timestamp"}.
+    """
+    if not places:
+        raise PlanError('table needs at least one file, e.g. oop.table("flows.csv")')
+    first = places[0]
+    label = name or (Path(first).name if isinstance(first, (str, Path)) and str(first) != "-" else "stdin")
+    given = [p for p in places if isinstance(p, (str, Path))]
+    source = Files(label, given if len(given) == len(places) and len(given) > 1 else first, format, types)
+    return stream(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
+
+
+def read(*places: Place, name: str = "", format: str | None = None, strict: bool = False, **options: object) -> Stream:
+    """Read files of any known kind: by suffix for tables, by content for captures."""
+    first = places[0] if places else "-"
+    suffixes = [s.lower() for s in Path(str(first)).suffixes] if isinstance(first, (str, Path)) else []
+    while suffixes and suffixes[-1] in (".gz", ".zst", ".zstd"):
+        suffixes.pop()
+    if (format is not None and format != "pcap") or (format is None and suffixes and suffixes[-1] in SUFFIXES):
+        return table(*places, name=name, format=format, **options)  # type: ignore[arg-type]
+    options.pop("types", None)
+    options.pop("on", None)
+    return pcap(*places, name=name, strict=strict, **options)  # type: ignore[arg-type]
+
+
+def rows(
+    records: Iterable[Record],
+    schema: Schema | pa.Schema,
+    *,
+    name: str = "rows",
+    punctuate: Promises = None,
+    slack: Amount | None = None,
+    on: str = "ts",
+    late: str = "drop",
+    divert: Divert = None,
+) -> Stream:
+    """Make a stream of dictionaries or tuples; a list can be punctuated exactly, an iterator needs `punctuate`."""
+    arrow = schema.arrow if isinstance(schema, Schema) else schema
+    source: Source
+    if isinstance(records, Iterator):
+        source = Once(name, arrow, lambda: batches_of(records, arrow))
+    else:
+        source = Rows(name, tuple(batches_of(records, arrow)), arrow)
+    return stream(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
+
+
+def arrow(
+    data: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch],
+    *,
+    name: str = "arrow",
+    schema: pa.Schema | None = None,
+    punctuate: Promises = None,
+    slack: Amount | None = None,
+    on: str = "ts",
+    late: str = "drop",
+    divert: Divert = None,
+) -> Stream:
+    """Make a stream of an Arrow table or of record batches; an iterator of batches needs `schema` and `punctuate`."""
+    source: Source
+    if isinstance(data, pa.Table):
+        source = Rows(name, tuple(data.to_batches()), data.schema)
+    elif isinstance(data, pa.RecordBatch):
+        source = Rows(name, (data,))
+    elif isinstance(data, Iterator):
+        if schema is None:
+            raise PlanError("an iterator of record batches needs schema=, since it can be read only once")
+        source = Once(name, schema, lambda: data)
+    else:
+        source = Rows(name, tuple(data), schema)
+    return stream(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
+
+
+def pages(elements: Iterable[Element], schema: Schema, *, name: str = "pages", late: str = "drop") -> Stream:
+    """Make a stream of pages and punctuations of your own; `schema` says on what it is punctuated."""
+    promised = tuple(tuple(sorted(p)) for p in schema.progress)
+    return stream(Once(name, schema.arrow, lambda: iter(elements), promised), late=late)
+
+
+def _expanded(place: Place) -> list[Path | BinaryIO]:
+    import sys
+
+    if not isinstance(place, (str, Path)):
+        return [place]
+    if str(place) == "-":
+        return [sys.stdin.buffer]
+    return list(expand(place))

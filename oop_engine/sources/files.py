@@ -1,0 +1,74 @@
+"""Files of rows as a source: CSV, NDJSON, Parquet and Arrow files read as one stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.tables import Table
+from operators.page import Int64s
+
+Input = str | Path | BinaryIO | Sequence["str | Path"]
+
+
+@attrs.frozen(eq=False)
+class Files:
+    """The rows of files, in the order of the files and of the rows in them."""
+
+    label: str
+    given: Input = attrs.field(repr=False)
+    format: str | None = None
+    types: Mapping[str, str | pa.DataType] | None = None
+    arrow: pa.Schema = attrs.field(init=False, repr=False)
+    rewindable: bool = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        table = self._table(None, 8192)
+        object.__setattr__(self, "arrow", table.schema)
+        object.__setattr__(self, "rewindable", table.rewindable)
+        object.__setattr__(self, "_first", None if table.rewindable else table)
+
+    _first: Table | None = attrs.field(init=False, default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.label
+
+    @property
+    def promised(self) -> tuple[str, ...]:
+        return ()
+
+    def _table(self, columns: Sequence[str] | None, batch_rows: int) -> Table:
+        return Table(self.given, format=self.format, columns=columns, types=self.types, batch_rows=batch_rows)
+
+    def open(self, columns: Sequence[str], batch_rows: int) -> FileReader:
+        # What can be read only once was opened to learn its schema; that opening is the reading.
+        if self._first is not None:
+            return FileReader(self._first, tuple(columns))
+        return FileReader(self._table(columns, batch_rows), tuple(columns))
+
+    def values(self, column: str) -> Iterator[Int64s]:
+        return self._table((column,), 1 << 17).values(column)
+
+
+@attrs.define
+class FileReader:
+    """One reading of files."""
+
+    table: Table
+    columns: tuple[str, ...]
+
+    def chunks(self) -> Iterator[Chunk]:
+        for batch in self.table.batches():
+            yield batch if tuple(batch.schema.names) == self.columns else batch.select(list(self.columns))
+
+    def progress(self) -> tuple[int, int | None]:
+        return self.table.position, self.table.size
+
+    def notes(self) -> list[str]:
+        return []

@@ -1,0 +1,66 @@
+"""Operators in a row are an operator: what the first emits, the next takes, in one call and without a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from operators.drive import deliver
+from operators.page import Page
+from operators.protocol import Element, Emit, Measured, Operator, State, StateValue
+from operators.schema import Schema
+from punctuation import Punctuation
+
+
+@attrs.define
+class Chain:
+    """Fuse one-input operators behind a first one; passes, keeps and propagates what they do.
+
+    >>> from operators.drive import drive
+    >>> from operators.number import Number
+    >>> import pyarrow as pa
+    >>> page = Page.of(Schema.of(x=pa.int64()), {"x": [5]})
+    >>> [str(e) for e in drive(Chain([Number("a"), Number("b")]), [page])[1:]]
+    ['[a < 1]', '[b < 1]']
+    """
+
+    operators: list[Operator] = attrs.field(converter=list)
+
+    @property
+    def inputs(self) -> int:
+        return self.operators[0].inputs
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        schema = self.operators[0].output_schema(*inputs)
+        for operator in self.operators[1:]:
+            schema = operator.output_schema(schema)
+        return schema
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        self._give(0, page, emit, port)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        self._give(0, punctuation, emit, port)
+
+    def _give(self, place: int, element: Element, emit: Emit, port: int = 0) -> None:
+        if place == len(self.operators):
+            emit(element)
+            return
+        deliver(self.operators[place], element, lambda e: self._give(place + 1, e, emit), port)
+
+    def statistics(self) -> dict[str, int]:
+        total: dict[str, int] = {}
+        for operator in self.operators:
+            if isinstance(operator, Measured):
+                for name, value in operator.statistics().items():
+                    total[name] = total.get(name, 0) + value
+        return total
+
+    def state(self) -> State:
+        return {f"{i}/{name}": value for i, o in enumerate(self.operators) for name, value in o.state().items()}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        for i, operator in enumerate(self.operators):
+            prefix = f"{i}/"
+            operator.restore({n[len(prefix) :]: v for n, v in state.items() if n.startswith(prefix)})

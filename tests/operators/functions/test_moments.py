@@ -1,0 +1,51 @@
+"""Variance and standard deviation stay right where the textbook formula cancels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from operators import functions as fn
+from operators.errors import SchemaError
+from operators.functions import AggregateFunction
+from operators.page import Page
+from operators.schema import Schema
+
+TWO = np.arange(2, dtype=np.int32)
+
+
+def answers(function: AggregateFunction, kind: pa.DataType, values: list[object], slots: list[int]) -> list[object]:
+    """Give the result of slot 0, and of slots 0 and 1 combined."""
+    schema = Schema.of(x=kind)
+    accumulator = function.accumulator(schema)
+    accumulator.reserve(2)
+    accumulator.init(TWO)
+    accumulator.update(np.array(slots, np.int32), Page.of(schema, {"x": pa.array(values, kind)}))
+    before = accumulator.finalize(TWO[:1])
+    accumulator.combine(TWO[:1], TWO[1:])
+    both = [before, accumulator.finalize(TWO[:1])]
+    return [(r.view(pa.int64()) if pa.types.is_duration(kind) else r).to_pylist()[0] for r in both]
+
+
+def test_a_small_spread_about_a_large_mean_is_not_lost() -> None:
+    values = [1e9 + v for v in (4.0, 7.0, 13.0, 16.0)]
+    assert answers(fn.variance("x"), pa.float64(), values, [0, 0, 1, 1]) == [4.5, 30.0]
+    assert answers(fn.variance("x", ddof=0), pa.float64(), values, [0, 0, 1, 1]) == [2.25, 22.5]
+
+
+def test_too_few_values_give_null() -> None:
+    assert answers(fn.variance("x"), pa.int64(), [5, None, 7], [0, 0, 1]) == [None, 2.0]
+    assert answers(fn.stddev("x", ddof=0), pa.int64(), [5, 7], [0, 1]) == [0.0, 1.0]
+    assert answers(fn.stddev("x"), pa.int64(), [None], [0]) == [None, None]
+
+
+def test_the_deviation_of_durations_is_a_duration_and_their_variance_is_refused() -> None:
+    assert answers(fn.stddev("x", ddof=0), pa.duration("s"), [10, 20, 30], [0, 0, 1]) == [5, 8]
+    with pytest.raises(SchemaError, match=r"squared units.\n  Write stddev\(x\)"):
+        fn.variance("x").output_field(Schema.of(x=pa.duration("s")), "y")
+
+
+def test_only_the_two_usual_denominators_are_taken() -> None:
+    with pytest.raises(ValueError, match="ddof"):
+        fn.variance("x", ddof=2)
