@@ -19,15 +19,18 @@ from oop_engine.plan import Divert, source_node
 from oop_engine.punctuate import Promise
 from oop_engine.punctuate import slack as slack_promise
 from oop_engine.sources.files import Files
+from oop_engine.sources.memory import Once, Rows
 from oop_engine.sources.packets import Packets
 from oop_engine.sources.paths import expand
 from oop_engine.sources.protocol import Source
-from oop_engine.sources.rows import Once, Record, Rows, batches_of
+from oop_engine.sources.rows import PlainRow, from_pages, from_rows
 from oop_engine.sources.tables import SUFFIXES
 from oop_engine.stream import Stream
 from oop_engine.ticks import Amount
+from operators.page import Page
 from operators.protocol import Element
 from operators.schema import Schema
+from punctuation import Punctuation
 
 Place: TypeAlias = "str | Path | BinaryIO"
 Promises: TypeAlias = "Promise | Iterable[Promise] | None"
@@ -113,7 +116,7 @@ def read(*places: Place, name: str = "", format: str | None = None, strict: bool
 
 
 def rows(
-    records: Iterable[Record],
+    records: Iterable[PlainRow | Punctuation],
     schema: Schema | pa.Schema,
     *,
     name: str = "rows",
@@ -123,13 +126,20 @@ def rows(
     late: str = "drop",
     divert: Divert = None,
 ) -> Stream:
-    """Make a stream of dictionaries or tuples; a list can be punctuated exactly, an iterator needs `punctuate`."""
-    arrow = schema.arrow if isinstance(schema, Schema) else schema
+    """Make a stream of dictionaries or tuples, IP addresses also as text.
+
+    A collection can be punctuated exactly. An iterator, read only once, needs `punctuate` or `slack`, or brings its own
+    punctuations between the tuples: then `schema` is a `Schema` that says on what.
+    """
+    shape = schema if isinstance(schema, Schema) else Schema(schema)
     source: Source
     if isinstance(records, Iterator):
-        source = Once(name, arrow, lambda: batches_of(records, arrow))
+        source = Once(name, shape.arrow, lambda: from_rows(records, shape), _promised(shape))
+    elif shape.progress:
+        source = Once(name, shape.arrow, lambda: from_rows(records, shape), _promised(shape))
     else:
-        source = Rows(name, tuple(batches_of(records, arrow)), arrow)
+        pages = (element for element in from_rows(records, shape) if isinstance(element, Page))
+        source = Rows(name, tuple(page.batch for page in pages), shape.arrow)
     return stream(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
 
 
@@ -161,8 +171,12 @@ def arrow(
 
 def pages(elements: Iterable[Element], schema: Schema, *, name: str = "pages", late: str = "drop") -> Stream:
     """Make a stream of pages and punctuations of your own; `schema` says on what it is punctuated."""
-    promised = tuple(tuple(sorted(p)) for p in schema.progress)
-    return stream(Once(name, schema.arrow, lambda: iter(elements), promised), late=late)
+    source = Once(name, schema.arrow, lambda: from_pages(elements, schema), _promised(schema))
+    return stream(source, late=late)
+
+
+def _promised(schema: Schema) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(sorted(promise)) for promise in schema.progress)
 
 
 def _expanded(place: Place) -> list[Path | BinaryIO]:

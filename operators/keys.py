@@ -185,8 +185,13 @@ class KeyIndex:
 
     def _enter(self, words: Words, ids: Ids, fresh: Bools) -> None:
         done = 0
+        single = words.shape[1] == 1
         while True:
-            done = kernels.assign(words, self._keys, self._table, self._counters, self._free, ids, fresh, done)
+            if single:
+                args = (words.reshape(-1), self._keys.reshape(-1), self._table, self._counters, self._free, ids, fresh, done)
+                done = kernels.assign_single(*args)
+            else:
+                done = kernels.assign(words, self._keys, self._table, self._counters, self._free, ids, fresh, done)
             if done == len(words):
                 return
             self._grow()

@@ -48,7 +48,9 @@ class Band:
     """
 
     max: int
-    shape: str = attrs.field(default="uniform", kw_only=True, validator=attrs.validators.in_(("uniform", "exponential")))
+    shape: str = attrs.field(
+        default="uniform", kw_only=True, validator=attrs.validators.in_(("uniform", "exponential"))
+    )
 
 
 @attrs.frozen
@@ -271,7 +273,7 @@ def packets(
     Streams of different `link` differ. ValueError for numbers out of range.
     """
     if n < 0 or rate <= 0 or batch_rows < 1:
-        raise ValueError(f"n = {n}, rate = {rate}, batch_rows = {batch_rows}: none may be negative, nor the last two zero")
+        raise ValueError(f"n = {n}, rate = {rate}, batch_rows = {batch_rows}: n is not negative, the others positive")
     if not 1 <= sources <= 1 << 24:
         raise ValueError(f"sources = {sources}: there are 1 to {1 << 24:,} of them (10.0.0.0/8)")
     if not 0 <= late_share <= 1:

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from oop_engine.sources.generator import Generated
 from operators.kernels.pack import pack_rows
 from operators.page import Page
 from operators.schema import Schema
-from oop_engine.sources.generator import Generated
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 

@@ -58,14 +58,23 @@ def from_pages(elements: Iterable[Element | pa.RecordBatch | pa.Table], schema: 
     for number, element in enumerate(elements):
         if isinstance(element, Punctuation):
             yield element
-            continue
-        batches = element.to_batches() if isinstance(element, pa.Table) else None
-        for batch in batches if batches is not None else [element.batch if isinstance(element, Page) else element]:
-            if not isinstance(batch, pa.RecordBatch):
-                raise SourceError(f"element {number} is a {type(element).__name__}; give pages, batches or punctuations")
-            if not batch.schema.equals(schema.arrow):
-                raise SchemaError(f"element {number} has {batch.schema.to_string()}\n  but the stream {schema}")
-            yield Page(schema, batch)
+        elif isinstance(element, Page):
+            yield _checked(element.batch, schema, number)
+        elif isinstance(element, pa.RecordBatch):
+            yield _checked(element, schema, number)
+        elif isinstance(element, pa.Table):
+            for batch in element.to_batches():
+                yield _checked(batch, schema, number)
+        else:
+            raise SourceError(f"element {number} is a {type(element).__name__}; give pages, batches or punctuations")
+
+
+def _checked(batch: pa.RecordBatch, schema: Schema, number: int) -> Page:
+    if not batch.schema.equals(schema.arrow):
+        raise SchemaError(
+            f"element {number} is not of the stream's schema.\n  element: {Schema(batch.schema)}\n  stream: {schema}"
+        )
+    return Page(schema, batch)
 
 
 def _page(schema: Schema, rows: list[Sequence[object]], first: int) -> Page:
@@ -75,15 +84,15 @@ def _page(schema: Schema, rows: list[Sequence[object]], first: int) -> Page:
             columns[field.name] = _column(field, values)
         except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError, TypeError, OverflowError) as error:
             raise SchemaError(
-                f'rows {first} to {first + len(rows) - 1}: "{field.name}" is {"ip" if is_ip(field) else field.type}, '
-                f"but a value is not: {error}"
+                f'rows {first} to {first + len(rows) - 1}: "{field.name}" is '
+                f"{'an ip' if is_ip(field) else field.type}, but a value is not: {error}"
             ) from error
     return Page.of(schema, columns)
 
 
 def _column(field: pa.Field, values: Sequence[object]) -> pa.Array:
-    if is_ip(field) and any(isinstance(v, str) for v in values):
+    if is_ip(field) and any(isinstance(value, str) for value in values):
         from operators.address import parse_ip
 
-        values = [parse_ip(v) if isinstance(v, str) else v for v in values]
+        values = [parse_ip(value) if isinstance(value, str) else value for value in values]
     return pa.array(values, field.type)

@@ -118,19 +118,18 @@ class Opaque(Expression):
         found = self.function(page)
         if isinstance(found, Mapping):
             raise SchemaError(f"{self}: a function that needs arrays computes one column; write one function for each.")
-        if isinstance(found, np.ndarray | list | tuple):
-            found = pa.array(found)
-        if not isinstance(found, pa.Array):
+        array: pa.Array = pa.array(found) if isinstance(found, np.ndarray | list | tuple) else found
+        if not isinstance(array, pa.Array):
             raise SchemaError(
                 f"{self}: the function gave {type(found).__name__} for a page of {len(page)} tuples.\n"
                 "  It must give an array with one value for each tuple."
             )
-        if len(found) != len(page):
+        if len(array) != len(page):
             raise SchemaError(
-                f"{self}: the function gave {len(found)} values for a page of {len(page)} tuples.\n"
+                f"{self}: the function gave {len(array)} values for a page of {len(page)} tuples.\n"
                 "  It must give one value for each tuple."
             )
-        return found
+        return array
 
     def __str__(self) -> str:
         return f"{getattr(self.function, '__name__', type(self.function).__name__)}(page)"

@@ -86,6 +86,43 @@ def assign(words, keys, table, counters, free, ids, fresh, start):  # type: igno
 
 
 @kernel
+def assign_single(words, keys, table, counters, free, ids, fresh, start):  # type: ignore[no-untyped-def]
+    """As `assign` for keys of one word, words and keys of shape (n,)."""
+    mask = np.uint64(len(table) - 1)
+    room = len(table) // 2
+    for i in range(start, len(words)):
+        word = words[i]
+        tag = _mix(np.uint64(0x9E3779B97F4A7C15) ^ word) >> _HALF
+        place = tag & mask
+        found = -1
+        while True:
+            entry = table[place]
+            if entry == EMPTY:
+                break
+            if entry >> _HALF == tag:
+                candidate = np.int64(entry & _LOW)
+                if keys[candidate] == word:
+                    found = candidate
+                    break
+            place = (place + np.uint64(1)) & mask
+        fresh[i] = found < 0
+        if found < 0:
+            if counters[0] >= room or (counters[2] == 0 and counters[1] >= len(keys)):
+                return i
+            if counters[2] > 0:
+                counters[2] -= 1
+                found = np.int64(free[counters[2]])
+            else:
+                found = counters[1]
+                counters[1] += 1
+            counters[0] += 1
+            keys[found] = word
+            table[place] = (tag << _HALF) | np.uint64(found)
+        ids[i] = found
+    return len(words)
+
+
+@kernel
 def find(words, keys, table, ids):  # type: ignore[no-untyped-def]
     """Write the id of each key words[i, :], or -1 where there is none."""
     width = words.shape[1]

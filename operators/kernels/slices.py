@@ -43,6 +43,13 @@ def locate(  # type: ignore[no-untyped-def]
         if pair == last_pair:
             slots[i] = last_slot
             continue
+        newest = by_group[groups[i]]
+        if newest >= 0 and pairs[newest] == pair:
+            # The group's newest slot is mostly the one: no probe is needed.
+            slots[i] = newest
+            last_pair = pair
+            last_slot = np.int64(newest)
+            continue
         h = _mix(pair)
         tag = h >> _HALF
         place = tag & mask

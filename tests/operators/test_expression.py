@@ -117,7 +117,7 @@ def tables() -> st.SearchStrategy[list[Row]]:
     )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(truths() | numbers(), tables())
 def test_an_expression_means_on_a_page_what_it_means_on_each_tuple(expression: Expression, table: list[Row]) -> None:
     page = Page.of_rows(SCHEMA, [[row[name] for name in SCHEMA.names] for row in table])
@@ -259,7 +259,7 @@ def test_a_function_of_columns_is_called_once_and_recorded() -> None:
 
     expression = trace(of_columns, SCHEMA)
     assert isinstance(expression, Expression)
-    assert str(expression) == 'length * 8 > 1000 and not srcIP = "10.0.0.1" and big > 3'
+    assert str(expression) == 'length * 8 > 1000 and not srcIP = "10.0.0.1" and 3 < big'
     page = page_of(length=[1000], big=[9], srcIP=[bytes(16)])
     assert [expression.evaluate(page).to_pylist() for _ in range(3)] == [[True]] * 3
     assert len(calls) == 1

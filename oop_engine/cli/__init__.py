@@ -1,0 +1,59 @@
+"""The command line: a group whose commands are loaded when they are called, so that help costs no compiler and no Arrow."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final
+
+import click
+
+from oop_engine import __version__
+
+_COMMANDS: Final = {
+    "query": ("Run a window query over captures and tables.", "oop_engine.cli.query"),
+    "explain": ("Show the plan of a query: text, Mermaid or SVG.", "oop_engine.cli.explain"),
+    "demo": ("Run a query of the thesis on three generated links.", "oop_engine.cli.demo"),
+}
+
+
+class _Commands(click.Group):
+    """Know every command by name, and load one when it is wanted."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(_COMMANDS[cmd_name][1]).command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], _COMMANDS, 1, 0.5)
+            if not near and args[0].lstrip("( \n").lower().startswith("select"):
+                ctx.fail(f'a query is run with "query": {ctx.command_path} query "SELECT ..." --stream NAME=PATH')
+            hint = f' Did you mean "{near[0]}"?' if near else f" Commands are {', '.join(_COMMANDS)}."
+            ctx.fail(f'there is no command "{args[0]}".{hint}')
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, says) for name, (says, _) in _COMMANDS.items()])
+
+
+@click.command(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog='Start with "oop-engine demo"; "oop-engine query --help" shows how to name streams.',
+)
+@click.version_option(__version__, message="oop-engine %(version)s")
+def commands() -> None:
+    """Out-of-order processing of data streams: window queries under punctuation, right whatever the arrival order."""
+
+
+__all__ = ["commands"]

@@ -1,0 +1,85 @@
+"""How a failure reads and which status it gives: what the engine says of the user's query and data is text, the rest a bug.
+
+Status 2: refused before anything ran, or a file that cannot be read; 3: an operator failed in the run; 1: a bug of ours;
+130: stopped by the user.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import click
+
+REFUSED: Final = 2
+FAILED: Final = 3
+BUG: Final = 1
+STOPPED: Final = 130
+_BROKEN_PIPE: Final = 141
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """Turn what is raised inside into text on stderr and an exit status."""
+    try:
+        yield
+    except (click.ClickException, click.exceptions.Exit, click.Abort):
+        raise
+    except KeyboardInterrupt:
+        say("stopped.")
+        raise click.exceptions.Exit(STOPPED) from None
+    except BrokenPipeError:
+        # Whoever read the results has seen enough; nothing more may be written at shutdown either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise click.exceptions.Exit(_BROKEN_PIPE) from None
+    except Exception as error:
+        raise click.exceptions.Exit(tell(error)) from None
+
+
+def tell(error: Exception) -> int:
+    """Write an error to stderr and give the exit status it deserves."""
+    located = bool(getattr(error, "_oop_located", False))
+    if isinstance(error, _foreseen()):
+        say(f"{type(error).__name__}: {error}")
+        for note in getattr(error, "__notes__", ()):
+            say(f"  {note}")
+        return FAILED if located else REFUSED
+    say("".join(traceback.format_exception(error)).rstrip())
+    say("This is a bug in oop-engine or in an operator of your own: please report the lines above with the query.")
+    return FAILED if located else BUG
+
+
+def say(text: str) -> None:
+    """Write lines to stderr, control characters as escapes."""
+    click.echo(printable(text), err=True)
+
+
+def printable(text: str) -> str:
+    """Escape what could move the cursor, recolour or reorder a terminal; line ends stay."""
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _foreseen() -> tuple[type[Exception], ...]:
+    """Name the errors that explain themselves; asked only when one was raised, since the classes load the engine."""
+    from oop_engine.errors import AggregateOverflow, OperatorBug, PlanError, SchemaError, StreamError
+    from oop_engine.language.errors import LanguageError
+    from oop_engine.sources.capture.errors import DecodeError
+    from oop_engine.sources.errors import SourceError
+
+    return (
+        AggregateOverflow,
+        DecodeError,
+        LanguageError,
+        OperatorBug,
+        OSError,
+        PlanError,
+        SchemaError,
+        SourceError,
+        StreamError,
+    )
