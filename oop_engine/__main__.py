@@ -6,8 +6,27 @@ from __future__ import annotations
 def main() -> None:
     """Run the command line; the exit status says how it went (0, 1 a bug, 2 refused, 3 failed in a run, 130 stopped)."""
     from oop_engine.cli import commands
+    from oop_engine.cli.errors import STOPPED
 
-    commands(prog_name="oop-engine")
+    try:
+        commands(prog_name="oop-engine")
+    except SystemExit as end:
+        if end.code == STOPPED:
+            _leave(STOPPED)
+        raise
+
+
+def _leave(status: int) -> None:
+    """End at once: a reader's thread may still wait for standard input, and a regular exit would need its lock."""
+    import os
+    import sys
+
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            status = status or 1
+    os._exit(status)
 
 
 if __name__ == "__main__":

@@ -161,12 +161,17 @@ class Circuit:
         return (0, None) if reader is None else reader.progress()
 
     def behind(self, place: int) -> int:
-        """Give a number that is lowest for the source whose stream is furthest behind (for fair reading)."""
+        """Give a number that is lowest for the source to read next: by arrival where that is recorded, else by promise.
+
+        A source that has promised nothing yet is read first: the others may be waiting for what it says.
+        """
+        reader = self.readers.get(place)
+        if reader is not None and (arrived := reader.arrived()) is not None:
+            return arrived
         meter = self.meters[place]
         attribute = watched(self.plan.nodes[place].schema)
         bound = meter.lwm.get(attribute) if attribute is not None else None
-        high = meter.hwm.get(attribute) if attribute is not None else None
-        return bound if isinstance(bound, int) else high if high is not None else -(2**63) + meter.tuples_in
+        return bound if isinstance(bound, int) else -(2**62) + meter.tuples_in
 
     def statistics(self) -> tuple[OperatorStatistics, ...]:
         """Read all meters."""

@@ -14,6 +14,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.plan import Node, OperatorNode, Plan, SourceNode
+from oop_engine.ticks import tick_ns
 from operators.aggregate.groupby import GroupAggregate
 from operators.aggregate.wid import START, STOP, WID, WindowAggregate
 from operators.apply import Apply
@@ -108,7 +109,7 @@ def _paces(node: OperatorNode, wanted: Mapping[str, Pace]) -> list[Paces]:
             return [paces]
         case GroupAggregate() | Distinct():
             names = operator.by if isinstance(operator, GroupAggregate) else operator.attributes or tuple(inputs[0].names)
-            return [{n: p for n, p in wanted.items() if n in names} | dict.fromkeys(_times(inputs[0], names), Pace(None))]
+            return [{n: p for n, p in wanted.items() if n in names} | _times(inputs[0], names)]
         case Project() | Apply():
             paces: Paces = {}
             for name, pace in wanted.items():
@@ -121,7 +122,7 @@ def _paces(node: OperatorNode, wanted: Mapping[str, Pace]) -> list[Paces]:
                     paces |= {n: Pace(None) for n in expression.columns() if n in inputs[0]}
             return [paces]
         case Merge():
-            return [dict(wanted) | {operator.attribute: Pace(None)} for _ in inputs]
+            return [dict(wanted) | {operator.attribute: _finely(s, operator.attribute, 10)} for s in inputs]
         case Number():
             return [{n: p for n, p in wanted.items() if n != operator.name}]
         case _:
@@ -139,9 +140,14 @@ def _renamed(wanted: Mapping[str, Pace], names: Mapping[str, str], schema: Schem
     return {n: p for n, p in wanted.items() if n in schema and n not in names}
 
 
-def _times(schema: Schema, names: tuple[str, ...]) -> list[str]:
-    """Name the time attributes among these: the ones on which a source can usefully make progress."""
-    return [n for n in names if pa.types.is_temporal(schema.field(n).type)]
+def _times(schema: Schema, names: tuple[str, ...]) -> Paces:
+    """Give the time attributes among these, on which a source can usefully make progress, once a second."""
+    return {n: _finely(schema, n, 1) for n in names if pa.types.is_temporal(schema.field(n).type)}
+
+
+def _finely(schema: Schema, name: str, times_a_second: int) -> Pace:
+    tick = tick_ns(schema.field(name).type)
+    return Pace(None) if tick is None else Pace(max(1, 1_000_000_000 // tick // times_a_second))
 
 
 def _needs(node: OperatorNode, needed: Attributes) -> list[Attributes]:

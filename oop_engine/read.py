@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import pyarrow as pa
 
@@ -173,6 +173,18 @@ def pages(elements: Iterable[Element], schema: Schema, *, name: str = "pages", l
     """Make a stream of pages and punctuations of your own; `schema` says on what it is punctuated."""
     source = Once(name, schema.arrow, lambda: from_pages(elements, schema), _promised(schema))
     return stream(source, late=late)
+
+
+def packets(n: int, *, rate: float = 100_000, late: str = "drop", slack: Amount | None = None, **shape: Any) -> Stream:
+    """Generate n packets at `rate` a second of event time from a seed; the same seed gives the same stream.
+
+    `shape` is what `oop_engine.sources.generator.packets` takes: sources, zipf, disorder (`Band`, `Blocks`), late_share,
+    skew, lulls, start, seed, link.
+    """
+    from oop_engine.sources.generated import GeneratedPackets
+    from oop_engine.sources.generator import packets as generate
+
+    return stream(GeneratedPackets(generate(n, rate=rate, **shape)), slack=slack, late=late)
 
 
 def _promised(schema: Schema) -> tuple[tuple[str, ...], ...]:

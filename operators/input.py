@@ -53,14 +53,16 @@ class Made:
     positions: Int64s
     bounds: Int64s
 
-    def late(self) -> Bools | None:
-        """Tell which tuples are below the bound in force before them, shape (n,); None when none is."""
+    def late(self, allow: int = 0) -> Bools | None:
+        """Tell which tuples are more than `allow` below the bound in force before them, shape (n,); None when none is."""
         n = len(self.values)
         timed = self.values if self.valid is None else np.where(self.valid, self.values, NEVER)
         if int(timed.min()) >= (int(self.bounds[-1]) if len(self.bounds) else self.start):
             return None
         starts = np.append(0, self.positions + 1)
         bounds = np.append(self.start, self.bounds)
+        if allow:
+            bounds = np.where(bounds > NO_TIME + allow, bounds - allow, NO_TIME)
         if starts[-1] == n:
             starts, bounds = starts[:-1], bounds[:-1]
         if not (np.minimum.reduceat(timed, starts) < bounds).any():
@@ -83,6 +85,8 @@ class Input:
     `late`: "drop" leaves late tuples out; "refuse" raises StreamViolation at the first; "divert" leaves them out and
     hands them to `diverted`, with columns `broken` (the promise, as text) and `tuple` (number in the stream, from 0);
     "revise" passes them on. All count them. A tuple without a value never matches a promise; it is counted as untimed.
+    `allow`: a tuple below a linear promise by at most so many ticks is not late but passed on and counted as `behind`;
+    right only where all that reads the stream refuses on its own what it has released, as Bucket does.
 
     >>> from operators.drive import drive
     >>> from punctuation import END, Slack
@@ -106,6 +110,7 @@ class Input:
     late: str = attrs.field(default="drop", kw_only=True)
     name: str = attrs.field(default="input", kw_only=True)
     diverted: Diverted | None = attrs.field(default=None, kw_only=True)
+    allow: int = attrs.field(default=0, kw_only=True, validator=attrs.validators.ge(0))
     _progress: Progress = attrs.field(factory=Progress, init=False)
     _counts: dict[str, int] = attrs.field(init=False)
 
@@ -114,7 +119,7 @@ class Input:
             raise ValueError(f'late = "{self.late}": write one of {", ".join(_POLICIES)}')
         if (self.late == "divert") != (self.diverted is not None):
             raise ValueError('late = "divert" and diverted = (a function that takes a page of late tuples) go together')
-        self._counts = dict.fromkeys(("tuples", "pages", "late", "untimed", "stale", "promises"), 0)
+        self._counts = dict.fromkeys(("tuples", "pages", "late", "behind", "untimed", "stale", "promises"), 0)
 
     @property
     def inputs(self) -> int:
@@ -177,7 +182,7 @@ class Input:
                 self._promise(before(punctuator.attribute, bound, assumed=True), emit)
 
     def statistics(self) -> dict[str, int]:
-        """Count tuples read, late and untimed, promises made or passed on, and stale ones."""
+        """Count tuples read, late, behind and untimed, promises made or passed on, and stale ones."""
         return {name: count for name, count in self._counts.items() if name != "pages"}
 
     @property
@@ -270,13 +275,25 @@ class Input:
     def _late(self, page: Page, made: list[Made]) -> Bools | None:
         """Tell which tuples match a promise made before them, shape (n,); None when none does."""
         linear = self._progress.linear
-        checked = [m.attribute for m in made if isinstance(linear.get(m.attribute, NO_TIME), int)]
+        standing = self._standing(page, {m.attribute for m in made}) if self.allow else []
+        checked = [m.attribute for m in [*made, *standing] if isinstance(linear.get(m.attribute, NO_TIME), int)]
         late = breaks(page, self._progress, besides=checked)
-        for m in made:
+        behind: Bools | None = None
+        for m in [*made, *standing]:
             below = m.late()
+            if below is not None and self.allow:
+                behind = below if behind is None else behind | below
+                below = m.late(self.allow)
             if below is not None:
                 late = below if late is None else late | below
+        if behind is not None:
+            self._counts["behind"] += int((behind if late is None else behind & ~late).sum())
         return late
+
+    def _standing(self, page: Page, besides: set[str]) -> list[Made]:
+        """Give the promises that came with the stream, as if made before this page."""
+        linear = [(a, b) for a, b in self._progress.linear.items() if a not in besides and isinstance(b, int)]
+        return [Made(a, *_values(page, a), int(b), _EMPTY, _EMPTY) for a, b in linear]
 
     def _broken(self, page: Page, indices: Int64s, made: list[Made]) -> list[str]:
         bounds = {m.attribute: m.bound_before(indices) for m in made}

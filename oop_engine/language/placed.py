@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from oop_engine.errors import PlanError, SchemaError
@@ -11,14 +11,16 @@ from oop_engine.language.span import Span
 
 
 @contextmanager
-def placed(span: Span, text: str, *, said: str = "") -> Iterator[None]:
+def placed(
+    span: Span, text: str, *, said: str = "", errors: tuple[type[ValueError], ...] = (SchemaError, PlanError)
+) -> Generator[None, None, None]:
     """Raise a SchemaError or PlanError of the block as the LanguageError that points at `span` of the query `text`.
 
     `said` is what the error's first line begins with when it repeats the piece that the caret shows anyway.
     """
     try:
         yield
-    except (SchemaError, PlanError) as error:
+    except errors as error:
         sentence, *rest = str(error).split("\n")
         sentence = sentence.removeprefix(f"{said}: ") if said else sentence
         hint = "\n  ".join(line.strip() for line in rest)

@@ -70,5 +70,8 @@ class FileReader:
     def progress(self) -> tuple[int, int | None]:
         return self.table.position, self.table.size
 
+    def arrived(self) -> int | None:
+        return None
+
     def notes(self) -> list[str]:
         return []

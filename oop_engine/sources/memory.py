@@ -89,6 +89,7 @@ class MemoryReader:
     _chunks: Iterator[Chunk]
     _total: int | None
     _read: int = attrs.field(init=False, default=0)
+    last_arrival: int | None = attrs.field(init=False, default=None)
 
     def chunks(self) -> Iterator[Chunk]:
         for chunk in self._chunks:
@@ -97,6 +98,9 @@ class MemoryReader:
 
     def progress(self) -> tuple[int, int | None]:
         return self._read, self._total
+
+    def arrived(self) -> int | None:
+        return self.last_arrival
 
     def notes(self) -> list[str]:
         return []

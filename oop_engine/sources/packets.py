@@ -71,5 +71,8 @@ class PacketReader:
         known = [size for size in sizes if size is not None]
         return sum(c.position for c in self.captures), sum(known) if len(known) == len(sizes) else None
 
+    def arrived(self) -> int | None:
+        return None
+
     def notes(self) -> list[str]:
         return [note for capture in self.captures for note in capture.notes]

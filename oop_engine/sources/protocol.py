@@ -27,6 +27,10 @@ class Reader(Protocol):
         """Give the bytes (or tuples) read so far and in all, None when nobody knows."""
         ...
 
+    def arrived(self) -> int | None:
+        """Give when the last chunk arrived, in ns, if the stream is replayed as it arrived; streams keep step by it."""
+        ...
+
     def notes(self) -> list[str]:
         """Say what a user should know of the reading: where a damaged file stopped, what was skipped."""
         ...

@@ -40,13 +40,13 @@ def write_pcap(generated: Generated, path: str | Path, *, nanosecond: bool = Fal
 
 def write_parquet(generated: Generated, path: str | Path) -> int:
     """Write packets in arrival order as Parquet, as the Parquet sink does; give how many."""
-    from oop_engine.sinks import file_sink
+    from oop_engine.sinks import FileSink, Parquet
 
     schema = Schema(generated.schema)
     written = 0
-    with file_sink(path, schema) as sink:
+    with FileSink(Path(path), Parquet).opened(schema) as deliver:
         for batch in generated.batches():
-            sink.write(Page(schema, batch))
+            deliver(Page(schema, batch))
             written += len(batch)
     return written
 

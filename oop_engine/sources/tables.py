@@ -26,6 +26,7 @@ from oop_engine.sources.paths import STDIN, expand
 from oop_engine.sources.text import Delimited, Lines, Objects, Piece, pieces
 from operators.errors import SchemaError, did_you_mean
 from operators.page import Int64s
+from operators.schema import is_ip
 
 SUFFIXES = {
     ".csv": "csv",
@@ -223,7 +224,10 @@ class _Parquet:
     def __init__(self, given: _Input) -> None:
         # A stream cannot be read from its end, where Parquet keeps its table of contents.
         whole = io.BytesIO(given.stream.read()) if given.stream is not None else str(given.path)
-        self._file = pq.ParquetFile(whole, page_checksum_verification=True)
+        schema = pq.read_schema(whole)
+        # Addresses written as text are parsed once a distinct one.
+        texts = [f.name for f in schema if is_ip(f) and pa.types.is_string(f.type)]
+        self._file = pq.ParquetFile(whole, page_checksum_verification=True, read_dictionary=texts)
         self._size = given.size() or 0
         self._read = 0
 

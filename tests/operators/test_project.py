@@ -139,7 +139,7 @@ def test_an_alias_of_the_thesis_means_its_attribute() -> None:
 
 def test_a_projection_that_does_not_fit_is_refused() -> None:
     with pytest.raises(SchemaError, match='Did you mean "ts"'):
-        Project({"a": C("st")}).output_schema(SCHEMA)
+        Project({"a": C("tss")}).output_schema(SCHEMA)
     with pytest.raises(ValueError, match="at least one attribute"):
         Project({})
 

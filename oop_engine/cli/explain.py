@@ -1,0 +1,40 @@
+"""`oop-engine explain`: the plan of a query as text, Mermaid or SVG."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from oop_engine.cli.errors import reported
+from oop_engine.cli.naming import Naming, naming_options, query_text
+
+
+@click.command(name="explain", short_help="Show the plan of a query: text, Mermaid or SVG.")
+@click.argument("text")
+@naming_options
+@click.option("--mermaid", is_flag=True, help="Write a Mermaid flowchart.")
+@click.option(
+    "--svg", is_flag=False, flag_value="-", default=None, metavar="[FILE]", help="Draw the plan as SVG, to a file or out."
+)
+def command(text: str, naming: Naming, mermaid: bool, svg: str | None) -> None:
+    """Show the plan of a query: operators, schemas, what each stream is punctuated on, window class, physical choice.
+
+    Only the files' headers are read, to know their attributes.
+    """
+    if mermaid and svg is not None:
+        raise click.UsageError("choose one of --mermaid and --svg.")
+    with reported():
+        from oop_engine import drawing
+        from oop_engine.cli.streams import opened
+        from oop_engine.explain import explain
+        from oop_engine.plan import Plan
+        from oop_engine.query import query
+
+        words = query_text(text)
+        plan = Plan((query(words, opened(words, naming)).node,))
+        if svg is not None and svg != "-":
+            Path(svg).write_text(drawing.svg(plan), encoding="utf-8")
+            return
+        shown = drawing.mermaid(plan) if mermaid else drawing.svg(plan) if svg is not None else explain(plan) + "\n"
+        click.echo(shown, nl=False)

@@ -1,0 +1,172 @@
+"""The options with which a query's streams are named, shared by the commands that take a query; loads nothing but click."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import attrs
+import click
+
+Command: TypeAlias = Callable[..., None]
+_NAMED: Final = re.compile(r"([^\W\d][\w-]*)=(.*)", re.DOTALL)
+STDIN: Final = "-"
+
+
+@attrs.frozen
+class Naming:
+    """What the command line says of the streams, before any of them is opened."""
+
+    places: Mapping[str, tuple[str, ...]]
+    """Paths and patterns by name; the name "" stands for the only stream of the query."""
+    slack: str | None
+    on: str
+    every: str | None
+    punctuate: Mapping[str, tuple[str, ...]]
+    """Punctuators as written, by name; "" for all streams."""
+    late: str
+    late_to: str | None
+    format: str | None
+    types: Mapping[str, str]
+    strict: bool
+
+
+def naming_options(command: Command) -> Command:
+    """Give a command the options of `Naming`, which it gets as one argument `naming`."""
+
+    # The copied attributes are where click keeps the options that stand below this decorator.
+    @functools.wraps(command)
+    def wrapped(
+        stream: tuple[str, ...],
+        slack: str | None,
+        on: str,
+        every: str | None,
+        punctuate: tuple[str, ...],
+        late: str | None,
+        late_to: str | None,
+        format_: str | None,
+        types: tuple[str, ...],
+        strict: bool,
+        **others: object,
+    ) -> None:
+        if late_to is not None and late not in (None, "divert"):
+            raise click.UsageError(f"--late-to says where late tuples go, and --late {late} keeps none; leave out one.")
+        if late == "divert" and late_to is None:
+            raise click.UsageError("--late divert needs --late-to FILE: where the late tuples go.")
+        naming = Naming(
+            places=_places(stream),
+            slack=slack,
+            on=on,
+            every=every,
+            punctuate=_by_name(punctuate),
+            late="divert" if late_to is not None else late or "drop",
+            late_to=late_to,
+            format=format_,
+            types=_types(types),
+            strict=strict,
+        )
+        command(naming=naming, **others)
+
+    decorated: Command = wrapped
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+_OPTIONS: Final = (
+    click.option(
+        "-s",
+        "--stream",
+        multiple=True,
+        metavar="NAME=PATH",
+        help="Where a stream of the query comes from: captures, CSV, NDJSON, Parquet, Arrow. Repeat it, use patterns or "
+        'commas for several files; "-" is standard input. A bare PATH serves a query with one stream.',
+    ),
+    click.option(
+        "--slack",
+        metavar="DURATION",
+        help="Promise what this much disorder allows, e.g. 2s. Files need none: they are read ahead and punctuated exactly.",
+    ),
+    click.option("--on", default="ts", show_default=True, metavar="ATTR", help="The attribute that promises are made on."),
+    click.option(
+        "--every", metavar="DURATION", help="Promise once in so much of it; without --slack the stream must be in order."
+    ),
+    click.option(
+        "--punctuate",
+        multiple=True,
+        metavar="[NAME=]HOW",
+        help="Promise otherwise: slack:2s, ordered, tuples:100, block:LENGTH (or an attribute), embedded:MARKER.",
+    ),
+    click.option(
+        "--late",
+        type=click.Choice(["drop", "refuse", "divert"]),
+        help="What becomes of a tuple that breaks a promise; all are counted. Default: drop.",
+    ),
+    click.option("--late-to", metavar="FILE", help="Write late tuples, with the promise they broke, to this file."),
+    click.option(
+        "--format",
+        "format_",
+        type=click.Choice(["pcap", "csv", "tsv", "ndjson", "parquet", "arrow"]),
+        help="The format of the input, where neither suffix nor content tells (captures are told by content).",
+    ),
+    click.option(
+        "--types",
+        multiple=True,
+        metavar="ATTR=TYPE,...",
+        help="Types of columns: ip, timestamp, timestamp[ms], epoch, int, float, text, bool.",
+    ),
+    click.option("--strict", is_flag=True, help="Take a damaged capture as an error instead of reading what can be read."),
+)
+
+
+def query_text(given: str) -> str:
+    """Give the text of a query from the command line: as it is, from `@FILE`, or from standard input (`-`)."""
+    if given == STDIN:
+        return click.get_text_stream("stdin").read()
+    if given.startswith("@"):
+        try:
+            return Path(given[1:]).expanduser().read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise click.UsageError(f'"{given[1:]}" is no text in UTF-8: {error.reason} at byte {error.start}.') from None
+    return given
+
+
+def _places(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for text in given:
+        match = None if Path(text).exists() else _NAMED.fullmatch(text)
+        name, paths = (match[1], match[2]) if match else ("", text)
+        # A file whose name has a comma is taken whole.
+        parts = (paths,) if Path(paths).exists() else tuple(part.strip() for part in paths.split(","))
+        if not all(parts):
+            raise click.UsageError(f'--stream "{text}" names no file; write --stream {name or "NAME"}=PATH.')
+        found[name] = (*found.get(name, ()), *parts)
+    if "" in found and len(found) > 1:
+        raise click.UsageError(
+            f'--stream "{found[""][0]}" has no name, and other streams have; write --stream NAME={found[""][0]}.'
+        )
+    if sum(part == STDIN for parts in found.values() for part in parts) > 1:
+        raise click.UsageError('standard input ("-") can be read by one stream only.')
+    return found
+
+
+def _by_name(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for text in given:
+        match = _NAMED.fullmatch(text)
+        name, how = (match[1], match[2]) if match else ("", text)
+        found[name] = (*found.get(name, ()), how)
+    return found
+
+
+def _types(given: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in (pair.strip() for text in given for pair in text.split(",")):
+        name, equals, kind = pair.partition("=")
+        if not equals or not name or not kind:
+            raise click.UsageError(f'--types "{pair}": write ATTR=TYPE, e.g. --types srcIP=ip,ts=timestamp')
+        found[name.strip()] = kind.strip()
+    return found

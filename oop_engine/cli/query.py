@@ -1,0 +1,51 @@
+"""`oop-engine query`: a query over files or standard input, results as windows are released."""
+
+from __future__ import annotations
+
+import click
+
+from oop_engine.cli.errors import STOPPED, reported
+from oop_engine.cli.naming import Naming, naming_options, query_text
+
+
+@click.command(
+    name="query",
+    short_help="Run a window query over captures and tables.",
+    epilog="""\b
+Examples:
+  oop-engine query "SELECT srcIP, count(*) [RANGE 10 minutes, SLIDE 1 minute, WA ts]
+      FROM Main GROUP BY srcIP" --stream Main=capture.pcap
+  oop-engine query @q1-2.sql -s Control=c.pcap -s "Main1=m1-*.pcap.gz" -s Main2=m2.parquet --to out.parquet
+  tcpdump -w - | oop-engine query @talkers.sql -s Main=- --slack 2s""",
+)
+@click.argument("text")
+@naming_options
+@click.option(
+    "--to",
+    metavar="FILE",
+    help='Write results to a .parquet, .csv, .ndjson or .arrow file; "-" is standard output (a table on a terminal, else CSV).',
+)
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
+@click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Tuples in a page at most.  [default: 8192]")
+@click.option("--stats", is_flag=True, help="Print what every operator did, at the end.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary.")
+def command(
+    text: str, naming: Naming, to: str | None, limit: int | None, page_size: int | None, stats: bool, quiet: bool
+) -> None:
+    """Run a query over captures (pcap, pcapng, also packed), CSV, NDJSON, Parquet or Arrow.
+
+    TEXT is the query, @FILE the file that holds it, "-" standard input. Results are written as windows are released,
+    each as soon as what the streams promise allows; the arrival order of the tuples does not change them.
+    Exit status: 0 done, 2 refused, 3 failed in the run, 130 stopped by Ctrl-C with what was read written.
+    """
+    with reported():
+        from oop_engine.cli.run import Wishes, run_query
+
+        wishes = Wishes(to=to or "-", limit=limit, page_rows=page_size, stats=stats, quiet=quiet)
+        if text == "-" and any("-" in paths for paths in naming.places.values()):
+            raise click.UsageError("standard input cannot be both the query and a stream; write the query as @FILE.")
+        statistics = run_query(query_text(text), naming, wishes)
+    if statistics.interrupted:
+        raise click.exceptions.Exit(STOPPED)
+
+

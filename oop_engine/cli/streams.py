@@ -1,0 +1,127 @@
+"""What the command line says of streams becomes streams, each opened, punctuated and named as the query names it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+
+import click
+import pyarrow as pa
+
+from oop_engine.cli.naming import STDIN, Naming
+from oop_engine.language import parse, parse_duration
+from oop_engine.language.errors import LanguageError
+from oop_engine.language.syntax import Join, Query, SubQuery, Table, Union
+from oop_engine.punctuate import Promise, blocks, embedded, ordered, tuple_slack
+from oop_engine.punctuate import slack as slack_promise
+from oop_engine.read import read
+from oop_engine.stream import Stream
+from oop_engine.ticks import ticks_of
+from operators.page import Page
+from punctuation.punctuators import Punctuator
+
+Divert = Callable[[Page], None]
+KINDS = "slack:2s, ordered, tuples:100, block:LENGTH, embedded:MARKER"
+
+
+def opened(text: str, naming: Naming, diverts: Mapping[str, Divert] | None = None) -> dict[str, Stream]:
+    """Open the streams of a query; `diverts` takes the late tuples, by name.
+
+    UsageError when names and query do not fit, the errors of sources and language as they are.
+    """
+    places = placed(text, naming)
+    for name in naming.punctuate:
+        if name and name not in places:
+            raise click.UsageError(f'--punctuate {name}=...: there is no stream "{name}"; named are {_listed(places)}.')
+    return {name: _opened(name, paths, naming, (diverts or {}).get(name)) for name, paths in places.items()}
+
+
+def placed(text: str, naming: Naming) -> dict[str, tuple[str, ...]]:
+    """Give the paths by name; a path without a name gets that of the query's only stream."""
+    wanted = tables(parse(text))
+    if not naming.places:
+        name = wanted[0] if wanted else "Main"
+        raise click.UsageError(f'the query reads {_listed(wanted)}; say where from, e.g. --stream {name}=capture.pcap')
+    if "" not in naming.places:
+        return dict(naming.places)
+    if len(wanted) != 1:
+        raise click.UsageError(f"the query reads {_listed(wanted)}; name each: --stream NAME=PATH.")
+    return {wanted[0]: naming.places[""]}
+
+
+def tables(query: Query) -> list[str]:
+    """Name the streams that a query reads, each once, in the order of the text."""
+    found: list[str] = []
+    waiting: list[object] = [query.source]
+    while waiting:
+        item = waiting.pop(0)
+        if isinstance(item, Table):
+            found += [item.name] if item.name not in found else []
+        elif isinstance(item, SubQuery):
+            waiting.insert(0, item.query.source)
+        elif isinstance(item, Union | Join):
+            waiting = [*item.items, *waiting]
+    return found
+
+
+def promises_of(name: str, naming: Naming) -> tuple[Promise, ...]:
+    """Give the promises that the options ask for one stream; its own --punctuate goes before what is for all."""
+    own = naming.punctuate.get(name) or naming.punctuate.get("")
+    if own:
+        return tuple(promise_of(how, on=naming.on, every=naming.every) for how in own)
+    if naming.slack is not None:
+        return (slack_promise(naming.slack, naming.on, step=naming.every),)
+    if naming.every is not None:
+        return (ordered(naming.on, step=naming.every),)
+    return ()
+
+
+def promise_of(how: str, *, on: str, every: str | None) -> Promise:
+    """Read one punctuator as the command line writes it."""
+    kind, _, argument = how.partition(":")
+    match kind.strip().lower(), argument.strip():
+        case "slack", amount if amount:
+            return slack_promise(amount, on, step=every)
+        case "ordered", "":
+            return ordered(on, step=every)
+        case "tuples", count if count.isdecimal():
+            return tuple_slack(int(count), on)
+        case "block", length if length:
+            return _blocks(length, on)
+        case "embedded", marker if marker:
+            return embedded(marker, on)
+        case _:
+            near = get_close_matches(kind, ("slack", "ordered", "tuples", "block", "embedded"), 1, 0.6)
+            hint = f" Did you mean {near[0]}?" if near and near[0] != kind else ""
+            raise click.UsageError(f'--punctuate "{how}" is no punctuator; known are {KINDS}.{hint}')
+
+
+def _blocks(length: str, on: str) -> Promise:
+    """Take a length of blocks as a duration, or as the attribute that numbers them."""
+    try:
+        amount = parse_duration(length)
+    except LanguageError:
+        return blocks(on, block=length)
+
+    def make(field: pa.Field, step: int | None, origin: int) -> Punctuator:
+        return blocks(on, length=ticks_of(amount, field, what="block")).make(field, step, origin)
+
+    return Promise(on, f"block end, blocks of {amount}", make)
+
+
+def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: Divert | None) -> Stream:
+    if STDIN in paths and len(paths) > 1:
+        raise click.UsageError(f'stream {name} reads standard input ("-") and files; give it one or the other.')
+    options: dict[str, object] = {"on": naming.on, "punctuate": promises_of(name, naming) or None}
+    if naming.types:
+        options["types"] = dict(naming.types)
+    if divert is not None:
+        options["divert"] = divert
+    else:
+        options["late"] = naming.late
+    return read(*paths, name=name, format=naming.format, strict=naming.strict, **options)
+
+
+def _listed(names: Iterable[str]) -> str:
+    shown = [f'"{name}"' for name in names]
+    return "no stream" if not shown else shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

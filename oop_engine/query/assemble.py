@@ -1,0 +1,73 @@
+"""A query is assembled clause by clause: FROM, arrival numbers, WHERE, then SELECT with or without groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+
+from oop_engine.entry import numbered
+from oop_engine.language import syntax as s
+from oop_engine.language.errors import LanguageError
+from oop_engine.language.parse import parse
+from oop_engine.query.groups import aggregated
+from oop_engine.query.plain import selected
+from oop_engine.query.scope import Scope
+from oop_engine.query.source import Sources, given
+from oop_engine.query.tree import aggregates, pieces
+from oop_engine.query.window import counts_arrivals
+from oop_engine.stream import Stream
+from oop_engine.windows import ROW_NUM
+
+
+def query(text: str, streams: Mapping[str, Stream] | None = None, **named: Stream) -> Stream:
+    """Make the stream of results that a query text describes, over streams given by name.
+
+    The columns are the SELECT list (`AS` renames; `count(*)` is count, `sum(len)` is sum_len), then, for windows, wid,
+    window_start and window_end. `row-num` counts arrivals at the entry of the query, before WHERE. Nothing runs yet.
+    Raises LanguageError, which points at the fault, and PlanError when no window could ever be released.
+
+        oop.query("SELECT srcIP, count(*) [RANGE 10 minutes, SLIDE 1 minute, WA ts] FROM M GROUP BY srcIP", M=packets)
+    """
+    return _stream_of(parse(text), given(streams, named))
+
+
+def _stream_of(tree: s.Query, streams: Mapping[str, Stream]) -> Stream:
+    scope = Sources(streams, tree.text, lambda nested: _stream_of(nested, streams)).scope(tree.source)
+    starred = scope.schema.names
+    if counts_arrivals(tree.window) or any(_is_row_num(name) for name in _names(tree)):
+        scope = scope.over(Stream(numbered(scope.stream.node)))
+    if tree.where is not None:
+        scope = scope.over(_where(scope, tree.where))
+    over_many = bool(tree.window or tree.group_by) or any(any(aggregates(e)) for e in _expressions(tree))
+    result = aggregated(tree, scope) if over_many else selected(tree, scope, starred)
+    return result.distinct() if tree.distinct else result
+
+
+def _where(scope: Scope, where: s.Expr) -> Stream:
+    expression = scope.expression(where)
+    kind = expression.type(scope.schema)
+    if not (pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+        message = f"WHERE takes a condition, and this is of type {kind}."
+        raise LanguageError.at(where.span, message, scope.text, hint="Compare it with something, e.g. length > 100.")
+    return scope.stream.filter(expression)
+
+
+def _expressions(tree: s.Query) -> Iterator[s.Expr]:
+    """Give what a query computes after WHERE."""
+    for item in tree.select:
+        if not isinstance(item.expr, s.Star):
+            yield item.expr
+    if tree.having is not None:
+        yield tree.having
+
+
+def _names(tree: s.Query) -> Iterator[s.Name]:
+    grouped = [item if isinstance(item, s.Name) else item.expr for item in tree.group_by]
+    found = [*_expressions(tree), *(e for e in grouped if not isinstance(e, s.Star))]
+    found += [] if tree.where is None else [tree.where]
+    return (piece for expression in found for piece in pieces(expression) if isinstance(piece, s.Name))
+
+
+def _is_row_num(name: s.Name) -> bool:
+    return name.parts[-1] == ROW_NUM

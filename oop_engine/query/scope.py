@@ -1,0 +1,58 @@
+"""A scope is a stream that a query reads, and what the names of the query mean there."""
+
+from __future__ import annotations
+
+import attrs
+
+from oop_engine.language import syntax as s
+from oop_engine.language.errors import LanguageError
+from oop_engine.language.expressions import attribute_of, expression_of
+from oop_engine.query.tree import rewritten
+from oop_engine.stream import Stream
+from operators.expression import Expression
+from operators.schema import Schema
+
+
+@attrs.frozen(eq=False)
+class Scope:
+    """What a FROM clause gives to the rest of its query."""
+
+    stream: Stream
+    streams: tuple[str, ...]
+    """What may stand before the dot of a qualified name."""
+    text: str
+
+    @property
+    def schema(self) -> Schema:
+        """The attributes of the stream."""
+        return self.stream.schema
+
+    def over(self, stream: Stream) -> Scope:
+        """Give the same names over what became of the stream."""
+        return attrs.evolve(self, stream=stream)
+
+    def attribute(self, name: s.Name) -> str:
+        """Give the attribute that a name means; raises LanguageError."""
+        return attribute_of(name, self.schema, self.text, streams=self.streams)
+
+    def expression(self, node: s.Expr) -> Expression:
+        """Make the expression that a piece of the query means; raises LanguageError."""
+        return expression_of(node, self.schema, self.text, resolve=self.attribute)
+
+    def resolved(self, node: s.Expr, *, tolerant: bool = False) -> s.Expr:
+        """Replace names by those of their attributes, so that `M.len` and `length` become equal trees.
+
+        A name that means nothing is left as it is when `tolerant`, else raises LanguageError.
+        """
+
+        def change(piece: s.Expr) -> s.Expr | None:
+            if not isinstance(piece, s.Name):
+                return None
+            try:
+                return s.Name((self.attribute(piece),), span=piece.span)
+            except LanguageError:
+                if tolerant:
+                    return piece
+                raise
+
+        return rewritten(node, change)

@@ -1,0 +1,93 @@
+"""A FROM clause becomes a stream: one that was given by name, the results of a query in parentheses, or a union."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from oop_engine.errors import PlanError
+from oop_engine.language import syntax as s
+from oop_engine.language.errors import LanguageError
+from oop_engine.language.placed import placed
+from oop_engine.query.scope import Scope
+from oop_engine.stream import Stream, meld
+from operators.errors import did_you_mean
+
+
+def given(streams: Mapping[str, Stream] | None, named: Mapping[str, Stream]) -> dict[str, Stream]:
+    """Unite the streams that a caller gave as a mapping and by keyword; PlanError for what cannot be read."""
+    found: dict[str, Stream] = {}
+    for name, stream in [*(streams or {}).items(), *named.items()]:
+        if name in found:
+            raise PlanError(f'the stream "{name}" is given twice; keep one.')
+        # Callers without a type checker give a path here; the annotation does not stop them.
+        if not isinstance(stream, Stream):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise PlanError(
+                f'the stream "{name}" is {type(stream).__name__} {stream!r:.60}, not a stream.\n'
+                f'  Read it first, e.g. {name}=oop.pcap("{name}.pcap").'
+            )
+        found[name] = stream
+    return found
+
+
+@attrs.frozen(eq=False)
+class Sources:
+    """The streams by name, and how a query in parentheses becomes one."""
+
+    streams: Mapping[str, Stream]
+    text: str
+    nested: Callable[[s.Query], Stream]
+
+    def scope(self, source: s.From) -> Scope:
+        """Give what the rest of a query reads; raises LanguageError."""
+        if isinstance(source, s.Join):
+            message = "joins of streams are not in this version yet; it reads one stream a query."
+            hint = "Unite streams that have the same attributes with UNION, or ask a query of each stream."
+            raise LanguageError.at(source.span, message, self.text, hint=hint)
+        return Scope(self._stream(source), self._names(source), self.text)
+
+    def _names(self, source: s.Table | s.Union | s.SubQuery) -> tuple[str, ...]:
+        names = (source.name,) if isinstance(source, s.Table) else ()
+        return names if source.alias is None else (*names, source.alias)
+
+    def _stream(self, source: s.From) -> Stream:
+        if source.window is not None:
+            message = "a window of one input belongs to a join, and joins are not in this version yet."
+            hint = "The window of an aggregate stands after the SELECT list."
+            raise LanguageError.at(source.window.span, message, self.text, hint=hint)
+        match source:
+            case s.Table():
+                return self._named(source)
+            case s.SubQuery():
+                return self.nested(source.query)
+            case s.Union():
+                streams = [self._stream(item) for item in _members(source)]
+                with placed(source.span, self.text):
+                    return meld(*streams)
+            case s.Join():
+                return self.scope(source).stream
+
+    def _named(self, table: s.Table) -> Stream:
+        if table.name in self.streams:
+            return self.streams[table.name]
+        alike = [name for name in self.streams if name.lower() == table.name.lower()]
+        if len(alike) == 1:
+            return self.streams[alike[0]]
+        message = f'there is no stream "{table.name}".'
+        if alike:
+            message = f'"{table.name}" could be {" or ".join(alike)}.'
+            hint = "Write it in the same case."
+        elif self.streams:
+            hint = did_you_mean(table.name, self.streams)
+        else:
+            hint = f'No stream is given; give it by name, e.g. query(..., {table.name}=oop.pcap("{table.name}.pcap")).'
+        raise LanguageError.at(table.span, message, self.text, hint=hint)
+
+
+def _members(union: s.Union) -> list[s.From]:
+    """Give the members of a union and of the plain unions inside it, so that one Meld does them all."""
+    found: list[s.From] = []
+    for item in union.items:
+        found += _members(item) if isinstance(item, s.Union) and item.window is None else [item]
+    return found

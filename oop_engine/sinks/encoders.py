@@ -1,0 +1,229 @@
+"""Pages become the bytes of CSV, NDJSON, Parquet and Arrow IPC, column by column, without a step a row."""
+
+from __future__ import annotations
+
+import json
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from oop_engine.sinks.cells import is_number, is_text, text_of
+from operators.page import Page
+from operators.schema import Schema, is_ip
+
+_ROW_GROUP = 131_072
+_NULL = pa.scalar(None, pa.string())
+
+
+@attrs.define
+class Csv:
+    """CSV with a header line: all text between double quotes, null as nothing, everything else bare.
+
+    Text is data and is never changed. A spreadsheet takes text that begins with = + - or @ for a formula, quoted or
+    not; with `spreadsheet` such text gets an apostrophe in front, which spreadsheets need and other readers will see.
+    """
+
+    delimiter: str = attrs.field(default=",", kw_only=True)
+    spreadsheet: bool = attrs.field(default=False, kw_only=True)
+    _fields: list[pa.Field] = attrs.field(factory=list, init=False)
+
+    def open(self, schema: Schema) -> bytes:
+        self._fields = list(schema.arrow)
+        names = [name if name.replace("_", "").isalnum() else _quoted_text(name) for name in schema.names]
+        return (self.delimiter.join(names) + "\n").encode()
+
+    def write(self, page: Page) -> bytes:
+        cells = [self._cells(page.batch.column(i), field) for i, field in enumerate(self._fields)]
+        return _lines(pc.binary_join_element_wise(*cells, self.delimiter))
+
+    def close(self) -> bytes:
+        return b""
+
+    def _cells(self, array: pa.Array, field: pa.Field) -> pa.Array:
+        texts = text_of(array, field)
+        if is_text(field):
+            if self.spreadsheet:
+                formula = pc.match_substring_regex(texts, r"^[=+\-@\t\r]")
+                texts = pc.if_else(formula, pc.binary_join_element_wise("'", texts, ""), texts)
+            texts = pc.binary_join_element_wise('"', pc.replace_substring(texts, '"', '""'), '"', "")
+        return texts.fill_null("")
+
+
+@attrs.define
+class Ndjson:
+    """NDJSON: one object a line, every attribute in it; times, addresses and bytes are text, NaN and null are null."""
+
+    _fields: list[pa.Field] = attrs.field(factory=list, init=False)
+
+    def open(self, schema: Schema) -> bytes:
+        self._fields = list(schema.arrow)
+        return b""
+
+    def write(self, page: Page) -> bytes:
+        parts: list[pa.Array | str] = []
+        for i, field in enumerate(self._fields):
+            parts += [("{" if i == 0 else ",") + json.dumps(field.name) + ":", self._cells(page.batch.column(i), field)]
+        return _lines(pc.binary_join_element_wise(*parts, "}", "")) if parts else b"{}\n" * len(page)
+
+    def close(self) -> bytes:
+        return b""
+
+    def _cells(self, array: pa.Array, field: pa.Field) -> pa.Array:
+        texts = text_of(array, field)
+        if pa.types.is_floating(field.type):
+            texts = pc.if_else(pc.is_finite(array), texts, _NULL)
+        elif not (is_number(field) or pa.types.is_boolean(field.type) or pa.types.is_nested(field.type)):
+            texts = pc.binary_join_element_wise('"', _escaped(texts) if is_text(field) else texts, '"', "")
+        return texts.fill_null("null")
+
+
+@attrs.define
+class Parquet:
+    """Parquet with page checksums; addresses are text that Table reads as addresses again; times stay times."""
+
+    compression: str = attrs.field(default="zstd", kw_only=True)
+    _written: _Written = attrs.field(init=False, repr=False)
+    _writer: pq.ParquetWriter = attrs.field(init=False, repr=False)
+    _schema: pa.Schema = attrs.field(init=False, repr=False)
+    _held: list[pa.RecordBatch] = attrs.field(factory=list, init=False, repr=False)
+    _rows: int = attrs.field(default=0, init=False)
+
+    def open(self, schema: Schema) -> bytes:
+        self._written, self._held, self._rows = _Written(), [], 0
+        self._schema = pa.schema(
+            [pa.field(f.name, pa.string(), metadata=f.metadata) if is_ip(f) else f for f in schema.arrow]
+        )
+        self._writer = pq.ParquetWriter(
+            pa.PythonFile(self._written, mode="w"),
+            self._schema,
+            compression=self.compression,
+            write_page_checksum=True,
+            write_statistics=True,
+        )
+        return self._written.taken()
+
+    def write(self, page: Page) -> bytes:
+        self._held.append(page.batch)
+        self._rows += len(page)
+        return self._group() if self._rows >= _ROW_GROUP else b""
+
+    def close(self) -> bytes:
+        rest = self._group() if self._rows else b""
+        self._writer.close()
+        return rest + self._written.taken()
+
+    def _group(self) -> bytes:
+        batch = pa.concat_batches(self._held)
+        self._held, self._rows = [], 0
+        arrays = [
+            text_of(array, field) if is_ip(field) else array
+            for array, field in zip(batch.columns, self._schema, strict=True)
+        ]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema), row_group_size=_ROW_GROUP)
+        return self._written.taken()
+
+
+@attrs.define
+class Arrow:
+    """Arrow IPC, the file form or (`stream`) the stream form; addresses stay 16 bytes with their metadata."""
+
+    stream: bool = attrs.field(default=False, kw_only=True)
+    _written: _Written = attrs.field(init=False, repr=False)
+    _writer: pa.RecordBatchFileWriter | pa.RecordBatchStreamWriter = attrs.field(init=False, repr=False)
+
+    def open(self, schema: Schema) -> bytes:
+        self._written = _Written()
+        file = pa.PythonFile(self._written, mode="w")
+        self._writer = pa.ipc.new_stream(file, schema.arrow) if self.stream else pa.ipc.new_file(file, schema.arrow)
+        return self._written.taken()
+
+    def write(self, page: Page) -> bytes:
+        if len(page):
+            self._writer.write_batch(page.batch)
+        return self._written.taken()
+
+    def close(self) -> bytes:
+        self._writer.close()
+        return self._written.taken()
+
+
+@attrs.define
+class Packed:
+    """Another encoder's bytes, packed with gzip or zstd."""
+
+    encoder: Csv | Ndjson | Arrow
+    codec: str
+    _written: _Written = attrs.field(init=False, repr=False)
+    _stream: pa.CompressedOutputStream = attrs.field(init=False, repr=False)
+
+    def open(self, schema: Schema) -> bytes:
+        self._written = _Written()
+        self._stream = pa.CompressedOutputStream(pa.PythonFile(self._written, mode="w"), self.codec)
+        return self._packed(self.encoder.open(schema))
+
+    def write(self, page: Page) -> bytes:
+        return self._packed(self.encoder.write(page))
+
+    def close(self) -> bytes:
+        self._stream.write(self.encoder.close())
+        self._stream.close()
+        return self._written.taken()
+
+    def _packed(self, data: bytes) -> bytes:
+        self._stream.write(data)
+        return self._written.taken()
+
+
+class _Written:
+    """Collect what Arrow writes, so that an encoder opens no file."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._length = 0
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        self._parts.append(bytes(data))
+        self._length += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._length
+
+    def flush(self) -> None:
+        return None
+
+    def writable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.closed = True
+
+    def taken(self) -> bytes:
+        """Give what was written since the last time."""
+        data, self._parts = b"".join(self._parts), []
+        return data
+
+
+def _lines(rows: pa.Array) -> bytes:
+    """Put rows of text one a line."""
+    if len(rows) == 0:
+        return b""
+    ends = pa.ListArray.from_arrays(pa.array(np.array([0, len(rows)], np.int32)), rows)
+    return pc.binary_join(ends, "\n")[0].as_buffer().to_pybytes() + b"\n"
+
+
+def _quoted_text(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _escaped(texts: pa.Array) -> pa.Array:
+    """Escape text for JSON; control characters are rare, so only where they occur is each distinct text looked at."""
+    if pc.any(pc.match_substring_regex(texts, r"[\x00-\x1f]")).as_py():
+        encoded = texts.dictionary_encode()
+        known = pa.array([json.dumps(text, ensure_ascii=False)[1:-1] for text in encoded.dictionary.to_pylist()])
+        return known.cast(pa.string()).take(encoded.indices)
+    return pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')

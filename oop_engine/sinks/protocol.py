@@ -1,0 +1,42 @@
+"""A sink is opened for a schema and handed elements; an encoder beside it turns pages to bytes and opens nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from operators.page import Page
+from operators.protocol import Element
+from operators.schema import Schema
+
+Deliver: TypeAlias = Callable[[Element], None]
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """Where the elements of one stream go. A frozen value; it can be opened any number of times."""
+
+    def opened(self, schema: Schema) -> AbstractContextManager[Deliver]:
+        """Open for a stream; the function given takes its elements in order, and a punctuation makes it flush.
+
+        Leaving the context without an exception completes the result; with one, what a reader could take for a whole
+        result is not left behind.
+        """
+        ...
+
+
+class Encoder(Protocol):
+    """Pages to bytes, purely; what it returns is to be written in order."""
+
+    def open(self, schema: Schema) -> bytes:
+        """Begin a file for this schema and give its first bytes."""
+        ...
+
+    def write(self, page: Page) -> bytes:
+        """Take a page and give what became ready to be written, perhaps nothing yet."""
+        ...
+
+    def close(self) -> bytes:
+        """Give the last bytes."""
+        ...

@@ -1,0 +1,287 @@
+"""What is written can be read again, a reader never sees half a file, and results leave when they are released."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import json
+import math
+import os
+import stat
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oop_engine.sinks import (
+    Csv,
+    FileSink,
+    ListSink,
+    Ndjson,
+    PageSink,
+    Sink,
+    SinkError,
+    StreamSink,
+    TerminalSink,
+    sink_for,
+)
+from oop_engine.sources.tables import Table
+from operators.address import parse_ip
+from operators.page import Page
+from operators.schema import Schema, ip_field
+from punctuation import END, before
+
+SCHEMA = Schema(
+    pa.schema(
+        [
+            pa.field("ts", pa.timestamp("ns", "UTC")),
+            ip_field("srcIP"),
+            pa.field("name", pa.string()),
+            pa.field("count", pa.int64()),
+            pa.field("mean", pa.float64()),
+            pa.field("ok", pa.bool_()),
+        ]
+    )
+)
+TEN = 1_795_255_200 * 10**9
+PAGE = Page.of(
+    SCHEMA,
+    {
+        "ts": [TEN, TEN + 500_000_000, TEN + 1, None, -1],
+        "srcIP": [parse_ip("10.0.0.7"), parse_ip("2001:db8::1"), None, parse_ip("::1"), parse_ip("0.0.0.0")],
+        "name": ['say "hi", all', "line\nbreak\t\\", "", None, "é=1"],
+        "count": [1, -2, None, 2**63 - 1, 0],
+        "mean": [0.1, math.nan, math.inf, None, -1e300],
+        "ok": [True, False, None, True, False],
+    },
+)
+
+
+def encoded(encoder, *pages):
+    return encoder.open(SCHEMA) + b"".join(encoder.write(page) for page in pages) + encoder.close()
+
+
+def test_csv_quotes_text_and_leaves_null_empty():
+    text = encoded(Csv(), PAGE).decode()
+    assert text == (
+        "ts,srcIP,name,count,mean,ok\n"
+        '2026-11-21T10:00:00Z,10.0.0.7,"say ""hi"", all",1,0.1,true\n'
+        '2026-11-21T10:00:00.5Z,2001:db8::1,"line\nbreak\t\\",-2,nan,false\n'
+        '2026-11-21T10:00:00.000000001Z,,"",,inf,\n'
+        ",::1,,9223372036854775807,,true\n"
+        '1969-12-31T23:59:59.999999999Z,0.0.0.0,"é=1",0,-1e+300,false\n'
+    )
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["name"] for row in rows] == ['say "hi", all', "line\nbreak\t\\", "", "", "é=1"]
+
+
+def test_ndjson_is_json_with_null_for_what_json_has_not():
+    lines = encoded(Ndjson(), PAGE).decode().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert rows[0] == {
+        "ts": "2026-11-21T10:00:00Z",
+        "srcIP": "10.0.0.7",
+        "name": 'say "hi", all',
+        "count": 1,
+        "mean": 0.1,
+        "ok": True,
+    }
+    assert [row["name"] for row in rows] == PAGE.column("name").to_pylist()
+    assert [row["mean"] for row in rows] == [0.1, None, None, None, -1e300]
+    assert [row["count"] for row in rows] == [1, -2, None, 2**63 - 1, 0]
+    assert [row["ok"] for row in rows] == [True, False, None, True, False]
+    assert rows[3]["ts"] is None
+
+
+def test_text_that_a_spreadsheet_takes_for_a_formula_is_marked_on_request_only():
+    schema = Schema.of(name=pa.string(), count=pa.int64())
+    page = Page.of(schema, {"name": ["=1+1", "+x", "-x", "@x", "x=1", "\tx"], "count": [-1] * 6})
+    for spreadsheet, mark in ((False, ""), (True, "'")):
+        encoder = Csv(spreadsheet=spreadsheet)
+        text = (encoder.open(schema) + encoder.write(page)).decode()
+        cells = [row["name"] for row in csv.DictReader(io.StringIO(text))]
+        assert cells == [mark + "=1+1", mark + "+x", mark + "-x", mark + "@x", "x=1", mark + "\tx"]
+        assert [row["count"] for row in csv.DictReader(io.StringIO(text))] == ["-1"] * 6
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".tsv", ".ndjson", ".arrow", ".arrows", ".csv.gz", ".ndjson.zst"])
+def test_what_a_sink_writes_a_table_reads_again(tmp_path, suffix):
+    path = tmp_path / f"out{suffix}"
+    with sink_for(path).opened(SCHEMA) as deliver:
+        for element in (PAGE, before("ts", 5), PAGE.slice(1, 3), PAGE.slice(0, 0), END):
+            deliver(element)
+    text = {"srcIP": "ip"} if "parquet" not in suffix and "arrow" not in suffix else {}
+    read = Table(path, types=text)
+    batch = pa.Table.from_batches(list(read.batches()), schema=read.schema)
+    assert read.schema.equals(SCHEMA.arrow, check_metadata=True)
+    expected = pa.Table.from_batches([PAGE.batch, PAGE.slice(1, 3).batch])
+    for name in SCHEMA.names:
+        got, wanted = batch[name].to_pylist(), expected[name].to_pylist()
+        if name == "mean" and "ndjson" in suffix:
+            wanted = [None if v is None or not math.isfinite(v) else v for v in wanted]
+        assert [repr(v) for v in got] == [repr(v) for v in wanted], name
+
+
+def test_parquet_has_addresses_as_text_native_times_and_page_checksums(tmp_path):
+    path = tmp_path / "out.parquet"
+    with sink_for(path).opened(SCHEMA) as deliver:
+        deliver(PAGE)
+    file = pq.ParquetFile(path)
+    assert file.schema_arrow.field("ts").type == pa.timestamp("ns", "UTC")
+    assert file.read()["srcIP"].to_pylist() == ["10.0.0.7", "2001:db8::1", None, "::1", "0.0.0.0"]
+    data = bytearray(path.read_bytes())
+    column = file.metadata.row_group(0).column(3)
+    damaged = 0
+    for place in range(column.data_page_offset, column.data_page_offset + column.total_compressed_size):
+        flipped = bytearray(data)
+        flipped[place] ^= 1
+        try:
+            values = pq.ParquetFile(pa.BufferReader(bytes(flipped)), page_checksum_verification=True).read()["count"]
+            assert values.to_pylist() == PAGE.column("count").to_pylist(), "a flipped bit was read as data"
+        except (OSError, pa.ArrowInvalid):
+            damaged += 1
+    assert damaged > 0
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow", ".csv.gz"])
+def test_a_reader_never_sees_half_a_file(tmp_path, suffix):
+    path = tmp_path / f"out{suffix}"
+    path.write_bytes(b"the old result")
+    with pytest.raises(RuntimeError, match="broken"), sink_for(path).opened(SCHEMA) as deliver:
+        deliver(PAGE)
+        assert path.read_bytes() == b"the old result"
+        assert len(os.listdir(tmp_path)) == 2
+        raise RuntimeError("broken")
+    assert os.listdir(tmp_path) == [path.name]
+    assert path.read_bytes() == b"the old result"
+    with sink_for(path).opened(SCHEMA) as deliver:
+        deliver(PAGE)
+    assert os.listdir(tmp_path) == [path.name]
+    assert len(pa.Table.from_batches(list(Table(path).batches()))) == 5
+
+
+def test_a_new_file_has_the_rights_that_the_user_gives_new_files(tmp_path):
+    old = os.umask(0o027)
+    try:
+        with sink_for(tmp_path / "out.csv").opened(SCHEMA) as deliver:
+            deliver(END)
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "out.csv").stat().st_mode) == 0o640
+
+
+class Watched(io.BytesIO):
+    """A stream that notes what had been written at each flush."""
+
+    def __init__(self):
+        super().__init__()
+        self.flushed = []
+
+    def flush(self):
+        self.flushed.append(self.getvalue())
+
+
+def test_a_punctuation_flushes_a_stream():
+    stream = Watched()
+    with StreamSink(Ndjson, stream).opened(SCHEMA) as deliver:
+        deliver(PAGE.slice(0, 1))
+        assert stream.flushed == []
+        deliver(before("ts", 5))
+        assert stream.flushed[-1].count(b"\n") == 1
+    assert not stream.closed
+
+
+def test_a_pipe_is_written_as_results_come(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with FileSink(path, Csv).opened(SCHEMA) as deliver:
+        deliver(PAGE.slice(0, 1))
+        deliver(before("ts", 5))
+        assert os.read(reader, 1000).count(b"\n") == 2
+    os.close(reader)
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+def test_the_terminal_shows_aligned_columns_and_no_control_characters():
+    out = io.StringIO()
+    schema = Schema.of(name=pa.string(), count=pa.int64(), window_start=pa.timestamp("s", "UTC"))
+    with TerminalSink(out).opened(schema) as deliver:
+        deliver(Page.of(schema, {"name": ["a", "\x1b[31mred"], "count": [5, 12345], "window_start": [0, 60]}))
+        assert out.getvalue() == ""
+        deliver(before("count", 5))
+        first = out.getvalue()
+        deliver(Page.of(schema, {"name": [None, "a longer name"], "count": [None, 1], "window_start": [None, 120]}))
+        deliver(END)
+    assert first == (
+        "name         count  window_start\n"
+        "a                5  1970-01-01T00:00:00Z\n"
+        "\\x1b[31mred  12345  1970-01-01T00:01:00Z\n"
+    )
+    assert out.getvalue() == first + (
+        "·                  ·  ·\n"
+        "a longer name      1  1970-01-01T00:02:00Z\n"
+    )
+
+
+def test_python_sinks_keep_what_they_are_given():
+    elements, pages = [], []
+    for sink in (ListSink(elements), PageSink(pages.append)):
+        assert isinstance(sink, Sink)
+        with sink.opened(SCHEMA) as deliver:
+            deliver(PAGE)
+            deliver(END)
+    assert elements == [PAGE, END]
+    assert pages == [PAGE]
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("out.xlsx", r'"\.xlsx" is no suffix of a sink\. Known are \.parquet, \.csv'),
+        ("out", "the name has no suffix"),
+        ("out.parquet.gz", "Parquet packs its own pages"),
+    ],
+)
+def test_an_unknown_target_is_answered_with_the_known_ones(target, words):
+    with pytest.raises(SinkError, match=words):
+        sink_for(target)
+
+
+def test_a_missing_folder_and_a_folder_as_target_are_named(tmp_path):
+    with pytest.raises(SinkError, match="no folder"), sink_for(tmp_path / "not" / "out.csv").opened(SCHEMA):
+        pass
+    (tmp_path / "dir.csv").mkdir()
+    with pytest.raises(SinkError, match="is a folder"), sink_for(tmp_path / "dir.csv").opened(SCHEMA):
+        pass
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(), max_size=8))
+def test_any_text_survives_csv_and_ndjson(texts):
+    schema = Schema.of(name=pa.string())
+    page = Page.of(schema, {"name": texts})
+    as_csv, as_json = Csv(), Ndjson()
+    data = (as_csv.open(schema) + as_csv.write(page)).decode()
+    assert [row[0] for row in csv.reader(io.StringIO(data, newline=""))][1:] == texts
+    lines = as_json.write(page) if as_json.open(schema) == b"" else b""
+    assert [json.loads(line)["name"] for line in lines.decode().split("\n")[:-1]] == texts
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(-(2**62), 2**62), max_size=8), st.sampled_from(["s", "ms", "us", "ns"]))
+def test_times_are_written_to_the_last_digit_that_is_not_zero(ticks, unit):
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    limit = 60_000_000_000 * per_second
+    ticks = [t % limit if per_second < 10**9 else t for t in ticks]
+    schema = Schema.of(ts=pa.timestamp(unit, "UTC"))
+    lines = Csv()
+    written = (lines.open(schema) + lines.write(Page.of(schema, {"ts": ticks}))).decode().splitlines()[1:]
+    epoch = datetime.datetime(1970, 1, 1)
+    for tick, text in zip(ticks, written, strict=True):
+        whole = (epoch + datetime.timedelta(seconds=tick // per_second)).isoformat()
+        fraction = f"{tick % per_second * 10**9 // per_second:09d}".rstrip("0")
+        assert text == whole + ("." + fraction if fraction else "") + "Z"

@@ -1,0 +1,274 @@
+"""Each law catches its planted bug: an operator that is right but for one line is found out by the conformance kit."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, find, settings
+
+from operators.distinct import Distinct
+from operators.errors import OperatorBug
+from operators.expression import Column
+from operators.filter import Filter
+from operators.meld import Meld
+from operators.merge import Merge
+from operators.number import Number
+from operators.page import Page, Row
+from operators.protocol import Emit, Operator, State, StateValue
+from operators.reorder import Reorder
+from operators.schema import Schema
+from operators.testing import ALL_LAWS, Script, check_operator, streams
+from punctuation import END, Punctuation, before
+from tests.naive import naive_distinct, naive_union
+
+SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), x=pa.int64(), progress=["ts"])
+SEARCH = settings(
+    max_examples=300, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+
+
+def caught_by(
+    make: Callable[[], Operator],
+    *,
+    ports: int = 1,
+    naive: Callable[..., Sequence[Row]] | None = None,
+    laws: Collection[int] = ALL_LAWS,
+    order_matters: bool = False,
+) -> tuple[int, Script]:
+    """Give the law that the smallest script shows to be broken, and that script; hypothesis fails when there is none."""
+
+    def broken(script: Script) -> int | None:
+        try:
+            check_operator(make, script, naive=naive, laws=laws, order_matters=order_matters)
+        except OperatorBug as bug:
+            return int(str(bug).split()[1])
+        return None
+
+    script = find(
+        streams(SCHEMA, group=("k",), ports=ports, tuples=5), lambda s: broken(s) is not None, settings=SEARCH
+    )
+    law = broken(script)
+    assert law is not None
+    return law, script
+
+
+@attrs.define(eq=False)
+class MaximalMeld(Meld):
+    """Promise the greatest bound of the inputs where the least is due."""
+
+    bounds: dict[int, int] = attrs.field(factory=dict)
+    ended: set[int] = attrs.field(factory=set)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        if punctuation.is_end:
+            self.ended.add(port)
+            if len(self.ended) == self.ports:
+                emit(END)
+            return
+        bound = punctuation.bound("ts")
+        if isinstance(bound, int):
+            self.bounds[port] = bound
+            if len(self.bounds) == self.ports:
+                emit(before("ts", max(self.bounds.values())))
+
+    def state(self) -> State:
+        ended = [port in self.ended for port in range(self.ports)]
+        return {"bounds": np.array(list(self.bounds.items()), np.int64).reshape(-1, 2), "ended": np.array(ended)}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        bounds, ended = state["bounds"], state["ended"]
+        assert isinstance(bounds, np.ndarray) and isinstance(ended, np.ndarray)
+        self.bounds = {int(port): int(bound) for port, bound in bounds}
+        self.ended = {int(port) for port in np.flatnonzero(ended)}
+
+
+@attrs.define(eq=False)
+class OvertakingMerge(Merge):
+    """Emit promises before the tuples they let out."""
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        held: list[Page | Punctuation] = []
+        super().punctuate(punctuation, held.append, port)
+        for element in sorted(held, key=lambda e: isinstance(e, Page)):
+            emit(element)
+
+
+@attrs.define(eq=False)
+class BoastfulFilter(Filter):
+    """Claim one tick more than was promised."""
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        bound = punctuation.bound("ts")
+        emit(before("ts", bound + 1) if isinstance(bound, int) else punctuation)
+
+
+@attrs.define(eq=False)
+class HoardingDistinct(Distinct):
+    """Never forget a combination."""
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        emit(punctuation)
+
+
+@attrs.define(eq=False)
+class HastyDistinct(Distinct):
+    """Forget every combination at any promise."""
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        super().punctuate(END, lambda element: None)
+        emit(punctuation)
+
+
+@attrs.define(eq=False)
+class ScribblingFilter(Filter):
+    """Write into the page that came in."""
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        if len(page):
+            column = page.batch.column(page.schema.names.index("ts"))
+            ctypes.memset(column.buffers()[1].address + 8 * column.offset, 1, 1)
+        emit(page)
+
+
+@attrs.define(eq=False)
+class ForgetfulDistinct(Distinct):
+    """Lose all combinations when saved."""
+
+    def state(self) -> State:
+        return {"peak": 0}
+
+
+@attrs.define(eq=False)
+class FirstOfPage(Filter):
+    """Pass one tuple a page."""
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        emit(page.slice(0, 1))
+
+
+@attrs.define(eq=False)
+class Impatient(Filter):
+    """Drop tuples until the first promise came."""
+
+    started: bool = False
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        if self.started:
+            emit(page)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        self.started = True
+        emit(punctuation)
+
+    def state(self) -> State:
+        return {"started": self.started}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self.started = bool(state["started"])
+
+
+@attrs.define(eq=False)
+class Stutter(Filter):
+    """Say END twice."""
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        emit(punctuation)
+        if punctuation.is_end:
+            emit(punctuation)
+
+
+@attrs.define(eq=False)
+class Mute(Filter):
+    """Never say END."""
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        if not punctuation.is_end:
+            emit(punctuation)
+
+
+@attrs.define(eq=False)
+class OnePortOnly(Meld):
+    """Drop the tuples of an input before the other has promised something."""
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        if port == 0 or any(self._meet.port(0).promises()):
+            emit(page)
+
+
+TRUE = Column("ts").is_null() | ~Column("ts").is_null()
+
+
+def test_a_meld_that_takes_the_greatest_bound_is_caught() -> None:
+    law, script = caught_by(lambda: MaximalMeld(2), ports=2, naive=naive_union)
+    assert law == 3 and sum(map(len, script.tables())) == 1
+
+
+def test_a_promise_that_overtakes_its_page_is_caught() -> None:
+    law, script = caught_by(lambda: OvertakingMerge(1, "ts"), naive=naive_union)
+    assert law == 3 and sum(map(len, script.tables())) == 1
+
+
+def test_a_promise_one_tick_too_high_is_caught() -> None:
+    law, script = caught_by(lambda: BoastfulFilter(TRUE))
+    assert law == 3 and sum(map(len, script.tables())) == 1
+
+
+def test_a_distinct_that_never_forgets_is_caught() -> None:
+    law, script = caught_by(HoardingDistinct)
+    assert law == 2 and sum(map(len, script.tables())) == 1
+
+
+def test_a_distinct_that_forgets_too_much_is_caught() -> None:
+    law, _ = caught_by(HastyDistinct, naive=lambda table: naive_distinct(SCHEMA.names, table))
+    assert law in (7, 10)
+
+
+def test_an_operator_that_writes_its_input_is_caught() -> None:
+    law, script = caught_by(lambda: ScribblingFilter(TRUE), laws={8})
+    assert law == 8 and sum(map(len, script.tables())) == 1
+
+
+def test_an_operator_that_forgets_when_saved_is_caught() -> None:
+    law, script = caught_by(ForgetfulDistinct, naive=lambda table: naive_distinct(SCHEMA.names, table))
+    assert law == 9 and len(script.tables()[0]) == 2
+
+
+def test_an_operator_that_depends_on_page_boundaries_is_caught() -> None:
+    law, script = caught_by(lambda: FirstOfPage(TRUE))
+    assert law == 5 and len(script.tables()[0]) == 2
+
+
+def test_an_operator_that_depends_on_the_order_of_tuples_is_caught() -> None:
+    law, script = caught_by(Number, laws={4})
+    assert law == 4 and len(script.tables()[0]) == 2
+    law, _ = caught_by(lambda: Reorder("ts", slack_time=0), laws={4})
+    assert law == 4
+
+
+def test_an_operator_that_depends_on_how_ports_mix_is_caught() -> None:
+    law, _ = caught_by(lambda: OnePortOnly(2), ports=2, laws={6})
+    assert law == 6
+
+
+def test_an_operator_whose_answer_depends_on_promises_is_caught() -> None:
+    law, _ = caught_by(lambda: Impatient(TRUE), laws={7})
+    assert law == 7
+
+
+@pytest.mark.parametrize("wrong", [Stutter, Mute])
+def test_an_end_that_does_not_come_exactly_once_is_caught(wrong: Callable[[object], Operator]) -> None:
+    law, _ = caught_by(lambda: wrong(TRUE))
+    assert law == 3
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Filter(TRUE), Distinct, lambda: Merge(1, "ts"), lambda: Meld(1), lambda: Reorder("ts")]
+)
+def test_the_same_operators_without_the_bug_keep_the_laws(make: Callable[[], Operator]) -> None:
+    page = Page.of(SCHEMA, {"ts": [3, 1, 3], "k": ["a", "b", None], "x": [1, 2, 1]})
+    check_operator(make, Script.of(SCHEMA, [page, before("ts", 3), page.slice(0, 1), END]))
