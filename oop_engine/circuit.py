@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeAlias
+from contextlib import ExitStack
+from functools import partial
+from types import TracebackType
+from typing import Self, TypeAlias
 
 import attrs
 import pyarrow as pa
 
 from oop_engine.demand import Pace, columns, demands
 from oop_engine.errors import PlanError
+from oop_engine.lateness import allowances
 from oop_engine.meter import Meter, OperatorStatistics, watched
 from oop_engine.plan import Node, OperatorNode, Plan, SourceNode
+from oop_engine.sinks import Deliver, sink_for
 from oop_engine.sources.protocol import Chunk, Reader
 from oop_engine.ticks import tick_ns
 from operators.drive import deliver
@@ -25,7 +30,7 @@ from operators.input import Input
 from operators.page import Page
 from operators.protocol import Element, Emit, Operator
 from operators.schema import Schema
-from punctuation import END, Scheduled, SuffixMinimum
+from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum
 from punctuation.punctuators import Punctuator
 
 PAGE_ROWS = 32_768
@@ -49,7 +54,9 @@ class Circuit:
     _emits: list[Emit] = attrs.field(init=False, factory=list)
     _schemas: dict[int, Schema] = attrs.field(init=False, factory=dict)
     _columns: dict[int, tuple[str, ...]] = attrs.field(init=False, factory=dict)
-    _fed: dict[int, int] = attrs.field(init=False, factory=dict)
+    _diverting: dict[int, Deliver] = attrs.field(init=False, factory=dict)
+    _opened: ExitStack | None = attrs.field(init=False, default=None)
+    _stopped: bool = attrs.field(init=False, default=False)
 
     def __attrs_post_init__(self) -> None:
         for name, output in ((n.label, n) for n in self.plan.nodes if isinstance(n, SourceNode)):
@@ -61,14 +68,26 @@ class Circuit:
         self._columns = columns(self.plan)
         self.meters = [Meter(node.label) for node in self.plan.nodes]
 
+    def __enter__(self) -> Self:
+        """Be ready to open the files that late tuples are diverted to; leaving completes them, on failure removes them."""
+        self._opened = ExitStack()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.__exit__(kind, error, trace)
+
     def prepare(self) -> None:
         """Make the operators; reads exact schedules of sources that can be read twice, so it may take a while."""
-        paces = demands(self.plan)
+        paces, allowed = demands(self.plan), allowances(self.plan)
         for place, node in enumerate(self.plan.nodes):
             if isinstance(node, SourceNode):
                 arrow = pa.schema([node.schema.arrow.field(n) for n in self._columns[place]])
                 self._schemas[place] = Schema(arrow, progress=[p for p in node.schema.progress if p <= set(arrow.names)])
-                self.operators.append(_input(node, paces[place]))
+                self.operators.append(self._input(place, node, paces[place], allowed[place]))
             else:
                 self.operators.append(_fresh(node))
         consumers = self.plan.consumers()
@@ -77,13 +96,57 @@ class Circuit:
         for place in reversed(range(len(self.plan.nodes))):
             self._emits[place] = self._emit(place, consumers[place], outputs.get(id(self.plan.nodes[place])))
 
+    def stop(self) -> None:
+        """Make `prepare`, which may be reading in another thread, come to an end soon; the circuit is then of no use."""
+        self._stopped = True
+
+    def _input(self, place: int, node: SourceNode, paces: Mapping[str, Pace], allow: int) -> Input:
+        punctuators: list[Punctuator] = []
+        for promise in node.promises:
+            pace = paces.get(promise.on, Pace(None))
+            punctuators.append(promise.punctuator(node.schema, pace.step, pace.origin))
+        if not node.promises and not node.source.promised and node.source.rewindable:
+            for attribute, pace in paces.items():
+                if node.schema.progressing(attribute):
+                    punctuators.append(Scheduled(attribute, self._schedule(node, attribute, pace)))
+        if not isinstance(node.divert, str):
+            return Input(tuple(punctuators), late=node.late, name=node.label, diverted=node.divert, allow=allow)
+        source = Input(tuple(punctuators), late=node.late, name=node.label, diverted=partial(self._divert, place))
+        if self._opened is None:
+            raise RuntimeError(f"the file {node.divert} for late tuples is opened by `with circuit:` around the run")
+        sink = sink_for(node.divert)
+        self._diverting[place] = self._opened.enter_context(sink.opened(source.diverted_schema(self._schemas[place])))
+        return source
+
+    def _divert(self, place: int, page: Page) -> None:
+        self._diverting[place](page)
+
+    def _schedule(self, node: SourceNode, attribute: str, pace: Pace) -> Schedule:
+        """Read one attribute of a bounded stream to the end and keep when which bound becomes true (Eq. 4.1, row P6)."""
+        passed = SuffixMinimum(step=pace.step, origin=pace.origin)
+        for values in node.source.values(attribute):
+            if self._stopped:
+                break
+            passed.feed(values)
+        return passed.finish()
+
     def open(self, place: int) -> Iterator[Chunk]:
         """Open the source at a place and give its chunks."""
         node = self.plan.nodes[place]
         assert isinstance(node, SourceNode)
         reader = node.source.open(self._columns[place], CHUNK_ROWS)
         self.readers[place] = reader
-        return reader.chunks()
+        return self._chunks(node, reader)
+
+    def _chunks(self, node: SourceNode, reader: Reader) -> Iterator[Chunk]:
+        read = 0
+        try:
+            for chunk in reader.chunks():
+                yield chunk
+                read += 0 if isinstance(chunk, Punctuation) else len(chunk)
+        except Exception as error:
+            locate(error, f"while {node.label} was read, after {read} tuples")
+            raise
 
     def pages(self, place: int, chunk: Chunk) -> Iterator[Element]:
         """Cut a chunk of a source into pages."""
@@ -113,9 +176,7 @@ class Circuit:
         try:
             deliver(self.operators[place], element, self._emits[place], port)
         except Exception as error:
-            if not getattr(error, "_oop_located", False):
-                error._oop_located = True  # type: ignore[attr-defined]
-                error.add_note(self._located(place, port, element))
+            locate(error, self._located(place, port, element))
             raise
 
     def _located(self, place: int, port: int, element: Element) -> str:
@@ -189,25 +250,17 @@ def _fresh(node: OperatorNode) -> Operator:
     return copy.deepcopy(operator)
 
 
-def _input(node: SourceNode, paces: Mapping[str, Pace]) -> Input:
-    punctuators: list[Punctuator] = []
-    for promise in node.promises:
-        pace = paces.get(promise.on, Pace(None))
-        punctuators.append(promise.punctuator(node.schema, pace.step, pace.origin))
-    if not node.promises and not node.source.promised and node.source.rewindable:
-        for attribute, pace in paces.items():
-            if node.schema.progressing(attribute):
-                punctuators.append(_exact(node, attribute, pace))
-    diverted = node.divert if callable(node.divert) else None
-    return Input(tuple(punctuators), late=node.late, name=node.label, diverted=diverted)
+def locate(error: Exception, where: str) -> None:
+    """Note where an error happened, once: what it passes on its way up knows less."""
+    notes: list[str] = getattr(error, "__notes__", [])
+    if not any(isinstance(note, Location) for note in notes):
+        error.add_note(Location(where))
 
 
-def _exact(node: SourceNode, attribute: str, pace: Pace) -> Scheduled:
-    """Read one attribute of a bounded stream to the end and keep when which bound becomes true (Eq. 4.1, row P6)."""
-    passed = SuffixMinimum(step=pace.step, origin=pace.origin)
-    for values in node.source.values(attribute):
-        passed.feed(values)
-    return Scheduled(attribute, passed.finish())
+class Location(str):
+    """A note that says where an error happened."""
+
+    __slots__ = ()
 
 
 def readable(plan: Plan) -> list[int]:

@@ -109,8 +109,17 @@ class Statistics:
 
     @property
     def late(self) -> int:
-        """Tuples that broke a promise and reached no window, whatever became of them."""
+        """Tuples that broke a promise and reached no window, whatever became of them.
+
+        A tuple that is left out at its source counts once; where several window specifications read the source, one that
+        reached them counts once for each in which no window was open for it.
+        """
         return self.total("late")
+
+    @property
+    def late_for_some(self) -> int:
+        """Tuples that were late for some of their windows, and counted in the others."""
+        return self.total("late_for_some")
 
     @property
     def windows(self) -> int:

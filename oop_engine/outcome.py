@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import attrs
 import pyarrow as pa
-import trio
 
 from oop_engine.meter import Statistics
 from oop_engine.plan import Plan
-from oop_engine.runtime import Deliver, Watch, run_plan
+from oop_engine.runtime import Deliver, Watch, run_plan, run_to_end
 from operators.page import Page
 from operators.protocol import Element
 from operators.schema import is_ip
@@ -30,19 +30,24 @@ class Outcome:
 
 def collect(plan: Plan) -> Outcome:
     """Run a plan with one output under a trio loop of its own and keep the results."""
-    return trio.run(collect_async, plan)
+    pages: list[Page] = []
+    statistics = run_to_end(plan, (_keeping(pages),))
+    return Outcome(table_of(plan.outputs[0].schema.arrow, pages), statistics)
 
 
 async def collect_async(plan: Plan) -> Outcome:
     """Run a plan with one output under the trio loop that is there and keep the results."""
     pages: list[Page] = []
+    statistics = await run_plan(plan, (_keeping(pages),))
+    return Outcome(table_of(plan.outputs[0].schema.arrow, pages), statistics)
 
+
+def _keeping(pages: list[Page]) -> Deliver:
     def keep(element: Element) -> None:
         if isinstance(element, Page):
             pages.append(element)
 
-    statistics = await run_plan(plan, (keep,))
-    return Outcome(table_of(plan.outputs[0].schema.arrow, pages), statistics)
+    return keep
 
 
 def table_of(arrow: pa.Schema, pages: Sequence[Page]) -> pa.Table:
@@ -59,26 +64,21 @@ def table_of(arrow: pa.Schema, pages: Sequence[Page]) -> pa.Table:
 
 def run_outputs(outputs: Sequence[Output], *, watch: Watch | None = None, handle_signals: bool = False) -> Statistics:
     """Run several outputs as one plan, shared parts once, and write their results."""
-    return trio.run(_run_outputs, outputs, watch, handle_signals)
-
-
-async def _run_outputs(outputs: Sequence[Output], watch: Watch | None, handle_signals: bool) -> Statistics:
-    return await run_outputs_async(outputs, watch=watch, handle_signals=handle_signals)
-
-
-def run_outputs_async(
-    outputs: Sequence[Output], *, watch: Watch | None = None, handle_signals: bool = False
-) -> Awaitable[Statistics]:
-    """Run several outputs under the trio loop that is there."""
-    return _written(outputs, watch, handle_signals)
-
-
-async def _written(outputs: Sequence[Output], watch: Watch | None, handle_signals: bool) -> Statistics:
-    from contextlib import ExitStack
-
-    plan = Plan(tuple(output.stream.node for output in outputs))
     with ExitStack() as stack:
-        writers: list[Deliver] = []
-        for output in outputs:
-            writers.append(stack.enter_context(output.sink.opened(output.stream.schema)))
-        return await run_plan(plan, writers, watch=watch, handle_signals=handle_signals)
+        return run_to_end(_plan(outputs), _writers(outputs, stack), watch=watch, handle_signals=handle_signals)
+
+
+async def run_outputs_async(
+    outputs: Sequence[Output], *, watch: Watch | None = None, handle_signals: bool = False
+) -> Statistics:
+    """Run several outputs under the trio loop that is there."""
+    with ExitStack() as stack:
+        return await run_plan(_plan(outputs), _writers(outputs, stack), watch=watch, handle_signals=handle_signals)
+
+
+def _plan(outputs: Sequence[Output]) -> Plan:
+    return Plan(tuple(output.stream.node for output in outputs))
+
+
+def _writers(outputs: Sequence[Output], stack: ExitStack) -> list[Deliver]:
+    return [stack.enter_context(output.sink.opened(output.stream.schema)) for output in outputs]

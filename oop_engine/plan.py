@@ -7,18 +7,21 @@ so an unknown attribute or a window that nothing could release is refused before
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
+from oop_engine.errors import PlanError
 from oop_engine.punctuate import Promise
 from oop_engine.sources.protocol import Source
+from operators.errors import did_you_mean
 from operators.page import Page
 from operators.protocol import Operator
 from operators.schema import Schema
 
 Late: TypeAlias = str
 Divert: TypeAlias = "Callable[[Page], None] | str | None"
+POLICIES: Final = ("drop", "refuse", "divert", "revise")
 
 
 @attrs.frozen(eq=False)
@@ -64,8 +67,13 @@ def source_node(
     divert: Divert = None,
     consistent: bool = False,
 ) -> SourceNode:
-    """Make the node of a source. A stream that can be read twice may be punctuated exactly on any ordered attribute."""
+    """Make the node of a source. A stream that can be read twice may be punctuated exactly on any ordered attribute.
+
+    PlanError for a policy that there is not, or one that does not say where late tuples go; SinkError for a path to
+    which they cannot be written.
+    """
     promises = tuple(promises)
+    late = _policy(late, divert, source.name)
     bare = Schema(source.arrow)
     for promise in promises:
         for attribute in promise.attributes:
@@ -74,8 +82,6 @@ def source_node(
     progress += [(p,) if isinstance(p, str) else tuple(p) for p in source.promised]
     if source.rewindable and not progress:
         progress = [(field.name,) for field in source.arrow if _ordered(field.type)]
-    if divert is not None:
-        late = "divert"
     return SourceNode(source, Schema(source.arrow, progress=progress), promises, late, divert, consistent)
 
 
@@ -122,6 +128,24 @@ class Plan:
             for port, upstream in enumerate(node.inputs):
                 readers[places[id(upstream)]].append((i, port))
         return readers
+
+
+def _policy(late: Late, divert: Divert, name: str) -> Late:
+    """Check the policy for late tuples."""
+    if late not in POLICIES:
+        hint = did_you_mean(late, POLICIES)
+        raise PlanError(f'{name}: late="{late}" is no policy for late tuples; write {", ".join(POLICIES)}.\n  {hint}')
+    if divert is None:
+        if late == "divert":
+            raise PlanError(f'{name}: late="divert" needs divert=, a function of pages or a path such as "late.parquet".')
+        return late
+    if late not in ("drop", "divert"):
+        raise PlanError(f'{name}: divert= says where late tuples go, and late="{late}" that they go elsewhere; choose one.')
+    if isinstance(divert, str):
+        from oop_engine.sinks import sink_for
+
+        sink_for(divert)
+    return "divert"
 
 
 def _ordered(kind: object) -> bool:

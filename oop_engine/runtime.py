@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
 
 import attrs
 import trio
 
-from oop_engine.circuit import PAGE_ROWS, Circuit, readable
+from oop_engine.circuit import PAGE_ROWS, Circuit, locate, readable
 from oop_engine.errors import PlanError
 from oop_engine.meter import Statistics
 from oop_engine.plan import Plan, SourceNode
@@ -30,9 +32,26 @@ TICK: Final = 0.1
 
 Deliver: TypeAlias = Callable[[Element], None]
 Watch: TypeAlias = Callable[[Circuit], None]
+T = TypeVar("T")
 _Sender: TypeAlias = "trio.MemorySendChannel[tuple[int, Element]]"
 _Arrival: TypeAlias = "Chunk | int"
 """A chunk of a source, or what the clock says."""
+
+
+def run_to_end(
+    plan: Plan,
+    outputs: Sequence[Deliver],
+    *,
+    page_rows: int = PAGE_ROWS,
+    watch: Watch | None = None,
+    handle_signals: bool = False,
+) -> Statistics:
+    """Run a plan as `run_plan` does, under a trio loop of its own."""
+    if trio.lowlevel.in_trio_run():
+        raise PlanError("a trio loop is running here already; await run_async() in it instead of calling run().")
+    return trio.run(
+        partial(run_plan, plan, outputs, page_rows=page_rows, watch=watch, handle_signals=handle_signals)
+    )
 
 
 async def run_plan(
@@ -43,23 +62,31 @@ async def run_plan(
     watch: Watch | None = None,
     handle_signals: bool = False,
     inbox: int = INBOX,
+    threads: bool = True,
 ) -> Statistics:
     """Run a plan to its end and hand the elements of each output, in order, to its blocking consumer in a thread.
 
     `watch` is called about ten times a second with the running circuit. With `handle_signals`, the first SIGINT or
     SIGTERM stops the sources and lets what was read drain (nothing is promised that the data did not say), the second
-    cancels. The error of a failing operator is raised as it is, with a note that names operator, page and tuple.
+    raises KeyboardInterrupt without waiting for consumers. The error of a failing operator is raised as it is, with a
+    note that names operator, page and tuple. `threads=False` calls sources and consumers in the loop itself: for those
+    that never wait, and for a simulated clock.
     """
     if len(outputs) != len(plan.outputs):
         raise PlanError(f"the plan has {len(plan.outputs)} outputs and {len(outputs)} consumers were given")
-    run = _Run(plan, outputs, page_rows, watch, handle_signals, inbox)
+    run = _Run(plan, outputs, page_rows, watch, handle_signals, inbox, threads)
+    first: BaseException
     try:
         return await run.go()
     except BaseExceptionGroup as group:
         first, *others = _leaves(group)
-        for other in others:
-            first.add_note(f"another error came with it: {type(other).__name__}: {other}")
-        raise first from first.__cause__
+    for other in others:
+        first.add_note(f"another error came with it: {type(other).__name__}: {other}")
+    # Raised out here, so that the group does not become its context.
+    try:
+        raise first
+    finally:
+        del first, others
 
 
 @attrs.define(eq=False)
@@ -70,11 +97,13 @@ class _Run:
     watch: Watch | None
     handle_signals: bool
     capacity: int
+    threads: bool
     circuit: Circuit = attrs.field(init=False)
     interrupted: bool = attrs.field(init=False, default=False)
     _senders: dict[int, _Sender] = attrs.field(init=False, factory=dict)
     _outbox: list[tuple[int, int, Element]] = attrs.field(init=False, factory=list)
     _reading: list[trio.CancelScope] = attrs.field(init=False, factory=list)
+    _delivering: list[trio.CancelScope] = attrs.field(init=False, factory=list)
 
     async def go(self) -> Statistics:
         started = time.perf_counter()
@@ -82,18 +111,29 @@ class _Run:
         self.circuit = Circuit(
             self.plan, self.page_rows, boundary=heads.__contains__, crossed=lambda *crossing: self._outbox.append(crossing)
         )
-        async with trio.open_nursery() as around:
-            if self.handle_signals:
-                await around.start(self._obey_signals, around.cancel_scope)
-            if self.watch is not None:
-                around.start_soon(self._report)
-            await trio.to_thread.run_sync(self.circuit.prepare, abandon_on_cancel=True)
-            async with trio.open_nursery() as nursery:
-                self._start(nursery, heads)
-            around.cancel_scope.cancel()
+        with self.circuit:
+            async with trio.open_nursery() as around:
+                if self.handle_signals:
+                    await around.start(self._obey_signals, around.cancel_scope)
+                if self.watch is not None:
+                    around.start_soon(self._report, self.watch)
+                try:
+                    await self._call(self.circuit.prepare)
+                except trio.Cancelled:
+                    self.circuit.stop()
+                    raise
+                async with trio.open_nursery() as nursery:
+                    self._start(nursery, heads)
+                around.cancel_scope.cancel()
         return Statistics(
             self.circuit.statistics(), self.circuit.notes(), time.perf_counter() - started, self.interrupted
         )
+
+    async def _call(self, function: Callable[..., T], *arguments: object) -> T:
+        """Call what may wait, in a thread that is left behind when nobody wants the answer any more."""
+        if not self.threads:
+            return function(*arguments)
+        return await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
 
     def _heads(self) -> frozenset[int]:
         """Give the places whose operators get an inbox: several inputs, or an upstream with several readers."""
@@ -116,9 +156,9 @@ class _Run:
             self._senders[place] = send
             inboxes[place] = receive
         for place in heads:
-            nursery.start_soon(self._operate, place, inboxes[place], self._clones())
+            nursery.start_soon(self._operate, place, inboxes[place], self._clones([place]))
         for number, deliver in enumerate(self.outputs):
-            nursery.start_soon(self._consume, deliver, inboxes[-1 - number])
+            nursery.start_soon(self._consume, number, deliver, inboxes[-1 - number])
         patient: list[tuple[int, trio.MemoryReceiveChannel[Chunk | int]]] = []
         for place in readable(self.plan):
             send, receive = trio.open_memory_channel[_Arrival](1)
@@ -130,25 +170,42 @@ class _Run:
             if isinstance(node, SourceNode) and node.source.rewindable:
                 patient.append((place, receive))
             else:
-                nursery.start_soon(self._intake, [(place, receive)], self._clones())
+                nursery.start_soon(self._intake, [(place, receive)], self._clones([place]))
         if patient:
-            nursery.start_soon(self._intake, patient, self._clones())
+            nursery.start_soon(self._intake, patient, self._clones(p for p, _ in patient))
         for send in self._senders.values():
             send.close()
 
-    def _clones(self) -> dict[int, _Sender]:
-        return {place: send.clone() for place, send in self._senders.items()}
+    def _clones(self, places: Iterable[int]) -> dict[int, _Sender]:
+        """Give send sides of the inboxes that the operators at these places reach without crossing another.
+
+        No others: an inbox ends when its last sender has, and a task that held a sender upstream of itself would wait
+        for its own end.
+        """
+        consumers = self.plan.consumers()
+        numbers = {id(node): number for number, node in enumerate(self.plan.outputs)}
+        found: dict[int, _Sender] = {}
+        reached = list(places)
+        for place in reached:
+            targets = [reader for reader, _ in consumers[place]]
+            if (number := numbers.get(id(self.plan.nodes[place]))) is not None:
+                targets.append(-1 - number)
+            for target in targets:
+                if target not in self._senders:
+                    reached.append(target)
+                elif target not in found:
+                    found[target] = self._senders[target].clone()
+        return found
 
     async def _read(self, place: int, send: trio.MemorySendChannel[Chunk | int]) -> None:
         """Read a source in a thread, one chunk ahead of who takes it in."""
         with trio.CancelScope() as scope:
             self._reading.append(scope)
             async with send:
-                chunks = await trio.to_thread.run_sync(self.circuit.open, place, abandon_on_cancel=True)
-                while not self.interrupted:
-                    chunk = await trio.to_thread.run_sync(_next, chunks, abandon_on_cancel=True)
-                    if chunk is None:
-                        break
+                if self.interrupted:
+                    return
+                chunks = await self._call(self.circuit.open, place)
+                while not self.interrupted and (chunk := await self._call(_next, chunks)) is not None:
                     await send.send(chunk)
 
     async def _tick(self, place: int, send: trio.MemorySendChannel[Chunk | int]) -> None:
@@ -189,7 +246,6 @@ class _Run:
     async def _operate(
         self, place: int, inbox: trio.MemoryReceiveChannel[tuple[int, Element]], clones: dict[int, _Sender]
     ) -> None:
-        clones.pop(place).close()
         async with inbox:
             async for port, element in inbox:
                 self.circuit.give(place, port, element)
@@ -202,13 +258,24 @@ class _Run:
         for place, port, element in crossed:
             await clones[place].send((port, element))
 
-    async def _consume(self, deliver: Deliver, inbox: trio.MemoryReceiveChannel[tuple[int, Element]]) -> None:
+    async def _consume(
+        self, number: int, deliver: Deliver, inbox: trio.MemoryReceiveChannel[tuple[int, Element]]
+    ) -> None:
+        """Hand elements to a consumer, which is never disturbed while it takes them, but by the second signal."""
         async with inbox:
             async for _, element in inbox:
-                if isinstance(element, Page):
-                    await trio.to_thread.run_sync(deliver, element)
-                else:
-                    deliver(element)
+                elements = [element, *_waiting(inbox)]
+                try:
+                    if self.threads:
+                        with trio.CancelScope(shield=True) as scope:
+                            self._delivering.append(scope)
+                            await trio.to_thread.run_sync(_deliver, deliver, elements, abandon_on_cancel=True)
+                        self._delivering.remove(scope)
+                    else:
+                        _deliver(deliver, elements)
+                except Exception as error:
+                    locate(error, f"while output {number} of the plan was written")
+                    raise
 
     def _timed(self, place: int) -> bool:
         operator = self.circuit.operators[place]
@@ -216,10 +283,9 @@ class _Run:
             getattr(p, "lull", None) is not None or hasattr(p, "sources") for p in operator.punctuators
         )
 
-    async def _report(self) -> None:
-        assert self.watch is not None
+    async def _report(self, watch: Watch) -> None:
         while True:
-            self.watch(self.circuit)
+            watch(self.circuit)
             await trio.sleep(0.1)
 
     async def _obey_signals(
@@ -229,6 +295,8 @@ class _Run:
             task_status.started()
             async for _ in signals:
                 if self.interrupted:
+                    for scope in self._delivering:
+                        scope.cancel()
                     raise KeyboardInterrupt
                 self.interrupted = True
                 if not self._reading:
@@ -237,12 +305,25 @@ class _Run:
                     scope.cancel()
 
 
+def _waiting(inbox: trio.MemoryReceiveChannel[tuple[int, Element]]) -> Iterator[Element]:
+    """Take out what is in an inbox now."""
+    with suppress(trio.WouldBlock, trio.EndOfChannel):
+        while True:
+            yield inbox.receive_nowait()[1]
+
+
+def _deliver(deliver: Deliver, elements: Sequence[Element]) -> None:
+    for element in elements:
+        deliver(element)
+
+
 def _next(chunks: Iterator[Chunk]) -> Chunk | None:
     return next(chunks, None)
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    """Give the errors of a group, in order; cancellation is no error where there are others."""
     found: list[BaseException] = []
     for error in group.exceptions:
         found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
-    return sorted(found, key=lambda error: isinstance(error, trio.Cancelled))
+    return [error for error in found if not isinstance(error, trio.Cancelled)] or found[:1]

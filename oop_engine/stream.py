@@ -101,7 +101,7 @@ class Stream:
         """Sort by an attribute as far as a slack in time or in tuples allows (BSort); for comparison with sorting engines."""
         on = self.schema.resolve(on, where="reorder")
         ticks = None if slack is None else ticks_of(slack, self.schema.field(on), what="slack")
-        return self._then(Reorder(on, ticks, tuples, mode), f"reorder by {on}")
+        return self._then(Reorder(on, slack_time=ticks, slack_tuples=tuples, mode=mode), f"reorder by {on}")
 
     def meld(self, *others: Stream) -> Stream:
         """Unite this stream with others; see `meld`."""

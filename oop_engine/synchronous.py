@@ -28,20 +28,20 @@ class Run:
 
     def __iter__(self) -> Iterator[tuple[int, Element]]:
         """Give (output number, element) until all sources have ended."""
-        circuit = self.circuit
-        circuit.prepare()
-        live = {place: circuit.open(place) for place in readable(self.plan)}
-        while live:
-            place = min(live, key=lambda p: (circuit.behind(p), p))
-            chunk = next(live[place], None)
-            if chunk is None:
-                del live[place]
-                circuit.finish(place)
-                yield from self._taken()
-                continue
-            for page in circuit.pages(place, chunk):
-                circuit.give(place, 0, page)
-                yield from self._taken()
+        with self.circuit as circuit:
+            circuit.prepare()
+            live = {place: circuit.open(place) for place in readable(self.plan)}
+            while live:
+                place = min(live, key=lambda p: (circuit.behind(p), p))
+                chunk = next(live[place], None)
+                if chunk is None:
+                    del live[place]
+                    circuit.finish(place)
+                    yield from self._taken()
+                    continue
+                for page in circuit.pages(place, chunk):
+                    circuit.give(place, 0, page)
+                    yield from self._taken()
 
     def _taken(self) -> list[tuple[int, Element]]:
         ready, self._ready = self._ready, []

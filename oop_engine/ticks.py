@@ -24,15 +24,15 @@ def tick_ns(kind: pa.DataType) -> int | None:
     return 1_000_000 if pa.types.is_date64(kind) else None
 
 
-def ticks_of(amount: Amount, field: pa.Field, *, what: str, rows: bool = False) -> int:
+def ticks_of(amount: Amount, field: pa.Field, *, what: str, rows: bool = False, signed: bool = False) -> int:
     """Give an amount in ticks of an attribute; PlanError when its unit does not fit the attribute.
 
-    `rows`: the attribute numbers tuples, so that "1000 rows" fits it.
+    `rows`: the attribute numbers tuples, so that "1000 rows" fits it. `signed`: it may be negative, as an origin may.
     """
     if isinstance(amount, dt.timedelta):
         ns = (amount.days * 86_400 + amount.seconds) * 1_000_000_000 + amount.microseconds * 1_000
         amount = Duration(ns, "ns", str(amount))
-    duration = parse_duration(amount) if isinstance(amount, (int, str)) else amount
+    duration = parse_duration(amount, signed=signed) if isinstance(amount, (int, str)) else amount
     tick = tick_ns(field.type)
     if duration.unit == "plain":
         return duration.value

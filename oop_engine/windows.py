@@ -45,7 +45,7 @@ def window_of(
             f'the windowing attribute "{wattr}" has type {field.type}; it must be an integer or a time.\n'
             "  Project it to one first."
         )
-    start = ticks_of(origin, field, what="ORIGIN", rows=rows)
+    start = ticks_of(origin, field, what="ORIGIN", rows=rows, signed=True)
     landmark = isinstance(size, str) and size.strip().upper() == "ALL"
     if slide is None and landmark:
         raise PlanError("RANGE ALL needs a SLIDE: how often the result is extended, e.g. SLIDE 1 minute")

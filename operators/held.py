@@ -93,14 +93,13 @@ class Held:
                 self._push(run.part(cut, len(run.ticks)))
         if not out:
             return None
+        # Runs of one port hold disjoint ranges of arrivals, so a stable sort leaves ties by port, then by arrival.
+        out.sort(key=lambda run: (run.port, int(run.arrivals[0])))
         page = concatenate(out[0].page.schema, [run.page for run in out])
         self.tuples -= len(page)
         if len(out) == 1:
             return page
-        ticks = np.concatenate([run.ticks for run in out])
-        arrivals = np.concatenate([run.arrivals for run in out])
-        ports = np.concatenate([np.full(len(run.ticks), run.port) for run in out])
-        return page.take(np.lexsort((arrivals, ports, ticks)))
+        return page.take(np.argsort(np.concatenate([run.ticks for run in out]), kind="stable"))
 
     def delay(self, promise: Punctuation) -> bool:
         """Tell whether a held tuple matches a promise; it then waits until `ready` gives it."""

@@ -149,6 +149,11 @@ class Input:
             raise SchemaError(f'{self.name}: late="divert" adds "broken" and "tuple"; the stream has them already')
         return kept.with_progress(progress)
 
+    def diverted_schema(self, schema: Schema) -> Schema:
+        """Give the schema of the pages of late tuples that are handed to `diverted`."""
+        kept = _without(schema, [p.marker for p in self.punctuators if isinstance(p, Embedded)])
+        return Schema(pa.schema([*kept.arrow, pa.field("broken", pa.string()), pa.field("tuple", pa.int64())]))
+
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         """Pass on a page, cut where promises stand; StreamViolation at the first late tuple when they are refused."""
         self._counts["pages"] += 1
@@ -182,8 +187,9 @@ class Input:
                 self._promise(before(punctuator.attribute, bound, assumed=True), emit)
 
     def statistics(self) -> dict[str, int]:
-        """Count tuples read, late, behind and untimed, promises made or passed on, and stale ones."""
-        return {name: count for name, count in self._counts.items() if name != "pages"}
+        """Count tuples read, late and untimed, promises made or passed on, stale ones; with `allow` those behind."""
+        left_out = ("pages",) if self.allow else ("pages", "behind")
+        return {name: count for name, count in self._counts.items() if name not in left_out}
 
     @property
     def progress(self) -> Progress:
@@ -304,8 +310,7 @@ class Input:
         indices = np.flatnonzero(late)
         batch = page.batch.take(pa.array(indices))
         arrays = [*batch.columns, pa.array(self._broken(page, indices, made), pa.string()), pa.array(indices + first)]
-        fields = [*page.schema.arrow, pa.field("broken", pa.string()), pa.field("tuple", pa.int64())]
-        schema = Schema(pa.schema(fields))
+        schema = self.diverted_schema(page.schema)
         self.diverted(Page(schema, pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)))
 
     def _violation(self, page: Page, index: int, made: list[Made], first: int) -> StreamViolation:

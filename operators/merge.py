@@ -80,7 +80,8 @@ class Merge:
             if bound is not None:
                 for waited in self._held.ready(bound):
                     emit(waited)
-            if not self._held.delay(promise):
+                emit(promise)
+            elif not self._held.delay(promise):
                 emit(promise)
 
     def statistics(self) -> dict[str, int]:

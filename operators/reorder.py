@@ -37,9 +37,11 @@ class Reorder:
     knows no extents: consistent here drops every tuple that would break the order, also one that is late for none.)
 
     Pass: the tuples up to the bound, in order; a tuple without the attribute at once, it has no place in the order.
-    Keep: the tuples above the bound. Propagate: `[attribute < bound]` once a page, other promises when no held tuple
-    matches. Without slack (both None) the input's promises alone let tuples out.
-    Cost: O(log n) a tuple; generous: a page is cut at each late tuple that follows a new bound. State: the slack.
+    Keep: the tuples above the bound. Propagate: `[attribute < bound]` once a page, with `step` at multiples of it only
+    (the slide of a window downstream is enough); other promises when no held tuple matches. Without slack (both None)
+    the input's promises alone let tuples out.
+    Cost: O(log n) a tuple; generous: a page is cut at each late tuple that follows a new promise, so give a `step`
+    where many are late. State: the slack.
     What is late depends on the order of arrival, so laws 4 and 6 hold only where the slack suffices.
     Source: thesis 3.1 (slack, BSort), 6.1.5.2; semantics rows 34 and 44.
 
@@ -57,6 +59,11 @@ class Reorder:
     slack_tuples: int | None = attrs.field(default=None, kw_only=True, validator=_not_negative)
     mode: Literal["consistent", "generous"] = attrs.field(
         default="consistent", kw_only=True, validator=attrs.validators.in_(("consistent", "generous"))
+    )
+    step: int | None = attrs.field(
+        default=None,
+        kw_only=True,
+        validator=attrs.validators.optional([attrs.validators.instance_of(int), attrs.validators.ge(1)]),
     )
     _held: Held = attrs.field(init=False, factory=Held)
     _bound: int = attrs.field(init=False, default=_LEAST)
@@ -182,11 +189,13 @@ class Reorder:
         """Hold what is in time; pass each late tuple right behind the promise it breaks, whatever the page size."""
         start = 0
         places = np.flatnonzero(late)
-        for limit in np.unique(limits[places]).tolist():
-            stop = int(places[np.searchsorted(limits[places], limit, side="right") - 1]) + 1
+        bounds = limits[places]
+        changes = np.flatnonzero(np.diff(bounds if self.step is None else bounds // self.step))
+        for first, last in zip([0, *(changes + 1).tolist()], [*changes.tolist(), len(places) - 1], strict=True):
+            stop = int(places[last]) + 1
             part, is_late = page.slice(start, stop), late[start:stop]
             self._hold(part, ticks[start:stop], is_late)
-            self._advance(limit, emit)
+            self._advance(int(bounds[first]), emit)
             emit(part.select(is_late))
             start = stop
         self._hold(page.slice(start, len(page)), ticks[start:], late[start:])
@@ -200,8 +209,9 @@ class Reorder:
         released = self._held.release(bound + 1)
         if released is not None:
             emit(released)
-        if bound > self._promised:
-            self._promised = bound
-            for waited in self._held.ready(bound + 1):
-                emit(waited)
-            emit(before(self.attribute, bound))
+        for waited in self._held.ready(bound + 1):
+            emit(waited)
+        promised = bound if self.step is None else bound // self.step * self.step
+        if promised > self._promised:
+            self._promised = promised
+            emit(before(self.attribute, promised))

@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from punctuation.pattern import Below, Equals, Mask, Pattern, Value, includes, one_of
+from punctuation.pattern import ANY, Below, Equals, Mask, Pattern, Value, includes, one_of
 from punctuation.punctuation import END, Punctuation, before, below, constants
 
 Key: TypeAlias = tuple[Value, ...]
@@ -115,15 +115,7 @@ class Progress:
                 return True
         if any(q.implies(punctuation) for q in self.general):
             return True
-        promise = GroupPromise.of(punctuation)
-        if promise is None:
-            return False
-        for shape, bounds in self.grouped.items():
-            if shape == promise.shape and all(
-                key in bounds and _reaches(bounds[key], promise.bound) for key in promise.keys
-            ):
-                return True
-        return False
+        return any(_covers(shape, bounds, punctuation) for shape, bounds in self.grouped.items())
 
     def bound(self, attribute: str) -> Value | None:
         """Give the low-watermark of an attribute, None when nothing was promised on it."""
@@ -250,6 +242,20 @@ def _higher(a: Value | None, b: Value | None) -> Value | None:
     return None if a is None or b is None else max(a, b)  # type: ignore[type-var]
 
 
-def _reaches(bound: Value | None, wanted: Value | None) -> bool:
-    """Tell whether a group's bound covers another; no bound at all means that the group is finished."""
-    return bound is None or (wanted is not None and bound >= wanted)  # type: ignore[operator]
+def _covers(shape: Shape, bounds: Mapping[Key, Value | None], punctuation: Punctuation) -> bool:
+    """Tell whether the bounds of groups contain a punctuation: it lists groups, and each has got that far."""
+    names, progressing = shape
+    lists: list[frozenset[Value]] = []
+    for name in names:
+        listed = constants(punctuation.pattern(name))
+        if listed is None:
+            return False
+        lists.append(listed)
+    pattern = ANY if progressing is None else punctuation.pattern(progressing)
+    for key in product(*lists):
+        if key not in bounds:
+            return False
+        bound = bounds[key]
+        if bound is not None and not includes(Below(bound), pattern):
+            return False
+    return True

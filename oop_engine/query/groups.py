@@ -114,7 +114,7 @@ class _Grouping:
                 message = "* stands for the attributes of single tuples, and this query gives results of many."
                 raise LanguageError.at(item.span, message, self.tree.text, hint="Name the groups and aggregates.")
             columns.append((item, self._lifted(item.expr, {})))
-        named = {item.alias: lifted for item, lifted in columns if item.alias is not None}
+        named = {column_name(item): lifted for item, lifted in columns if not isinstance(item.expr, s.Name) or item.alias}
         having = None if self.tree.having is None else self._lifted(self.tree.having, named)
         if not self.functions:
             self._count_groups()

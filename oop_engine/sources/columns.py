@@ -7,7 +7,7 @@ type is taken as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -38,15 +38,18 @@ WORDS: Mapping[str, pa.DataType] = {
 }
 
 
-def check_types(types: Types, names: list[str], where: str) -> None:
-    """Check that the words are known and that the file has the columns; SchemaError when not."""
+def check_words(types: Types, where: str) -> None:
+    """Check that the words for types are known; SchemaError when not."""
     for name, word in types.items():
-        if name not in names:
-            raise SchemaError(
-                f'{where}: types= names "{name}", which is no column here.\n  {did_you_mean(name, names)}'
-            )
         if isinstance(word, str) and word not in WORDS:
             raise SchemaError(f'{where}: "{word}" is no type for "{name}".\n  {did_you_mean(word, WORDS)}')
+
+
+def check_columns(names: Iterable[str], schema: pa.Schema, where: str) -> None:
+    """Check that there are such columns; SchemaError when not."""
+    for name in names:
+        if name not in schema.names:
+            raise SchemaError(f'{where}: there is no column "{name}".\n  {did_you_mean(name, schema.names)}')
 
 
 def stream_field(field: pa.Field, word: str | pa.DataType | None = None) -> pa.Field:

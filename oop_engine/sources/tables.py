@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from oop_engine.sources.capture.compression import PackedDamage, Pieces, Plain, unpack
-from oop_engine.sources.columns import Types, check_types, convert, stream_schema, ticks
+from oop_engine.sources.columns import Types, check_columns, check_words, convert, stream_schema, ticks
 from oop_engine.sources.errors import SourceError, TableError
 from oop_engine.sources.paths import STDIN, expand
 from oop_engine.sources.text import Delimited, Lines, Objects, Piece, pieces
@@ -71,10 +71,16 @@ class Table:
         self._types: Types = dict(types or {})
         self._inputs = _inputs(source, format)
         self.rewindable = all(i.stream is None for i in self._inputs)
+        name = self._inputs[0].name
+        check_words(self._types, name)
         self._first = self._open(self._inputs[0])
-        check_types(self._types, self._first.file_schema.names, self._inputs[0].name)
-        whole = stream_schema(self._first.file_schema, self._types)
-        self.schema: pa.Schema = _pruned(whole, columns, self._inputs[0].name)
+        try:
+            check_columns(self._types, self._first.file_schema, name)
+            whole = stream_schema(self._first.file_schema, self._types)
+            self.schema: pa.Schema = _pruned(whole, columns, name)
+        except SchemaError:
+            self._first.close()
+            raise
         if self.rewindable:
             self._first.close()
         sizes = [i.size() for i in self._inputs]
@@ -188,19 +194,14 @@ class _Text:
         self._file = given.open()
         self._plain = Plain(self._file, again=given.stream is None)
         self._owned = given.stream is None
-        self._pieces = pieces(unpack(self._plain), quotes=given.format != "ndjson")
-        # The first piece of a live stream may be late in coming, but without it nobody knows the columns.
-        self._head = next(self._pieces, Piece(1, b""))
-        first = self._head.data
-        if given.format == "ndjson":
-            self.lines: Lines = known if isinstance(known, Objects) else Objects.of(first, types)
-        else:
-            self.lines = Delimited.of(first, types, "\t" if given.format == "tsv" else ",")
-            if isinstance(known, Delimited):
-                # This file's own order of columns, with the types of the first file.
-                kinds = {f.name: f.type for f in known.schema}
-                fields = [pa.field(f.name, kinds.get(f.name, f.type)) for f in self.lines.schema]
-                self.lines = Delimited(pa.schema(fields), known.delimiter)
+        try:
+            self._pieces = pieces(unpack(self._plain), quotes=given.format != "ndjson")
+            # The first piece of a live stream may be late in coming, but without it nobody knows the columns.
+            self._head = next(self._pieces, Piece(1, b""))
+            self.lines = _lines_of(self._head.data, given.format, types, known)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def file_schema(self) -> pa.Schema:
@@ -218,6 +219,18 @@ class _Text:
     def close(self) -> None:
         if self._owned:
             self._file.close()
+
+
+def _lines_of(first: bytes, format: str, types: Types, known: Lines | None) -> Lines:
+    """Say how a file's lines are read; `known` is how the first file of several was, whose types hold for all."""
+    if format == "ndjson":
+        return known if isinstance(known, Objects) else Objects.of(first, types)
+    lines = Delimited.of(first, types, "\t" if format == "tsv" else ",")
+    if not isinstance(known, Delimited):
+        return lines
+    # This file's own order of columns, with the types of the first file.
+    kinds = {f.name: f.type for f in known.schema}
+    return Delimited(pa.schema([pa.field(f.name, kinds.get(f.name, f.type)) for f in lines.schema]), known.delimiter)
 
 
 class _Parquet:
@@ -255,18 +268,22 @@ class _Arrow:
         self._file = given.open()
         self._owned = given.stream is None
         self._plain = Plain(self._file)
-        whole = _Whole(unpack(self._plain))
         self._memory: pa.NativeFile | None = None
-        self._reader: pa.RecordBatchFileReader | pa.RecordBatchStreamReader
-        if whole.peek(6) != b"ARROW1":
-            self._reader = pa.ipc.open_stream(pa.PythonFile(whole, mode="r"))
-        elif given.path is not None and isinstance(whole.source, Plain):
-            self._memory = pa.memory_map(str(given.path))
-            self._reader = pa.ipc.open_file(self._memory)
-        else:
-            self._reader = pa.ipc.open_file(pa.BufferReader(whole.read(-1)))
+        try:
+            self._reader = self._open(_Whole(unpack(self._plain)), given.path)
+        except BaseException:
+            self.close()
+            raise
         self._size = given.size() or 0
         self._share = 0.0
+
+    def _open(self, whole: _Whole, path: Path | None) -> pa.RecordBatchFileReader | pa.RecordBatchStreamReader:
+        if whole.peek(6) != b"ARROW1":
+            return pa.ipc.open_stream(pa.PythonFile(whole, mode="r"))
+        if path is None or not isinstance(whole.source, Plain):
+            return pa.ipc.open_file(pa.BufferReader(whole.read(-1)))
+        self._memory = pa.memory_map(str(path))
+        return pa.ipc.open_file(self._memory)
 
     @property
     def file_schema(self) -> pa.Schema:
@@ -371,8 +388,5 @@ def _format(path: Path) -> str:
 def _pruned(schema: pa.Schema, columns: Sequence[str] | None, where: str) -> pa.Schema:
     if columns is None:
         return schema
-    for name in columns:
-        if name not in schema.names:
-            raise SchemaError(f'{where}: there is no column "{name}".\n  {did_you_mean(name, schema.names)}')
+    check_columns(columns, schema, where)
     return pa.schema([field for field in schema if field.name in columns])
-

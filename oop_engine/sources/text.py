@@ -5,6 +5,7 @@ The first piece decides the types of the columns; a later value that is of anoth
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
@@ -90,7 +91,7 @@ class Delimited:
         try:
             found = arrow_csv.read_csv(
                 pa.BufferReader(first),
-                read_options=arrow_csv.ReadOptions(block_size=len(first) + 1),
+                read_options=arrow_csv.ReadOptions(block_size=len(first) + 1, use_threads=False),
                 parse_options=_csv_parse(delimiter, first),
                 convert_options=_csv_convert(_raw(types), None),
             ).schema
@@ -142,7 +143,9 @@ class Objects:
         """Find the columns in the first lines of a file."""
         if first.lstrip()[:1] == b"[":
             raise TableError("the file begins with [: it should hold one JSON object a line, not an array of objects")
-        given = pa.schema([(name, kind) for name, kind in _raw(types).items()])
+        # JSON has seconds with a fraction as a number; CSV as text, which is exact.
+        seconds = {name: pa.float64() for name, word in types.items() if word == "epoch"}
+        given = pa.schema(list({**_raw(types), **seconds}.items()))
         if not first.strip():
             return cls(given)
         try:
@@ -158,6 +161,8 @@ class Objects:
             pa.field(f.name, TIME) if pa.types.is_string(f.type) and f.name not in types and _is_time(c) else f
             for f, c in zip(settled, found.columns, strict=True)
         ]
+        keys = _keys(first)
+        fields.sort(key=lambda f: keys.index(f.name) if f.name in keys else len(keys))
         return cls(pa.schema(fields))
 
     def parse(self, piece: Piece, columns: Sequence[str]) -> pa.Table:
@@ -180,6 +185,12 @@ class Objects:
             return read(len(piece.data) + 1, False)
         except pa.ArrowInvalid as error:
             raise _damage(error, piece.line + 1, columns) from error
+
+
+def _keys(first: bytes) -> list[str]:
+    """Give the keys of the first object in its own order: Arrow puts columns of a given type before others."""
+    found = json.loads(first.lstrip().split(b"\n", 1)[0])
+    return list(found) if isinstance(found, dict) else []
 
 
 def _csv_parse(delimiter: str, data: bytes) -> arrow_csv.ParseOptions:

@@ -102,10 +102,10 @@ class Choice:
         entry = np.where(positions >= 0, np.arange(len(touched)), -1)
         into_local, source_local = frozen(local[: len(into)]), frozen(local[len(into) :])
         chosen = entry.copy()
-        tied = combine_choices(into_local, source_local, first, arrival, arrival, chosen)
+        tied = combine_choices(into_local, source_local, first, arrival, chosen)
         if tied and self._ties_by_value():
             second = ranks(self._values.take(positions))
-            combine_choices(into_local, source_local, first, second, arrival, entry)
+            combine_choices(into_local, source_local, first, second, entry)
         else:
             entry = chosen
         found = entry >= 0

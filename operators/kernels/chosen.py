@@ -93,7 +93,6 @@ def combine_choices(
     source: npt.NDArray[np.int64],
     first: npt.NDArray[np.int64],
     second: npt.NDArray[np.int64],
-    third: npt.NDArray[np.int64],
     entry: npt.NDArray[np.int64],
 ) -> bool:
     """Replace entry[into[j]] by entry[source[j]] where its keys are less, in order; -1 is no entry.
@@ -113,6 +112,6 @@ def combine_choices(
                     entry[into[j]] = new
             elif new != old:
                 tied = True
-                if second[new] < second[old] or (second[new] == second[old] and third[new] < third[old]):
+                if second[new] < second[old]:
                     entry[into[j]] = new
     return tied

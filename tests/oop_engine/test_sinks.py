@@ -107,7 +107,9 @@ def test_text_that_a_spreadsheet_takes_for_a_formula_is_marked_on_request_only()
         assert [row["count"] for row in csv.DictReader(io.StringIO(text))] == ["-1"] * 6
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".tsv", ".ndjson", ".arrow", ".arrows", ".csv.gz", ".ndjson.zst"])
+@pytest.mark.parametrize(
+    "suffix", [".parquet", ".csv", ".tsv", ".ndjson", ".arrow", ".arrows", ".csv.gz", ".ndjson.zst", ".arrows.gz"]
+)
 def test_what_a_sink_writes_a_table_reads_again(tmp_path, suffix):
     path = tmp_path / f"out{suffix}"
     with sink_for(path).opened(SCHEMA) as deliver:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, find, given, settings
+from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
 from operators.distinct import Distinct
@@ -37,7 +38,12 @@ SCHEMA = Schema(
 SMALL = Schema.of(ts=pa.int64(), k=pa.int8(), progress=["ts"])
 SCRIPTS = streams(SCHEMA, wattr=("ts", "end"), group=("k", "srcIP"), ports=2, nulls=("ts", "k", "srcIP"))
 QUIET = settings(
-    max_examples=2000, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=2000,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate],
 )
 
 
@@ -106,16 +112,16 @@ def test_more_promises_are_as_tight_as_can_be() -> None:
     ("what", "shown"),
     [
         ("a null where the stream progresses", lambda s: any(r["ts"] is None for t in s.tables() for r in t)),
-        ("disorder", lambda s: any(a["end"] > b["end"] for t in s.tables() for a, b in zip(t, t[1:], strict=False))),
-        ("a gap", lambda s: any(abs(a["end"] - b["end"]) > 8 for t in s.tables() for a, b in zip(t, t[1:], strict=False))),
+        ("disorder", lambda s: any(a["end"] > b["end"] for t in s.tables() for a, b in pairwise(t))),
+        ("a gap", lambda s: any(abs(a["end"] - b["end"]) > 8 for t in s.tables() for a, b in pairwise(t))),
         ("an empty page", lambda s: any(len(p) == 0 for p in pages(s))),
         ("a group-wise promise", lambda s: any(set(p.attributes) == {"k", "srcIP", "ts"} for p in promises(s))),
         ("a finished group", lambda s: any(set(p.attributes) == {"k", "srcIP"} for p in promises(s))),
-        ("a general promise", lambda s: any(set(p.attributes) == {"b", "end"} for p in promises(s))),
+        ("a general promise", lambda s: any({"b", "f"} & set(p.attributes) for p in promises(s))),
         ("a promise on the second attribute", lambda s: any(p.bound("end") is not None for p in promises(s))),
         ("a repeated promise", lambda s: any(s.steps.count(step) > 1 for step in s.steps if step[1] is not END)),
         ("a lull", lambda s: any(isinstance(a[1], Punctuation) and isinstance(b[1], Punctuation) and a[0] == b[0]
-                                 for a, b in zip(s.steps, s.steps[1:], strict=False))),
+                                 for a, b in pairwise(s.steps))),
     ],
 )  # fmt: skip
 def test_streams_show(what: str, shown: object) -> None:

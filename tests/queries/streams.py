@@ -33,7 +33,9 @@ PACKETS = pa.schema(
 Tables = Mapping[str, Sequence[Row]]
 
 
-def packets(seed: int, count: int, *, gap: int, disorder: int, skew: int = 0, lull: int = 0, timeless: int = 0) -> list[Row]:
+def packets(
+    seed: int, count: int, *, gap: int, disorder: int, skew: int = 0, lull: int = 0, timeless: int = 0
+) -> list[Row]:
     """Make a table in arrival order: `gap` seconds apart on average, delayed by up to `disorder` seconds.
 
     All times are `skew` seconds back, in the middle nothing happens for `lull` seconds, and `timeless` rows have no ts.

@@ -62,6 +62,27 @@ def test_of_equal_tuples_whose_values_have_no_order_the_one_that_arrived_first_i
     assert answer(fn.argmin("x", "y"), LISTS, [([2], 1), ([1], 1), (None, 1)]) == [2]
 
 
+def test_of_equal_tuples_in_several_slots_the_one_that_arrived_first_is_chosen() -> None:
+    accumulator = prepared(fn.argmin("x", "y"), LISTS, 4)
+    rows = [([3], 9), ([2], 1), ([1], 1), ([0], 1)]
+    accumulator.update(np.array([0, 1, 2, 3], np.int32), Page.of_rows(LISTS, rows))
+    accumulator.combine(np.array([0, 3], np.int32), np.array([2, 0], np.int32))
+    assert accumulator.finalize(np.array([0, 3], np.int32)).to_pylist() == [[1], [1]]
+    accumulator.combine(np.array([0], np.int32), np.array([1], np.int32))
+    assert accumulator.finalize(np.array([0], np.int32)).to_pylist() == [[2]]
+
+
+def test_the_largest_number_is_chosen_before_null() -> None:
+    schema = Schema.of(x=pa.int64(), y=pa.int64())
+    largest = (1 << 63) - 1
+    for rows in ([(None, 1), (largest, 1)], [(largest, 1), (None, 1)]):
+        assert answer(fn.argmin("x", "y"), schema, rows) == largest
+        accumulator = prepared(fn.argmax("x", "y"), schema, 2)
+        accumulator.update(np.array([0, 1], np.int32), Page.of_rows(schema, rows))
+        accumulator.combine(np.array([0], np.int32), np.array([1], np.int32))
+        assert accumulator.finalize(np.array([0], np.int32)).to_pylist() == [largest]
+
+
 def test_nan_is_the_least_and_the_greatest() -> None:
     rows = [("a", 1.0), ("nan", math.nan), ("b", -math.inf), ("c", math.inf)]
     assert answer(fn.argmin("x", "y"), TEXTS, rows) == "nan"

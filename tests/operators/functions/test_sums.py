@@ -72,6 +72,9 @@ def test_a_sum_may_overflow_by_combining_and_still_averages_right() -> None:
 def test_an_average_of_whole_numbers_is_rounded_once() -> None:
     values = [(1 << 53) + 1, (1 << 53) + 3, (1 << 54) + 7, 1]
     assert answer(fn.avg("x"), pa.int64(), values) == sum(values) / len(values)
+    values = [13677081339546651, 7564420048340502, 17576887774031500, 14044344784040882, 9595568737543469]
+    assert float(sum(values)) / len(values) != sum(values) / len(values)
+    assert answer(fn.avg("x"), pa.int64(), values) == sum(values) / len(values)
     assert answer(fn.avg("x"), pa.uint64(), [(1 << 64) - 1, (1 << 64) - 3]) == (2 * (1 << 64) - 4) / 2
 
 

@@ -1,0 +1,123 @@
+"""Every aggregate function with the types it takes, values of each that lie at the edges, and its naive twin."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import attrs
+import pyarrow as pa
+
+from operators import functions as fn
+from operators.functions import AggregateFunction
+from operators.schema import IP_METADATA, IP_TYPE
+from tests import naive_functions as naive
+
+IPS = [bytes(10) + b"\xff\xff" + bytes(q) for q in ([0, 0, 0, 1], [127, 0, 0, 1], [128, 0, 0, 0])] + [
+    b"\x7f" + bytes(15),
+    b"\x80" + bytes(15),
+    b"\xff" * 16,
+]
+WHOLE = [*range(-3, 4), -(1 << 53) - 1, (1 << 53) + 1, 1 << 40]
+FLOAT = [0.0, -0.0, 1.5, -2.0, 3.25, math.nan, math.inf, -math.inf]
+TAME = [0.0, -0.0, 1.5, -2.0, 3.25, 1e6]
+TEXT = ["", "a", "ab", "b", "ä", "a\x00"]
+DOMAIN: dict[str, tuple[pa.Field, list[object]]] = {
+    "int64": (pa.field("x", pa.int64()), WHOLE),
+    "int64 edge": (pa.field("x", pa.int64()), [-(1 << 63), -1, 0, (1 << 63) - 1]),
+    "uint64": (pa.field("x", pa.uint64()), [0, 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]),
+    "small uint64": (pa.field("x", pa.uint64()), list(range(10))),
+    "int8": (pa.field("x", pa.int8()), [-128, -1, 0, 5, 127]),
+    "uint32": (pa.field("x", pa.uint32()), [0, 7, (1 << 32) - 1]),
+    "bool": (pa.field("x", pa.bool_()), [False, True]),
+    "float64": (pa.field("x", pa.float64()), FLOAT),
+    "tame float64": (pa.field("x", pa.float64()), TAME),
+    "float32": (pa.field("x", pa.float32()), FLOAT),
+    "timestamp": (pa.field("x", pa.timestamp("ns", "UTC")), list(range(-5, 6))),
+    "duration": (pa.field("x", pa.duration("us")), list(range(-9, 10))),
+    "date32": (pa.field("x", pa.date32()), list(range(-5, 6))),
+    "date64": (pa.field("x", pa.date64()), [d * 86_400_000 for d in range(-5, 6)]),
+    "time32": (pa.field("x", pa.time32("s")), list(range(6))),
+    "ip": (pa.field("x", IP_TYPE, metadata=IP_METADATA), IPS),
+    "binary(3)": (pa.field("x", pa.binary(3)), [b"aaa", b"aab", b"\xff\x00\x00"]),
+    "string": (pa.field("x", pa.string()), TEXT),
+    "large_string": (pa.field("x", pa.large_string()), TEXT),
+    "string_view": (pa.field("x", pa.string_view()), TEXT),
+    "dictionary": (pa.field("x", pa.dictionary(pa.int8(), pa.string())), TEXT),
+    "binary": (pa.field("x", pa.binary()), [b"", b"\x00", b"\xff", b"a"]),
+    "decimal": (pa.field("x", pa.decimal128(5, 2)), [Decimal("-1.50"), Decimal("0.25"), Decimal("9")]),
+    "list": (pa.field("x", pa.list_(pa.int64())), [[], [0], [1], [0, 1], [2, 2]]),
+}
+ADDING = ["int64", "int8", "uint32", "small uint64", "bool", "float64", "float32", "duration"]
+ORDERED = [name for name in DOMAIN if name not in ("list",)]
+COUNTABLE = [name for name in DOMAIN if name not in ("list",)]
+
+
+@attrs.frozen
+class Case:
+    """A function, the domains of its arguments, and its naive twin."""
+
+    function: AggregateFunction
+    domains: tuple[str, ...]
+    naive: naive.Naive
+    exact: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.function.name}({', '.join(self.domains)})"
+
+
+def cases() -> list[Case]:
+    found = [
+        Case(fn.count(), ("int64",), naive.naive_count_all),
+        *(Case(fn.count("x"), (d,), naive.naive_count) for d in DOMAIN),
+        *(Case(fn.sum("x"), (d,), naive.naive_sum) for d in ADDING),
+        *(Case(fn.avg("x"), (d,), naive.naive_avg) for d in [*ADDING, "uint64", "int64 edge"] if d != "duration"),
+        Case(fn.avg("x"), ("duration",), naive.naive_avg_ticks),
+        *(Case(fn.min("x"), (d,), naive.naive_min) for d in ORDERED),
+        *(Case(fn.max("x"), (d,), naive.naive_max) for d in ORDERED),
+        *(Case(fn.first("x"), (d,), naive.naive_first) for d in DOMAIN),
+        *(Case(fn.last("x"), (d,), naive.naive_last) for d in DOMAIN),
+    ]
+    for domain in ("int64", "float64", "tame float64", "bool", "small uint64"):
+        for ddof in (0, 1):
+            found.append(Case(fn.variance("x", ddof=ddof), (domain,), naive.naive_variance(ddof), exact=False))
+            found.append(Case(fn.stddev("x", ddof=ddof), (domain,), naive.naive_stddev(ddof), exact=False))
+    for value in ("int64 edge", "float64", "ip", "string", "dictionary", "list"):
+        for by in ("int64 edge", "uint64", "float64", "timestamp", "ip", "string"):
+            if value == "list":
+                least, greatest = naive.naive_argmin_unordered, naive.naive_argmax_unordered
+            else:
+                least, greatest = naive.naive_argmin, naive.naive_argmax
+            found.append(Case(fn.argmin("x", "y"), (value, by), least))
+            found.append(Case(fn.argmax("x", "y"), (value, by), greatest))
+    found += [Case(fn.count_distinct("x"), (d,), naive.naive_count_distinct) for d in COUNTABLE]
+    found += [
+        Case(fn.count_distinct("x", "y"), pair, naive.naive_count_distinct)
+        for pair in (("int64", "string"), ("ip", "float64"), ("decimal", "ip"))
+    ]
+    return found
+
+
+def same(case: Case, found: object, wanted: object) -> bool:
+    if isinstance(found, float) and isinstance(wanted, float | int) and not isinstance(wanted, bool):
+        if not case.exact:
+            return math.isclose(found, wanted, rel_tol=1e-9, abs_tol=1e-9) or (math.isnan(found) and math.isnan(wanted))
+        # By its text, for NaN is NaN and -0.0 is not 0.0.
+        return repr(found) == repr(float(wanted))
+    return found == wanted
+
+
+def plain(array: pa.Array) -> list[object]:
+    kind = array.type
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return array.view(pa.int32()).to_pylist()
+    return (array.view(pa.int64()) if pa.types.is_temporal(kind) else array).to_pylist()
+
+
+def skipped(case: Case, values: naive.Row) -> bool:
+    """Tell whether a function skips a tuple for a null, and counts it."""
+    if not case.function.arguments:
+        return False
+    if case.function.name in ("argmin", "argmax"):
+        return values[1] is None
+    return None in values
