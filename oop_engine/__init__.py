@@ -11,7 +11,9 @@ Everything a user needs is here; `operators` and `punctuation` are for people wh
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -82,6 +84,17 @@ def __getattr__(name: str) -> object:
     value = getattr(import_module(place), name)
     globals()[name] = value
     return value
+
+
+class _Package(ModuleType):
+    """Keep public names what they are: importing the module `stream` does not put it in the place of the function."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in _HOMES or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

@@ -91,10 +91,10 @@ class Circuit:
             else:
                 self.operators.append(_fresh(node))
         consumers = self.plan.consumers()
-        outputs = {id(node): i for i, node in enumerate(self.plan.outputs)}
+        outputs = self.plan.output_numbers()
         self._emits = [lambda element: None] * len(self.plan.nodes)
         for place in reversed(range(len(self.plan.nodes))):
-            self._emits[place] = self._emit(place, consumers[place], outputs.get(id(self.plan.nodes[place])))
+            self._emits[place] = self._emit(place, consumers[place], outputs.get(place, []))
 
     def stop(self) -> None:
         """Make `prepare`, which may be reading in another thread, come to an end soon; the circuit is then of no use."""
@@ -187,16 +187,15 @@ class Circuit:
             return f"{where}, page {meter.pages_in} of {len(element)} tuples{first}"
         return f"{where}, at the punctuation {element}"
 
-    def _emit(self, place: int, consumers: list[tuple[int, int]], output: int | None) -> Emit:
+    def _emit(self, place: int, consumers: list[tuple[int, int]], outputs: list[int]) -> Emit:
         meter = self.meters[place]
         node = self.plan.nodes[place]
         attribute = watched(node.schema) if isinstance(node, SourceNode) else None
         targets: list[Callable[[Element], None]] = []
         for reader, port in consumers:
             targets.append(self._handing(reader, port))
-        if output is not None:
-            number = -1 - output
-            targets.append(lambda element: self.crossed(number, 0, element))
+        for number in outputs:
+            targets.append(self._leaving(-1 - number))
         only = targets[0] if len(targets) == 1 else None
 
         def emit(element: Element) -> None:
@@ -215,6 +214,9 @@ class Circuit:
         if self.boundary(reader):
             return lambda element: self.crossed(reader, port, element)
         return lambda element: self.give(reader, port, element)
+
+    def _leaving(self, number: int) -> Callable[[Element], None]:
+        return lambda element: self.crossed(number, 0, element)
 
     def progress(self, place: int) -> tuple[int, int | None]:
         """Give how far the reading of a source is, and how far it goes."""

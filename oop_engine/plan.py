@@ -120,6 +120,14 @@ class Plan:
         """Give the sources, in order."""
         return (node for node in self.nodes if isinstance(node, SourceNode))
 
+    def output_numbers(self) -> dict[int, list[int]]:
+        """Give, for the place of each node that is an output, the numbers under which it is one."""
+        places = {id(node): i for i, node in enumerate(self.nodes)}
+        numbers: dict[int, list[int]] = {}
+        for number, node in enumerate(self.outputs):
+            numbers.setdefault(places[id(node)], []).append(number)
+        return numbers
+
     def consumers(self) -> dict[int, list[tuple[int, int]]]:
         """Give, for each node's place, the (place, port) of those that read it."""
         places = {id(node): i for i, node in enumerate(self.nodes)}

@@ -21,7 +21,7 @@ from oop_engine.punctuate import slack as slack_promise
 from oop_engine.sources.files import Files
 from oop_engine.sources.memory import Once, Rows
 from oop_engine.sources.packets import Packets
-from oop_engine.sources.paths import expand
+from oop_engine.sources.paths import expand, standard_input
 from oop_engine.sources.protocol import Source
 from oop_engine.sources.rows import PlainRow, from_pages, from_rows
 from oop_engine.sources.tables import SUFFIXES
@@ -192,10 +192,8 @@ def _promised(schema: Schema) -> tuple[tuple[str, ...], ...]:
 
 
 def _expanded(place: Place) -> list[Path | BinaryIO]:
-    import sys
-
     if not isinstance(place, (str, Path)):
         return [place]
     if str(place) == "-":
-        return [sys.stdin.buffer]
+        return [standard_input()]
     return list(expand(place))

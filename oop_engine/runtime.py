@@ -137,15 +137,9 @@ class _Run:
 
     def _heads(self) -> frozenset[int]:
         """Give the places whose operators get an inbox: several inputs, or an upstream with several readers."""
-        consumers = self.plan.consumers()
+        consumers, outputs = self.plan.consumers(), self.plan.output_numbers()
         shared = {reader for readers in consumers.values() if len(readers) > 1 for reader, _ in readers}
-        outputs = {id(node) for node in self.plan.outputs}
-        tapped = {
-            reader
-            for place, readers in consumers.items()
-            if id(self.plan.nodes[place]) in outputs
-            for reader, _ in readers
-        }
+        tapped = {reader for place in outputs for reader, _ in consumers[place]}
         several = {i for i, node in enumerate(self.plan.nodes) if len(node.inputs) > 1}
         return frozenset(shared | several | tapped)
 
@@ -182,14 +176,12 @@ class _Run:
         No others: an inbox ends when its last sender has, and a task that held a sender upstream of itself would wait
         for its own end.
         """
-        consumers = self.plan.consumers()
-        numbers = {id(node): number for number, node in enumerate(self.plan.outputs)}
+        consumers, outputs = self.plan.consumers(), self.plan.output_numbers()
         found: dict[int, _Sender] = {}
         reached = list(places)
         for place in reached:
             targets = [reader for reader, _ in consumers[place]]
-            if (number := numbers.get(id(self.plan.nodes[place]))) is not None:
-                targets.append(-1 - number)
+            targets += [-1 - number for number in outputs.get(place, [])]
             for target in targets:
                 if target not in self._senders:
                     reached.append(target)

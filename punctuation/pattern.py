@@ -99,19 +99,19 @@ class Range:
         return f"in {'(' if self.low_open else '['}{self.low}, {self.high}{')' if self.high_open else ']'}"
 
 
-def Below(bound: Value) -> Range:  # noqa: N802 - reads as the pattern's name
+def Below(bound: Value) -> Range:
     """Make the pattern `< bound`, the form in which linear progress travels (thesis Eq. 4.1)."""
     return Range(None, bound, high_open=True)
 
 
-def AtMost(bound: Value) -> Range:  # noqa: N802
+def AtMost(bound: Value) -> Range:
     """Make the pattern `<= bound`; on integers it is normalised to `< bound + 1`."""
     if isinstance(bound, int):
         return Below(bound + 1)
     return Range(None, bound)
 
 
-def Between(low: Value, high: Value) -> Range:  # noqa: N802
+def Between(low: Value, high: Value) -> Range:
     """Make the pattern `[low, high)`, closed below and open above."""
     return Range(low, high, high_open=True)
 

@@ -42,11 +42,15 @@ def reported() -> Iterator[None]:
 
 def tell(error: Exception) -> int:
     """Write an error to stderr and give the exit status it deserves."""
-    located = bool(getattr(error, "_oop_located", False))
+    notes = [str(note) for note in getattr(error, "__notes__", ())]
+    # The engine's notes say where a run was; one that names an operator says that it had begun.
+    located = any(note.startswith("in operator") for note in notes)
     if isinstance(error, _foreseen()):
         say(f"{type(error).__name__}: {error}")
-        for note in getattr(error, "__notes__", ()):
+        for note in notes:
             say(f"  {note}")
+        if type(error).__name__ == "PlanError" and "punctuate=" in str(error):
+            say("  On the command line: --slack 2s, or --punctuate NAME=ordered.")
         return FAILED if located else REFUSED
     say("".join(traceback.format_exception(error)).rstrip())
     say("This is a bug in oop-engine or in an operator of your own: please report the lines above with the query.")
@@ -69,6 +73,7 @@ def _foreseen() -> tuple[type[Exception], ...]:
     """Name the errors that explain themselves; asked only when one was raised, since the classes load the engine."""
     from oop_engine.errors import AggregateOverflow, OperatorBug, PlanError, SchemaError, StreamError
     from oop_engine.language.errors import LanguageError
+    from oop_engine.sinks.errors import SinkError
     from oop_engine.sources.capture.errors import DecodeError
     from oop_engine.sources.errors import SourceError
 
@@ -80,6 +85,7 @@ def _foreseen() -> tuple[type[Exception], ...]:
         OSError,
         PlanError,
         SchemaError,
+        SinkError,
         SourceError,
         StreamError,
     )

@@ -77,7 +77,8 @@ class Progress:
             kind = node.schema.field(attribute).type
             low, high = circuit.meters[i].lwm.get(attribute), circuit.meters[i].hwm.get(attribute)
             if isinstance(low, int):
-                lows.append((low, time_text(low, kind)))
+                # The day is in the results; on the line every column counts.
+                lows.append((low, time_text(low, kind).rpartition(" ")[2]))
                 if high is not None:
                     lags.append((high - low, lag_text(high - low, kind)))
         if lows:

@@ -66,6 +66,9 @@ class _Reading:
     def progress(self) -> tuple[int, int | None]:
         return 0, None
 
+    def arrived(self) -> int | None:
+        return None
+
     def notes(self) -> list[str]:
         return []
 

@@ -67,6 +67,9 @@ def run_query(text: str, naming: Naming, wishes: Wishes) -> Statistics:
                     handle_signals=True,
                 )
             )
+        except Exception as error:
+            # What the sink raised is what went wrong, also where the runtime met it as an inbox that nobody reads.
+            raise shown.failure or error from None
         finally:
             if progress is not None:
                 progress.wipe()
@@ -89,6 +92,7 @@ class _Shown:
     sink: Deliver
     wishes: Wishes
     progress: Progress | None
+    failure: Exception | None = attrs.field(init=False, default=None)
     _rows: int = attrs.field(init=False, default=0)
     _hidden: int = attrs.field(init=False, default=0)
 
@@ -100,15 +104,19 @@ class _Shown:
             if room == 0:
                 return
             element = element.slice(0, min(room, len(element)))
-        if self.progress is None or self.wishes.to != STDOUT:
-            self.sink(element)
-        else:
-            self.progress.aside(partial(self.sink, element))
+        try:
+            if self.progress is None or self.wishes.to != STDOUT:
+                self.sink(element)
+            else:
+                self.progress.aside(partial(self.sink, element))
+        except Exception as failure:
+            self.failure = failure
+            raise
 
     def tell(self) -> None:
         """Say what was not shown."""
         if self._hidden and not self.wishes.quiet:
-            say(f"... and {counted(self._hidden, 'result')} more; --limit shows {self.wishes.limit}, --to FILE writes all.")
+            say(f"... and {counted(self._hidden, 'more result')}; --limit shows {self.wishes.limit}, --to FILE writes all.")
 
 
 @attrs.define(eq=False)

@@ -27,7 +27,7 @@ def summary(plan: Plan, statistics: Statistics, *, late: str = "drop", late_to: 
         lines.append(f"note: {counted(gap, 'tuple')} in no window")
     lines += [f"note: {one_line(note)}" for note in statistics.notes]
     if statistics.interrupted:
-        lines.append("interrupted: the results so far are written; windows that were still open are partial or missing.")
+        lines.append("interrupted: the results so far are written; windows that were still open are not among them.")
     return "\n".join(lines)
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import pyarrow as pa
-
 from oop_engine.entry import numbered
 from oop_engine.language import syntax as s
-from oop_engine.language.errors import LanguageError
 from oop_engine.language.parse import parse
+from oop_engine.language.placed import placed
 from oop_engine.query.groups import aggregated
 from oop_engine.query.plain import selected
-from oop_engine.query.scope import Scope
+from oop_engine.query.scope import check_condition
 from oop_engine.query.source import Sources, given
 from oop_engine.query.tree import aggregates, pieces
 from oop_engine.query.window import counts_arrivals
@@ -38,19 +36,15 @@ def _stream_of(tree: s.Query, streams: Mapping[str, Stream]) -> Stream:
     if counts_arrivals(tree.window) or any(_is_row_num(name) for name in _names(tree)):
         scope = scope.over(Stream(numbered(scope.stream.node)))
     if tree.where is not None:
-        scope = scope.over(_where(scope, tree.where))
+        condition = scope.expression(tree.where)
+        check_condition(condition, scope.schema, "WHERE", tree.where, tree.text)
+        scope = scope.over(scope.stream.filter(condition))
     over_many = bool(tree.window or tree.group_by) or any(any(aggregates(e)) for e in _expressions(tree))
     result = aggregated(tree, scope) if over_many else selected(tree, scope, starred)
-    return result.distinct() if tree.distinct else result
-
-
-def _where(scope: Scope, where: s.Expr) -> Stream:
-    expression = scope.expression(where)
-    kind = expression.type(scope.schema)
-    if not (pa.types.is_boolean(kind) or pa.types.is_null(kind)):
-        message = f"WHERE takes a condition, and this is of type {kind}."
-        raise LanguageError.at(where.span, message, scope.text, hint="Compare it with something, e.g. length > 100.")
-    return scope.stream.filter(expression)
+    if not tree.distinct:
+        return result
+    with placed(tree.span, tree.text):
+        return result.distinct()
 
 
 def _expressions(tree: s.Query) -> Iterator[s.Expr]:

@@ -16,7 +16,7 @@ from oop_engine.language.expressions import SCALARS, expression_of, is_aggregate
 from oop_engine.language.placed import placed
 from oop_engine.language.span import Span
 from oop_engine.query.plain import Columns
-from oop_engine.query.scope import Scope
+from oop_engine.query.scope import Scope, check_condition
 from oop_engine.query.tree import aggregates, column_name, free_name, pieces, rewritten, written_name
 from oop_engine.query.window import windowed
 from oop_engine.stream import Stream
@@ -37,8 +37,10 @@ def aggregated(tree: s.Query, scope: Scope) -> Stream:
     grouping.group()
     columns, having = grouping.results()
     stream = grouping.stream()
-    if having is not None:
-        stream = stream.filter(grouping.expression(having, stream))
+    if having is not None and tree.having is not None:
+        condition = grouping.expression(having, stream)
+        check_condition(condition, stream.schema, "HAVING", tree.having, tree.text)
+        stream = stream.filter(condition)
     made = Columns(tree.text)
     for item, expression in columns:
         name = column_name(item)
@@ -114,7 +116,7 @@ class _Grouping:
                 message = "* stands for the attributes of single tuples, and this query gives results of many."
                 raise LanguageError.at(item.span, message, self.tree.text, hint="Name the groups and aggregates.")
             columns.append((item, self._lifted(item.expr, {})))
-        named = {column_name(item): lifted for item, lifted in columns if not isinstance(item.expr, s.Name) or item.alias}
+        named = {column_name(i): lifted for i, lifted in columns if i.alias or not isinstance(i.expr, s.Name)}
         having = None if self.tree.having is None else self._lifted(self.tree.having, named)
         if not self.functions:
             self._count_groups()
@@ -150,7 +152,7 @@ class _Grouping:
         return expression_of(lifted, stream.schema, self.tree.text, resolve=lambda name: name.parts[0])
 
     def _lifted(self, expr: s.Expr, named: dict[str, s.Expr]) -> s.Expr:
-        """Replace groups, aggregates and `named` results by the attributes that hold them."""
+        """Replace groups, aggregates and `named` columns of the result by the attributes that hold them."""
 
         def change(piece: s.Expr) -> s.Expr | None:
             key = self.keys.get(self.scope.resolved(piece, tolerant=True))

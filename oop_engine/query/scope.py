@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+import pyarrow as pa
 
 from oop_engine.language import syntax as s
 from oop_engine.language.errors import LanguageError
@@ -11,6 +12,14 @@ from oop_engine.query.tree import rewritten
 from oop_engine.stream import Stream
 from operators.expression import Expression
 from operators.schema import Schema
+
+
+def check_condition(expression: Expression, schema: Schema, what: str, node: s.Expr, text: str) -> None:
+    """Raise the LanguageError for a WHERE or HAVING that is neither true nor false."""
+    kind = expression.type(schema)
+    if not pa.types.is_boolean(kind):
+        message = f"{what} takes a condition, and this is of type {kind}."
+        raise LanguageError.at(node.span, message, text, hint="Compare it with something, e.g. length > 100.")
 
 
 @attrs.frozen(eq=False)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import glob
+import sys
 from difflib import get_close_matches
 from pathlib import Path
+from typing import BinaryIO
 
 from oop_engine.sources.errors import SourceError
 
@@ -50,3 +52,16 @@ def _nearby(path: Path) -> str:
         return f'\n  Did you mean "{folder / near[0]}"?'
     shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
     return f'\n  "{folder}" holds {shown}.' if names else f'\n  "{folder}" holds no files.'
+
+
+def standard_input() -> BinaryIO:
+    """Give standard input as a stream of its own.
+
+    A run that is interrupted leaves a thread behind that waits for input; were it inside sys.stdin, which the interpreter
+    closes at its end, the interpreter could not end.
+    """
+    try:
+        number = sys.stdin.fileno()
+    except (OSError, ValueError):
+        return sys.stdin.buffer
+    return open(number, "rb", closefd=False)

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from oop_engine.sources.capture.compression import PackedDamage, Pieces, Plain, unpack
 from oop_engine.sources.columns import Types, check_columns, check_words, convert, stream_schema, ticks
 from oop_engine.sources.errors import SourceError, TableError
-from oop_engine.sources.paths import STDIN, expand
+from oop_engine.sources.paths import STDIN, expand, standard_input
 from oop_engine.sources.text import Delimited, Lines, Objects, Piece, pieces
 from operators.errors import SchemaError, did_you_mean
 from operators.page import Int64s
@@ -353,7 +353,7 @@ def _inputs(source: str | Path | BinaryIO | Sequence[str | Path], format: str | 
         if path == STDIN:
             if format is None:
                 raise SourceError(f"standard input has no suffix: say format= one of {', '.join(FORMATS)}.")
-            found.append(_Input("standard input", format, stream=_stdin()))
+            found.append(_Input("standard input", format, stream=standard_input()))
         elif path.is_fifo() or path.is_char_device():
             found.append(_Input(str(path), format or _format(path), stream=_pipe(path)))
         else:
@@ -363,12 +363,6 @@ def _inputs(source: str | Path | BinaryIO | Sequence[str | Path], format: str | 
 
 def _pipe(path: Path) -> BinaryIO:
     return open(path, "rb")
-
-
-def _stdin() -> BinaryIO:
-    import sys
-
-    return sys.stdin.buffer
 
 
 def _format(path: Path) -> str:

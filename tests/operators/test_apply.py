@@ -22,7 +22,7 @@ SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), x=pa.int32(), progress=["ts", (
 COLUMNS: dict[str, Expression] = {"bits": Column("x") * 8, "bucket": Column("ts") // 3}
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(streams(SCHEMA, group=("k",)))
 def test_apply_keeps_the_laws(script: Script) -> None:
     check_operator(

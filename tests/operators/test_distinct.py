@@ -30,7 +30,7 @@ def may_come_again(attributes: tuple[str, ...], tables: object, progress: object
     return sum(not any(p.matches(row) for p in promises) for row in found)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(streams(SCHEMA, group=("k",), nulls=("ts", "k", "x")))
 def test_distinct_tuples_keep_the_laws(script: Script) -> None:
     check_operator(
@@ -43,7 +43,7 @@ def test_distinct_tuples_keep_the_laws(script: Script) -> None:
     )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(streams(SCHEMA, group=("k",)))
 def test_distinct_combinations_of_some_attributes_keep_the_laws(script: Script) -> None:
     check_operator(

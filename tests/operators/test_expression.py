@@ -117,7 +117,7 @@ def tables() -> st.SearchStrategy[list[Row]]:
     )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 @given(truths() | numbers(), tables())
 def test_an_expression_means_on_a_page_what_it_means_on_each_tuple(expression: Expression, table: list[Row]) -> None:
     page = Page.of_rows(SCHEMA, [[row[name] for name in SCHEMA.names] for row in table])

@@ -23,7 +23,7 @@ SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), x=pa.int32(), progress=["ts", (
 PREDICATE = (Column("x") > 0) & (Column("k") != "b")
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(streams(SCHEMA, group=("k",)))
 def test_filter_keeps_the_laws(script: Script) -> None:
     check_operator(

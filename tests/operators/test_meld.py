@@ -21,7 +21,7 @@ from tests.naive import naive_union
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), x=pa.int32(), progress=["ts", ("k", "ts")])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(streams(SCHEMA, group=("k",), ports=2))
 def test_meld_of_two_keeps_the_laws(script: Script) -> None:
     check_operator(

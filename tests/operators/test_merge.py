@@ -41,7 +41,7 @@ def below(tables: object, limit: float) -> list[Row]:
     return found
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(streams(SCHEMA, group=("k",), ports=2, nulls=("k", "x", "ts")))
 def test_merge_keeps_the_laws_and_is_prompt(script: Script) -> None:
     check_operator(
@@ -53,7 +53,7 @@ def test_merge_keeps_the_laws_and_is_prompt(script: Script) -> None:
     )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(streams(SCHEMA, group=("k",), ports=3, tuples=6))
 def test_the_output_is_in_order_ties_by_port_and_then_by_arrival(script: Script) -> None:
     numbered = [

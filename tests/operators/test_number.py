@@ -21,7 +21,7 @@ from tests.naive import naive_number
 SCHEMA = Schema.of(ts=pa.int64(), x=pa.int32(), progress=["ts"])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(streams(SCHEMA))
 def test_number_keeps_the_laws_of_what_is_defined_by_arrival(script: Script) -> None:
     def promised(tables: object, progress: object) -> list[Punctuation]:

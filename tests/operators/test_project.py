@@ -42,7 +42,7 @@ def images(columns: dict[str, Expression], *promises: Punctuation) -> list[str]:
     return [str(p) for p in punctuations(drive(project, promises))]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(streams(SCHEMA, group=("k",)))
 def test_project_keeps_the_laws(script: Script) -> None:
     check_operator(lambda: Project(COLUMNS), script, naive=lambda table: naive_project(COLUMNS, table, SCHEMA))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import doctest
 from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
+from operators import testing
 from operators.distinct import Distinct
 from operators.errors import OperatorBug
 from operators.expression import Column
@@ -60,7 +63,7 @@ def bags(script: Script) -> list[Counter[str]]:
     return [Counter(map(str, table)) for table in script.tables()]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(SCRIPTS)
 def test_streams_are_grammatical_and_end(script: Script) -> None:
     assert script.violation() is None
@@ -69,7 +72,7 @@ def test_streams_are_grammatical_and_end(script: Script) -> None:
         assert own[-1] == END and own.count(END) == 1
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(SCRIPTS, st.integers(0, 3))
 def test_every_variant_is_grammatical_with_the_same_tuples_on_each_port(script: Script, seed: int) -> None:
     def rotated(n: int) -> Iterable[int]:
@@ -168,3 +171,9 @@ def test_an_error_in_the_operator_comes_through_with_the_script_as_a_note() -> N
     with pytest.raises(ZeroDivisionError) as caught:
         check_operator(lambda: Filter(Column("ts") // 0 > 1), script)
     assert any("0 <- page of 1" in note for note in caught.value.__notes__)
+
+
+def test_the_examples_in_the_readme_run() -> None:
+    readme = Path(testing.__file__).parents[1] / "README.md"
+    result = doctest.testfile(str(readme), module_relative=False)
+    assert result.attempted and not result.failed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import json
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -123,4 +124,10 @@ def test_what_a_timer_concluded_says_so_and_is_the_same_promise() -> None:
 
 def test_the_example_in_the_docstring_runs() -> None:
     result = doctest.testmod(punctuation)
+    assert result.attempted and not result.failed
+
+
+def test_the_examples_in_the_readme_run() -> None:
+    readme = Path(punctuation.__file__).parent / "README.md"
+    result = doctest.testfile(str(readme), module_relative=False)
     assert result.attempted and not result.failed

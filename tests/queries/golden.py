@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 
-import oop_engine.stream as oop
+from oop_engine.stream import Stream, meld
 from operators import functions as f
 from operators.page import Row, Scalar
 from tests.naive_windows import by, grouped, landmark, ranked, sliding, total
@@ -27,7 +27,7 @@ class Golden:
     text: str
     columns: tuple[str, ...]
     expected: Callable[[Tables], Iterator[Result]]
-    python: Callable[[Mapping[str, oop.Stream]], oop.Stream] | None = None
+    python: Callable[[Mapping[str, Stream]], Stream] | None = None
     in_any_order: bool = True
     """Whether the answer is the same in whatever order the tuples arrive."""
 
@@ -207,7 +207,7 @@ GOLDEN = (
         "SELECT count (*) [RANGE 1 minute, SLIDE 1 minute, WA ts] FROM Control union Main1 union Main2",
         ("count", *WINDOW),
         q1_2,
-        lambda s: oop.meld(s["Control"], s["Main1"], s["Main2"]).window(range="1 minute").aggregate(f.count()),
+        lambda s: meld(s["Control"], s["Main1"], s["Main2"]).window(range="1 minute").aggregate(f.count()),
     ),
     Golden(
         "Q2-1",

@@ -1,0 +1,33 @@
+"""Demos run as a reader would run them, and print their own explanation."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DEMOS = sorted((ROOT / "demos").glob("*.py"))
+
+
+@pytest.mark.parametrize("demo", DEMOS, ids=lambda path: path.stem)
+def test_a_demo_runs_and_explains_itself(demo: Path) -> None:
+    done = subprocess.run([sys.executable, str(demo)], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) > 5
+
+
+@pytest.mark.parametrize("demo", DEMOS, ids=lambda path: path.stem)
+def test_a_demo_is_short(demo: Path) -> None:
+    assert len(demo.read_text().splitlines()) <= 40
+
+
+def test_partitions_and_groups_give_different_answers() -> None:
+    demo = ROOT / "demos" / "q5_2_against_q5_3.py"
+    done = subprocess.run([sys.executable, str(demo)], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    partitioned, grouped = done.stdout.split("Q5-3, each")
+    assert "b: rows 2 to 5: longest 500" in partitioned
+    assert "b: rows 2 to 5: longest 700" in grouped
