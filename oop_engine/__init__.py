@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from oop_engine.outcome import Outcome, run_outputs
     from oop_engine.punctuate import blocks, embedded, every, heartbeat, ordered, slack, tuple_slack
     from oop_engine.query import query
-    from oop_engine.read import arrow, packets, pages, pcap, read, rows, stream, table
+    from oop_engine.read import arrow, packets, pages, pcap, from_source, read, rows, table
     from oop_engine.sources.generator import Band, Blocks
     from oop_engine.stream import Output, Stream, Windowed, meld, merge
     from operators.expression import Column
@@ -53,7 +53,7 @@ _PLACES = {
     "oop_engine.outcome": ("Outcome", "run_outputs"),
     "oop_engine.punctuate": ("blocks", "embedded", "every", "heartbeat", "ordered", "slack", "tuple_slack"),
     "oop_engine.query": ("query",),
-    "oop_engine.read": ("arrow", "packets", "pages", "pcap", "read", "rows", "stream", "table"),
+    "oop_engine.read": ("arrow", "packets", "pages", "pcap", "from_source", "read", "rows", "table"),
     "oop_engine.sources.generator": ("Band", "Blocks"),
     "oop_engine.stream": ("Output", "Stream", "Windowed", "meld", "merge"),
     "operators.expression": ("Column",),
@@ -68,8 +68,8 @@ _HOMES = {name: place for place, names in _PLACES.items() for name in names}
 __all__ = [
     "AggregateOverflow", "Band", "Blocks", "Column", "LanguageError", "Outcome", "Output", "Page", "PlanError", "Schema", "SchemaError",
     "Statistics", "Stream", "StreamError", "StreamViolation", "Windowed", "argmax", "argmin", "arrow", "avg", "blocks",
-    "count", "count_distinct", "embedded", "every", "first", "heartbeat", "ip_field", "last", "max", "meld", "merge",
-    "min", "ordered", "packets", "pages", "pcap", "query", "read", "rows", "run_outputs", "slack", "stddev", "stream",
+    "count", "count_distinct", "embedded", "every", "first", "from_source", "heartbeat", "ip_field", "last", "max", "meld", "merge",
+    "min", "ordered", "packets", "pages", "pcap", "query", "read", "rows", "run_outputs", "slack", "stddev",
     "sum", "table", "tuple_slack", "variance",
 ]  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def main() -> None:
-    """Run the command line; the exit status says how it went (0, 1 a bug, 2 refused, 3 failed in a run, 130 stopped)."""
+    """Run the command line; the exit status says how it went, see `oop_engine.cli.errors`."""
     from oop_engine.cli import commands
     from oop_engine.cli.errors import STOPPED
 

@@ -17,7 +17,7 @@ from oop_engine.facts import Facts, facts
 from oop_engine.layout import Box, Placed, layout
 from oop_engine.plan import Plan
 
-TEXT_WIDTH: Final = 270.0
+TEXT_WIDTH: Final = 300.0
 MARGIN: Final = 20.0
 _PAD: Final = 14.0
 _NOTHING: Final = "nothing before the end"
@@ -29,8 +29,9 @@ _STYLE: Final = """
   .oop-title { fill: #1f2328; font-weight: 600 } .oop-text { fill: #57606a } .oop-promise { fill: #633c01 }
   .oop-silent { fill: #57606a } .oop-end { fill: #ffffff; font-weight: 600 }
   @media (prefers-color-scheme: dark) {
-    .oop-back { fill: #0d1117 } .oop-box { fill: #161b22; stroke: #6e7681 } .oop-source { fill: #0c2d6b; stroke: #388bfd }
-    .oop-out { fill: #e6edf3 } .oop-edge { stroke: #8b949e } .oop-tip { fill: #8b949e }
+    .oop-back { fill: #0d1117 } .oop-box { fill: #161b22; stroke: #6e7681 }
+    .oop-source { fill: #0c2d6b; stroke: #388bfd } .oop-out { fill: #e6edf3 }
+    .oop-edge { stroke: #8b949e } .oop-tip { fill: #8b949e }
     .oop-pill { fill: #3a2b05; stroke: #bb8009 } .oop-none { fill: #0d1117; stroke: #6e7681 }
     .oop-title { fill: #e6edf3 } .oop-text { fill: #9ea7b1 } .oop-promise { fill: #f2cc60 }
     .oop-silent { fill: #9ea7b1 } .oop-end { fill: #0d1117 }

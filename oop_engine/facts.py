@@ -15,6 +15,7 @@ from oop_engine.demand import Pace, columns, demands
 from oop_engine.language.durations import Duration, format_duration
 from oop_engine.plan import Node, Plan, SourceNode
 from oop_engine.ticks import tick_ns
+from operators.protocol import Operator
 from operators.schema import Schema, is_ip
 
 _LATE = {
@@ -113,12 +114,16 @@ def _effective(plan: Plan, paces: Mapping[int, Mapping[str, Pace]]) -> list[Sche
             found[id(node)] = node.schema.with_progress(kept)
             continue
         try:
-            # An operator may keep the schema it was last asked for, and the plan's own prototype must not.
-            schema = copy.copy(node.operator).output_schema(*(found[id(upstream)] for upstream in node.inputs))
+            # An operator may keep the schema it was last asked for, so the plan's own prototype must not be asked.
+            schema = _fresh(node.operator).output_schema(*(found[id(upstream)] for upstream in node.inputs))
         except ValueError:
             schema = node.schema
         found[id(node)] = schema
     return list(found.values())
+
+
+def _fresh(operator: Operator) -> Operator:
+    return attrs.evolve(operator) if attrs.has(type(operator)) else copy.deepcopy(operator)
 
 
 def _in_order(schema: Schema) -> list[list[str]]:

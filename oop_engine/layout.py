@@ -1,12 +1,13 @@
 """Boxes of a layered graph get places: sources above what reads them, edges through the gaps, no two boxes overlapping.
 
-The layers are the longest paths to an output; an edge that passes a layer gets a place of its own there, so that it runs
-between the boxes. Everything is deterministic. Cost: O(edges * sweeps * log) time, so plans of thousands of nodes are fine.
+The layers are the longest paths to an output; an edge that passes a layer gets a place of its own there, so that it
+runs between the boxes. Everything is deterministic. Cost: O(E log E) for E edges, those that pass layers cut there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 import attrs
@@ -82,7 +83,7 @@ class _Graph:
                     graph.sizes.append((0.0, 0.0))
                 path.append(reader)
                 graph.ports.append(((reader, port), path))
-                for upper, lower in zip(path, path[1:], strict=False):
+                for upper, lower in pairwise(path):
                     graph.below.setdefault(upper, []).append(lower)
                     graph.above.setdefault(lower, []).append(upper)
         return graph
@@ -93,7 +94,7 @@ class _Graph:
             down = sweep % 2 == 1
             neighbours = self.above if down else self.below
             layers = self.layers if down else self.layers[::-1]
-            for fixed, free in zip(layers, layers[1:], strict=False):
+            for fixed, free in pairwise(layers):
                 rank = {node: i for i, node in enumerate(fixed)}
                 keys = {
                     node: sum(rank[n] for n in near) / len(near)
@@ -139,7 +140,7 @@ class _Graph:
         return Placed(tuple(boxes[i] for i in range(self.boxes)), routes, right, max(0.0, y - between))
 
     def _routes(self, boxes: Mapping[int, Box]) -> dict[tuple[int, int], tuple[tuple[float, float], ...]]:
-        """Lead each edge around the boxes; a box with several inputs takes them side by side, in the order they come."""
+        """Lead each edge around the boxes; a box takes several inputs side by side, in the order they come."""
         arriving: dict[int, list[tuple[float, tuple[int, int]]]] = {}
         for key, path in self.ports:
             arriving.setdefault(key[0], []).append((boxes[path[-2]].middle, key))

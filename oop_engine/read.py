@@ -36,7 +36,7 @@ Place: TypeAlias = "str | Path | BinaryIO"
 Promises: TypeAlias = "Promise | Iterable[Promise] | None"
 
 
-def stream(
+def from_source(
     source: Source,
     *,
     punctuate: Promises = None,
@@ -75,7 +75,7 @@ def pcap(
         raise PlanError('pcap needs at least one file, e.g. oop.pcap("capture.pcap")')
     paths = [found for place in places for found in _expanded(place)]
     source = Packets(paths, label=name, strict=strict)
-    return stream(source, punctuate=punctuate, slack=slack, late=late, divert=divert)
+    return from_source(source, punctuate=punctuate, slack=slack, late=late, divert=divert)
 
 
 def table(
@@ -99,7 +99,7 @@ def table(
     label = name or (Path(first).name if isinstance(first, (str, Path)) and str(first) != "-" else "stdin")
     given = [p for p in places if isinstance(p, (str, Path))]
     source = Files(label, given if len(given) == len(places) and len(given) > 1 else first, format, types)
-    return stream(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
+    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
 
 
 def read(*places: Place, name: str = "", format: str | None = None, strict: bool = False, **options: object) -> Stream:
@@ -140,7 +140,7 @@ def rows(
     else:
         pages = (element for element in from_rows(records, shape) if isinstance(element, Page))
         source = Rows(name, tuple(page.batch for page in pages), shape.arrow)
-    return stream(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
+    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
 
 
 def arrow(
@@ -166,13 +166,13 @@ def arrow(
         source = Once(name, schema, lambda: data)
     else:
         source = Rows(name, tuple(data), schema)
-    return stream(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
+    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
 
 
 def pages(elements: Iterable[Element], schema: Schema, *, name: str = "pages", late: str = "drop") -> Stream:
     """Make a stream of pages and punctuations of your own; `schema` says on what it is punctuated."""
     source = Once(name, schema.arrow, lambda: from_pages(elements, schema), _promised(schema))
-    return stream(source, late=late)
+    return from_source(source, late=late)
 
 
 def packets(n: int, *, rate: float = 100_000, late: str = "drop", slack: Amount | None = None, **shape: Any) -> Stream:
@@ -184,7 +184,7 @@ def packets(n: int, *, rate: float = 100_000, late: str = "drop", slack: Amount 
     from oop_engine.sources.generated import GeneratedPackets
     from oop_engine.sources.generator import packets as generate
 
-    return stream(GeneratedPackets(generate(n, rate=rate, **shape)), slack=slack, late=late)
+    return from_source(GeneratedPackets(generate(n, rate=rate, **shape)), slack=slack, late=late)
 
 
 def _promised(schema: Schema) -> tuple[tuple[str, ...], ...]:

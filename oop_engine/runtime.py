@@ -238,10 +238,9 @@ class _Run:
     async def _operate(
         self, place: int, inbox: trio.MemoryReceiveChannel[tuple[int, Element]], clones: dict[int, _Sender]
     ) -> None:
-        async with inbox:
-            async for port, element in inbox:
-                self.circuit.give(place, port, element)
-                await self._send_out(clones)
+        async for port, element in inbox:
+            self.circuit.give(place, port, element)
+            await self._send_out(clones)
         for clone in clones.values():
             clone.close()
 
@@ -254,20 +253,19 @@ class _Run:
         self, number: int, deliver: Deliver, inbox: trio.MemoryReceiveChannel[tuple[int, Element]]
     ) -> None:
         """Hand elements to a consumer, which is never disturbed while it takes them, but by the second signal."""
-        async with inbox:
-            async for _, element in inbox:
-                elements = [element, *_waiting(inbox)]
-                try:
-                    if self.threads:
-                        with trio.CancelScope(shield=True) as scope:
-                            self._delivering.append(scope)
-                            await trio.to_thread.run_sync(_deliver, deliver, elements, abandon_on_cancel=True)
-                        self._delivering.remove(scope)
-                    else:
-                        _deliver(deliver, elements)
-                except Exception as error:
-                    locate(error, f"while output {number} of the plan was written")
-                    raise
+        async for _, element in inbox:
+            elements = [element, *_waiting(inbox)]
+            try:
+                if self.threads:
+                    with trio.CancelScope(shield=True) as scope:
+                        self._delivering.append(scope)
+                        await trio.to_thread.run_sync(_deliver, deliver, elements, abandon_on_cancel=True)
+                    self._delivering.remove(scope)
+                else:
+                    _deliver(deliver, elements)
+            except Exception as error:
+                locate(error, f"while output {number} of the plan was written")
+                raise
 
     def _timed(self, place: int) -> bool:
         operator = self.circuit.operators[place]

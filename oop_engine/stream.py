@@ -64,7 +64,7 @@ class Stream:
         expression = self._expression(predicate, "filter")
         return self._then(Filter(expression), f"filter {expression}")
 
-    def project(self, *names: str, **computed: Computed) -> Stream:
+    def project(self, /, *names: str, **computed: Computed) -> Stream:
         """Keep the named attributes, in this order, and add computed ones (renaming is `project(source="srcIP")`)."""
         columns: dict[str, Expression] = {n: Column(self.schema.resolve(n, where="project")) for n in names}
         for name, value in computed.items():
@@ -72,7 +72,7 @@ class Stream:
             columns[name] = Column(str(value)) if named else self._expression(value, f"project({name}=...)")
         return self._then(Project(columns), "project " + ", ".join(_shown(n, e) for n, e in columns.items()))
 
-    def derive(self, **computed: Computed) -> Stream:
+    def derive(self, /, **computed: Computed) -> Stream:
         """Add computed attributes to those there are (thesis: Apply)."""
         columns = {name: self._expression(value, f"derive({name}=...)") for name, value in computed.items()}
         return self._then(Apply(columns), "derive " + ", ".join(_shown(n, e) for n, e in columns.items()))
@@ -137,7 +137,7 @@ class Stream:
         return Windowed(Stream(node), window, consistent)
 
     def aggregate(
-        self, *functions: AggregateFunction, by: str | Sequence[str] = (), **named: AggregateFunction
+        self, /, *functions: AggregateFunction, by: str | Sequence[str] = (), **named: AggregateFunction
     ) -> Stream:
         """Aggregate without a window: a group leaves when a promise on its attributes ends it, or at the end."""
         results = _named(functions, named)
@@ -224,7 +224,7 @@ class Windowed:
     consistent: bool = False
 
     def aggregate(
-        self, *functions: AggregateFunction, by: str | Sequence[str] = (), **named: AggregateFunction
+        self, /, *functions: AggregateFunction, by: str | Sequence[str] = (), **named: AggregateFunction
     ) -> Stream:
         """Compute aggregates over each window, for each group of `by`.
 

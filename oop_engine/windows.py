@@ -49,12 +49,13 @@ def window_of(
     landmark = isinstance(size, str) and size.strip().upper() == "ALL"
     if slide is None and landmark:
         raise PlanError("RANGE ALL needs a SLIDE: how often the result is extended, e.g. SLIDE 1 minute")
-    step = _positive(size if slide is None else slide, field, "SLIDE", rows)
     window: Rows
     if landmark:
-        window = LandmarkWindow(wattr, slide=step, origin=start)
+        assert slide is not None
+        window = LandmarkWindow(wattr, slide=_positive(slide, field, "SLIDE", rows), origin=start)
     else:
         length = _positive(size, field, "RANGE", rows)
+        step = length if slide is None else _positive(slide, field, "SLIDE", rows)
         window = SlidingWindow(wattr, size=length, slide=step, origin=start, partial=partial)
     return PartitionedWindow(window, partition) if partition else window
 

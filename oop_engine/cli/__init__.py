@@ -1,4 +1,4 @@
-"""The command line: a group whose commands are loaded when they are called, so that help costs no compiler and no Arrow."""
+"""The command line: its commands are loaded when they are called, so that help costs no compiler and no Arrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels are compiled once and kept on disk; the first run says so, since it is some seconds slower than all others."""
+"""Kernels are compiled once and kept on disk; the first run says so, since it is some seconds slower than others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`oop-engine demo`: Q1-2 of the thesis on three generated links, and what in-order processing would have held for it."""
+"""`oop-engine demo`: Q1-2 of the thesis on three generated links, and what in-order processing would have held."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oop_engine.cli.errors import reported
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from oop_engine.cli.replay import Replay, Result
+    from oop_engine.cli.replay import Clock, Replay, Result
     from oop_engine.stream import Stream
 
 QUERY: Final = "SELECT count (*) [RANGE 1 minute, SLIDE 1 minute, WA ts] FROM Control union Main1 union Main2"
@@ -46,7 +46,7 @@ def command(seconds: int, seed: int) -> None:
 
 
 def _run(seconds: int, seed: int) -> None:
-    from oop_engine.cli.replay import replay
+    from oop_engine.cli.replay import Clock, replay
     from oop_engine.plan import Plan
     from oop_engine.query import query
     from oop_engine.sources.generator import START
@@ -57,18 +57,16 @@ def _run(seconds: int, seed: int) -> None:
         f"Three links, {seconds} s: Control, a packet in two seconds and none from second {lull[0]} to {sum(lull)};\n"
         f"Main1 and Main2, {RATE:,} packets/s each, a fifth up to {DISORDER} s late, Main2 arriving {SKEW} s behind.\n"
     )
-    clock = {"begin": START, "tick": TICK, "ticks": (seconds + SKEW + 3 * DISORDER) * SECOND // TICK}
+    clock = Clock(START, TICK, (seconds + SKEW + 3 * DISORDER) * SECOND // TICK)
     live, silent = _links(seconds, seed, lull, clock)
     click.echo("minute (UTC)     count  released")
-    melded = replay(Plan((query(QUERY, live).node,)), **clock, released=_show)
-    merged = replay(Plan((_in_order(live).node,)), **clock)
-    alone = replay(Plan((_in_order(silent).node,)), **clock)
+    melded = replay(Plan((query(QUERY, live).node,)), clock, released=_show)
+    merged = replay(Plan((_in_order(live).node,)), clock)
+    alone = replay(Plan((_in_order(silent).node,)), clock)
     click.echo(_compared(melded, merged, alone))
 
 
-def _links(
-    seconds: int, seed: int, lull: tuple[int, int], clock: Mapping[str, int]
-) -> tuple[dict[str, Stream], dict[str, Stream]]:
+def _links(seconds: int, seed: int, lull: tuple[int, int], clock: Clock) -> tuple[dict[str, Stream], dict[str, Stream]]:
     """Make the links, once with promises that go on in a lull, once with promises from tuples alone."""
     from oop_engine.cli.replay import Link
     from oop_engine.punctuate import slack
@@ -92,7 +90,7 @@ def _links(
             link=name,
             arrival=True,
         )
-        link = Link.of(generated, **clock)
+        link = Link.of(generated, clock)
         allowance, delay = f"{DISORDER} s", f"{skew + DISORDER} s"
         live[name] = stream(link, punctuate=slack(allowance, step="1 s", lull=delay))
         silent[name] = stream(link, punctuate=slack(allowance, step="1 s"))
@@ -130,12 +128,13 @@ def _compared(melded: Replay, merged: Replay, alone: Replay) -> str:
         lines.append(f"  {name:<20} {'▇' * max(1, round(run.peak_tuples / most * BAR))} {run.peak_tuples:,}")
     lines += [
         "",
-        "Meld passes packets on as they come, in any order: each is added to the count of its minute and forgotten, and a",
-        "minute is released when all three links have promised that none of its packets can follow.",
-        f"Merge gives the same counts, but must hold every packet until no link can bring an earlier one: {SKEW} s of a main",
-        "link for the skew, and, where only packets tell how far a link is, all traffic for as long as Control is silent.",
-        f"So state grows with skew, lull and rate, by a factor of {_factor(merged, melded)} and {_factor(alone, melded)}"
-        " here, for an order that a count does not need.",
+        "Meld passes packets on in any order: each is added to the count of its minute and forgotten, and a minute",
+        "is released when all three links have promised that none of its packets can follow.",
+        f"Merge must hold every packet until no link can bring an earlier one: {SKEW} s of a main link for the skew",
+        "and, where only packets tell how far a link is, all traffic for as long as Control is silent.",
+        f"So in-order state grows with skew, lull and rate, here to {_factor(merged, melded)} and"
+        f" {_factor(alone, melded)} times as much, for an order that a",
+        "count does not need.",
     ]
     return "\n".join(lines)
 

@@ -1,7 +1,7 @@
-"""How a failure reads and which status it gives: what the engine says of the user's query and data is text, the rest a bug.
+"""How a failure reads and which status it gives: what is wrong with a query or its data is text, the rest a bug.
 
-Status 2: refused before anything ran, or a file that cannot be read; 3: an operator failed in the run; 1: a bug of ours;
-130: stopped by the user.
+Status 0: done; 2: refused before anything ran, or a file that cannot be read; 3: an operator failed in the run;
+1: a bug of ours; 130: stopped by the user; 141: nobody reads the results any more.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -23,7 +23,7 @@ _BROKEN_PIPE: Final = 141
 
 
 @contextmanager
-def reported() -> Iterator[None]:
+def reported() -> Generator[None]:
     """Turn what is raised inside into text on stderr and an exit status."""
     try:
         yield

@@ -14,9 +14,7 @@ from oop_engine.cli.naming import Naming, naming_options, query_text
 @click.argument("text")
 @naming_options
 @click.option("--mermaid", is_flag=True, help="Write a Mermaid flowchart.")
-@click.option(
-    "--svg", is_flag=False, flag_value="-", default=None, metavar="[FILE]", help="Draw the plan as SVG, to a file or out."
-)
+@click.option("--svg", is_flag=False, flag_value="-", default=None, metavar="[FILE]", help="Draw the plan as SVG.")
 def command(text: str, naming: Naming, mermaid: bool, svg: str | None) -> None:
     """Show the plan of a query: operators, schemas, what each stream is punctuated on, window class, physical choice.
 

@@ -1,4 +1,4 @@
-"""The options with which a query's streams are named, shared by the commands that take a query; loads nothing but click."""
+"""The options with which a query's streams are named, for all commands that take a query; loads nothing but click."""
 
 from __future__ import annotations
 
@@ -71,28 +71,28 @@ def naming_options(command: Command) -> Command:
         command(naming=naming, **others)
 
     decorated: Command = wrapped
-    for option in reversed(_OPTIONS):
+    for option in _OPTIONS[::-1]:
         decorated = option(decorated)
     return decorated
 
 
-_OPTIONS: Final = (
+_OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
     click.option(
         "-s",
         "--stream",
         multiple=True,
         metavar="NAME=PATH",
-        help="Where a stream of the query comes from: captures, CSV, NDJSON, Parquet, Arrow. Repeat it, use patterns or "
-        'commas for several files; "-" is standard input. A bare PATH serves a query with one stream.',
+        help="Where a stream of the query comes from: captures, CSV, NDJSON, Parquet, Arrow. Repeat it, use patterns "
+        'or commas for several files; "-" is standard input. A bare PATH serves a query with one stream.',
     ),
     click.option(
         "--slack",
         metavar="DURATION",
-        help="Promise what this much disorder allows, e.g. 2s. Files need none: they are read ahead and punctuated exactly.",
+        help="Promise what this much disorder allows, e.g. 2s. Files need none: their promises are exact.",
     ),
-    click.option("--on", default="ts", show_default=True, metavar="ATTR", help="The attribute that promises are made on."),
+    click.option("--on", default="ts", show_default=True, metavar="ATTR", help="The attribute to make promises on."),
     click.option(
-        "--every", metavar="DURATION", help="Promise once in so much of it; without --slack the stream must be in order."
+        "--every", metavar="DURATION", help="Promise once in so much of it; without --slack streams must be in order."
     ),
     click.option(
         "--punctuate",
@@ -118,7 +118,7 @@ _OPTIONS: Final = (
         metavar="ATTR=TYPE,...",
         help="Types of columns: ip, timestamp, timestamp[ms], epoch, int, float, text, bool.",
     ),
-    click.option("--strict", is_flag=True, help="Take a damaged capture as an error instead of reading what can be read."),
+    click.option("--strict", is_flag=True, help="Take a damaged capture as an error, not as far as it can be read."),
 )
 
 
@@ -130,7 +130,8 @@ def query_text(given: str) -> str:
         try:
             return Path(given[1:]).expanduser().read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
-            raise click.UsageError(f'"{given[1:]}" is no text in UTF-8: {error.reason} at byte {error.start}.') from None
+            why = f"{error.reason} at byte {error.start}"
+            raise click.UsageError(f'"{given[1:]}" is no text in UTF-8: {why}.') from None
     return given
 
 

@@ -67,7 +67,8 @@ class Progress:
         if not circuit.readers:
             return "reading ahead, for promises that are exact ..."
         tuples = sum(circuit.meters[i].tuples_in for i, _ in nodes)
-        parts = [_done([circuit.progress(i) for i, _ in nodes]), f"{tuples:,} tuples", rate_text(self._speed(tuples, now))]
+        read = _done([circuit.progress(i) for i, _ in nodes])
+        parts = [read, f"{tuples:,} tuples", rate_text(self._speed(tuples, now))]
         lows: list[tuple[int, str]] = []
         lags: list[tuple[int, str]] = []
         for i, node in nodes:

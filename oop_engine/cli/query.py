@@ -23,7 +23,7 @@ Examples:
 @click.option(
     "--to",
     metavar="FILE",
-    help='Write results to a .parquet, .csv, .ndjson or .arrow file; "-" is standard output (a table on a terminal, else CSV).',
+    help='Write results to a .parquet, .csv, .ndjson or .arrow file; "-", standard output, is a table or CSV.',
 )
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
 @click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Tuples in a page at most.  [default: 8192]")
@@ -36,6 +36,7 @@ def command(
 
     TEXT is the query, @FILE the file that holds it, "-" standard input. Results are written as windows are released,
     each as soon as what the streams promise allows; the arrival order of the tuples does not change them.
+
     Exit status: 0 done, 2 refused, 3 failed in the run, 130 stopped by Ctrl-C with what was read written.
     """
     with reported():
@@ -47,5 +48,3 @@ def command(
         statistics = run_query(query_text(text), naming, wishes)
     if statistics.interrupted:
         raise click.exceptions.Exit(STOPPED)
-
-

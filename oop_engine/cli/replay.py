@@ -1,4 +1,4 @@
-"""Generated links are replayed by the clock of their arrival, tick by tick, so that what a plan holds and when is measured.
+"""Generated links are replayed by the clock of their arrival, tick by tick, to measure what a plan holds and how long.
 
 The clock is the packets' own arrival time, not this machine's: the same links give the same figures everywhere.
 """
@@ -21,6 +21,15 @@ from operators.protocol import Element, Measured
 ARRIVAL = "arrival_ts"
 
 
+@attrs.frozen
+class Clock:
+    """A clock that begins at a time in ns and goes on by so many ticks of so many ns."""
+
+    begin: int
+    tick: int
+    ticks: int
+
+
 @attrs.frozen(eq=False)
 class Link:
     """A generated link as a live source: each chunk is what arrived in one tick of the clock."""
@@ -30,12 +39,12 @@ class Link:
     ticks: tuple[pa.RecordBatch, ...] = attrs.field(repr=False)
 
     @classmethod
-    def of(cls, generated: Generated, *, begin: int, tick: int, ticks: int) -> Link:
+    def of(cls, generated: Generated, clock: Clock) -> Link:
         """Cut a link, generated with its arrival times, into ticks of the clock, the last one with all that is left."""
         batches = list(generated.batches())
         table = pa.Table.from_batches(batches, generated.schema).combine_chunks()
         arrival = table.column(ARRIVAL).cast(pa.int64()).to_numpy()
-        ends = np.searchsorted(arrival, begin + tick * np.arange(1, ticks + 1))
+        ends = np.searchsorted(arrival, clock.begin + clock.tick * np.arange(1, clock.ticks + 1))
         ends[-1] = len(arrival)
         packets = table.drop_columns([ARRIVAL])
         cuts = [packets.slice(a, b - a) for a, b in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
@@ -93,12 +102,10 @@ class Replay:
     """Mean seconds, of the arrival clock, that a tuple was held by the union (Little's law: state over throughput)."""
 
 
-def replay(
-    plan: Plan, *, begin: int, tick: int, ticks: int, released: Callable[[Result], None] = lambda result: None
-) -> Replay:
-    """Run a plan over `Link`s, `ticks` times a `tick` of ns from `begin`; `released` is called for every result."""
+def replay(plan: Plan, clock: Clock, *, released: Callable[[Result], None] = lambda result: None) -> Replay:
+    """Run a plan over `Link`s that were cut by this clock; `released` is called for every result as it comes."""
     results: list[Result] = []
-    now = begin
+    now = clock.begin
 
     def taken(place: int, port: int, element: Element) -> None:
         if isinstance(element, Page):
@@ -113,8 +120,8 @@ def replay(
     unions = {i for i, node in enumerate(plan.nodes) if len(node.inputs) > 1}
     incoming = {place: circuit.open(place) for place in places}
     most_tuples, most_bytes, waited = 0, 0, 0
-    for number in range(ticks):
-        now = begin + (number + 1) * tick
+    for number in range(clock.ticks):
+        now = clock.begin + (number + 1) * clock.tick
         for place in places:
             for page in circuit.pages(place, next(incoming[place])):
                 circuit.give(place, 0, page)
@@ -126,7 +133,7 @@ def replay(
     for place in places:
         circuit.finish(place)
     read = sum(circuit.meters[place].tuples_in for place in places)
-    return Replay(tuple(results), read, most_tuples, most_bytes, waited * tick / 1e9 / max(read, 1))
+    return Replay(tuple(results), read, most_tuples, most_bytes, waited * clock.tick / 1e9 / max(read, 1))
 
 
 def _state(circuit: Circuit) -> dict[int, tuple[int, int]]:

@@ -116,7 +116,8 @@ class _Shown:
     def tell(self) -> None:
         """Say what was not shown."""
         if self._hidden and not self.wishes.quiet:
-            say(f"... and {counted(self._hidden, 'more result')}; --limit shows {self.wishes.limit}, --to FILE writes all.")
+            more = counted(self._hidden, "more result")
+            say(f"... and {more}; --limit shows {self.wishes.limit}, --to FILE writes all.")
 
 
 @attrs.define(eq=False)
@@ -145,5 +146,3 @@ def _late_files(places: dict[str, tuple[str, ...]], target: str) -> list[tuple[s
         return [(name, target) for name in places]
     path = Path(target)
     return [(name, str(path.with_name(f"{path.stem}-{name}{path.suffix}"))) for name in places]
-
-

@@ -41,7 +41,7 @@ def placed(text: str, naming: Naming) -> dict[str, tuple[str, ...]]:
     wanted = tables(parse(text))
     if not naming.places:
         name = wanted[0] if wanted else "Main"
-        raise click.UsageError(f'the query reads {_listed(wanted)}; say where from, e.g. --stream {name}=capture.pcap')
+        raise click.UsageError(f"the query reads {_listed(wanted)}; say where from, e.g. --stream {name}=capture.pcap")
     if "" not in naming.places:
         return dict(naming.places)
     if len(wanted) != 1:

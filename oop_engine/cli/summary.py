@@ -91,5 +91,5 @@ def _row(plan: Plan, place: int, operator: OperatorStatistics) -> tuple[str, ...
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = [cell.ljust(w) if i in (0, 5, 6) else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))]
-    return "  ".join(cells).rstrip()
+    cells = zip(row, widths, strict=True)
+    return "  ".join(c.ljust(w) if i in (0, 5, 6) else c.rjust(w) for i, (c, w) in enumerate(cells)).rstrip()

@@ -56,5 +56,8 @@ def lag_text(ticks: int, kind: pa.DataType) -> str:
     ns = max(0, ticks * tick)
     if ns >= SECOND:
         seconds = ns / SECOND
-        return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+        for length, unit in ((3600, "h"), (60, "min")):
+            if seconds >= 2 * length:
+                return f"{seconds / length:.1f} {unit}"
+        return f"{seconds:.1f} s"
     return format_duration(ns // 1_000_000 * 1_000_000)

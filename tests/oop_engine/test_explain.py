@@ -1,0 +1,127 @@
+"""The words for a plan: golden texts, and what they promise about width, sharing and names that come from outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import oop_engine as oop
+from oop_engine.explain import explain
+from oop_engine.plan import Plan, source_node
+from oop_engine.punctuate import Promise, embedded, ordered, slack
+from oop_engine.sources.packets import Packets
+from oop_engine.stream import Stream, meld
+from operators.functions import count
+from operators.functions import sum as sum_
+
+
+def packets(name: str, *promises: Promise, late: str = "drop") -> Stream:
+    """Make a stream of a capture that is never opened: a plan is explained before anything is read."""
+    return Stream(source_node(Packets((Path(f"{name}.pcap"),), name), promises=promises, late=late))
+
+
+def text(*streams: Stream, width: int = 96) -> str:
+    return explain(Plan(tuple(stream.node for stream in streams)), width=width)
+
+
+def test_a_union_of_files_and_a_live_link_is_explained_from_the_output_to_the_sources() -> None:
+    links = meld(packets("Control"), packets("Main1", slack("2s", lull="5 s"), late="refuse"))
+    found = links.filter(lambda p: p["length"] > 100).window(range="10 minutes", slide="1 minute")
+    assert text(found.aggregate(count(), sum_("length"), by="srcIP")) == """\
+aggregate count(*), sum(length) by srcIP
+│  attributes  srcIP ip, count int64, sum_length int64, wid int64, window_start timestamp[ns],
+│              window_end timestamp[ns]
+│  punctuated  on wid; window_start; window_end
+│  - strategy wid: one partial aggregate for each slice and group, shared by the slice's windows
+└─ bucket [RANGE 10 minutes, SLIDE 1 minute, WA ts]
+   │  attributes  those of its input, and wid_from int64, wid_until int64
+   │  punctuated  on wid_from
+   │  - class CF (context free: a tuple alone tells its windows)
+   └─ filter length > 100
+      │  attributes  those of its input
+      │  punctuated  on ts
+      └─ meld of 2
+         │  attributes  those of its inputs
+         │  punctuated  on ts
+         ├─ Control
+         │     attributes  ts timestamp[ns], srcIP ip, length int32 (read 3 of 16)
+         │     punctuated  on ts, exactly, every 1 minute (suffix minimum, Eq. 4.1)
+         │     - late tuples are dropped and counted
+         └─ Main1
+               attributes  ts timestamp[ns], srcIP ip, length int32 (read 3 of 16)
+               punctuated  on ts, slack 2s, every 1 minute, assumed after a lull of 5 s
+               - late tuples are refused: the first one ends the run"""
+
+
+def test_partitioned_row_windows_are_forward_context_free() -> None:
+    rows = packets("Main").window(range="100 rows", slide="10 rows", wattr="row_num", partition="srcIP")
+    assert text(rows.aggregate(count())) == """\
+aggregate count(*) by srcIP
+│  attributes  srcIP ip, count int64, wid int64, window_start int64, window_end int64
+│  punctuated  on srcIP with wid
+│  - strategy wid: one partial aggregate for each slice and group, shared by the slice's windows
+└─ bucket [RANGE 100 rows, SLIDE 10 rows, WA row_num, PA srcIP]
+   │  attributes  those of its input, and wid_from int64, wid_until int64
+   │  punctuated  on srcIP with wid_from
+   │  - class FCF (forward-context free: earlier tuples of the partition are counted)
+   └─ Main
+         attributes  srcIP ip (read 1 of 16)
+         punctuated  on nothing before its end: nothing downstream asks for it
+         - late tuples are dropped and counted"""
+
+
+def test_a_node_with_two_readers_is_written_once_and_then_referred_to() -> None:
+    shared = packets("Main").filter(lambda p: p["length"] > 100)
+    shown = text(meld(shared.project("ts", "srcIP"), shared.project("ts", "srcIP")))
+    assert shown.count("Main") == 1
+    assert "[1] filter length > 100" in shown
+    assert shown.splitlines()[-1].endswith("└─ filter length > 100 [see 1 above]")
+
+
+def test_several_outputs_are_numbered_and_share_what_they_share() -> None:
+    main = packets("Main")
+    shown = text(main.project("ts"), main.project("srcIP"))
+    assert [line for line in shown.splitlines() if line.startswith("output")] == ["output 0", "output 1"]
+    assert "Main [see 1 above]" in shown
+
+
+def test_promises_that_nothing_asks_for_are_not_claimed_by_operators_above() -> None:
+    """A file is punctuated on what is asked of it; a projection of its ts must not say otherwise."""
+    shown = text(packets("Main").project("ts", "srcIP"))
+    assert "punctuated  on ts" not in shown
+    asked = text(packets("Main").project("ts", "srcIP").window(range="1 minute").aggregate(count()))
+    assert asked.count("punctuated  on ts") == 2
+
+
+@pytest.mark.parametrize(
+    ("promise", "expected"),
+    [
+        (ordered(every=100), "on ts, ordered, every 100 tuples"),
+        (ordered(step="1s"), "on ts, ordered, every 1 s"),
+        (embedded("proto", "ts"), "on ts, embedded, marked by proto"),
+    ],
+)
+def test_every_punctuator_says_how_it_promises(promise: Promise, expected: str) -> None:
+    shown = text(packets("Main", promise).window(range="1 minute").aggregate(count()))
+    assert expected in shown
+
+
+def test_lines_are_at_most_as_wide_as_asked_and_deep_trees_keep_room_for_words() -> None:
+    stream = packets("Main")
+    for bound in range(40):
+        stream = stream.filter(lambda p, bound=bound: p["length"] > bound)
+    shown = text(stream, width=80)
+    assert all(len(line) <= max(80, 3 * 42 + 3 + 12 + 40) for line in shown.splitlines())
+    assert "filter length > 0" in shown
+
+
+def test_control_characters_of_a_name_are_escaped_and_make_no_line() -> None:
+    shown = text(packets("a\x1b[31m\nb\u202e"))
+    assert "a\\x1b[31m b\\u202e" in shown
+    assert all(line.isprintable() for line in shown.splitlines())
+
+
+def test_a_handle_prints_its_plan() -> None:
+    stream = packets("Main").window(range="1 minute").aggregate(oop.count())
+    assert repr(stream) == stream.explain() == text(stream)
