@@ -110,5 +110,3 @@ def _check_siblings() -> None:
                 f"a module of your own named {sibling!r} ({getattr(found, '__file__', 'a folder')}) hides the package"
                 f" {sibling!r} that oop-engine brings; rename yours or run from another folder."
             )
-
-

@@ -1,28 +1,51 @@
-"""When no window could ever be released, say which input lacks the promise and how to give it one."""
+"""When no window could ever be released, say where the promise is lost or which input lacks it, and what to write."""
 
 from __future__ import annotations
 
 from oop_engine.demand import promised_by
 from oop_engine.plan import Node, OperatorNode, SourceNode
+from operators.apply import Apply
+from operators.expression import Column
+from operators.project import Project
 
 
 def unpromised(node: Node, attribute: str) -> str:
     """Give the text of the error, naming the inputs that do not promise the windowing attribute."""
-    at = node
+    first = f'no window of this aggregate could ever be released: nothing promises "{attribute}".'
+    at, name = node, attribute
     while isinstance(at, OperatorNode) and len(at.inputs) == 1:
-        at = at.inputs[0]
-    lines = [f'no window of this aggregate could ever be released: nothing promises "{attribute}".']
+        (below,) = at.inputs
+        old = _before(at, name)
+        if old is None or below.schema.progressing(old):
+            return "\n".join((first, *_lost(at, below, name)))
+        at, name = below, old
     if isinstance(at, OperatorNode):
-        shares = ", ".join(f"{n.label} {promised_by(n)}" for n in at.inputs)
-        lines.append(f"  {at.label} promises only what every input promises: {shares}.")
-        lacking = [n for n in at.inputs if not n.schema.progressing(attribute)]
-        names = ", ".join(_source(n).label for n in lacking if _source(n) is not None) or "the input"
+        shares = ", ".join(f"{_source(n).label} {promised_by(n)}" for n in at.inputs)
+        lines = [f"  {at.label} promises only what every input promises: {shares}."]
+        names = ", ".join(dict.fromkeys(_source(n).label for n in at.inputs if not n.schema.progressing(name)))
     else:
-        lines.append(f"  {at.label} promises {promised_by(at)}.")
-        names = at.label
-    lines.append(f'  Give {names} a punctuator, e.g. punctuate=oop.every("1s", on="{attribute}"), or')
-    lines.append(f'  oop.slack("2s", on="{attribute}") if it is out of order.')
-    return "\n".join(lines)
+        lines, names = [f"  {at.label} promises {promised_by(at)}."], at.label
+    lines.append(f'  Give {names or "the input"} a punctuator, e.g. punctuate=oop.every("1s", on="{name}"), or')
+    lines.append(f'  oop.slack("2s", on="{name}") if it is out of order; on the command line, --every 1s or --slack 2s.')
+    return "\n".join((first, *lines))
+
+
+def _before(node: OperatorNode, name: str) -> str | None:
+    """Give the name of an attribute before an operator, None when the operator makes it."""
+    below, operator = node.inputs[0].schema, node.operator
+    if isinstance(operator, Project | Apply) and name in operator.columns:
+        made = operator.columns[name]
+        return below.resolve(made.name, where="plan") if isinstance(made, Column) else None
+    return name if name in below else None
+
+
+def _lost(node: OperatorNode, below: Node, name: str) -> list[str]:
+    lines = [f"  {node.label} promises {promised_by(node)}; its input promises {promised_by(below)}."]
+    operator = node.operator
+    if isinstance(operator, Project | Apply) and name in operator.columns:
+        lines.append(f'  "{name}" is {operator.columns[name]}, which follows no promise: + - * // with a constant would.')
+    lines.append("  Use an attribute that is promised as the windowing attribute, or keep it on the way.")
+    return lines
 
 
 def _source(node: Node) -> SourceNode:

@@ -18,7 +18,6 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.demand import Pace, columns, demands
-from oop_engine.errors import PlanError
 from oop_engine.lateness import allowances
 from oop_engine.meter import Meter, OperatorStatistics, watched
 from oop_engine.plan import Node, OperatorNode, Plan, SourceNode
@@ -59,12 +58,6 @@ class Circuit:
     _stopped: bool = attrs.field(init=False, default=False)
 
     def __attrs_post_init__(self) -> None:
-        for name, output in ((n.label, n) for n in self.plan.nodes if isinstance(n, SourceNode)):
-            if not output.source.rewindable and not output.promises and not output.source.promised:
-                raise PlanError(
-                    f"{name} cannot be read twice, and nothing promises its progress: no window could ever be released.\n"
-                    '  Give it a punctuator, e.g. punctuate=oop.slack("2s", on="ts"), or --slack 2s on the command line.'
-                )
         self._columns = columns(self.plan)
         self.meters = [Meter(node.label) for node in self.plan.nodes]
 
@@ -85,8 +78,10 @@ class Circuit:
         paces, allowed = demands(self.plan), allowances(self.plan)
         for place, node in enumerate(self.plan.nodes):
             if isinstance(node, SourceNode):
-                arrow = pa.schema([node.schema.arrow.field(n) for n in self._columns[place]])
-                self._schemas[place] = Schema(arrow, progress=[p for p in node.schema.progress if p <= set(arrow.names)])
+                arrow = pa.schema([node.source.arrow.field(n) for n in self._columns[place]])
+                self._schemas[place] = Schema(
+                    arrow, progress=[p for p in node.schema.progress if p <= set(arrow.names)]
+                )
                 self.operators.append(self._input(place, node, paces[place], allowed[place]))
             else:
                 self.operators.append(_fresh(node))

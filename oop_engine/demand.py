@@ -61,7 +61,7 @@ def demands(plan: Plan) -> dict[int, Paces]:
             for upstream, paces in zip(node.inputs, _paces(node, wanted[i]), strict=True):
                 here = wanted[places[id(upstream)]]
                 for name, pace in paces.items():
-                    here[name] = here[name].and_also(pace) if name in here else pace
+                    _want(here, name, pace)
     return {i: wanted[i] for i, node in enumerate(plan.nodes) if isinstance(node, SourceNode)}
 
 
@@ -78,11 +78,12 @@ def columns(plan: Plan) -> dict[int, tuple[str, ...]]:
     found: dict[int, tuple[str, ...]] = {}
     for i, node in enumerate(plan.nodes):
         if isinstance(node, SourceNode):
-            names = set(node.schema.names) if node.late == "divert" else needed[i]
+            given = node.source.arrow.names
+            names = set(given) if node.late == "divert" else needed[i]
             for promise in node.promises:
                 names |= set(promise.attributes) | _promise_columns(node)
             names |= {a for promised in node.schema.progress for a in promised if node.source.promised}
-            found[i] = tuple(n for n in node.schema.names if n in names) or tuple(node.schema.names[:1])
+            found[i] = tuple(n for n in given if n in names) or tuple(given[:1])
     return found
 
 
@@ -90,7 +91,7 @@ def _promise_columns(node: SourceNode) -> set[str]:
     """Name the marker and block attributes that punctuators read besides the one they promise."""
     found: set[str] = set()
     for promise in node.promises:
-        punctuator = promise.punctuator(node.schema, None, 0)
+        punctuator = promise.punctuator(Schema(node.source.arrow), None, 0)
         for name in ("marker", "block"):
             if (attribute := getattr(punctuator, name, None)) is not None:
                 found.add(str(attribute))
@@ -99,27 +100,34 @@ def _promise_columns(node: SourceNode) -> set[str]:
 
 def _paces(node: OperatorNode, wanted: Mapping[str, Pace]) -> list[Paces]:
     operator, inputs = node.operator, [n.schema for n in node.inputs]
+    paces: Paces
     match operator:
         case Bucket():
-            return [_renamed(wanted, {FROM: operator.window.wattr}, inputs[0]) | _window_pace(operator)]
+            paces = {n: p for n, p in wanted.items() if n in inputs[0]}
+            for name, pace in _window_pace(operator).items():
+                _want(paces, name, pace)
+            return [paces]
         case WindowAggregate():
             paces = {n: p for n, p in wanted.items() if n in operator.by}
             if any(n in wanted for n in (WID, START, STOP)):
                 paces[FROM] = Pace(1)
             return [paces]
         case GroupAggregate() | Distinct():
-            names = operator.by if isinstance(operator, GroupAggregate) else operator.attributes or tuple(inputs[0].names)
+            names = (
+                operator.by if isinstance(operator, GroupAggregate) else operator.attributes or tuple(inputs[0].names)
+            )
             return [{n: p for n, p in wanted.items() if n in names} | _times(inputs[0], names)]
         case Project() | Apply():
-            paces: Paces = {}
+            paces = {}
             for name, pace in wanted.items():
                 expression = operator.columns.get(name)
                 if expression is None:
-                    paces[name] = pace
+                    _want(paces, name, pace)
                 elif isinstance(expression, Column):
-                    paces[inputs[0].resolve(expression.name, where="plan")] = pace
+                    _want(paces, inputs[0].resolve(expression.name, where="plan"), pace)
                 else:
-                    paces |= {n: Pace(None) for n in expression.columns() if n in inputs[0]}
+                    for read in _read(expression.columns(), inputs[0]):
+                        _want(paces, read, Pace(None))
             return [paces]
         case Merge():
             return [dict(wanted) | {operator.attribute: _finely(s, operator.attribute, 10)} for s in inputs]
@@ -136,8 +144,8 @@ def _window_pace(bucket: Bucket) -> Paces:
     return {} if isinstance(window, PartitionedWindow) else {window.wattr: Pace(None)}
 
 
-def _renamed(wanted: Mapping[str, Pace], names: Mapping[str, str], schema: Schema) -> Paces:
-    return {n: p for n, p in wanted.items() if n in schema and n not in names}
+def _want(paces: Paces, name: str, pace: Pace) -> None:
+    paces[name] = paces[name].and_also(pace) if name in paces else pace
 
 
 def _times(schema: Schema, names: tuple[str, ...]) -> Paces:
@@ -170,12 +178,16 @@ def _needs(node: OperatorNode, needed: Attributes) -> list[Attributes]:
         case Bucket():
             return [needed - {FROM, UNTIL} | frozenset(operator.partition or (operator.window.wattr,))]
         case WindowAggregate():
-            read = frozenset(operator.by) | frozenset(a for f in operator.functions.values() for a in f.arguments)
-            return [read | {FROM, UNTIL, operator.window.wattr}]
+            return [_aggregated(operator, schemas[0]) | {FROM, UNTIL, operator.window.wattr}]
         case GroupAggregate():
-            return [frozenset(operator.by) | frozenset(a for f in operator.functions.values() for a in f.arguments)]
+            return [_aggregated(operator, schemas[0])]
         case _:
             return inputs
+
+
+def _aggregated(operator: WindowAggregate | GroupAggregate, schema: Schema) -> Attributes:
+    arguments = frozenset(a for f in operator.functions.values() for a in f.arguments)
+    return frozenset(operator.by) | _read(arguments, schema)
 
 
 def _read(names: frozenset[str], schema: Schema) -> frozenset[str]:

@@ -15,6 +15,7 @@ from oop_engine.errors import PlanError
 from oop_engine.punctuate import Promise
 from oop_engine.sources.protocol import Source
 from operators.errors import did_you_mean
+from operators.input import Input
 from operators.page import Page
 from operators.protocol import Operator
 from operators.schema import Schema
@@ -33,7 +34,6 @@ class SourceNode:
     promises: tuple[Promise, ...] = ()
     late: Late = "drop"
     divert: Divert = None
-    consistent: bool = False
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -65,7 +65,6 @@ def source_node(
     promises: Iterable[Promise] = (),
     late: Late = "drop",
     divert: Divert = None,
-    consistent: bool = False,
 ) -> SourceNode:
     """Make the node of a source. A stream that can be read twice may be punctuated exactly on any ordered attribute.
 
@@ -74,15 +73,16 @@ def source_node(
     """
     promises = tuple(promises)
     late = _policy(late, divert, source.name)
-    bare = Schema(source.arrow)
+    progress: list[tuple[str, ...]] = [(p,) if isinstance(p, str) else tuple(p) for p in source.promised]
+    if source.rewindable and not promises and not progress:
+        progress = [(field.name,) for field in source.arrow if _ordered(field.type)]
+    schema = Schema(source.arrow, progress=progress)
     for promise in promises:
         for attribute in promise.attributes:
-            bare.field(attribute, where=f"{source.name}: punctuate")
-    progress: list[tuple[str, ...]] = [promise.attributes for promise in promises]
-    progress += [(p,) if isinstance(p, str) else tuple(p) for p in source.promised]
-    if source.rewindable and not progress:
-        progress = [(field.name,) for field in source.arrow if _ordered(field.type)]
-    return SourceNode(source, Schema(source.arrow, progress=progress), promises, late, divert, consistent)
+            schema.field(attribute, where=f"{source.name}: punctuate")
+    # Made once here only to be checked: the granularity is known when there is a plan.
+    schema = Input([p.punctuator(schema, None, 0) for p in promises], name=source.name).output_schema(schema)
+    return SourceNode(source, schema, promises, late, divert)
 
 
 def operator_node(operator: Operator, *inputs: Node, label: str, remarks: Iterable[str] = ()) -> OperatorNode:
@@ -145,10 +145,14 @@ def _policy(late: Late, divert: Divert, name: str) -> Late:
         raise PlanError(f'{name}: late="{late}" is no policy for late tuples; write {", ".join(POLICIES)}.\n  {hint}')
     if divert is None:
         if late == "divert":
-            raise PlanError(f'{name}: late="divert" needs divert=, a function of pages or a path such as "late.parquet".')
+            raise PlanError(
+                f'{name}: late="divert" needs divert=, a function of pages or a path such as "late.parquet".'
+            )
         return late
     if late not in ("drop", "divert"):
-        raise PlanError(f'{name}: divert= says where late tuples go, and late="{late}" that they go elsewhere; choose one.')
+        raise PlanError(
+            f'{name}: divert= says where late tuples go, and late="{late}" that they go elsewhere; choose one.'
+        )
     if isinstance(divert, str):
         from oop_engine.sinks import sink_for
 

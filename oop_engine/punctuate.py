@@ -42,7 +42,9 @@ class Promise:
         return f"{self.how} on {self.on}"
 
 
-def ordered(on: str = "ts", *, every: int | None = None, step: Amount | None = None, lull: Amount | None = None) -> Promise:
+def ordered(
+    on: str = "ts", *, every: int | None = None, step: Amount | None = None, lull: Amount | None = None
+) -> Promise:
     """Promise the last value: the stream arrives in order of `on` (row O1)."""
 
     def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:

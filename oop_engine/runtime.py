@@ -9,7 +9,6 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
@@ -49,9 +48,7 @@ def run_to_end(
     """Run a plan as `run_plan` does, under a trio loop of its own."""
     if trio.lowlevel.in_trio_run():
         raise PlanError("a trio loop is running here already; await run_async() in it instead of calling run().")
-    return trio.run(
-        partial(run_plan, plan, outputs, page_rows=page_rows, watch=watch, handle_signals=handle_signals)
-    )
+    return trio.run(partial(run_plan, plan, outputs, page_rows=page_rows, watch=watch, handle_signals=handle_signals))
 
 
 async def run_plan(
@@ -109,7 +106,10 @@ class _Run:
         started = time.perf_counter()
         heads = self._heads()
         self.circuit = Circuit(
-            self.plan, self.page_rows, boundary=heads.__contains__, crossed=lambda *crossing: self._outbox.append(crossing)
+            self.plan,
+            self.page_rows,
+            boundary=heads.__contains__,
+            crossed=lambda *crossing: self._outbox.append(crossing),
         )
         with self.circuit:
             async with trio.open_nursery() as around:
@@ -229,7 +229,9 @@ class _Run:
                 circuit.elapse(place, chunk)
                 await self._send_out(clones)
                 continue
-            for page in circuit.pages(place, chunk):
+            for number, page in enumerate(circuit.pages(place, chunk)):
+                if number:
+                    await trio.lowlevel.checkpoint()
                 circuit.give(place, 0, page)
                 await self._send_out(clones)
         for clone in clones.values():
@@ -238,23 +240,28 @@ class _Run:
     async def _operate(
         self, place: int, inbox: trio.MemoryReceiveChannel[tuple[int, Element]], clones: dict[int, _Sender]
     ) -> None:
-        async for port, element in inbox:
-            self.circuit.give(place, port, element)
-            await self._send_out(clones)
+        async for first in inbox:
+            for port, element in (first, *_waiting(inbox)):
+                self.circuit.give(place, port, element)
+                await self._send_out(clones)
         for clone in clones.values():
             clone.close()
 
     async def _send_out(self, clones: dict[int, _Sender]) -> None:
         crossed, self._outbox = self._outbox, []
         for place, port, element in crossed:
-            await clones[place].send((port, element))
+            # Most inboxes have room; a step of the scheduler for each element would cost more than the element.
+            try:
+                clones[place].send_nowait((port, element))
+            except trio.WouldBlock:
+                await clones[place].send((port, element))
 
     async def _consume(
         self, number: int, deliver: Deliver, inbox: trio.MemoryReceiveChannel[tuple[int, Element]]
     ) -> None:
         """Hand elements to a consumer, which is never disturbed while it takes them, but by the second signal."""
-        async for _, element in inbox:
-            elements = [element, *_waiting(inbox)]
+        async for first in inbox:
+            elements = [element for _, element in (first, *_waiting(inbox))]
             try:
                 if self.threads:
                     with trio.CancelScope(shield=True) as scope:
@@ -295,11 +302,9 @@ class _Run:
                     scope.cancel()
 
 
-def _waiting(inbox: trio.MemoryReceiveChannel[tuple[int, Element]]) -> Iterator[Element]:
-    """Take out what is in an inbox now."""
-    with suppress(trio.WouldBlock, trio.EndOfChannel):
-        while True:
-            yield inbox.receive_nowait()[1]
+def _waiting(inbox: trio.MemoryReceiveChannel[tuple[int, Element]]) -> list[tuple[int, Element]]:
+    """Take out what is in an inbox now, so that one step of the scheduler serves for all of it."""
+    return [inbox.receive_nowait() for _ in range(inbox.statistics().current_buffer_used)]
 
 
 def _deliver(deliver: Deliver, elements: Sequence[Element]) -> None:

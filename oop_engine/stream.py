@@ -1,9 +1,9 @@
 """A stream is an immutable handle on a node of a plan; every method gives a new handle, nothing runs until it is asked.
 
-    packets = oop.meld(oop.pcap("main1.pcap"), oop.pcap("main2.pcap"))
-    talkers = packets.filter(lambda p: p["length"] > 100).window(range="10 minutes", slide="1 minute", wattr="ts")
-    for page in talkers.aggregate(oop.count(), by="srcIP"):
-        print(page.rows())
+packets = oop.meld(oop.pcap("main1.pcap"), oop.pcap("main2.pcap"))
+talkers = packets.filter(lambda p: p["length"] > 100).window(range="10 minutes", slide="1 minute", wattr="ts")
+for page in talkers.aggregate(oop.count(), by="srcIP"):
+    print(page.rows())
 """
 
 from __future__ import annotations
@@ -78,7 +78,15 @@ class Stream:
         return self._then(Apply(columns), "derive " + ", ".join(_shown(n, e) for n, e in columns.items()))
 
     def apply(self, operator: Operator, *others: Stream) -> Stream:
-        """Put an operator of your own over this stream and, on its further ports, others."""
+        """Put an operator of your own over this stream and, on its further ports, others.
+
+        Every run makes its own: an attrs class anew from its public fields, another object as a deep copy.
+        """
+        if not isinstance(operator, Operator):
+            raise PlanError(
+                f"apply puts an operator over the stream, and {type(operator).__name__} is none: it needs inputs,"
+                " output_schema, process, punctuate, state and restore (operators.protocol.Operator)."
+            )
         if operator.inputs != 1 + len(others):
             raise PlanError(
                 f"{type(operator).__name__} has {operator.inputs} input ports and {1 + len(others)} streams were given."
@@ -295,7 +303,9 @@ def merge(*streams: Stream, on: str = "ts") -> Stream:
     return Stream(operator_node(Merge(len(streams), on), *nodes, label=f"merge of {len(streams)} by {on}"))
 
 
-def _named(functions: Sequence[AggregateFunction], named: Mapping[str, AggregateFunction]) -> dict[str, AggregateFunction]:
+def _named(
+    functions: Sequence[AggregateFunction], named: Mapping[str, AggregateFunction]
+) -> dict[str, AggregateFunction]:
     results: dict[str, AggregateFunction] = {}
     for name, function in [*((f.output_name(), f) for f in functions), *named.items()]:
         if name in results:

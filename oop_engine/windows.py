@@ -74,7 +74,9 @@ def window_text(window: Window, schema: Schema) -> str:
     counted = isinstance(window, PartitionedWindow) or window.wattr == ROW_NUM
     if not counted:
         tick = tick_ns(schema.field(window.wattr, where="window").type)
-    parts = ["RANGE ALL" if isinstance(rows, LandmarkWindow) else f"RANGE {_amount(getattr(rows, 'size', 0), tick, counted)}"]
+    parts = [
+        "RANGE ALL" if isinstance(rows, LandmarkWindow) else f"RANGE {_amount(getattr(rows, 'size', 0), tick, counted)}"
+    ]
     parts.append(f"SLIDE {_amount(getattr(rows, 'slide', 0), tick, counted)}")
     parts.append(f"WA {window.wattr}")
     if isinstance(window, PartitionedWindow):

@@ -1,4 +1,4 @@
-"""Bucket tags each tuple with the range of window-ids it belongs to, and maps promises on the attribute to window-ids."""
+"""Bucket tags each tuple with the range of window-ids it belongs to, and maps promises on its time to window-ids."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from operators.kernels.window import clip
 from operators.keys import KeyIndex
 from operators.page import Bools, Int64s, Page, plain_values
 from operators.protocol import Emit, State, StateValue
+from operators.saved import part, prefixed, read_batch, read_int, read_integers, read_text, save_schema
 from operators.schema import Schema
 from operators.window import LIMIT, PartitionedWindow, Window
 from operators.window.protocol import Int32s
-from punctuation import END, Below, Pattern, Progress, Punctuation, below, constants, group_punctuation
+from punctuation import END, Below, Pattern, Progress, Punctuation, below, group_punctuation
 from punctuation.plain import dump_progress, read_progress
 
 FROM, UNTIL = "wid_from", "wid_until"
@@ -70,7 +71,7 @@ class Bucket:
             if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
                 raise SchemaError(
                     f'{where}: the windowing attribute "{self.window.wattr}" has type {kind}.\n'
-                    "  A window needs an attribute with an order in steps: an integer or a time. Project it to one first."
+                    "  A window needs an attribute that counts: an integer or a time. Project it to one first."
                 )
         for name in (FROM, UNTIL):
             if name in schema:
@@ -195,20 +196,16 @@ class Bucket:
         state: State = {"bound": self._bound, "promised": dump_progress(self._promised)}
         state |= {f"count.{name}": value for name, value in self._counts.items()}
         if self._partitions is not None:
-            fields = pa.schema(list(self._partitions.fields))
-            state["fields"] = pa.RecordBatch.from_arrays([pa.array([], f.type) for f in fields], schema=fields)
+            state["fields"] = save_schema(pa.schema(list(self._partitions.fields)))
             state["ranks"] = self._ranks.copy()
-            state |= {f"partitions.{name}": value for name, value in self._partitions.state().items()}
+            state |= prefixed("partitions.", self._partitions.state())
         return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._bound = int(state["bound"])  # type: ignore[arg-type]
-        self._promised = read_progress(str(state["promised"]))
-        self._counts = {name: int(state[f"count.{name}"]) for name in _COUNTERS}  # type: ignore[arg-type]
-        fields, counted = state.get("fields"), state.get("ranks")
-        if isinstance(fields, pa.RecordBatch) and isinstance(counted, np.ndarray):
-            self._partitions = KeyIndex(list(fields.schema))
-            prefix = "partitions."
-            self._partitions.restore({n[len(prefix) :]: v for n, v in state.items() if n.startswith(prefix)})
-            self._ranks = counted.astype(np.int64)
-
+        self._bound = read_int(state, "bound")
+        self._promised = read_progress(read_text(state, "promised"))
+        self._counts = {name: read_int(state, f"count.{name}") for name in _COUNTERS}
+        if "fields" in state:
+            self._partitions = KeyIndex(list(read_batch(state, "fields").schema))
+            self._partitions.restore(part("partitions.", state))
+            self._ranks = read_integers(state, "ranks")

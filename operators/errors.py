@@ -1,4 +1,4 @@
-"""Whose fault an error is: the plan's (`SchemaError`) or ours (`OperatorBug`); the data's are in `punctuation.errors`."""
+"""Whose fault an error is: the plan's (`SchemaError`), ours (`OperatorBug`); the data's are in `punctuation`."""
 
 from __future__ import annotations
 

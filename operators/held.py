@@ -167,4 +167,3 @@ class Held:
     def _push(self, run: _Run) -> None:
         self._serial += 1
         heapq.heappush(self._runs, (int(run.ticks[0]), self._serial, run))
-

@@ -54,7 +54,7 @@ class Made:
     bounds: Int64s
 
     def late(self, allow: int = 0) -> Bools | None:
-        """Tell which tuples are more than `allow` below the bound in force before them, shape (n,); None when none is."""
+        """Tell which tuples are more than `allow` below the bound in force before them; None when none is."""
         n = len(self.values)
         timed = self.values if self.valid is None else np.where(self.valid, self.values, NEVER)
         if int(timed.min()) >= (int(self.bounds[-1]) if len(self.bounds) else self.start):

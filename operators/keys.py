@@ -8,6 +8,7 @@ keys all the same (the second is entered under a bumped digest). NaN is one key,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import attrs
 import numpy as np
@@ -19,10 +20,12 @@ from operators.errors import SchemaError
 from operators.kernels import keys as kernels
 from operators.page import Bools
 from operators.protocol import State, StateValue
+from operators.saved import read_batch, read_int, read_integers, read_words
 
 Ids = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
 _LEAST = 16
+T = TypeVar("T", bound=np.generic)
 
 
 @attrs.define
@@ -73,9 +76,7 @@ class KeyIndex:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return (
-            self._keys.nbytes + self._table.nbytes + self._free.nbytes + sum(heap.nbytes for heap in self._heaps)
-        )
+        return self._keys.nbytes + self._table.nbytes + self._free.nbytes + sum(heap.nbytes for heap in self._heaps)
 
     def assign(self, columns: Sequence[pa.Array]) -> Ids:
         """Give the id of each tuple's key, shape (n,), making ids for new keys."""
@@ -164,10 +165,9 @@ class KeyIndex:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become the index whose `state` this was."""
-        ids, words, free = state["ids"], state["words"], state["free"]
-        assert isinstance(ids, np.ndarray) and isinstance(words, np.ndarray) and isinstance(free, np.ndarray)
+        ids, words, free = read_integers(state, "ids"), read_words(state, "words"), read_integers(state, "free")
         self._clear()
-        made = int(state["made"])  # type: ignore[arg-type]
+        made = read_int(state, "made")
         if state["nulls"]:
             self._widen()
         size = _power(made)
@@ -179,16 +179,24 @@ class KeyIndex:
         self._table = np.full(2 * size, kernels.EMPTY)
         kernels.rehash(ids.astype(np.int32), self._keys, self._table)
         for number, heap in enumerate(self._heaps):
-            kept = state[f"heap{number}"]
-            assert isinstance(kept, pa.RecordBatch)
-            heap.keep(_Text.of(kept.column(0)), np.arange(len(ids)), ids, size)
+            kept = _Text.of(read_batch(state, f"heap{number}").column(0))
+            heap.keep(kept, np.arange(len(ids)), ids.astype(np.int32), size)
 
     def _enter(self, words: Words, ids: Ids, fresh: Bools) -> None:
         done = 0
         single = words.shape[1] == 1
         while True:
             if single:
-                args = (words.reshape(-1), self._keys.reshape(-1), self._table, self._counters, self._free, ids, fresh, done)
+                args = (
+                    words.reshape(-1),
+                    self._keys.reshape(-1),
+                    self._table,
+                    self._counters,
+                    self._free,
+                    ids,
+                    fresh,
+                    done,
+                )
                 done = kernels.assign_single(*args)
             else:
                 done = kernels.assign(words, self._keys, self._table, self._counters, self._free, ids, fresh, done)
@@ -283,8 +291,8 @@ class _Words:
         ):
             return cls(field, at, 1, False)
         raise SchemaError(
-            f'cannot group by "{field.name}" of type {kind}: a key is a number, a time, a boolean, text, binary or an IP'
-            " address.\n  Project it to one of these first."
+            f'cannot group by "{field.name}" of type {kind}: a key is a number, a time, a boolean, text, binary or an'
+            " IP address.\n  Project it to one of these first."
         )
 
     def words(self, column: pa.Array) -> Words:
@@ -371,9 +379,7 @@ class _Heap:
         needed = self.used + int((text.offsets[rows + 1] - text.offsets[rows]).sum())
         if needed > len(self.data):
             self.data = _grown(self.data, max(needed, 2 * len(self.data)))
-        self.used = int(
-            kernels.keep(text.offsets, text.data, rows, ids, self.data, self.used, self.start, self.length)
-        )
+        self.used = int(kernels.keep(text.offsets, text.data, rows, ids, self.data, self.used, self.start, self.length))
 
     def gather(self, ids: Ids, kind: pa.DataType, null: Bools | None) -> pa.Array:
         offsets = np.empty(len(ids) + 1, np.int64)
@@ -407,7 +413,7 @@ def _blank(kind: pa.DataType) -> str | bytes:
     return bytes(kind.byte_width) if pa.types.is_fixed_size_binary(kind) else ("" if _is_text(kind) else b"")
 
 
-def _grown(array: npt.NDArray[np.generic], size: int) -> npt.NDArray[np.generic]:
+def _grown(array: npt.NDArray[T], size: int) -> npt.NDArray[T]:
     larger = np.zeros(size, array.dtype)
     larger[: len(array)] = array
     return larger

@@ -79,7 +79,7 @@ class Page:
         return None if column.null_count == 0 else np.asarray(pc.is_valid(column).to_numpy(zero_copy_only=False))
 
     def ticks(self, name: str) -> Int64s:
-        """Give an integer or time attribute as int64, shape (n,), unspecified where null; SchemaError for other types."""
+        """Give an integer or time attribute as int64, unspecified where null; SchemaError for other types."""
         column = self.column(name)
         kind = column.type
         if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind) or is_date64(kind):
@@ -118,7 +118,7 @@ class Page:
         return matched
 
     def rows(self) -> list[Row]:
-        """Give the tuples as dictionaries of Python values, times as integers; for tests and messages, not hot paths."""
+        """Give the tuples as dictionaries of Python values, times as integers; for tests, not for hot paths."""
         columns = {name: plain_values(self.batch.column(i)) for i, name in enumerate(self.schema.names)}
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
@@ -129,8 +129,15 @@ class Page:
         shown: list[str] = []
         for i, field in enumerate(self.schema.arrow):
             cell = self.batch.column(i).slice(index, 1)
-            text = str((format_ip(cell) if is_ip(field) else cell.cast(pa.string(), safe=False) if _castable(field.type)
-                        else cell)[0].as_py())
+            text = str(
+                (
+                    format_ip(cell)
+                    if is_ip(field)
+                    else cell.cast(pa.string(), safe=False)
+                    if _castable(field.type)
+                    else cell
+                )[0].as_py()
+            )
             shown.append(f"{field.name} = {text}")
         line = ", ".join(shown).encode("unicode_escape").decode("ascii")
         return line if len(line) <= 200 else line[:197] + "..."
@@ -141,7 +148,9 @@ def concatenate(schema: Schema, pages: Sequence[Page]) -> Page:
     if len(pages) == 1:
         return pages[0]
     if not pages:
-        return Page(schema, pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema.arrow], schema=schema.arrow))
+        return Page(
+            schema, pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema.arrow], schema=schema.arrow)
+        )
     return Page(schema, pa.concat_batches([page.batch for page in pages]))
 
 

@@ -18,7 +18,7 @@ from punctuation import Punctuation
 def named_expressions(columns: Mapping[str, Expression]) -> dict[str, Expression]:
     """Check new names and their expressions, a plain value standing for a constant; ValueError when there is none."""
     if not columns:
-        raise ValueError("an output needs at least one attribute; name one, e.g. {\"srcIP\": Column(\"srcIP\")}")
+        raise ValueError('an output needs at least one attribute; name one, e.g. {"srcIP": Column("srcIP")}')
     return {name: as_expression(value) for name, value in columns.items()}
 
 

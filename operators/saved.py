@@ -96,6 +96,19 @@ def read_batch(state: Mapping[str, StateValue], name: str) -> pa.RecordBatch:
     return value
 
 
+def read_words(state: Mapping[str, StateValue], name: str) -> npt.NDArray[np.uint64]:
+    """Give one array of machine words of a state, as a copy; ValueError when it is missing or something else."""
+    value = state.get(name)
+    if not isinstance(value, np.ndarray) or value.dtype != np.uint64:
+        raise ValueError(f'the saved state should have an array of words "{name}", it has {value!r}')
+    return value.astype(np.uint64)
+
+
+def save_schema(schema: pa.Schema) -> pa.RecordBatch:
+    """Give a schema as a state value: a record batch without tuples."""
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+
 def prefixed(prefix: str, state: Mapping[str, StateValue]) -> State:
     """Give a part's state under names that begin with a prefix."""
     return {f"{prefix}{name}": value for name, value in state.items()}

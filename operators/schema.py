@@ -40,7 +40,7 @@ class Schema:
     """Name the attributes of a stream, their Arrow types, and what the stream is punctuated on."""
 
     arrow: pa.Schema
-    progress: frozenset[frozenset[str]] = attrs.field(default=(), converter=_progress, kw_only=True)
+    progress: frozenset[frozenset[str]] = attrs.field(default=frozenset(), converter=_progress, kw_only=True)
 
     @classmethod
     def of(cls, *, progress: Iterable[str | Iterable[str]] = (), **types: pa.DataType) -> Schema:

@@ -211,7 +211,7 @@ def _high_reaches(larger: Range, smaller: Range) -> bool:
     return larger.high > smaller.high  # type: ignore[operator]
 
 
-def _like(value: Value, values: npt.NDArray[np.generic]) -> Value | np.generic:
+def _like(value: Value, values: npt.NDArray[np.generic]) -> object:
     """Give a constant that compares with a column: byte strings take the column's width."""
     if isinstance(value, bytes) and values.dtype.kind == "S":
         return np.array(value, values.dtype)[()]

@@ -10,7 +10,7 @@ from punctuation.pattern import Equals, OneOf, Pattern, Range, Value
 from punctuation.progress import Progress
 from punctuation.punctuation import Punctuation
 
-Plain: TypeAlias = None | bool | int | float | str | list["Plain"]
+Plain: TypeAlias = bool | int | float | str | list["Plain"] | None
 
 
 def to_plain(punctuation: Punctuation) -> Plain:

@@ -2,7 +2,7 @@
 
 It is a conjunction of patterns on named attributes; an attribute that is not named carries the wildcard. `END` names no
 attribute at all, so it matches everything: nothing comes after it. `[ts < v]` is linear progress, v the low-watermark;
-`[srcIP = k, ts < v]` is progress of one group; `[left.ts < v, right.ts < u]` is one joint promise, a box, not two slabs.
+`[srcIP = k, ts < v]` is progress of one group; `[left.ts < v, right.ts < u]` is one joint promise, a box, no two slabs.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def _links(seconds: int, seed: int, lull: tuple[int, int], clock: Clock) -> tupl
     """Make the links, once with promises that go on in a lull, once with promises from tuples alone."""
     from oop_engine.cli.replay import Link
     from oop_engine.punctuate import slack
-    from oop_engine.read import stream
+    from oop_engine.read import from_source
     from oop_engine.sources.generator import Band, packets
 
     live: dict[str, Stream] = {}
@@ -92,8 +92,8 @@ def _links(seconds: int, seed: int, lull: tuple[int, int], clock: Clock) -> tupl
         )
         link = Link.of(generated, clock)
         allowance, delay = f"{DISORDER} s", f"{skew + DISORDER} s"
-        live[name] = stream(link, punctuate=slack(allowance, step="1 s", lull=delay))
-        silent[name] = stream(link, punctuate=slack(allowance, step="1 s"))
+        live[name] = from_source(link, punctuate=slack(allowance, step="1 s", lull=delay))
+        silent[name] = from_source(link, punctuate=slack(allowance, step="1 s"))
     return live, silent
 
 

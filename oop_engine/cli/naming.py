@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -125,7 +126,7 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
 def query_text(given: str) -> str:
     """Give the text of a query from the command line: as it is, from `@FILE`, or from standard input (`-`)."""
     if given == STDIN:
-        return click.get_text_stream("stdin").read()
+        return sys.stdin.read()
     if given.startswith("@"):
         try:
             return Path(given[1:]).expanduser().read_text(encoding="utf-8")

@@ -84,10 +84,14 @@ def _page(schema: Schema, rows: list[Sequence[object]], first: int) -> Page:
             columns[field.name] = _column(field, values)
         except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError, TypeError, OverflowError) as error:
             raise SchemaError(
-                f'rows {first} to {first + len(rows) - 1}: "{field.name}" is '
+                f'{_numbered(first, len(rows))}: "{field.name}" is '
                 f"{'an ip' if is_ip(field) else field.type}, but a value is not: {error}"
             ) from error
     return Page.of(schema, columns)
+
+
+def _numbered(first: int, count: int) -> str:
+    return f"row {first}" if count == 1 else f"rows {first} to {first + count - 1}"
 
 
 def _column(field: pa.Field, values: Sequence[object]) -> pa.Array:

@@ -13,6 +13,7 @@ from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.keys import KeyIndex
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
+from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
 from operators.schema import Schema
 from operators.window.protocol import Int32s
 from punctuation import END, Progress, Punctuation
@@ -146,28 +147,21 @@ class GroupAggregate:
     def state(self) -> State:
         state: State = {"promised": dump_progress(self._promised), "any": self._any, "peak": self._peak}
         if self._schemas is not None:
-            arrow = self._schemas[0].arrow
-            state["input"] = pa.RecordBatch.from_arrays([pa.array([], f.type) for f in arrow], schema=arrow)
-            state["capacity"] = self._capacity
+            state |= {"input": save_schema(self._schemas[0].arrow), "capacity": self._capacity}
             for i, accumulator in enumerate(self._accumulators):
-                state |= {f"aggregate{i}.{name}": value for name, value in accumulator.state().items()}
+                state |= prefixed(f"aggregate{i}.", accumulator.state())
             if self._groups is not None:
-                state |= {f"groups.{name}": value for name, value in self._groups.state().items()}
+                state |= prefixed("groups.", self._groups.state())
         return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._promised = read_progress(str(state["promised"]))
-        self._any, self._peak = bool(state["any"]), int(state["peak"])  # type: ignore[arg-type]
-        sample = state.get("input")
-        if not isinstance(sample, pa.RecordBatch):
+        self._promised = read_progress(read_text(state, "promised"))
+        self._any, self._peak = bool(state["any"]), read_int(state, "peak")
+        if "input" not in state:
             return
-        self._bind(Schema(sample.schema))
+        self._bind(Schema(read_batch(state, "input").schema))
         for i, accumulator in enumerate(self._accumulators):
-            accumulator.restore(_under(f"aggregate{i}.", state))
-        self._reserve(int(state["capacity"]))  # type: ignore[arg-type]
+            accumulator.restore(part(f"aggregate{i}.", state))
+        self._reserve(read_int(state, "capacity"))
         if self._groups is not None:
-            self._groups.restore(_under("groups.", state))
-
-
-def _under(prefix: str, state: Mapping[str, StateValue]) -> State:
-    return {name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)}
+            self._groups.restore(part("groups.", state))

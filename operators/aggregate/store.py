@@ -7,6 +7,7 @@ tuple updates one slot, however many windows it is in; closing a slice costs its
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import attrs
 import numpy as np
@@ -16,11 +17,13 @@ from operators.functions.protocol import Accumulator
 from operators.kernels import slices as kernels
 from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
+from operators.saved import part, prefixed, read_int, read_integers, read_words
 from operators.window.protocol import FOREVER, Int32s
 
 Slots = Int32s
 _BUDGET = 1 << 18
 _NEVER = -(2**63)
+T = TypeVar("T", bound=np.generic)
 
 
 @attrs.frozen(eq=False)
@@ -150,7 +153,9 @@ class SliceStore:
         if number >= len(self._starts):
             size = 2 * len(self._starts)
             self._by_slice = _grown(self._by_slice, size, -1)
-            self._sizes, self._starts, self._ends = (_grown(a, size, 0) for a in (self._sizes, self._starts, self._ends))
+            self._sizes, self._starts, self._ends = (
+                _grown(a, size, 0) for a in (self._sizes, self._starts, self._ends)
+            )
         self._open[first, last] = number
         self._starts[number], self._ends[number] = first, last
         self._order = None
@@ -248,7 +253,7 @@ class SliceStore:
         n = kernels.settled(which, bound, self._ends, self._by_group, self._links, self._pairs, out)
         touched = np.unique(self._pairs[out[:n]] >> np.uint64(32)).astype(np.int32)
         idle = self._drop(out[:n])
-        if (empty := touched[self._sizes[touched] == 0].tolist()):
+        if empty := touched[self._sizes[touched] == 0].tolist():
             self._close_slices(empty)
         return idle
 
@@ -316,48 +321,44 @@ class SliceStore:
             "own_bounds": self._own[known],
         }
         for i, accumulator in enumerate(self.accumulators):
-            state |= {f"aggregate{i}.{name}": value for name, value in accumulator.state().items()}
+            state |= prefixed(f"aggregate{i}.", accumulator.state())
         return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become the store whose `state` this was."""
         self._clear()
-        arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
-        numbers = arrays["slice_number"].tolist()
-        for first, last, number in zip(
-            arrays["slice_first"].tolist(), arrays["slice_last"].tolist(), numbers, strict=True
-        ):
-            self._open[first, last] = number
+        first, last = read_integers(state, "slice_first").tolist(), read_integers(state, "slice_last").tolist()
+        numbers = read_integers(state, "slice_number").tolist()
+        self._open.update(zip(zip(first, last, strict=True), numbers, strict=True))
         highest = max(numbers, default=-1) + 1
         self._spare = [n for n in range(highest) if n not in set(numbers)]
         size = _power(highest)
         self._by_slice = np.full(size, -1, np.int32)
         self._sizes, self._starts, self._ends = (np.zeros(size, np.int64) for _ in range(3))
-        for (first, last), number in self._open.items():
-            self._starts[number], self._ends[number] = first, last
+        self._starts[numbers], self._ends[numbers] = first, last
         self._enter_slices()
-        slots, pairs, made = arrays["slots"].astype(np.int32), arrays["pairs"], int(state["made"])  # type: ignore[arg-type]
+        slots, pairs, made = read_integers(state, "slots"), read_words(state, "pairs"), read_int(state, "made")
         groups = (pairs & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        own = arrays["own_groups"]
+        own = read_integers(state, "own_groups")
         capacity = _power(int(max(groups.max(initial=-1), own.max(initial=-1))) + 1)
         self._by_group = np.full(capacity, -1, np.int32)
         self._own = np.full(capacity, _NEVER)
-        self._own[own] = arrays["own_bounds"]
+        self._own[own] = read_integers(state, "own_bounds")
         self._grow(_power(made))
-        # The slots are handed out again in the order in which they were chained, then get their old numbers.
-        spare = np.setdiff1d(np.arange(made, dtype=np.int32), slots)
+        # Slots are handed out again, from the end of the free list, in the reverse of the order in which chains list
+        # them: so each gets its old number and its old place.
+        spare = np.setdiff1d(np.arange(made), slots)
         self._free[: len(spare)] = spare
         self._free[len(spare) : made] = slots
         self._counters[:] = (0, made, made, 0)
         wanted = (pairs >> np.uint64(32)).astype(np.int32)
         self._locate(wanted[::-1].copy(), groups[::-1].astype(np.int32))
         for i, accumulator in enumerate(self.accumulators):
-            prefix = f"aggregate{i}."
-            accumulator.restore({n[len(prefix) :]: v for n, v in state.items() if n.startswith(prefix)})
+            accumulator.restore(part(f"aggregate{i}.", state))
             accumulator.reserve(len(self._pairs))
 
 
-def _grown(array: npt.NDArray[np.generic], size: int, fill: int) -> npt.NDArray[np.generic]:
+def _grown(array: npt.NDArray[T], size: int, fill: int) -> npt.NDArray[T]:
     larger = np.full(size, fill, array.dtype)
     larger[: len(array)] = array
     return larger

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
@@ -16,6 +17,7 @@ from operators.functions.protocol import AggregateFunction
 from operators.keys import KeyIndex
 from operators.page import Int64s, Page
 from operators.protocol import Emit, State, StateValue
+from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
 from operators.schema import Schema
 from operators.window import FOREVER, PartitionedWindow, Window
 from operators.window.protocol import Int32s
@@ -62,7 +64,6 @@ class WindowAggregate:
     _released: int = attrs.field(init=False, default=_NEVER)
     _latest: int = attrs.field(init=False, default=_NEVER)
     _promised: Progress = attrs.field(init=False, factory=Progress)
-    _saved: Mapping[str, StateValue] | None = attrs.field(init=False, default=None)
     _results: int = attrs.field(init=False, default=0)
     _windows: int = attrs.field(init=False, default=0)
     _peak: int = attrs.field(init=False, default=0)
@@ -82,7 +83,9 @@ class WindowAggregate:
         (schema,) = inputs
         for name in (FROM, UNTIL):
             if name not in schema:
-                raise SchemaError(f'aggregate: the input has no "{name}"; put a Bucket in front of the window aggregate.')
+                raise SchemaError(
+                    f'aggregate: the input has no "{name}"; put a Bucket in front of the window aggregate.'
+                )
         where = "aggregate"
         fields = [schema.field(name, where=where) for name in self.by]
         KeyIndex(fields)
@@ -94,7 +97,7 @@ class WindowAggregate:
             raise SchemaError(f"{where}: two results are named {', '.join(twice)}; rename one.")
         progress: list[frozenset[str]] = []
         for promise in schema.progress:
-            if promise == {FROM}:
+            if promise == frozenset((FROM,)):
                 progress += [frozenset((name,)) for name in (WID, START, STOP)]
             elif promise <= {FROM, *self.by}:
                 progress.append(frozenset(WID if name == FROM else name for name in promise))
@@ -238,7 +241,9 @@ class WindowAggregate:
                 if self._groups is not None:
                     keys = self._groups.keys(released.groups[at : at + 1])
                     group = ", ".join(f"{n} = {k[0].as_py()}" for n, k in zip(self.by, keys, strict=True))
-                raise AggregateOverflow(f"aggregate {name} of window {released.wids[at]}, {group}: {overflow}") from overflow
+                raise AggregateOverflow(
+                    f"aggregate {name} of window {released.wids[at]}, {group}: {overflow}"
+                ) from overflow
 
     def _group_ids(self, page: Page) -> tuple[Int32s, int]:
         if self._groups is None:
@@ -259,11 +264,6 @@ class WindowAggregate:
         self._output = self.output_schema(schema)
         self._groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None
         self._store = SliceStore([function.accumulator(schema) for function in self.functions.values()])
-        if self._saved is not None:
-            saved, self._saved = self._saved, None
-            self._store.restore(_under("store.", saved))
-            if self._groups is not None:
-                self._groups.restore(_under("groups.", saved))
         return self._store
 
     def _forget(self) -> None:
@@ -297,23 +297,22 @@ class WindowAggregate:
         state["promised"] = dump_progress(self._promised)
         if self._store is not None:
             assert self._input is not None
-            arrow = self._input.arrow
-            state["input"] = pa.RecordBatch.from_arrays([pa.array([], f.type) for f in arrow], schema=arrow)
-            state["progress"] = "\n".join(sorted(" ".join(sorted(p)) for p in self._input.progress))
-            state |= {f"store.{name}": value for name, value in self._store.state().items()}
+            state["input"] = save_schema(self._input.arrow)
+            state["progress"] = json.dumps(sorted(sorted(promise) for promise in self._input.progress))
+            state |= prefixed("store.", self._store.state())
             if self._groups is not None:
-                state |= {f"groups.{name}": value for name, value in self._groups.state().items()}
+                state |= prefixed("groups.", self._groups.state())
         return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         for name in _NUMBERS:
-            setattr(self, f"_{name}", int(state[name]))  # type: ignore[arg-type]
-        self._promised = read_progress(str(state["promised"]))
-        sample = state.get("input")
-        if isinstance(sample, pa.RecordBatch):
-            self._saved = state
-            promises = str(state["progress"])
-            self._bind(Schema(sample.schema, progress=[p.split(" ") for p in promises.split("\n") if p]))
+            setattr(self, f"_{name}", read_int(state, name))
+        self._promised = read_progress(read_text(state, "promised"))
+        if "input" in state:
+            progress: list[list[str]] = json.loads(read_text(state, "progress"))
+            self._bind(Schema(read_batch(state, "input").schema, progress=progress)).restore(part("store.", state))
+            if self._groups is not None:
+                self._groups.restore(part("groups.", state))
 
 
 _NUMBERS = ("bound", "released", "latest", "results", "windows", "peak", "peak_bytes")
@@ -322,10 +321,6 @@ _NUMBERS = ("bound", "released", "latest", "results", "windows", "peak", "peak_b
 def _distinct_in_groups(wids: Int64s) -> int:
     """Count the windows; the results of one stand together, but for group-wise releases, where runs are counted."""
     return 0 if len(wids) == 0 else int(np.count_nonzero(np.diff(wids))) + 1
-
-
-def _under(prefix: str, state: Mapping[str, StateValue]) -> State:
-    return {name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)}
 
 
 def _times(values: Int64s, kind: pa.DataType) -> pa.Array:

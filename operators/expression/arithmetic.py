@@ -155,7 +155,14 @@ def _carried(op: str, left: Bound, right: Bound, kind: pa.DataType) -> tuple[str
 
 def _move(op: str, bound: int | float, by: int | float) -> int | float | None:
     result = (
-        bound + by if op == "+" else bound - by if op == "-" else bound * by if op == "*" else bound / by if op == "/"
+        bound + by
+        if op == "+"
+        else bound - by
+        if op == "-"
+        else bound * by
+        if op == "*"
+        else bound / by
+        if op == "/"
         else bound // by
     )
     return result if math.isfinite(result) else None

@@ -172,9 +172,7 @@ class Ufunc(Expression):
         return f"{self.function.__name__}({', '.join(str(a) for a in self.arguments)})"
 
 
-def recorded(
-    function: np.ufunc, method: str, inputs: Sequence[object], options: Mapping[str, object]
-) -> Expression:
+def recorded(function: np.ufunc, method: str, inputs: Sequence[object], options: Mapping[str, object]) -> Expression:
     """Record a call of one of numpy's functions; NotTraceable where it needs arrays."""
     if method != "__call__" or options or function.nout != 1:
         raise NotTraceable(f"{function.__name__}.{method} needs arrays")

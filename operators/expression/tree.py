@@ -170,7 +170,7 @@ class Expression:
     def __bool__(self) -> NoReturn:
         raise TypeError(
             f"({self}) has no truth value before there are tuples.\n"
-            "  Write & | ~ instead of and, or, not, each side in parentheses: (p[\"a\"] > 1) & (p[\"b\"] < 2); "
+            '  Write & | ~ instead of and, or, not, each side in parentheses: (p["a"] > 1) & (p["b"] < 2); '
             "x.between(1, 2) instead of 1 <= x <= 2; x.isin([...]) instead of in."
         )
 

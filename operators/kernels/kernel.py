@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import TypeVar
 
+import numba
 import numpy as np
-from numba import config, njit
 
 Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def _interpreted() -> bool:
+    return bool(importlib.import_module("numba.core.config").DISABLE_JIT)
 
 
 def kernel(function: Function) -> Function:
@@ -16,6 +21,7 @@ def kernel(function: Function) -> Function:
 
     Compiled integers wrap silently, which hashes rely on; interpreted numpy scalars warn, so the warning is turned off.
     """
-    if config.DISABLE_JIT:
+    if _interpreted():
         return np.errstate(over="ignore")(function)
-    return njit(cache=True, nogil=True)(function)
+    compiled: Function = numba.njit(cache=True, nogil=True)(function)  # type: ignore[assignment]
+    return compiled

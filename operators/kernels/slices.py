@@ -1,3 +1,4 @@
+# pyright: reportMissingParameterType=false
 """Compiled bookkeeping of partial aggregates: one slot for each (slice, group), chained by slice and by group.
 
 A slice is the set of tuples with one range of window-ids. `heads` and `links` are doubly linked chains: row 0 by slice,
@@ -65,11 +66,7 @@ def locate(  # type: ignore[no-untyped-def]
                     break
             place = (place + np.uint64(1)) & mask
         if slot < 0:
-            if (
-                counters[0] >= room
-                or counters[3] >= len(fresh)
-                or (counters[2] == 0 and counters[1] >= len(pairs))
-            ):
+            if counters[0] >= room or counters[3] >= len(fresh) or (counters[2] == 0 and counters[1] >= len(pairs)):
                 return i
             if counters[2] > 0:
                 counters[2] -= 1

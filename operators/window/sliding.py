@@ -1,4 +1,4 @@
-"""Sliding windows, and what is a special case of them: tumbling windows, windows with gaps, windows over arrival numbers.
+"""Sliding windows and their special cases: tumbling windows, windows with gaps, windows over arrival numbers.
 
 The thesis prints Eq. 5.3 and 5.6 with ceilings; they contradict Eq. 5.2 away from slide boundaries, and its own worked
 example. The floor is right, on negative values too.
@@ -72,7 +72,7 @@ class SlidingWindow:
 
 @attrs.frozen
 class LandmarkWindow:
-    """Windows that all begin with the stream (RANGE ALL) and end every `slide` ticks: w covers (-oo, origin + (w+1)slide).
+    """Windows that all begin with the stream (RANGE ALL); window w ends at origin + (w+1)slide.
 
     Source: Eq. 5.7 to 5.9 with the floor; which windows exist is bounded by the data: the last is the first one that
     has every tuple.

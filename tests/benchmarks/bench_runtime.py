@@ -19,7 +19,7 @@ from operators.protocol import Element
 from operators.schema import Schema
 
 SCHEMA = Schema(pa.schema([("ts", pa.int64()), ("x", pa.int64())]), progress=["ts"])
-PAGES = 20_000
+PAGES = 5_000
 TUPLES = 1
 
 

@@ -401,7 +401,7 @@ def test_several_outputs_are_one_run_and_share_their_source(tmp_path: Path) -> N
         opened[0] += 1
         yield batch([(1, 0), (12, 1)])
 
-    read = oop.stream(Once("once", SCHEMA, begin), punctuate=oop.ordered("ts"))
+    read = oop.from_source(Once("once", SCHEMA, begin), punctuate=oop.ordered("ts"))
     counted = read.window(range=10, wattr="ts").aggregate(oop.count())
     oop.run_outputs([read.to(str(tmp_path / "raw.csv")), counted.to(str(tmp_path / "counts.ndjson"))])
     assert opened == [1]
@@ -446,7 +446,7 @@ def test_a_silent_source_is_promised_by_the_clock(promise: Callable[[], object])
         yield pa.RecordBatch.from_pydict({"ts": [time.time_ns()]}, schema=NANOS)
         waited[0] = released.wait(20)
 
-    read = oop.stream(Once("link", NANOS, begin), punctuate=promise())  # type: ignore[arg-type]
+    read = oop.from_source(Once("link", NANOS, begin), punctuate=promise())  # type: ignore[arg-type]
     elements: list[Element] = []
 
     def take(element: Element) -> None:
@@ -475,8 +475,8 @@ def test_a_silent_link_does_not_hold_back_a_meld_for_ever() -> None:
         yield pa.RecordBatch.from_pydict({"ts": [now]}, schema=NANOS)
         assert released.wait(20)
 
-    one = oop.stream(Once("a", NANOS, busy), punctuate=oop.ordered("ts"))
-    other = oop.stream(Once("b", NANOS, silent), punctuate=oop.ordered("ts", lull="50 ms"))
+    one = oop.from_source(Once("a", NANOS, busy), punctuate=oop.ordered("ts"))
+    other = oop.from_source(Once("b", NANOS, silent), punctuate=oop.ordered("ts", lull="50 ms"))
     out = oop.meld(one, other).window(range="20 ms", wattr="ts").aggregate(oop.count())
     counts: list[object] = []
 
@@ -591,7 +591,7 @@ def test_the_second_signal_does_not_wait_for_a_consumer(child: Start) -> None:
         def take(element):
             say("stuck")
             threading.Event().wait()
-        stream = oop.stream(Once("once", SCHEMA, begin), punctuate=oop.ordered("ts"))
+        stream = oop.from_source(Once("once", SCHEMA, begin), punctuate=oop.ordered("ts"))
         try:
             run_to_end(Plan((stream.node,)), [take], handle_signals=True)
         except KeyboardInterrupt:
@@ -618,7 +618,7 @@ def test_a_signal_during_a_long_reading_ahead_ends_the_run_at_once(child: Start)
                 say("reading ahead")
                 while True:
                     yield np.arange(1000)
-        stream = oop.stream(Long("long", (pa.RecordBatch.from_pydict({"ts": [1]}, schema=SCHEMA),)))
+        stream = oop.from_source(Long("long", (pa.RecordBatch.from_pydict({"ts": [1]}, schema=SCHEMA),)))
         out = stream.window(range=10, wattr="ts").aggregate(oop.count())
         async def main():
             statistics = await run_plan(Plan((out.node,)), [say], handle_signals=True)

@@ -1,0 +1,362 @@
+"""The command line as a user meets it: results, words on stderr, exit statuses, and a clean end on SIGINT."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+import oop_engine
+from oop_engine.cli import commands, demo
+from oop_engine.cli.compiling import compiled
+from oop_engine.cli.errors import printable, tell
+from oop_engine.sources.generator import SECOND, Band, packets
+from oop_engine.sources.recording import write_pcap
+
+ROOT = Path(oop_engine.__file__).resolve().parents[1]
+PER_MINUTE = "SELECT count(*) [RANGE 1 minute, WA ts] FROM Main"
+Q1_2 = "SELECT count (*) [RANGE 1 minute, SLIDE 1 minute, WA ts] FROM Control union Main1 union Main2"
+ROWS = [f"2026-11-21T10:{minute:02d}:{second:02d}Z,10.0.0.{second % 4}" for minute in range(5) for second in (5, 20, 2)]
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write three small captures of two minutes each; the main ones are disordered by up to 2 s."""
+    folder = tmp_path_factory.mktemp("captures")
+    for link, n in (("Control", 20), ("Main1", 1200), ("Main2", 600)):
+        links = packets(n, rate=n / 120, sources=20, link=link, disorder=Band(2 * SECOND))
+        write_pcap(links, folder / f"{link}.pcap", nanosecond=True)
+    return folder
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "flows.csv"
+    path.write_text("ts,srcIP\n" + "\n".join(ROWS) + "\n")
+    return path
+
+
+def oop(*arguments: object, stdin: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(commands, [str(a) for a in arguments], input=stdin, prog_name="oop-engine")
+
+
+def counts(result: Result) -> list[int]:
+    header, *lines = result.stdout.splitlines()
+    assert header == "count,wid,window_start,window_end"
+    return [int(line.split(",")[0]) for line in lines]
+
+
+def test_results_are_csv_where_no_terminal_is(captures: Path) -> None:
+    result = oop("query", PER_MINUTE, "-s", captures / "Main1.pcap")
+    assert result.exit_code == 0, result.output
+    assert counts(result) == [600, 600]
+    assert result.stdout.splitlines()[1].endswith("2026-11-21T10:00:00Z,2026-11-21T10:01:00Z")
+
+
+def test_a_union_as_the_thesis_prints_it(captures: Path) -> None:
+    names = [f"--stream={link}={captures / link}.pcap" for link in ("Control", "Main1", "Main2")]
+    assert counts(oop("query", Q1_2, *names)) == [910, 910]
+
+
+@pytest.mark.parametrize("several", ["commas", "pattern", "repeated"])
+def test_several_files_are_one_stream(captures: Path, several: str) -> None:
+    one, two = captures / "Main1.pcap", captures / "Main2.pcap"
+    options = {
+        "commas": ["-s", f"Main={one},{two}"],
+        "pattern": ["-s", f"Main={captures / 'Main*.pcap'}"],
+        "repeated": ["-s", f"Main={one}", "-s", f"Main={two}"],
+    }[several]
+    assert counts(oop("query", PER_MINUTE, *options)) == [900, 900]
+
+
+def test_the_summary_says_what_was_read_released_and_held(captures: Path) -> None:
+    result = oop("query", PER_MINUTE, "-s", captures / "Main1.pcap")
+    first, second = result.stderr.splitlines()
+    assert first.startswith("1,200 tuples read in ") and first.endswith("; none late")
+    assert second.startswith("2 windows released; 2 results; peak state ")
+
+
+def test_quiet_says_nothing(captures: Path) -> None:
+    result = oop("query", PER_MINUTE, "-s", captures / "Main1.pcap", "--quiet")
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_stats_lists_every_operator(captures: Path) -> None:
+    result = oop("query", PER_MINUTE, "-s", captures / "Main1.pcap", "--stats", "-q")
+    lines = result.stderr.splitlines()
+    assert lines[0].split()[:3] == ["operator", "tuples", "in"]
+    assert [line.split("  ")[0] for line in lines[1:]] == [
+        "Main",
+        "bucket [RANGE 1 minute, SLIDE 1 minut...",
+        "aggregate count(*)",
+    ]
+    assert "ts 2026-11-21 10:01:00" in lines[1]
+
+
+@pytest.mark.parametrize("size", [1, 7, 8192])
+def test_the_page_size_changes_no_result(captures: Path, size: int) -> None:
+    query = "SELECT srcIP, count(*) [RANGE 20 s, SLIDE 5 s, WA ts] FROM Main GROUP BY srcIP"
+    given = ("query", query, "-s", captures / "Main2.pcap", "--slack", "500 ms")
+    result = oop(*given, "--page-size", size)
+    assert sorted(result.stdout.splitlines()) == sorted(oop(*given).stdout.splitlines())
+    assert "18 late for some of their windows" in result.stderr
+
+
+def test_limit_shows_the_first_results_and_counts_the_rest(captures: Path) -> None:
+    query = "SELECT srcIP, count(*) [RANGE 1 minute, WA ts] FROM Main GROUP BY srcIP"
+    result = oop("query", query, "-s", captures / "Main1.pcap", "--limit", 3)
+    assert len(result.stdout.splitlines()) == 4
+    assert "... and 37 more results; --limit shows 3, --to FILE writes all." in result.stderr
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "ndjson", "arrow"])
+def test_results_go_where_the_suffix_says(captures: Path, tmp_path: Path, suffix: str) -> None:
+    target = tmp_path / f"out.{suffix}"
+    result = oop("query", PER_MINUTE, "-s", captures / "Main1.pcap", "--to", target)
+    assert (result.exit_code, result.stdout) == (0, "")
+    if suffix == "parquet":
+        assert pq.read_table(target).column("count").to_pylist() == [600, 600]
+    if suffix == "ndjson":
+        assert [json.loads(line)["count"] for line in target.read_text().splitlines()] == [600, 600]
+    assert target.stat().st_size > 0
+
+
+def test_the_query_may_stand_in_a_file_or_come_by_standard_input(captures: Path, tmp_path: Path) -> None:
+    (tmp_path / "q.sql").write_text(PER_MINUTE + "\n")
+    assert counts(oop("query", f"@{tmp_path / 'q.sql'}", "-s", captures / "Main1.pcap")) == [600, 600]
+    assert counts(oop("query", "-", "-s", captures / "Main1.pcap", stdin=PER_MINUTE)) == [600, 600]
+
+
+def test_late_tuples_are_counted_and_written_with_the_promise_they_broke(table: Path, tmp_path: Path) -> None:
+    late = tmp_path / "late.csv"
+    result = oop("query", PER_MINUTE, "-s", table, "--every", "10 s", "--late-to", late)
+    assert counts(result) == [2, 2, 2, 2, 2]
+    assert f"; 5 late, diverted to {late}" in result.stderr
+    header, *rows = late.read_text().splitlines()
+    assert header == "ts,srcIP,broken,tuple"
+    assert rows[0].startswith("2026-11-21T10:00:02Z,") and rows[0].endswith(',"[ts < 2026-11-21T10:00:20Z]",2')
+
+
+def test_the_file_for_late_tuples_is_there_when_none_is_late(table: Path, tmp_path: Path) -> None:
+    late = tmp_path / "late.csv"
+    assert counts(oop("query", PER_MINUTE, "-s", table, "--slack", "1 minute", "--late-to", late)) == [3] * 5
+    assert late.read_text() == "ts,srcIP,broken,tuple\n"
+
+
+def test_a_refused_tuple_ends_the_run_with_its_place_and_no_file(table: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.parquet"
+    result = oop("query", PER_MINUTE, "-s", table, "--every", "10 s", "--late", "refuse", "--to", target)
+    assert result.exit_code == 3
+    assert result.stderr.startswith("StreamViolation: Main broke its promise: tuple 2 ")
+    assert "in operator 0 (Main), port 0" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert list(tmp_path.glob("*out*")) == []
+
+
+@pytest.mark.parametrize(
+    ("how", "late"),
+    [("slack:20s", 0), ("slack:10s", 5), ("tuples:2", 0), ("tuples:1", 5), ("block:1 minute", 0), ("ordered", 5)],
+)
+def test_every_punctuator_can_be_asked_for(table: Path, how: str, late: int) -> None:
+    result = oop("query", PER_MINUTE.replace("1 minute", "5 s"), "-s", table, "--punctuate", f"Main={how}")
+    assert result.exit_code == 0, result.output
+    expected = f"{late} late, dropped" if late else "none late"
+    assert expected in result.stderr
+
+
+def test_embedded_promises_are_read_out_of_the_data(tmp_path: Path) -> None:
+    path = tmp_path / "marked.csv"
+    path.write_text("ts,done\n2026-11-21T10:00:01Z,false\n2026-11-21T10:01:00Z,true\n2026-11-21T10:00:02Z,false\n")
+    result = oop("query", PER_MINUTE, "-s", path, "--punctuate", "embedded:done")
+    assert counts(result) == [1]
+    assert "1 late, dropped" in result.stderr
+
+
+def test_types_make_addresses_of_text(table: Path) -> None:
+    query = "SELECT srcIP, count(*) [RANGE 5 minutes, WA ts] FROM Main WHERE srcIP IN '10.0.0.2/31' GROUP BY srcIP"
+    result = oop("query", query, "-s", table, "--types", "srcIP=ip")
+    assert [line.split(",")[:2] for line in result.stdout.splitlines()[1:]] == [["10.0.0.2", "5"]], result.stderr
+
+
+def test_a_damaged_capture_gives_what_can_be_read_and_a_note(captures: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes((captures / "Main1.pcap").read_bytes()[:50_001])
+    result = oop("query", PER_MINUTE, "-s", cut)
+    assert result.exit_code == 0
+    assert "cut.pcap: truncated at byte 50001" in result.stderr
+    strict = oop("query", PER_MINUTE, "-s", cut, "--strict")
+    assert strict.exit_code == 2
+    assert strict.stderr.startswith("DecodeError: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["SELECT count(*) [RANG 1 s, WA ts] FROM Main"],
+            "LanguageError: line 1, column 18: expected RANGE, SLIDE or WA",
+        ),
+        (["SELECT nope FROM Main"], "LanguageError: line 1, column 8:"),
+        ([PER_MINUTE, "-s", "Main=missing.pcap"], 'SourceError: there is no file "missing.pcap"'),
+        ([PER_MINUTE, "-s", "Other={table}"], 'LanguageError: line 1, column 46: there is no stream "Main"'),
+        ([PER_MINUTE, "--to", "out.xls"], 'SinkError: "out.xls": ".xls" is no suffix of a sink.'),
+        ([PER_MINUTE, "--slack", "2x"], "LanguageError: "),
+        ([PER_MINUTE, "--punctuate", "slak:2s"], 'Error: --punctuate "slak:2s" is no punctuator'),
+        ([PER_MINUTE, "--punctuate", "Other=ordered"], 'Error: --punctuate Other=...: there is no stream "Other"'),
+        ([PER_MINUTE, "--late", "divert"], "Error: --late divert needs --late-to FILE"),
+        ([PER_MINUTE, "--types", "srcIP"], 'Error: --types "srcIP": write ATTR=TYPE'),
+        ([PER_MINUTE, "-s", "Main=-", "-s", "Other=-"], 'Error: standard input ("-") can be read by one stream only.'),
+        ([Q1_2], 'Error: the query reads "Control", "Main1" and "Main2"; name each'),
+        (["@missing.sql"], "FileNotFoundError: "),
+    ],
+)
+def test_what_is_wrong_is_said_in_words_with_status_2(table: Path, arguments: list[str], message: str) -> None:
+    given = [argument.format(table=table) for argument in arguments]
+    result = oop("query", *given, *([] if "-s" in given else ["-s", table]))
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_without_streams_the_query_names_what_it_wants() -> None:
+    result = oop("query", PER_MINUTE)
+    assert result.exit_code == 2
+    assert 'the query reads "Main"; say where from, e.g. --stream Main=capture.pcap' in result.stderr
+
+
+def test_standard_input_without_a_promise_is_refused_with_the_option_that_helps() -> None:
+    result = oop("query", PER_MINUTE, "-s", "-", "--format", "csv", stdin="ts\n2026-11-21T10:00:01Z\n")
+    assert result.exit_code == 2
+    assert "PlanError: " in result.stderr
+    assert "--slack 2s" in result.stderr
+
+
+def test_an_error_that_nobody_foresaw_is_called_a_bug(capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        raise KeyError("x\x1b[2J")
+    except KeyError as error:
+        assert tell(error) == 1
+    shown = capsys.readouterr().err
+    assert "Traceback" in shown and "please report" in shown
+    assert "\x1b" not in shown
+
+
+def test_control_characters_of_messages_are_escaped() -> None:
+    assert printable("one\ntwo\x1b[31m\r\u202e") == "one\ntwo\\x1b[31m\\r\\u202e"
+
+
+def test_explain_prints_the_plan_and_both_pictures(captures: Path, tmp_path: Path) -> None:
+    names = [f"--stream={link}={captures / link}.pcap" for link in ("Control", "Main1", "Main2")]
+    shown = oop("explain", Q1_2, *names, "--slack", "2s")
+    assert shown.exit_code == 0
+    assert shown.stdout.startswith("aggregate count(*)\n")
+    assert shown.stdout.count("punctuated  on ts, slack 2s, every 1 minute") == 3
+    assert oop("explain", Q1_2, *names, "--mermaid").stdout.startswith("flowchart TB\n")
+    drawn = oop("explain", Q1_2, *names, "--svg").stdout
+    assert drawn.startswith("<svg ")
+    assert oop("explain", Q1_2, *names, "--svg", tmp_path / "plan.svg").stdout == ""
+    assert (tmp_path / "plan.svg").read_text() == drawn
+
+
+def test_help_and_version_are_there() -> None:
+    assert "oop-engine demo" in oop("--help").stdout
+    assert oop("--version").stdout == f"oop-engine {oop_engine.__version__}\n"
+    assert "--stream" in oop("query", "--help").stdout
+
+
+def test_a_wrong_command_is_corrected() -> None:
+    assert 'Did you mean "query"?' in oop("qeury").stderr
+    assert "is run with" in oop("SELECT count(*) FROM Main").stderr
+
+
+def test_help_loads_no_compiler_no_arrow_and_no_runtime() -> None:
+    script = (
+        "import sys\nsys.argv[1:] = ['query', '--help']\nfrom oop_engine.__main__ import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(sorted({'numba', 'pyarrow', 'numpy', 'trio', 'lark', 'rich'} & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert found.stdout.splitlines()[-1] == "[]"
+
+
+def test_whether_kernels_are_compiled_is_seen_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert not compiled()
+    (tmp_path / "folder").mkdir()
+    for name in ("window.sliding_wids-9.py311.nbi", "slices.cover-248.py311.nbi"):
+        (tmp_path / "folder" / name).touch()
+    assert compiled()
+    os.utime(tmp_path / "folder" / "slices.cover-248.py311.nbi", (0, 0))
+    assert not compiled()
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert compiled()
+
+
+def test_the_demo_compares_state_that_was_measured() -> None:
+    result = oop("demo", "--seconds", 60)
+    assert result.exit_code == 0, result.output
+    shown = result.stdout
+    assert demo.QUERY in shown
+    assert "10:00:00       120," in shown
+    assert "The same packets, put in order first:" in shown
+    melded, merged, alone = next(line for line in shown.splitlines() if line.startswith("held at most: ")).split()[-3:]
+    assert int(melded) <= 4
+    assert 20_000 <= int(merged.replace(",", "")) <= int(alone.replace(",", ""))
+
+
+@pytest.fixture
+def running() -> Iterator[list[subprocess.Popen[bytes]]]:
+    started: list[subprocess.Popen[bytes]] = []
+    yield started
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("form", ["csv", "pcap"])
+def test_sigint_keeps_what_was_read_though_standard_input_stays_open(
+    captures: Path, running: list[subprocess.Popen[bytes]], form: str
+) -> None:
+    command = [sys.executable, "-m", "oop_engine", "query", PER_MINUTE, "-s", "-", "--slack", "2 s", "--format", form]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+    )  # fmt: skip
+    running.append(process)
+    assert process.stdin is not None and process.stdout is not None
+    data = (captures / "Main1.pcap").read_bytes()
+    process.stdin.write(data if form == "pcap" else ("ts,srcIP\n" + "\n".join(ROWS) + "\n").encode())
+    process.stdin.flush()
+    head = [process.stdout.readline(), process.stdout.readline()]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=2) == 130
+    rest, said = process.stdout.read(), process.stderr.read() if process.stderr is not None else b""
+    rows = b"".join([*head, rest]).decode().splitlines()
+    assert rows[0] == "count,wid,window_start,window_end"
+    assert [row.split(",")[0] for row in rows[1:]] == (["600"] if form == "pcap" else ["3", "3", "3", "3"])
+    assert b"interrupted: the results so far are written" in said
+    assert b"Traceback" not in said and b"Fatal" not in said
+
+
+def test_a_reader_that_has_seen_enough_ends_the_run_quietly(captures: Path) -> None:
+    query = "SELECT srcIP, count(*) [RANGE 100 s, SLIDE 20 ms, WA ts] FROM Main GROUP BY srcIP"
+    command = [sys.executable, "-m", "oop_engine", "query", query, "-s", str(captures / "Main1.pcap"), "-q"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
+    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout.readline().startswith(b"srcIP,")
+    process.stdout.close()
+    said = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=30) == 141
+    assert said in (
+        b"",
+        b"compiling kernels, once: the first run takes some seconds longer, later ones start at once.\n",
+    )
