@@ -1,0 +1,203 @@
+"""What a plan asks of its sources: no column that nobody looks at, and promises just as fine as they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import gcd
+
+import attrs
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import oop_engine as oop
+from oop_engine.demand import Pace, columns, demands, promised_by
+from oop_engine.plan import Plan
+from oop_engine.stream import Stream
+from operators.page import Page
+from operators.protocol import Emit, State
+from operators.schema import Schema
+from punctuation import Punctuation
+
+SCHEMA = pa.schema(
+    [("ts", pa.int64()), ("at", pa.int64()), ("length", pa.int64()), ("k", pa.string()), ("mark", pa.bool_())]
+)
+TIMES = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("k", pa.string())])
+
+
+def source(**options: object) -> Stream:
+    return oop.arrow([], schema=SCHEMA, **options)  # type: ignore[arg-type]
+
+
+def read(*outputs: Stream) -> list[tuple[str, ...]]:
+    return list(columns(Plan(tuple(s.node for s in outputs))).values())
+
+
+def paces(*outputs: Stream) -> list[dict[str, Pace]]:
+    return list(demands(Plan(tuple(s.node for s in outputs))).values())
+
+
+def counted(s: Stream, *functions: object, **window: object) -> Stream:
+    by = window.pop("by", ())
+    return s.window(**{"range": 10, "wattr": "ts", **window}).aggregate(*(functions or (oop.count(),)), by=by)  # type: ignore[arg-type]
+
+
+@attrs.define
+class Own:
+    """An operator of a user's: nobody knows what it looks at."""
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        return Schema.of(ts=pa.int64(), progress=["ts"])
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        emit(page)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        emit(punctuation)
+
+    def state(self) -> State:
+        return {}
+
+    def restore(self, state: object) -> None:
+        """Do nothing."""
+
+
+ALL = tuple(SCHEMA.names)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        (lambda s: s, ALL),
+        (lambda s: s.project("k"), ("k",)),
+        (lambda s: s.project("k", "at"), ("at", "k")),
+        (lambda s: s.filter(lambda p: p["at"] > 1).project("k"), ("at", "k")),
+        (lambda s: s.filter("len > 1").project("k"), ("length", "k")),
+        (lambda s: s.derive(bits="len * 8").project("k"), ("length", "k")),
+        (lambda s: s.derive(bits="len * 8").project("bits"), ("length",)),
+        (lambda s: s.project(source="k", size="len").project("size"), ("length", "k")),
+        (lambda s: s.distinct("k"), ("k",)),
+        (lambda s: s.distinct(), ALL),
+        (lambda s: s.number().project("row_num"), ("ts",)),
+        (lambda s: s.number().project("row_num", "k"), ("k",)),
+        (lambda s: s.meld(s.filter("at > 1")).project("k"), ("at", "k")),
+        (lambda s: oop.merge(s, s, on="ts").project("k"), ALL),
+        (lambda s: s.reorder(on="ts", slack=1).project("k"), ALL),
+        (lambda s: s.apply(Own()), ALL),
+        (lambda s: counted(s), ("ts",)),
+        (lambda s: counted(s, oop.sum("length")), ("ts", "length")),
+        (lambda s: counted(s, oop.sum("len")), ("ts", "length")),
+        (lambda s: counted(s, oop.argmax("k", "at"), by="length"), ("ts", "at", "length", "k")),
+        (lambda s: counted(s, wattr="at", by="k"), ("at", "k")),
+        (lambda s: counted(s, wattr="row_num"), ("ts",)),
+        (lambda s: counted(s, wattr="row_num", partition="k"), ("k",)),
+        (lambda s: counted(s.filter("at > 1"), wattr="row_num"), ("at",)),
+        (lambda s: s.aggregate(oop.sum("len"), by="k"), ("length", "k")),
+        (lambda s: s.aggregate(oop.count()), ("ts",)),
+    ],
+)
+def test_only_what_is_looked_at_is_read(shape: Callable[[Stream], Stream], expected: tuple[str, ...]) -> None:
+    assert read(shape(source())) == [expected]
+
+
+def test_several_outputs_read_what_any_of_them_looks_at() -> None:
+    s = source()
+    assert read(counted(s), s.project("k")) == [("ts", "k")]
+    assert read(counted(s), s) == [ALL]
+
+
+def test_what_punctuators_look_at_is_read_too() -> None:
+    assert read(source(slack=3).project("k")) == [("ts", "k")]
+    assert read(source(punctuate=oop.blocks("at", block="length")).project("k")) == [("at", "length", "k")]
+    assert read(source(punctuate=oop.embedded("mark", "ts")).project("k")) == [("ts", "k", "mark")]
+    assert read(source(punctuate=oop.embedded("mark", "ts", group=("k",))).project("length")) == [("ts", "length", "k", "mark")]
+
+
+def test_who_wants_late_tuples_gets_all_of_them() -> None:
+    assert read(counted(source(slack=3, divert=print))) == [ALL]
+    assert read(counted(source(slack=3, divert=print, punctuate=oop.embedded("mark", "at")))) == [ALL]
+
+
+def test_promises_that_come_with_a_stream_are_read_with_it() -> None:
+    own = oop.pages([], oop.Schema.of(ts=pa.int64(), k=pa.string(), n=pa.int64(), progress=["ts", ("k", "ts")]))
+    assert read(own.project("n")) == [("ts", "k", "n")]
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        (lambda s: s, {}),
+        (lambda s: counted(s), {"ts": Pace(10)}),
+        (lambda s: counted(s, slide=4), {"ts": Pace(4)}),
+        (lambda s: counted(s, slide=4, origin=3), {"ts": Pace(4, 3)}),
+        (lambda s: counted(s, range="ALL", slide=4), {"ts": Pace(4)}),
+        (lambda s: counted(s.filter("at > 1").distinct(), slide=4), {"ts": Pace(4)}),
+        (lambda s: counted(s.project(t="ts"), wattr="t", slide=4), {"ts": Pace(4)}),
+        (lambda s: counted(s.project(t="ts", u="at"), wattr="u"), {"at": Pace(10)}),
+        (lambda s: counted(s.derive(t="ts // 60"), wattr="t"), {"ts": Pace(None)}),
+        (lambda s: counted(s.number(), wattr="row_num"), {}),
+        (lambda s: counted(s, wattr="row_num", partition="k"), {}),
+        (lambda s: counted(s.meld(s), slide=4), {"ts": Pace(4)}),
+        (lambda s: counted(counted(s, slide=4), wattr="wid", range=3), {"ts": Pace(4)}),
+        (lambda s: counted(counted(s, slide=4), wattr="window_end", range=8), {"ts": Pace(4)}),
+        (lambda s: counted(counted(s, slide=4, by="at"), wattr="at", range=8), {"ts": Pace(4), "at": Pace(8)}),
+        (lambda s: counted(s, slide=4, by="ts").window(range=6, wattr="ts").aggregate(oop.count()), {"ts": Pace(2)}),
+        (lambda s: counted(s.apply(Own()), slide=4), {"ts": Pace(4)}),
+    ],
+)
+def test_promises_are_asked_for_as_finely_as_they_are_used(
+    shape: Callable[[Stream], Stream], expected: dict[str, Pace]
+) -> None:
+    assert paces(shape(source())) == [expected]
+
+
+def test_windows_of_one_attribute_share_the_coarsest_pace_that_serves_all() -> None:
+    s = source()
+    assert paces(counted(s, slide=4), counted(s, slide=6)) == [{"ts": Pace(2)}]
+    assert paces(counted(s, slide=4, origin=1), counted(s, slide=4, origin=3)) == [{"ts": Pace(2, 1)}]
+    assert paces(counted(s, slide=4, origin=5), counted(s, slide=8, origin=1)) == [{"ts": Pace(4, 1)}]
+    assert paces(counted(s), counted(s, wattr="at", slide=7)) == [{"ts": Pace(10), "at": Pace(7)}]
+    renamed = s.project(a="ts", b="ts")
+    assert paces(counted(renamed, wattr="a", slide=4), counted(renamed, wattr="b", slide=6)) == [{"ts": Pace(2)}]
+
+
+def test_each_source_of_a_meld_is_asked_under_its_own_names() -> None:
+    one, other = source().project(t="ts"), source().project(t="at")
+    assert paces(counted(one.meld(other), wattr="t", slide=4)) == [{"ts": Pace(4)}, {"at": Pace(4)}]
+
+
+def test_groups_of_a_time_are_ended_about_once_a_second() -> None:
+    s = oop.arrow([], schema=TIMES)
+    assert paces(s.aggregate(oop.count(), by=("ts", "k"))) == [{"ts": Pace(10**6)}]
+    assert paces(s.distinct()) == [{"ts": Pace(10**6)}]
+    assert paces(s.distinct("k")) == [{}]
+
+
+small = st.builds(Pace, st.integers(1, 12), st.integers(-20, 20))
+
+
+@given(small, small)
+def test_a_shared_pace_passes_every_bound_of_both(one: Pace, other: Pace) -> None:
+    both = one.and_also(other)
+    assert both.step is not None and one.step is not None and other.step is not None
+    for pace in (one, other):
+        assert pace.step is not None
+        assert all((pace.origin + k * pace.step - both.origin) % both.step == 0 for k in range(-5, 6))
+    # Coarsest: every number that divides all the distances divides the step.
+    assert both.step == gcd(one.step, other.step, one.origin - other.origin)
+    assert both == other.and_also(one) or both.origin % both.step == other.and_also(one).origin % both.step
+
+
+@given(small)
+def test_without_a_step_a_pace_is_as_fine_as_can_be(pace: Pace) -> None:
+    assert pace.and_also(Pace(None)) == Pace(None) == Pace(None).and_also(pace)
+
+
+def test_promises_read_as_sets_of_attributes() -> None:
+    assert promised_by(oop.pages([], oop.Schema.of(a=pa.int64(), b=pa.int64(), progress=["b", ("b", "a")])).node) == "{a, b} {b}"
+    assert promised_by(oop.pages([], oop.Schema.of(a=pa.int64())).node) == "nothing"
