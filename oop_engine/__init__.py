@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from oop_engine.meter import Statistics
     from oop_engine.outcome import Outcome, run_outputs
     from oop_engine.punctuate import blocks, embedded, every, heartbeat, ordered, slack, tuple_slack
-    from oop_engine.query import query
+    from oop_engine.translate import query
     from oop_engine.read import arrow, packets, pages, pcap, from_source, read, rows, table
     from oop_engine.sources.generator import Band, Blocks
     from oop_engine.stream import Output, Stream, Windowed, meld, merge
@@ -52,7 +52,7 @@ _PLACES = {
     "oop_engine.meter": ("Statistics",),
     "oop_engine.outcome": ("Outcome", "run_outputs"),
     "oop_engine.punctuate": ("blocks", "embedded", "every", "heartbeat", "ordered", "slack", "tuple_slack"),
-    "oop_engine.query": ("query",),
+    "oop_engine.translate": ("query",),
     "oop_engine.read": ("arrow", "packets", "pages", "pcap", "from_source", "read", "rows", "table"),
     "oop_engine.sources.generator": ("Band", "Blocks"),
     "oop_engine.stream": ("Output", "Stream", "Windowed", "meld", "merge"),

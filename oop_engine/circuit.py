@@ -20,7 +20,7 @@ import pyarrow as pa
 from oop_engine.demand import Pace, columns, demands
 from oop_engine.lateness import allowances
 from oop_engine.meter import Meter, OperatorStatistics, watched
-from oop_engine.plan import Node, OperatorNode, Plan, SourceNode
+from oop_engine.plan import OperatorNode, Plan, SourceNode
 from oop_engine.sinks import Deliver, sink_for
 from oop_engine.sources.protocol import Chunk, Reader
 from oop_engine.ticks import tick_ns
@@ -119,10 +119,14 @@ class Circuit:
     def _schedule(self, node: SourceNode, attribute: str, pace: Pace) -> Schedule:
         """Read one attribute of a bounded stream to the end and keep when which bound becomes true (Eq. 4.1, row P6)."""
         passed = SuffixMinimum(step=pace.step, origin=pace.origin)
-        for values in node.source.values(attribute):
-            if self._stopped:
-                break
-            passed.feed(values)
+        try:
+            for values in node.source.values(attribute):
+                if self._stopped:
+                    break
+                passed.feed(values)
+        except Exception as error:
+            locate(error, f"while {attribute} of {node.label} was read ahead for its punctuation")
+            raise
         return passed.finish()
 
     def open(self, place: int) -> Iterator[Chunk]:

@@ -55,7 +55,7 @@ class _Readers:
     def allow(self, place: int, attribute: str, *, melded: bool) -> int:
         """Give what all who read the node at a place allow: the most that any needs, 0 when one allows nothing."""
         node = self.plan.nodes[place]
-        if id(node) in self.outputs or node.schema.progress != {frozenset((attribute,))}:
+        if id(node) in self.outputs or node.schema.progress != frozenset((frozenset((attribute,)),)):
             return 0
         amounts = [self._through(reader, attribute, melded) for reader, _ in self.readers[place]]
         return max(amounts) if amounts and min(amounts) > 0 else 0

@@ -157,7 +157,7 @@ def arrow(
     """Make a stream of an Arrow table or of record batches; an iterator of batches needs `schema` and `punctuate`."""
     source: Source
     if isinstance(data, pa.Table):
-        source = Rows(name, tuple(data.to_batches()), data.schema)
+        source = Rows(name, tuple(data.to_batches()), data.schema)  # pyright: ignore[reportAttributeAccessIssue]
     elif isinstance(data, pa.RecordBatch):
         source = Rows(name, (data,))
     elif isinstance(data, Iterator):

@@ -21,7 +21,6 @@ from oop_engine.meter import Statistics
 from oop_engine.plan import Plan, SourceNode
 from oop_engine.sources.protocol import Chunk
 from operators.input import Input
-from operators.page import Page
 from operators.protocol import Element
 
 INBOX: Final = 8

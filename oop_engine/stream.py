@@ -9,7 +9,7 @@ for page in talkers.aggregate(oop.count(), by="srcIP"):
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 import pyarrow as pa
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from oop_engine.outcome import Outcome
     from oop_engine.sinks import Sink
 
+Mode: TypeAlias = Literal["consistent", "generous"]
 Computed: TypeAlias = "Expression | str | int | float | bool | Callable[..., object]"
 """A value over columns: an expression, text such as "length * 8", or a function of the columns that is called once."""
 
@@ -82,7 +83,7 @@ class Stream:
 
         Every run makes its own: an attrs class anew from its public fields, another object as a deep copy.
         """
-        if not isinstance(operator, Operator):
+        if not isinstance(operator, Operator):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise PlanError(
                 f"apply puts an operator over the stream, and {type(operator).__name__} is none: it needs inputs,"
                 " output_schema, process, punctuate, state and restore (operators.protocol.Operator)."
@@ -104,7 +105,7 @@ class Stream:
         return self._then(Number(name), f"number as {name}")
 
     def reorder(
-        self, *, on: str = "ts", slack: Amount | None = None, tuples: int | None = None, mode: str = "consistent"
+        self, *, on: str = "ts", slack: Amount | None = None, tuples: int | None = None, mode: Mode = "consistent"
     ) -> Stream:
         """Sort by an attribute as far as a slack in time or in tuples allows (BSort); for comparison with sorting engines."""
         on = self.schema.resolve(on, where="reorder")

@@ -18,7 +18,7 @@ from operators.saved import part, prefixed, read_batch, read_int, read_integers,
 from operators.schema import Schema
 from operators.window import LIMIT, PartitionedWindow, Window
 from operators.window.protocol import Int32s
-from punctuation import END, Below, Pattern, Progress, Punctuation, below, group_punctuation
+from punctuation import END, Below, Pattern, Progress, Punctuation, below, group_punctuation, whole
 from punctuation.plain import dump_progress, read_progress
 
 FROM, UNTIL = "wid_from", "wid_until"
@@ -122,11 +122,11 @@ class Bucket:
             return
         patterns: dict[str, Pattern] = dict(punctuation.patterns)
         if wattr in patterns:
-            bound = below(patterns.pop(wattr))
-            if not isinstance(bound, (int, float)):
+            bound = whole(below(patterns.pop(wattr)))
+            if bound is None:
                 return
-            # No later integer is below a fractional bound exactly when none is below its ceiling.
-            patterns[FROM] = Below(self.window.complete(-int(-bound // 1)))
+            # Values that are out of range are in no window, so bounds further out promise nothing more.
+            patterns[FROM] = Below(self.window.complete(max(-2 * LIMIT, min(bound, 2 * LIMIT))))
         self._emit(Punctuation(patterns, assumed=punctuation.assumed), emit)
 
     def _emit(self, punctuation: Punctuation, emit: Emit) -> None:

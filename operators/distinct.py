@@ -14,7 +14,7 @@ from operators.page import Page
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int
 from operators.schema import Schema
-from punctuation import Punctuation
+from punctuation import Punctuation, whole
 
 
 @attrs.define(eq=False)
@@ -107,12 +107,11 @@ class Distinct:
             self._expiries = {}
             return
         (name, *others) = promise.attributes
-        bound = promise.bound(name)
         kind = next(field.type for field in index.fields if field.name == name)
-        if not others and isinstance(bound, int | float) and (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
-            # An integer is below a fractional bound exactly when it is below the bound's ceiling.
+        least = whole(promise.bound(name))
+        if not others and least is not None and (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
             expired = self._expiry(index, name)
-            gone = expired.expire(-int(-bound // 1))
+            gone = expired.expire(least)
         else:
             expired = None
             live = index.live()

@@ -31,11 +31,6 @@ def orderable(schema: Schema, attribute: str, where: str) -> str:
     return name
 
 
-def whole(bound: object) -> int | None:
-    """Give a bound on integers as an integer: below 2.5 is below 3."""
-    return -int(-bound // 1) if isinstance(bound, int | float) else None
-
-
 @attrs.frozen(eq=False)
 class _Run:
     """Tuples of one port sorted by tick, each with its arrival number."""

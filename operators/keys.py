@@ -2,7 +2,8 @@
 
 Keys of any mix of types become machine words: one for a number or a time, two for an IP address, two for the digest of
 a text or a binary. Text is compared byte by byte with what is kept for its id, so two texts with one digest are two
-keys all the same (the second is entered under a bumped digest). NaN is one key, -0.0 is 0.0, null is a key of its own.
+keys all the same (the second is entered under a bumped digest). NaN is one key, -0.0 is 0.0, null is a key of its own;
+a dictionary is looked up, so its numbering makes no difference.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ class KeyIndex:
     _layout: list[_Words] = attrs.field(init=False)
     _width: int = attrs.field(init=False)
     _nulls: bool = attrs.field(init=False, default=False)
+    _bumped: bool = attrs.field(init=False, default=False)
     _keys: Words = attrs.field(init=False)
-    _table: Words = attrs.field(init=False)
+    _table: Ids = attrs.field(init=False)
     _free: Ids = attrs.field(init=False)
     _counters: npt.NDArray[np.int64] = attrs.field(init=False)
     _heaps: list[_Heap] = attrs.field(init=False)
@@ -57,7 +59,7 @@ class KeyIndex:
         self._clear()
 
     def _clear(self) -> None:
-        self._nulls = False
+        self._nulls, self._bumped = False, False
         self._keys = np.zeros((_LEAST, self._width), np.uint64)
         self._table = np.full(2 * _LEAST, kernels.EMPTY)
         self._free = np.empty(_LEAST, np.int32)
@@ -88,40 +90,47 @@ class KeyIndex:
         ids = np.empty(len(words), np.int32)
         fresh = np.empty(len(words), np.bool_)
         self._enter(words, ids, fresh)
+        introduced = np.flatnonzero(fresh)
         while texts:
-            self._keep(texts, ids, fresh)
+            self._keep(texts, ids, introduced)
             differs = self._differing(texts, ids)
             if differs is None:
                 break
             self._bump(words, differs)
+            self._bumped = True
             again = np.ascontiguousarray(words[differs])
             some_ids, some_fresh = np.empty(len(again), np.int32), np.empty(len(again), np.bool_)
             self._enter(again, some_ids, some_fresh)
             ids[differs], fresh[differs] = some_ids, some_fresh
+            introduced = np.flatnonzero(differs)[some_fresh]
         return ids, fresh
 
     def find(self, columns: Sequence[pa.Array]) -> Ids:
         """Give the id of each key, shape (n,), -1 where the key is not live."""
         words, texts = self._encode(columns, looking=True)
         ids = np.empty(len(words), np.int32)
+        unknown = None
         if words.shape[1] != self._keys.shape[1]:
-            ids[:] = -1
-            return ids
+            # No key has a null as yet.
+            unknown = words[:, self._width :].any(axis=1)
+            words = np.ascontiguousarray(words[:, : self._width])
         kernels.find(words, self._keys, self._table, ids)
         while texts and (differs := self._differing(texts, ids)) is not None:
             self._bump(words, differs)
             some = np.empty(int(differs.sum()), np.int32)
             kernels.find(np.ascontiguousarray(words[differs]), self._keys, self._table, some)
             ids[differs] = some
+        if unknown is not None:
+            ids[unknown] = -1
         return ids
 
     def keys(self, ids: Ids) -> list[pa.Array]:
         """Give the keys of these ids as one array a field, each of the field's type."""
-        null_bits = self._keys[ids, self._width] if self._nulls else None
+        rows = self._keys[ids] if self._nulls else None
         arrays: list[pa.Array] = []
         heaps = iter(self._heaps)
         for position, words in enumerate(self._layout):
-            null = None if null_bits is None else (null_bits >> np.uint64(position)) & np.uint64(1) != 0
+            null = None if rows is None else self._null(rows, position)
             if words.text:
                 arrays.append(next(heaps).gather(ids, words.field.type, null))
             else:
@@ -142,6 +151,8 @@ class KeyIndex:
             heap.forget(ids)
             if heap.wasteful:
                 heap.compact(self.live())
+        if self._bumped:
+            self._settle()
 
     def live(self) -> Ids:
         """Give the ids of all live keys, in no particular order."""
@@ -156,6 +167,7 @@ class KeyIndex:
             "ids": live,
             "words": self._keys[live].reshape(-1),
             "nulls": self._nulls,
+            "bumped": self._bumped,
             "made": int(self._counters[1]),
             "free": self._free[: int(self._counters[2])].copy(),
         }
@@ -170,6 +182,7 @@ class KeyIndex:
         made = read_int(state, "made")
         if state["nulls"]:
             self._widen()
+        self._bumped = bool(state["bumped"])
         size = _power(made)
         self._keys = np.zeros((size, self._keys.shape[1]), np.uint64)
         self._keys[ids] = words.reshape(len(ids), self._keys.shape[1])
@@ -215,19 +228,55 @@ class KeyIndex:
         kernels.rehash(live, self._keys, self._table)
 
     def _widen(self) -> None:
-        """Make room for a word that says which attributes are null, from the first null on."""
+        """Make room for the words that say which attributes are null, from the first null on."""
         live = self.live()
         self._nulls = True
-        self._keys = np.ascontiguousarray(np.pad(self._keys, ((0, 0), (0, 1))))
+        self._keys = np.ascontiguousarray(np.pad(self._keys, ((0, 0), (0, self._null_words))))
         self._table[:] = kernels.EMPTY
         kernels.rehash(live, self._keys, self._table)
 
+    def _settle(self) -> None:
+        """Enter texts of one digest anew: a search ends where nothing is, and may not end where a freed key stood."""
+        live = self.live()
+        words = self._keys[live]
+        heaps = iter(self._heaps)
+        for position, layout in enumerate(self._layout):
+            if layout.text:
+                text = _Text.of(next(heaps).gather(live, pa.large_binary(), None))
+                null = self._null(words, position) if self._nulls else None
+                self._digest(text, layout.at, words)
+                if null is not None:
+                    words[null, layout.at : layout.at + layout.width] = 0
+        taken: set[bytes] = set()
+        self._bumped = False
+        for row in range(len(words)):
+            while (key := words[row].tobytes()) in taken:
+                self._bump(words, np.arange(len(words)) == row)
+                self._bumped = True
+            taken.add(key)
+        self._keys[live] = words
+        self._table[:] = kernels.EMPTY
+        kernels.rehash(live, self._keys, self._table)
+
+    @property
+    def _null_words(self) -> int:
+        return -(-len(self._layout) // 64)
+
+    def _null(self, words: Words, position: int) -> Bools:
+        """Tell which keys have a null at this attribute."""
+        bits = words[:, self._width + position // 64] >> np.uint64(position % 64)
+        return np.asarray(bits & np.uint64(1) != 0)
+
+    def _digest(self, text: _Text, at: int, words: Words) -> None:
+        kernels.digest(text.offsets, text.data, at, words)
+
     def _encode(self, columns: Sequence[pa.Array], *, looking: bool = False) -> tuple[Words, list[_Text]]:
+        columns = [_looked_up(column) for column in columns]
         length = len(columns[0]) if columns else 0
         nulls = any(column.null_count for column in columns)
         if nulls and not self._nulls and not looking:
             self._widen()
-        width = self._width + (1 if self._nulls or nulls else 0)
+        width = self._width + (self._null_words if self._nulls or nulls else 0)
         only = self._layout[0] if len(self._layout) == 1 and width == 1 else None
         if only is not None and not only.text:
             return only.words(columns[0]).reshape(-1, 1), []
@@ -236,18 +285,17 @@ class KeyIndex:
         for position, (layout, column) in enumerate(zip(self._layout, columns, strict=True)):
             if layout.text:
                 text = _Text.of(column)
-                kernels.digest(text.offsets, text.data, layout.at, words)
+                self._digest(text, layout.at, words)
                 texts.append(text)
             else:
                 words[:, layout.at : layout.at + layout.width] = layout.words(column).reshape(length, layout.width)
             if column.null_count:
                 null = np.asarray(pc.is_null(column).to_numpy(zero_copy_only=False))
                 words[null, layout.at : layout.at + layout.width] = 0
-                words[:, self._width] |= null.astype(np.uint64) << np.uint64(position)
+                words[:, self._width + position // 64] |= null.astype(np.uint64) << np.uint64(position % 64)
         return words, texts
 
-    def _keep(self, texts: list[_Text], ids: Ids, fresh: Bools) -> None:
-        introduced = np.flatnonzero(fresh)
+    def _keep(self, texts: list[_Text], ids: Ids, introduced: npt.NDArray[np.int64]) -> None:
         for heap, text in zip(self._heaps, texts, strict=True):
             heap.keep(text, introduced, ids[introduced], len(self._keys))
 
@@ -276,10 +324,10 @@ class _Words:
 
     @classmethod
     def of(cls, field: pa.Field, at: int) -> _Words:
-        kind = field.type
-        if pa.types.is_fixed_size_binary(kind) and kind.byte_width == 16:
+        kind = _value_type(field.type)
+        if pa.types.is_decimal128(kind) or (pa.types.is_fixed_size_binary(kind) and kind.byte_width == 16):
             return cls(field, at, 2, False)
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind):
+        if _is_text(kind):
             return cls(field, at, 2, True)
         if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
             return cls(field, at, 2, True)
@@ -287,12 +335,12 @@ class _Words:
             pa.types.is_integer(kind)
             or pa.types.is_floating(kind)
             or pa.types.is_boolean(kind)
-            or pa.types.is_temporal(kind)
+            or (pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
         ):
             return cls(field, at, 1, False)
         raise SchemaError(
-            f'cannot group by "{field.name}" of type {kind}: a key is a number, a time, a boolean, text, binary or an'
-            " IP address.\n  Project it to one of these first."
+            f'cannot group by "{field.name}" of type {field.type}: a key is a number, a time, a boolean, text, binary'
+            " or an IP address.\n  Project it to one of these first."
         )
 
     def words(self, column: pa.Array) -> Words:
@@ -315,7 +363,11 @@ class _Words:
         return filled.to_numpy(zero_copy_only=False).astype(np.int64, copy=False).view(np.uint64)
 
     def decode(self, words: Words, null: Bools | None) -> pa.Array:
-        kind = self.field.type
+        """Give the values of keys as an array of the field's type."""
+        return _numbered(self._plain(words, null), self.field.type)
+
+    def _plain(self, words: Words, null: Bools | None) -> pa.Array:
+        kind = _value_type(self.field.type)
         mask = pa.array(null) if null is not None and null.any() else None
         if self.width == 2:
             data = np.ascontiguousarray(words)
@@ -343,8 +395,6 @@ class _Text:
 
     @classmethod
     def of(cls, column: pa.Array) -> _Text:
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
         if column.null_count:
             column = column.fill_null(b"" if pa.types.is_binary(column.type) else _blank(column.type))
         column = column.cast(pa.large_string() if _is_text(column.type) else pa.large_binary())
@@ -385,11 +435,11 @@ class _Heap:
         offsets = np.empty(len(ids) + 1, np.int64)
         data = np.empty(int(self.length[ids].sum()), np.uint8)
         kernels.gather(ids, self.data, self.start, self.length, offsets, data)
-        plain = pa.large_string() if _is_text(kind) else pa.large_binary()
+        plain = pa.large_string() if _is_text(_value_type(kind)) else pa.large_binary()
         array = pa.Array.from_buffers(plain, len(ids), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
         if null is not None and null.any():
             array = pc.if_else(pa.array(null), pa.scalar(None, plain), array)
-        return array.cast(kind)
+        return _numbered(array.cast(_value_type(kind)), kind)
 
     def forget(self, ids: Ids) -> None:
         self.dead += int(self.length[ids].sum())
@@ -403,9 +453,19 @@ class _Heap:
         self.data, self.used, self.dead = data, int(offsets[-1]), 0
 
 
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _looked_up(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _numbered(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    return values.dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else values
+
+
 def _is_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        return _is_text(kind.value_type)
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 

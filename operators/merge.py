@@ -10,13 +10,13 @@ from collections.abc import Mapping
 import attrs
 import pyarrow as pa
 
-from operators.held import Held, orderable, whole
+from operators.held import Held, orderable
 from operators.meld import load_meet, save_meet, united
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed
 from operators.schema import Schema
-from punctuation import END, Meet, Punctuation
+from punctuation import END, Meet, Punctuation, whole
 
 
 @attrs.define(eq=False)

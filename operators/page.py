@@ -79,13 +79,19 @@ class Page:
         return None if column.null_count == 0 else np.asarray(pc.is_valid(column).to_numpy(zero_copy_only=False))
 
     def ticks(self, name: str) -> Int64s:
-        """Give an integer or time attribute as int64, unspecified where null; SchemaError for other types."""
+        """Give an integer or time attribute as int64, unspecified where null; SchemaError for other types.
+
+        What is above the largest int64 counts as that.
+        """
         column = self.column(name)
         kind = column.type
         if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind) or is_date64(kind):
             column = column.view(pa.int64())
         elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
             column = column.view(pa.int32()).cast(pa.int64())
+        elif pa.types.is_uint64(kind):
+            values = (column.fill_null(0) if column.null_count else column).to_numpy()
+            return np.minimum(values, np.uint64(2**63 - 1)).astype(np.int64)
         elif pa.types.is_integer(kind):
             column = column if kind == pa.int64() else column.cast(pa.int64())
         else:

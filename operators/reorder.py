@@ -9,13 +9,13 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from operators.held import Held, orderable, whole
+from operators.held import Held, orderable
 from operators.kernels.slack import tuple_slack
 from operators.page import Bools, Int64s, Page
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_int, read_integers
 from operators.schema import Schema
-from punctuation import END, Punctuation, before
+from punctuation import END, Punctuation, before, whole
 
 _LEAST = -(2**63)
 """The bound before there is one: no tick is below it."""

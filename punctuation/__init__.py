@@ -17,7 +17,7 @@ from punctuation.pattern import (
     one_of,
 )
 from punctuation.progress import GroupPromise, Key, Meet, Progress, Shape, group_punctuation
-from punctuation.punctuation import END, Punctuation, before, below, constants
+from punctuation.punctuation import END, Punctuation, before, below, constants, whole
 from punctuation.punctuators import (
     BlockEnd,
     Embedded,
@@ -70,4 +70,5 @@ __all__ = [
     "intersect",
     "low_watermarks",
     "one_of",
+    "whole",
 ]

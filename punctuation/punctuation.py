@@ -7,6 +7,7 @@ attribute at all, so it matches everything: nothing comes after it. `[ts < v]` i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 import attrs
@@ -131,6 +132,17 @@ def below(pattern: Pattern) -> Value | None:
         if isinstance(pattern.high, int):
             return pattern.high + 1
     return None
+
+
+def whole(bound: object) -> int | None:
+    """Give a bound on 64-bit integers as one of them: below 2.5 is below 3; None for text and NaN, which bound nothing.
+
+    >>> whole(2.5), whole(float("inf")) == whole(2**70) == 2**63 - 1, whole(float("nan"))
+    (3, True, None)
+    """
+    if not isinstance(bound, int | float) or math.isnan(bound):
+        return None
+    return math.ceil(max(-(2**63), min(bound, 2**63 - 1)))
 
 
 def constants(pattern: Pattern) -> frozenset[Value] | None:

@@ -48,7 +48,7 @@ def command(seconds: int, seed: int) -> None:
 def _run(seconds: int, seed: int) -> None:
     from oop_engine.cli.replay import Clock, replay
     from oop_engine.plan import Plan
-    from oop_engine.query import query
+    from oop_engine.translate import query
     from oop_engine.sources.generator import START
 
     lull = (seconds // 3, seconds // 3)

@@ -27,7 +27,7 @@ def command(text: str, naming: Naming, mermaid: bool, svg: str | None) -> None:
         from oop_engine.cli.streams import opened
         from oop_engine.explain import explain
         from oop_engine.plan import Plan
-        from oop_engine.query import query
+        from oop_engine.translate import query
 
         words = query_text(text)
         plan = Plan((query(words, opened(words, naming)).node,))

@@ -10,7 +10,6 @@ from typing import Final
 
 import attrs
 import pyarrow as pa
-import trio
 
 from oop_engine.circuit import PAGE_ROWS
 from oop_engine.cli.compiling import NOTICE, compiled
@@ -22,8 +21,8 @@ from oop_engine.cli.summary import summary, table
 from oop_engine.cli.words import counted
 from oop_engine.meter import Statistics
 from oop_engine.plan import Plan
-from oop_engine.query import query
-from oop_engine.runtime import Deliver, run_plan
+from oop_engine.translate import query
+from oop_engine.runtime import Deliver, run_to_end
 from oop_engine.sinks import sink_for
 from operators.page import Page
 from operators.protocol import Element
@@ -57,15 +56,12 @@ def run_query(text: str, naming: Naming, wishes: Wishes) -> Statistics:
         output = plan.outputs[0].schema
         shown = _Shown(stack.enter_context(sink_for(wishes.to).opened(output)), wishes, progress)
         try:
-            statistics = trio.run(
-                partial(
-                    run_plan,
-                    plan,
-                    (shown.take,),
-                    page_rows=wishes.page_rows or PAGE_ROWS,
-                    watch=progress.watch if progress is not None else None,
-                    handle_signals=True,
-                )
+            statistics = run_to_end(
+                plan,
+                (shown.take,),
+                page_rows=wishes.page_rows or PAGE_ROWS,
+                watch=progress.watch if progress is not None else None,
+                handle_signals=True,
             )
         except Exception as error:
             # What the sink raised is what went wrong, also where the runtime met it as an inbox that nobody reads.

@@ -11,7 +11,7 @@ from oop_engine.errors import SchemaError
 from oop_engine.sources.protocol import Chunk
 from operators.page import Int64s, Page
 from operators.schema import Schema
-from punctuation import NO_TIME
+from punctuation import NO_TIME, Punctuation
 
 
 @attrs.frozen(eq=False)
@@ -72,9 +72,10 @@ class Once:
 
         def pruned() -> Iterator[Chunk]:
             for chunk in self.begin():
-                if isinstance(chunk, Page):
-                    chunk = chunk.batch
-                yield chunk.select(names) if isinstance(chunk, pa.RecordBatch) else chunk
+                if isinstance(chunk, Punctuation):
+                    yield chunk
+                else:
+                    yield (chunk.batch if isinstance(chunk, Page) else chunk).select(names)
 
         return MemoryReader(pruned(), None)
 
@@ -93,7 +94,7 @@ class MemoryReader:
 
     def chunks(self) -> Iterator[Chunk]:
         for chunk in self._chunks:
-            self._read += chunk.num_rows if isinstance(chunk, pa.RecordBatch) else 0
+            self._read += 0 if isinstance(chunk, Punctuation) else len(chunk)
             yield chunk
 
     def progress(self) -> tuple[int, int | None]:

@@ -11,7 +11,9 @@ Text with ISO 8601 times becomes timestamp(ns, UTC); times without a zone are UT
 from __future__ import annotations
 
 import io
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -43,6 +45,8 @@ SUFFIXES = {
 }
 FORMATS = ("csv", "tsv", "ndjson", "parquet", "arrow")
 _PACKED = (".gz", ".zst", ".zstd")
+_GROUP_ROWS = 1 << 22
+"""Larger row groups are not decoded as a whole."""
 
 
 class Table:
@@ -241,6 +245,7 @@ class _Parquet:
         # Addresses written as text are parsed once a distinct one.
         texts = [f.name for f in schema if is_ip(f) and pa.types.is_string(f.type)]
         self._file = pq.ParquetFile(whole, page_checksum_verification=True, read_dictionary=texts)
+        self._path = given.path if given.stream is None and not texts else None
         self._size = given.size() or 0
         self._read = 0
 
@@ -249,9 +254,32 @@ class _Parquet:
         return self._file.schema_arrow
 
     def batches(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        for batch in self._file.iter_batches(batch_rows, columns=columns, use_threads=True):
+        groups = self._file.metadata.num_row_groups
+        # Arrow decodes columns side by side; a single one is decoded row group by row group, two at a time.
+        if len(columns) == 1 and self._path is not None and 1 < groups and self._largest() <= _GROUP_ROWS:
+            found = self._groups(self._path, columns, groups)
+        else:
+            found = self._file.iter_batches(batch_rows, columns=columns, use_threads=True)
+        for batch in found:
             self._read += len(batch)
             yield batch
+
+    def _groups(self, path: Path, columns: list[str], groups: int) -> Iterator[pa.RecordBatch]:
+        def decode(number: int) -> pa.Table:
+            with pq.ParquetFile(str(path), page_checksum_verification=True) as file:
+                return file.read_row_group(number, columns=columns)
+
+        with ThreadPoolExecutor(2) as pool:
+            waiting = deque(pool.submit(decode, number) for number in range(min(2, groups)))
+            for number in range(groups):
+                table = waiting.popleft().result()
+                if number + 2 < groups:
+                    waiting.append(pool.submit(decode, number + 2))
+                yield from table.combine_chunks().to_batches()
+
+    def _largest(self) -> int:
+        metadata = self._file.metadata
+        return max(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
 
     def position(self) -> int:
         rows = self._file.metadata.num_rows

@@ -41,7 +41,7 @@ class SliceStore:
 
     accumulators: Sequence[Accumulator]
     _pairs: npt.NDArray[np.uint64] = attrs.field(init=False)
-    _table: npt.NDArray[np.uint64] = attrs.field(init=False)
+    _table: Int32s = attrs.field(init=False)
     _counters: Int64s = attrs.field(init=False)
     _free: Int32s = attrs.field(init=False)
     _links: Int32s = attrs.field(init=False)
@@ -61,7 +61,7 @@ class SliceStore:
 
     def _clear(self) -> None:
         self._pairs = np.zeros(16, np.uint64)
-        self._table = np.full(32, kernels.EMPTY)
+        self._table = np.full(32, -1, np.int32)
         self._counters = np.zeros(4, np.int64)
         self._free = np.empty(16, np.int32)
         self._links = np.empty((4, 16), np.int32)
@@ -133,7 +133,7 @@ class SliceStore:
         links = np.empty((4, size), np.int32)
         links[:, : self._links.shape[1]] = self._links
         self._links = links
-        self._table = np.full(2 * size, kernels.EMPTY)
+        self._table = np.full(2 * size, -1, np.int32)
         kernels.rehash(live, self._pairs, self._table)
         for accumulator in self.accumulators:
             accumulator.reserve(size)

@@ -324,8 +324,10 @@ def _distinct_in_groups(wids: Int64s) -> int:
 
 
 def _times(values: Int64s, kind: pa.DataType) -> pa.Array:
-    array = pa.array(values, mask=np.abs(values) >= FOREVER)
-    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+    """Make a column of times of ticks; null where they are beyond the type (landmark windows begin with the stream)."""
+    narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
+    array = pa.array(values, mask=np.abs(values) >= (2**31 if narrow else FOREVER))
+    if narrow:
         return array.cast(pa.int32()).view(kind)
     return array if kind == pa.int64() else array.view(kind)
 

@@ -1,7 +1,7 @@
 """Compiled hash tables from keys of machine words, or of bytes, to dense recycled ids.
 
-Open addressing with linear probing. A table entry holds the upper half of the hash and the id (-1: empty), so that a
-probe rarely touches the keys themselves, and deletion can shift entries back without hashing again.
+Open addressing with linear probing, at most half full. A table holds ids alone (-1: empty), four bytes each, so that
+much of it stays in the cache; ids are made in order of first appearance, so the keys that are seen most stand together.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import numpy as np
 
 from operators.kernels.kernel import kernel
 
-EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
-_LOW = np.uint64(0xFFFFFFFF)
+EMPTY = np.int32(-1)
+SEED = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 
 
@@ -33,38 +33,22 @@ def assign(words, keys, table, counters, free, ids, fresh, start):  # type: igno
     width = words.shape[1]
     mask = np.uint64(len(table) - 1)
     room = len(table) // 2
-    previous = -1
     for i in range(start, len(words)):
-        if previous >= 0:
+        h = SEED
+        for w in range(width):
+            h = _mix(h ^ words[i, w])
+        place = (h >> _HALF) & mask
+        while True:
+            found = table[place]
+            if found < 0:
+                break
             same = True
             for w in range(width):
-                if words[i, w] != words[i - 1, w]:
+                if keys[found, w] != words[i, w]:
                     same = False
                     break
             if same:
-                ids[i] = previous
-                fresh[i] = False
-                continue
-        h = np.uint64(0x9E3779B97F4A7C15)
-        for w in range(width):
-            h = _mix(h ^ words[i, w])
-        tag = h >> _HALF
-        place = tag & mask
-        found = -1
-        while True:
-            entry = table[place]
-            if entry == EMPTY:
                 break
-            if entry >> _HALF == tag:
-                candidate = np.int64(entry & _LOW)
-                same = True
-                for w in range(width):
-                    if keys[candidate, w] != words[i, w]:
-                        same = False
-                        break
-                if same:
-                    found = candidate
-                    break
             place = (place + np.uint64(1)) & mask
         fresh[i] = found < 0
         if found < 0:
@@ -72,16 +56,15 @@ def assign(words, keys, table, counters, free, ids, fresh, start):  # type: igno
                 return i
             if counters[2] > 0:
                 counters[2] -= 1
-                found = np.int64(free[counters[2]])
+                found = free[counters[2]]
             else:
-                found = counters[1]
+                found = np.int32(counters[1])
                 counters[1] += 1
             counters[0] += 1
             for w in range(width):
                 keys[found, w] = words[i, w]
-            table[place] = (tag << _HALF) | np.uint64(found)
+            table[place] = found
         ids[i] = found
-        previous = found
     return len(words)
 
 
@@ -92,18 +75,11 @@ def assign_single(words, keys, table, counters, free, ids, fresh, start):  # typ
     room = len(table) // 2
     for i in range(start, len(words)):
         word = words[i]
-        tag = _mix(np.uint64(0x9E3779B97F4A7C15) ^ word) >> _HALF
-        place = tag & mask
-        found = -1
+        place = (_mix(SEED ^ word) >> _HALF) & mask
         while True:
-            entry = table[place]
-            if entry == EMPTY:
+            found = table[place]
+            if found < 0 or keys[found] == word:
                 break
-            if entry >> _HALF == tag:
-                candidate = np.int64(entry & _LOW)
-                if keys[candidate] == word:
-                    found = candidate
-                    break
             place = (place + np.uint64(1)) & mask
         fresh[i] = found < 0
         if found < 0:
@@ -111,13 +87,13 @@ def assign_single(words, keys, table, counters, free, ids, fresh, start):  # typ
                 return i
             if counters[2] > 0:
                 counters[2] -= 1
-                found = np.int64(free[counters[2]])
+                found = free[counters[2]]
             else:
-                found = counters[1]
+                found = np.int32(counters[1])
                 counters[1] += 1
             counters[0] += 1
             keys[found] = word
-            table[place] = (tag << _HALF) | np.uint64(found)
+            table[place] = found
         ids[i] = found
     return len(words)
 
@@ -128,27 +104,23 @@ def find(words, keys, table, ids):  # type: ignore[no-untyped-def]
     width = words.shape[1]
     mask = np.uint64(len(table) - 1)
     for i in range(len(words)):
-        h = np.uint64(0x9E3779B97F4A7C15)
+        h = SEED
         for w in range(width):
             h = _mix(h ^ words[i, w])
-        tag = h >> _HALF
-        place = tag & mask
-        ids[i] = -1
+        place = (h >> _HALF) & mask
         while True:
-            entry = table[place]
-            if entry == EMPTY:
+            found = table[place]
+            if found < 0:
                 break
-            if entry >> _HALF == tag:
-                candidate = np.int64(entry & _LOW)
-                same = True
-                for w in range(width):
-                    if keys[candidate, w] != words[i, w]:
-                        same = False
-                        break
-                if same:
-                    ids[i] = candidate
+            same = True
+            for w in range(width):
+                if keys[found, w] != words[i, w]:
+                    same = False
                     break
+            if same:
+                break
             place = (place + np.uint64(1)) & mask
+        ids[i] = found
 
 
 @kernel
@@ -157,21 +129,22 @@ def remove(gone, keys, table, counters, free):  # type: ignore[no-untyped-def]
     width = keys.shape[1]
     mask = np.uint64(len(table) - 1)
     for i in range(len(gone)):
-        wanted = np.uint64(gone[i])
-        h = np.uint64(0x9E3779B97F4A7C15)
+        h = SEED
         for w in range(width):
             h = _mix(h ^ keys[gone[i], w])
-        place = (h >> _HALF) & mask
-        while table[place] & _LOW != wanted or table[place] == EMPTY:
-            place = (place + np.uint64(1)) & mask
-        hole = place
-        probe = place
+        hole = (h >> _HALF) & mask
+        while table[hole] != gone[i]:
+            hole = (hole + np.uint64(1)) & mask
+        probe = hole
         while True:
             probe = (probe + np.uint64(1)) & mask
             entry = table[probe]
-            if entry == EMPTY:
+            if entry < 0:
                 break
-            home = (entry >> _HALF) & mask
+            h = SEED
+            for w in range(width):
+                h = _mix(h ^ keys[entry, w])
+            home = (h >> _HALF) & mask
             # The entry may fill the hole only if its home is not between the hole and itself.
             if ((probe - home) & mask) >= ((probe - hole) & mask):
                 table[hole] = entry
@@ -188,14 +161,13 @@ def rehash(live, keys, table):  # type: ignore[no-untyped-def]
     width = keys.shape[1]
     mask = np.uint64(len(table) - 1)
     for i in range(len(live)):
-        h = np.uint64(0x9E3779B97F4A7C15)
+        h = SEED
         for w in range(width):
             h = _mix(h ^ keys[live[i], w])
-        tag = h >> _HALF
-        place = tag & mask
-        while table[place] != EMPTY:
+        place = (h >> _HALF) & mask
+        while table[place] >= 0:
             place = (place + np.uint64(1)) & mask
-        table[place] = (tag << _HALF) | np.uint64(live[i])
+        table[place] = live[i]
 
 
 @kernel
@@ -203,8 +175,8 @@ def occupied(table, ids):  # type: ignore[no-untyped-def]
     """Write the ids that a table holds, in table order, and give their number."""
     n = 0
     for i in range(len(table)):
-        if table[i] != EMPTY:
-            ids[n] = np.int64(table[i] & _LOW)
+        if table[i] >= 0:
+            ids[n] = table[i]
             n += 1
     return n
 

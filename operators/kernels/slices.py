@@ -11,7 +11,7 @@ import numpy as np
 
 from operators.kernels.kernel import kernel
 
-EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
+_NO_PAIR = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 FOREVER = np.int64(2**63 - 1)
@@ -34,7 +34,7 @@ def locate(  # type: ignore[no-untyped-def]
     """
     mask = np.uint64(len(table) - 1)
     room = len(table) // 2
-    last_pair = EMPTY
+    last_pair = _NO_PAIR
     last_slot = np.int64(-1)
     for i in range(start, len(slices)):
         if slices[i] < 0:
@@ -51,19 +51,11 @@ def locate(  # type: ignore[no-untyped-def]
             last_pair = pair
             last_slot = np.int64(newest)
             continue
-        h = _mix(pair)
-        tag = h >> _HALF
-        place = tag & mask
-        slot = np.int64(-1)
+        place = (_mix(pair) >> _HALF) & mask
         while True:
-            entry = table[place]
-            if entry == EMPTY:
+            slot = np.int64(table[place])
+            if slot < 0 or pairs[slot] == pair:
                 break
-            if entry >> _HALF == tag:
-                candidate = np.int64(entry & _LOW)
-                if pairs[candidate] == pair:
-                    slot = candidate
-                    break
             place = (place + np.uint64(1)) & mask
         if slot < 0:
             if counters[0] >= room or counters[3] >= len(fresh) or (counters[2] == 0 and counters[1] >= len(pairs)):
@@ -78,7 +70,7 @@ def locate(  # type: ignore[no-untyped-def]
             fresh[counters[3]] = slot
             counters[3] += 1
             pairs[slot] = pair
-            table[place] = (tag << _HALF) | np.uint64(slot)
+            table[place] = slot
             s = slices[i]
             g = groups[i]
             following = by_slice[s]
@@ -105,11 +97,10 @@ def rehash(live, pairs, table):  # type: ignore[no-untyped-def]
     """Enter these slots into an empty table."""
     mask = np.uint64(len(table) - 1)
     for i in range(len(live)):
-        tag = _mix(pairs[live[i]]) >> _HALF
-        place = tag & mask
-        while table[place] != EMPTY:
+        place = (_mix(pairs[live[i]]) >> _HALF) & mask
+        while table[place] >= 0:
             place = (place + np.uint64(1)) & mask
-        table[place] = (tag << _HALF) | np.uint64(live[i])
+        table[place] = live[i]
 
 
 @kernel
@@ -122,21 +113,20 @@ def drop(gone, pairs, table, counters, free, by_slice, by_group, sizes, links, i
         pair = pairs[slot]
         s = np.int64(pair >> _HALF)
         g = np.int64(pair & _LOW)
-        place = (_mix(pair) >> _HALF) & mask
-        while table[place] == EMPTY or np.int64(table[place] & _LOW) != slot:
-            place = (place + np.uint64(1)) & mask
-        hole = place
-        probe = place
+        hole = (_mix(pair) >> _HALF) & mask
+        while table[hole] != slot:
+            hole = (hole + np.uint64(1)) & mask
+        probe = hole
         while True:
             probe = (probe + np.uint64(1)) & mask
             entry = table[probe]
-            if entry == EMPTY:
+            if entry < 0:
                 break
-            home = (entry >> _HALF) & mask
+            home = (_mix(pairs[entry]) >> _HALF) & mask
             if ((probe - home) & mask) >= ((probe - hole) & mask):
                 table[hole] = entry
                 hole = probe
-        table[hole] = EMPTY
+        table[hole] = -1
         following = links[0, slot]
         before = links[1, slot]
         if following >= 0:

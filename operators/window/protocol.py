@@ -7,6 +7,7 @@ rows for an arrival number, or whatever unit the attribute counts in.
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
@@ -18,9 +19,25 @@ FOREVER: Final = 2**63 - 1
 """The end of a range of window-ids that never ends (landmark windows)."""
 
 LIMIT: Final = 2**61
-"""Windowing attributes at or beyond this magnitude are out of range: arithmetic on them could wrap."""
+"""Windowing attributes at or beyond this magnitude are out of range: arithmetic on them could wrap.
+
+So are longer ranges and slides, and origins further out.
+"""
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
+
+
+def check_ticks(wattr: str, **lengths: int) -> None:
+    """Check that RANGE and SLIDE are whole numbers of ticks from 1 on; ValueError with what to write instead."""
+    for name, value in lengths.items():
+        if not isinstance(value, Integral):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError(f"{name} must be a whole number of ticks of {wattr}, not {value!r}")
+        if name == "origin" and abs(value) > LIMIT:
+            raise ValueError(f"the origin {value} is out of range; choose one of the windows near the values of {wattr}")
+        if name != "origin" and value <= 0:
+            raise ValueError(f"{name} must be at least one tick of {wattr}, not {value}")
+        if name != "origin" and value > LIMIT:
+            raise ValueError(f"{name} must be at most {LIMIT} ticks of {wattr}, not {value}; write RANGE ALL for all")
 
 
 class Window(Protocol):

@@ -11,7 +11,7 @@ import numpy as np
 
 from operators.kernels.window import sliding_wids
 from operators.page import Int64s
-from operators.window.protocol import FOREVER
+from operators.window.protocol import FOREVER, check_ticks
 
 _LEAST = -(2**63)
 
@@ -35,9 +35,7 @@ class SlidingWindow:
     partial: bool = attrs.field(default=True, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        for name, value in (("RANGE", self.size), ("SLIDE", self.slide)):
-            if value <= 0:
-                raise ValueError(f"{name} must be at least one tick of {self.wattr}, not {value}")
+        check_ticks(self.wattr, RANGE=self.size, SLIDE=self.slide, origin=self.origin)
 
     @property
     def context(self) -> str:
@@ -83,8 +81,7 @@ class LandmarkWindow:
     origin: int = attrs.field(default=0, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        if self.slide <= 0:
-            raise ValueError(f"SLIDE must be at least one tick of {self.wattr}, not {self.slide}")
+        check_ticks(self.wattr, SLIDE=self.slide, origin=self.origin)
 
     @property
     def context(self) -> str:

@@ -18,6 +18,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from bench_windows import generate
 
@@ -30,7 +31,7 @@ Rows = list[tuple[dt.datetime, str, int]]
 def rows_of(path: Path, n: int) -> Rows:
     """Give the first n tuples as Python values, the form that the row engines take."""
     table = pq.read_table(path).slice(0, n)
-    times = table["ts"].cast("timestamp[us, tz=UTC]").to_pylist()
+    times = [t.replace(tzinfo=UTC) for t in table["ts"].cast(pa.timestamp("us", "UTC"), safe=False).to_pylist()]
     return list(zip(times, map(str, table["srcIP"].to_pylist()), table["length"].to_pylist(), strict=True))
 
 
@@ -103,7 +104,7 @@ def with_spark(folder: Path, source: Path) -> Iterator[Callable[[], object]]:
     # Spark reads nanoseconds as long integers only, so it gets microseconds.
     files = folder / "spark-in"
     files.mkdir()
-    pq.write_table(pq.read_table(source).cast(_micro(source)), files / "in.parquet", coerce_timestamps="us")
+    pq.write_table(pq.read_table(source).cast(_micro(source), safe=False), files / "in.parquet", coerce_timestamps="us")
     schema = spark.read.parquet(str(files)).schema
     number = 0
 
@@ -122,8 +123,6 @@ def with_spark(folder: Path, source: Path) -> Iterator[Callable[[], object]]:
 
 
 def _micro(source: Path) -> Any:
-    import pyarrow as pa
-
     schema = pq.read_schema(source)
     return schema.set(0, pa.field("ts", pa.timestamp("us", "UTC")))
 

@@ -84,8 +84,10 @@ def main() -> None:
     print(f"  one more inbox costs {per_inbox * 1e6:.1f} us a page")
     large = made(8192, 1_000)
     seconds = median(lambda: live(oop.meld(source(large[:500]), source(large[500:]))))
-    print(f"1,000 pages of 8,192 tuples, meld of 2: {seconds / 1_000 * 1e6:.1f} us a page, "
-          f"{1_000 * 8192 / seconds / 1e6:.0f} M tuples/s")
+    print(
+        f"1,000 pages of 8,192 tuples, meld of 2: {seconds / 1_000 * 1e6:.1f} us a page, "
+        f"{1_000 * 8192 / seconds / 1e6:.0f} M tuples/s"
+    )
 
 
 if __name__ == "__main__":

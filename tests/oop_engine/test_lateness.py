@@ -59,7 +59,13 @@ def run(streams: Sequence[Stream], page_rows: int) -> tuple[list[Rows], Statisti
 
 
 def naive(
-    times: Sequence[int], slack: int, step: int, start: int, windows: Sequence[SlidingWindow], *, consistent: bool = False
+    times: Sequence[int],
+    slack: int,
+    step: int,
+    start: int,
+    windows: Sequence[SlidingWindow],
+    *,
+    consistent: bool = False,
 ) -> tuple[list[Rows], int, int]:
     """Go through the tuples one by one: the answer of each window specification, and how many are late, and in part."""
     counts: list[Counter[int]] = [Counter() for _ in windows]
@@ -79,7 +85,10 @@ def naive(
         bound = max(bound, (highest - slack - start) // step * step + start)
     answers: list[Rows] = []
     for window, count in zip(windows, counts, strict=True):
-        rows = ({"count": n, "wid": w, "window_start": window.extent(w)[0], "window_end": window.extent(w)[1]} for w, n in count.items())
+        rows = (
+            {"count": n, "wid": w, "window_start": window.extent(w)[0], "window_end": window.extent(w)[1]}
+            for w, n in count.items()
+        )
         answers.append(Counter(tuple(row.items()) for row in rows))
     return answers, late, partly
 
@@ -106,7 +115,10 @@ def test_a_tuple_that_is_late_for_some_windows_keeps_the_others_at_any_page_size
 def test_two_windows_on_one_source_each_keep_what_is_open_for_them(
     times: list[int], cuts: list[int], slack: int, slide: int, factor: int
 ) -> None:
-    windows = [SlidingWindow("ts", size=2 * slide, slide=slide), SlidingWindow("ts", size=slide * factor, slide=slide * factor)]
+    windows = [
+        SlidingWindow("ts", size=2 * slide, slide=slide),
+        SlidingWindow("ts", size=slide * factor, slide=slide * factor),
+    ]
     answers, late, partly = naive(times, slack, slide, 0, windows)
     for page_rows in (1, 7, 8192):
         read = source(times, slack, cuts)
@@ -130,7 +142,9 @@ def test_a_distinct_behind_the_source_gets_no_late_tuple(times: list[int], cuts:
 
 
 @given(times_of, times_of, st.integers(0, 4), st.integers(1, 5))
-def test_under_a_meld_every_tuple_is_in_its_window_or_late(one: list[int], other: list[int], slack: int, size: int) -> None:
+def test_under_a_meld_every_tuple_is_in_its_window_or_late(
+    one: list[int], other: list[int], slack: int, size: int
+) -> None:
     for page_rows in (1, 7, 8192):
         melded = source(one, slack).meld(source(other, slack))
         (found,), statistics = run([counted(melded, size, size, 0)], page_rows)
@@ -216,7 +230,10 @@ def test_other_policies_allow_nothing(late: str) -> None:
 @pytest.mark.parametrize("page_rows", [1, 7, 8192])
 def test_refuse_raises_at_the_first_late_tuple_and_says_where(page_rows: int) -> None:
     out = counted(source([1, 12, 23, 8, 40], 3, late="refuse", name="link2"), 10, 10, 0)
-    with pytest.raises(oop.StreamViolation, match=r"link2 broke its promise: tuple 3 .* has ts = 8\n  after the punctuation \[ts < 20\]"):
+    with pytest.raises(
+        oop.StreamViolation,
+        match=r"link2 broke its promise: tuple 3 .* has ts = 8\n  after the punctuation \[ts < 20\]",
+    ):
         run([out], page_rows)
     with pytest.raises(oop.StreamViolation, match="link2 broke its promise: tuple 3 "):
         out.run()
@@ -274,13 +291,27 @@ def test_a_run_that_fails_leaves_no_file_of_late_tuples(tmp_path) -> None:  # ty
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
-        ({"late": "dorp"}, oop.PlanError, 'arrow: late="dorp" is no policy for late tuples; write drop, refuse, divert, revise.\n  Did you mean "drop"?'),
-        ({"late": "divert"}, oop.PlanError, 'arrow: late="divert" needs divert=, a function of pages or a path such as "late.parquet".'),
-        ({"late": "refuse", "divert": print}, oop.PlanError, 'arrow: divert= says where late tuples go, and late="refuse" that they go elsewhere; choose one.'),
+        (
+            {"late": "dorp"},
+            oop.PlanError,
+            'arrow: late="dorp" is no policy for late tuples; write drop, refuse, divert, revise.\n  Did you mean "drop"?',
+        ),
+        (
+            {"late": "divert"},
+            oop.PlanError,
+            'arrow: late="divert" needs divert=, a function of pages or a path such as "late.parquet".',
+        ),
+        (
+            {"late": "refuse", "divert": print},
+            oop.PlanError,
+            'arrow: divert= says where late tuples go, and late="refuse" that they go elsewhere; choose one.',
+        ),
         ({"divert": "late.xls"}, SinkError, '".xls" is no suffix of a sink'),
     ],
 )
-def test_a_policy_that_cannot_be_is_refused_when_the_plan_is_made(options: dict[str, object], error: type[Exception], text: str) -> None:
+def test_a_policy_that_cannot_be_is_refused_when_the_plan_is_made(
+    options: dict[str, object], error: type[Exception], text: str
+) -> None:
     with pytest.raises(error) as caught:
         source([1], 1, **options)
     assert text in str(caught.value)

@@ -265,7 +265,9 @@ def test_a_failing_operator_ends_the_run_with_its_own_error_and_one_note(page_ro
     error = failing(out, page_rows=page_rows)
     assert str(error) == "cannot take x = 7"
     (note,) = error.__notes__
-    page, first, tuples = {1: (3, "ts = 3, x = 7", 1), 2: (2, "ts = 3, x = 7", 2), 8192: (1, "ts = 1, x = 0", 4)}[page_rows]
+    page, first, tuples = {1: (3, "ts = 3, x = 7", 1), 2: (2, "ts = 3, x = 7", 2), 8192: (1, "ts = 1, x = 0", 4)}[
+        page_rows
+    ]
     assert note == f"in operator 2 (Fails), port 0, page {page} of {tuples} tuples; its first tuple: {first}"
     assert error.__context__ is None
 

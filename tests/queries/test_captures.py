@@ -12,7 +12,7 @@ import numba
 import pytest
 
 from oop_engine.plan import source_node
-from oop_engine.query import query
+from oop_engine.translate import query
 from oop_engine.sources.packets import Packets
 from oop_engine.stream import Stream
 from tests.queries.streams import SECOND, plain

@@ -11,7 +11,7 @@ import pytest
 from oop_engine.outcome import table_of
 from oop_engine.plan import Plan
 from oop_engine.punctuate import slack
-from oop_engine.query import query
+from oop_engine.translate import query
 from oop_engine.stream import Stream
 from oop_engine.synchronous import Run
 from operators.page import Page

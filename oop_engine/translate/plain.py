@@ -8,8 +8,8 @@ import attrs
 
 from oop_engine.language import syntax as s
 from oop_engine.language.errors import LanguageError
-from oop_engine.query.scope import Scope
-from oop_engine.query.tree import column_name
+from oop_engine.translate.scope import Scope
+from oop_engine.translate.tree import column_name
 from oop_engine.stream import Stream
 from operators.expression import Column, Expression
 

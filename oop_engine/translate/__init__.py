@@ -1,5 +1,5 @@
 """A query text over named streams becomes a stream: the same handle that the Python interface would have built."""
 
-from oop_engine.query.assemble import query
+from oop_engine.translate.assemble import query
 
 __all__ = ["query"]

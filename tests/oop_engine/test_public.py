@@ -1,0 +1,85 @@
+"""The public names: all are there, stay what they are whatever is imported, and say what they do."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import oop_engine as oop
+
+ROOT = Path(__file__).parents[2]
+
+
+def submodules() -> list[str]:
+    found: list[str] = []
+    for name in ("punctuation", "operators", "oop_engine"):
+        package = import_module(name)
+        found += [
+            m.name for m in pkgutil.walk_packages(package.__path__, f"{name}.") if not m.name.endswith("__main__")
+        ]
+    return found
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    assert sorted(oop.__all__) == sorted(set(oop.__all__))
+    for name in oop.__all__:
+        value = getattr(oop, name)
+        assert not isinstance(value, ModuleType), f"{name} is a module"
+        assert (inspect.getdoc(value) or "").strip(), f"{name} has no docstring"
+    assert set(oop.__all__) <= set(dir(oop))
+
+
+def test_names_of_the_lazy_list_and_of_the_typed_list_are_the_public_names() -> None:
+    assert sorted(oop._HOMES) == sorted(oop.__all__)
+    tree = ast.parse(Path(oop.__file__).read_text())
+    (guarded,) = (node for node in tree.body if isinstance(node, ast.If))
+    typed = {
+        alias.name: node.module for node in guarded.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert typed == oop._HOMES
+
+
+def test_importing_any_module_hides_no_public_name() -> None:
+    """A submodule named as a function of the package would take its place when it is imported."""
+    program = (
+        "import sys, oop_engine as oop\n"
+        "from importlib import import_module\n"
+        f"for name in {submodules()!r}:\n"
+        "    import_module(name)\n"
+        "from types import ModuleType\n"
+        "print([n for n in oop.__all__ if isinstance(getattr(oop, n), ModuleType)])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, timeout=120)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_an_unknown_name_is_said_to_be_none() -> None:
+    with pytest.raises(AttributeError, match="module 'oop_engine' has no attribute 'meldd'"):
+        _ = oop.meldd  # type: ignore[attr-defined]
+
+
+def test_a_package_of_the_users_own_that_hides_ours_is_named(tmp_path: Path) -> None:
+    (tmp_path / "operators.py").write_text("mine = 1\n")
+    program = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}]\nimport oop_engine as oop\noop.count\n"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: a module of your own named 'operators' (")
+    assert last.endswith(
+        "hides the package 'operators' that oop-engine brings; rename yours or run from another folder."
+    )
+
+
+def test_every_module_opens_with_one_sentence() -> None:
+    for name in ["punctuation", "operators", "oop_engine", *submodules()]:
+        first = (import_module(name).__doc__ or "").strip().splitlines()
+        assert first, f"{name} has no docstring"
+        assert first[0].rstrip().endswith((".", "?", ":")) or len(first) > 1, f"{name}: {first[0]}"

@@ -1,0 +1,101 @@
+"""What a user says of a stream's progress becomes the punctuator that says it, as finely as the plan needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pytest
+
+import oop_engine as oop
+from oop_engine.plan import Plan
+from oop_engine.punctuate import Promise
+from oop_engine.synchronous import Run
+from operators.page import Page
+from operators.schema import Schema
+from punctuation.punctuators import BlockEnd, Embedded, Heartbeat, Ordered, Punctuator, Slack, TupleSlack
+
+SCHEMA = Schema.of(ts=pa.timestamp("ms", tz="UTC"), n=pa.int64(), block=pa.int64(), mark=pa.bool_(), k=pa.string())
+
+
+@pytest.mark.parametrize(
+    ("promise", "made", "says"),
+    [
+        (oop.ordered(), Ordered("ts", step=60, origin=7), "ordered on ts"),
+        (oop.ordered("n", every=5), Ordered("n", every=5), "ordered on n"),
+        (oop.ordered("n", every=5, step=3), Ordered("n", every=5, step=3), "ordered on n"),
+        (oop.ordered(step="2s", lull="1 minute"), Ordered("ts", step=2000, lull=60_000), "ordered on ts"),
+        (oop.every("1s"), Ordered("ts", step=1000), "ordered on ts"),
+        (oop.every(4, on="n"), Ordered("n", step=4), "ordered on n"),
+        (oop.slack("2s"), Slack("ts", 2000, step=60, origin=7), "slack 2s on ts"),
+        (oop.slack(3, on="n", step=2), Slack("n", 3, step=2), "slack 3 on n"),
+        (oop.slack("1s", every=9, lull="5s"), Slack("ts", 1000, every=9, lull=5000), "slack 1s on ts"),
+        (oop.tuple_slack(100), TupleSlack("ts", 100, step=60, origin=7), "slack of 100 tuples on ts"),
+        (oop.blocks(length=64, on="n"), BlockEnd("n", length=64, step=60, origin=7), "block end on n"),
+        (oop.blocks(block="block"), BlockEnd("ts", block="block", step=60, origin=7), "block end on ts"),
+        (oop.embedded("mark"), Embedded("ts", marker="mark"), "embedded, marked by mark on ts"),
+        (
+            oop.embedded("mark", group=("k",)),
+            Embedded("ts", marker="mark", group=("k",)),
+            "embedded, marked by mark on ts",
+        ),
+        (
+            oop.heartbeat({"a": ("1s", "2s"), "b": (5, 6)}),
+            Heartbeat("ts", {"a": (1000, 2000), "b": (5, 6)}, step=60, origin=7),
+            "heartbeat on ts",
+        ),
+    ],
+)
+def test_a_promise_becomes_its_punctuator_with_the_pace_of_the_plan(
+    promise: Promise, made: Punctuator, says: str
+) -> None:
+    """The plan's pace, here every 60 from 7, is used unless the user said one."""
+    assert repr(promise.punctuator(SCHEMA, 60, 7)) == repr(made)
+    assert str(promise) == says
+
+
+@pytest.mark.parametrize(
+    ("promise", "attributes"),
+    [
+        (oop.slack("2s"), ("ts",)),
+        (oop.embedded("mark", group=("k", "n")), ("k", "n", "ts")),
+    ],
+)
+def test_a_promise_names_its_attributes(promise: Promise, attributes: Sequence[str]) -> None:
+    assert promise.attributes == attributes
+
+
+def test_a_step_must_be_one() -> None:
+    with pytest.raises(oop.PlanError, match="a step of 0 on ts is no step; it must be positive"):
+        oop.every(0).punctuator(SCHEMA, None, 0)
+
+
+def test_amounts_must_fit_the_attribute() -> None:
+    with pytest.raises(oop.PlanError, match=r'slack is 2 s, but "n" is a number'):
+        oop.slack("2s", on="n").punctuator(SCHEMA, None, 0)
+    with pytest.raises(oop.PlanError, match=r'lull is 2 s, but "n" is a number'):
+        oop.ordered("n", lull="2s").punctuator(SCHEMA, None, 0)
+    with pytest.raises(oop.PlanError, match=r'delay is 2 rows, but "ts" is a time'):
+        oop.heartbeat({"a": ("1s", "2 rows")}).punctuator(SCHEMA, None, 0)
+
+
+def test_promises_made_end_to_end_release_windows_while_the_stream_goes_on() -> None:
+    """The window ends at 10; each promise lets it go at another tuple."""
+    data = [{"n": n, "block": n // 5, "mark": False} for n in (1, 4, 8, 6, 12, 11, 16, 22, 25)]
+    schema = pa.schema([("n", pa.int64()), ("block", pa.int64()), ("mark", pa.bool_())])
+    released: dict[str, int] = {}
+    for promise in (
+        oop.slack(2, on="n"),
+        oop.slack(6, on="n"),
+        oop.tuple_slack(2, on="n"),
+        oop.blocks(length=5, on="n"),
+        oop.blocks("n", block="block"),
+    ):
+        stream = oop.rows(data, schema, punctuate=promise).window(range=10, wattr="n").aggregate(oop.count())
+        driver = Run(Plan((stream.node,)), 1)
+        for _, element in driver:
+            if isinstance(element, Page):
+                assert element.rows()[0]["count"] == 4
+                released[f"{promise.how}{len(released)}"] = driver.circuit.meters[0].tuples_in
+                break
+    assert list(released.values()) == [5, 7, 7, 5, 7]

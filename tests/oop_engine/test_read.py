@@ -1,0 +1,177 @@
+"""Where streams come from, as users say it: one call a kind, the same promises everywhere, and errors that teach."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import oop_engine as oop
+from oop_engine.plan import SourceNode
+from oop_engine.sources.paths import standard_input
+from operators.page import Page
+from operators.schema import Schema, ip_field
+from punctuation import before
+from tests.capture_files import pcap
+
+SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.string())])
+DATA = [{"ts": 1, "k": "a"}, {"ts": 12, "k": "b"}, {"ts": 5, "k": "a"}]
+COUNTS = [{"count": 2, "wid": 0, "window_start": 0, "window_end": 10}, {"count": 1, "wid": 1, "window_start": 10, "window_end": 20}]  # fmt: skip
+
+
+def counts(stream: oop.Stream) -> list[dict[str, object]]:
+    table = stream.window(range=10, wattr="ts").aggregate(oop.count()).to_arrow().to_pylist()
+    return sorted(table, key=lambda row: int(str(row["wid"])))
+
+
+def node(stream: oop.Stream) -> SourceNode:
+    assert isinstance(stream.node, SourceNode)
+    return stream.node
+
+
+def test_rows_are_dictionaries_or_tuples_and_may_be_read_again() -> None:
+    for records in (DATA, [tuple(row.values()) for row in DATA]):
+        stream = oop.rows(records, SCHEMA)
+        assert node(stream).source.rewindable
+        assert counts(stream) == counts(stream) == COUNTS
+        assert stream.to_arrow().to_pylist() == DATA
+
+
+def test_an_iterator_of_rows_needs_promises_and_may_bring_them() -> None:
+    with pytest.raises(oop.PlanError, match='nothing promises "ts"'):
+        counts(oop.rows(iter(DATA), SCHEMA))
+    assert counts(oop.rows(iter(DATA), SCHEMA, slack=7)) == COUNTS
+    schema = Schema(SCHEMA, progress=["ts"])
+    assert counts(oop.rows(iter([*DATA, before("ts", 10)]), schema)) == COUNTS
+    assert counts(oop.rows([*DATA, before("ts", 10)], schema)) == COUNTS
+
+
+def test_addresses_may_be_text() -> None:
+    schema = pa.schema([pa.field("ts", pa.int64()), ip_field("srcIP")])
+    stream = oop.rows([(1, "10.0.0.1"), (2, "::1"), (3, None)], schema)
+    assert stream.to_arrow()["srcIP"].to_pylist() == ["10.0.0.1", "::1", None]
+    assert len(stream.filter('srcIP = "10.0.0.1"').to_arrow()) == 1
+
+
+def test_arrow_data_of_any_kind() -> None:
+    table = pa.Table.from_pylist(DATA, SCHEMA)
+    batches = table.to_batches(max_chunksize=2)
+    for data in (table, batches[0], batches):
+        assert node(oop.arrow(data)).source.rewindable
+    assert counts(oop.arrow(table)) == counts(oop.arrow(batches)) == COUNTS
+    assert counts(oop.arrow(iter(batches), schema=SCHEMA, slack=7)) == COUNTS
+    with pytest.raises(oop.PlanError, match="needs schema="):
+        oop.arrow(iter(batches))
+    with pytest.raises(oop.SchemaError, match="has no batches, so its schema must be given"):
+        oop.arrow([])
+    assert counts(oop.arrow([], schema=SCHEMA)) == []
+
+
+def test_pages_bring_their_punctuation_and_late_tuples_are_met() -> None:
+    schema = Schema(SCHEMA, progress=["ts"])
+    elements = [Page.of_rows(schema, [(1, "a"), (12, "b")]), before("ts", 10), Page.of_rows(schema, [(5, "a")])]
+    stream = oop.pages(elements, schema)
+    assert counts(stream)[0]["count"] == 1
+    with pytest.raises(oop.StreamViolation, match="tuple 2"):
+        counts(oop.pages(elements, schema, late="refuse"))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "ndjson", "arrow"])
+def test_tables_are_told_by_their_suffix_and_several_files_are_one_stream(tmp_path: Path, suffix: str) -> None:
+    for number, part in enumerate((DATA[:1], DATA[1:])):
+        oop.rows(part, SCHEMA).to(str(tmp_path / f"part{number}.{suffix}")).run()
+    for stream in (
+        oop.table(tmp_path / f"part*.{suffix}"),
+        oop.read(str(tmp_path / f"part0.{suffix}"), str(tmp_path / f"part1.{suffix}")),
+    ):
+        assert counts(stream) == COUNTS
+        assert stream.schema.names == ["ts", "k"]
+
+
+def test_types_overrule_what_a_file_says(tmp_path: Path) -> None:
+    path = tmp_path / "flows.csv"
+    path.write_text("ts,srcIP\n1,10.0.0.1\n2,::1\n")
+    stream = oop.table(path, types={"srcIP": "ip"})
+    assert len(stream.filter('srcIP in network "10.0.0.0/8"').to_arrow()) == 1
+    assert oop.read(path, types={"ts": "text"}).schema.field("ts").type == pa.string()
+    with pytest.raises(oop.SchemaError, match='"addr" is no type for "srcIP"'):
+        oop.table(path, types={"srcIP": "addr"})
+
+
+def test_captures_are_told_by_their_content(tmp_path: Path) -> None:
+    path = tmp_path / "capture.bin"
+    path.write_bytes(pcap([(1_000_000_000, b"\x00" * 60), (2_500_000_000, b"\x00" * 60)]))
+    stream = oop.read(path)
+    assert "srcIP" in stream.schema.names
+    assert len(stream.to_arrow()) == 2
+    result = stream.window(range="1 s").aggregate(oop.count()).to_arrow()
+    assert sorted(result["count"].to_pylist()) == [1, 1]
+    with open(path, "rb") as handle:
+        assert len(oop.pcap(handle, slack="1s").to_arrow()) == 2
+
+
+def test_a_stream_may_be_read_from_standard_input_in_a_process_of_its_own(tmp_path: Path) -> None:
+    program = (
+        "import oop_engine as oop\n"
+        'stream = oop.read("-", format="csv", slack=7, on="ts")\n'
+        'for page in stream.window(range=10, wattr="ts").aggregate(oop.count()):\n'
+        "    print([row['count'] for row in page.rows()])\n"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", program], input="ts,k\n1,a\n12,b\n5,a\n", capture_output=True, text=True, cwd=root, timeout=60
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("[2, 1]\n", "")
+
+
+def test_standard_input_that_is_no_file_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = io.TextIOWrapper(io.BytesIO(b"x"))
+    monkeypatch.setattr(sys, "stdin", given)
+    assert standard_input() is given.buffer
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda: oop.pcap(), oop.PlanError, 'pcap needs at least one file, e.g. oop.pcap("capture.pcap")'),
+        (lambda: oop.table(), oop.PlanError, 'table needs at least one file, e.g. oop.table("flows.csv")'),
+        (
+            lambda: oop.rows([{"tss": 1}], SCHEMA),
+            oop.SchemaError,
+            'row 0: "tss" is no attribute.\n  Did you mean "ts"?',
+        ),
+        (lambda: oop.rows([(1, "a"), (1,)], SCHEMA), oop.SchemaError, "row 1 has 1 values, but the schema 2: ts, k"),
+    ],
+)
+def test_what_is_missing_is_said(make, error: type[Exception], text: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(error) as caught:
+        make()
+    assert str(caught.value) == text
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    for make in (oop.read, oop.pcap, oop.table):
+        with pytest.raises(Exception, match=r'there is no file ".*nope.csv"'):
+            make(tmp_path / "nope.csv")
+
+
+def test_promises_are_said_in_one_way_for_every_kind(tmp_path: Path) -> None:
+    path = tmp_path / "flows.parquet"
+    pq.write_table(pa.Table.from_pylist(DATA, SCHEMA), path)
+    for stream in (
+        oop.table(path, slack=7),
+        oop.read(path, slack=7),
+        oop.rows(DATA, SCHEMA, slack=7),
+        oop.arrow(pa.Table.from_pylist(DATA, SCHEMA), slack=7),
+        oop.rows(DATA, SCHEMA, punctuate=[oop.slack(7)]),
+        oop.rows(DATA, SCHEMA, punctuate=oop.slack(7), late="refuse"),
+    ):
+        assert [str(p) for p in node(stream).promises] == ["slack 7 on ts"]
+        assert counts(stream) == COUNTS
+    both = oop.rows(DATA, SCHEMA, punctuate=oop.ordered("ts"), slack=7)
+    assert [str(p) for p in node(both).promises] == ["ordered on ts", "slack 7 on ts"]

@@ -1,0 +1,86 @@
+"""Amounts become ticks of the attribute they are measured on, exactly, or are refused in words."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+
+from oop_engine.errors import PlanError
+from oop_engine.language import LanguageError, parse_duration
+from oop_engine.ticks import Amount, tick_ns, ticks_of
+
+DAY = 86_400
+
+
+@pytest.mark.parametrize(
+    ("kind", "ns"),
+    [
+        (pa.timestamp("s"), 10**9),
+        (pa.timestamp("ms", tz="UTC"), 10**6),
+        (pa.timestamp("us"), 10**3),
+        (pa.timestamp("ns", tz="Europe/Paris"), 1),
+        (pa.duration("ms"), 10**6),
+        (pa.time32("s"), 10**9),
+        (pa.time64("ns"), 1),
+        (pa.date32(), DAY * 10**9),
+        (pa.date64(), 10**6),
+        (pa.int64(), None),
+        (pa.uint16(), None),
+    ],
+)
+def test_the_length_of_a_tick(kind: pa.DataType, ns: int | None) -> None:
+    assert tick_ns(kind) == ns
+
+
+@pytest.mark.parametrize(
+    ("amount", "kind", "ticks"),
+    [
+        ("2s", pa.timestamp("ns"), 2 * 10**9),
+        ("2s", pa.timestamp("s"), 2),
+        ("1.5 s", pa.timestamp("ms"), 1500),
+        ("10 minutes", pa.timestamp("us"), 600 * 10**6),
+        ("2 days", pa.date32(), 2),
+        ("1 day", pa.date64(), DAY * 1000),
+        (dt.timedelta(minutes=1, milliseconds=5), pa.timestamp("ms"), 60_005),
+        (dt.timedelta(days=1, microseconds=1), pa.timestamp("ns"), DAY * 10**9 + 1000),
+        (parse_duration("3 ms"), pa.timestamp("us"), 3000),
+        (7, pa.timestamp("ns"), 7),
+        ("7", pa.int64(), 7),
+        (0, pa.int64(), 0),
+        ("5 rows", pa.int64(), 5),
+    ],
+)
+def test_amounts_in_ticks(amount: Amount, kind: pa.DataType, ticks: int) -> None:
+    assert ticks_of(amount, pa.field("ts", kind), what="RANGE") == ticks
+
+
+@pytest.mark.parametrize(
+    ("amount", "kind", "text"),
+    [
+        ("2 s", pa.int64(), 'RANGE is 2 s, but "ts" is a number (int64), not a time.\n'
+         "  Give a plain number in the unit of ts, or project it to a timestamp first."),
+        ("5 rows", pa.timestamp("s"), 'RANGE is 5 rows, but "ts" is a time (timestamp[s]).\n'
+         "  Give a duration such as 10 seconds, or count rows with the windowing attribute row_num."),
+        ("1.5 s", pa.timestamp("s"), 'RANGE of 1.5 s is finer than "ts" (timestamp[s]) can tell.'),
+        ("1 s", pa.date32(), 'RANGE of 1 s is finer than "ts" (date32[day]) can tell.'),
+        (dt.timedelta(microseconds=1), pa.timestamp("ms"), 'RANGE of 0:00:00.000001 is finer than "ts" (timestamp[ms]) can tell.'),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused(amount: Amount, kind: pa.DataType, text: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        ticks_of(amount, pa.field("ts", kind), what="RANGE")
+    assert str(caught.value) == text
+
+
+def test_only_what_may_be_negative_is() -> None:
+    field = pa.field("ts", pa.int64())
+    assert ticks_of(-3, field, what="ORIGIN", signed=True) == -3
+    assert ticks_of("-2 s", pa.field("ts", pa.timestamp("ms")), what="ORIGIN", signed=True) == -2000
+    with pytest.raises(LanguageError, match="a duration cannot be negative"):
+        ticks_of(-3, field, what="RANGE")
+
+
+def test_rows_count_an_attribute_that_numbers_tuples_whatever_its_type() -> None:
+    assert ticks_of("1000 rows", pa.field("row_num", pa.int64()), what="RANGE", rows=True) == 1000

@@ -1,0 +1,147 @@
+"""Who may import whom, what is loaded when, and how modules may be called."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("oop_engine", "operators", "punctuation")
+MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    """Give the modules that a file names in its imports, wherever they stand."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            found.add(node.module or "")
+    return found
+
+
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    program = (
+        "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports_command; lint_imports_command()"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", program, "--no-cache"], cwd=folder, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_import_contracts_are_kept() -> None:
+    done = lint(ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 broken" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "contract"),
+    [
+        ("punctuation/pace.py", "import operators.page", "oop_engine over operators over punctuation BROKEN"),
+        ("punctuation/pace.py", "import pyarrow", "punctuation is pure algebra BROKEN"),
+        ("operators/meld.py", "import trio", "operators never wait BROKEN"),
+        ("operators/kernels/rank.py", "import pyarrow", "kernels see arrays alone BROKEN"),
+        ("oop_engine/plan.py", "import trio", "only the runtime, sources and sinks know trio BROKEN"),
+        ("oop_engine/plan.py", "import pyspark", "nobody knows Spark but its own room BROKEN"),
+        (
+            "oop_engine/plan.py",
+            "import oop_engine.runtime",
+            "command line over language over streams over drivers over plans BROKEN",
+        ),
+    ],
+)
+def test_a_broken_contract_is_found(tmp_path: Path, path: str, line: str, contract: str) -> None:
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    with open(tmp_path / path, "a") as file:
+        file.write(f"\n{line}\n")
+    done = lint(tmp_path)
+    assert done.returncode != 0
+    assert contract in done.stdout
+
+
+def test_kernels_import_numpy_numba_and_their_decorator_alone() -> None:
+    allowed = {"numba", "numpy", "numpy.typing", "operators.kernels.kernel"}
+    for path in MODULES:
+        if path.parent == ROOT / "operators" / "kernels":
+            others = {name for name in imported(path) if name.partition(".")[0] not in sys.stdlib_module_names}
+            assert others <= allowed, f"{path.name} imports {sorted(others - allowed)}"
+
+
+def test_operators_and_punctuation_are_pure() -> None:
+    """No async, clock, file, random number, log or environment below oop_engine; `testing` draws with hypothesis."""
+    forbidden = {"asyncio", "logging", "os", "random", "time", "trio", "pickle"}
+    for path in MODULES:
+        if not path.is_relative_to(ROOT / "oop_engine"):
+            assert not imported(path) & forbidden, f"{path} imports {sorted(imported(path) & forbidden)}"
+            names = {node.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)}
+            assert not names & {"open", "print", "eval", "exec"}, (
+                f"{path} uses {sorted(names & {'open', 'print', 'eval', 'exec'})}"
+            )
+
+
+def test_nothing_is_pickled_or_evaluated() -> None:
+    for path in MODULES:
+        assert not imported(path) & {"pickle", "cloudpickle", "marshal", "shelve"}, path
+        called = {
+            node.func.id
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        assert not called & {"eval", "exec"}, path
+
+
+def test_no_module_bears_the_name_of_one_in_the_standard_library() -> None:
+    named = [path for path in MODULES if path.stem in sys.stdlib_module_names and path.stem != "__main__"]
+    folders = [
+        f
+        for package in PACKAGES
+        for f in (ROOT / package).rglob("*")
+        if f.is_dir() and f.name in sys.stdlib_module_names
+    ]
+    assert named + folders == []
+
+
+def loaded(program: str) -> set[str]:
+    """Run a program and give the slow packages that it loaded."""
+    report = (
+        "\nimport sys\nprint('loaded:', *sorted({m.partition('.')[0] for m in sys.modules}"
+        " & {'numba', 'pyarrow', 'trio', 'pyspark', 'numpy', 'rich', 'lark', 'hypothesis', 'pandas'}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program + report], capture_output=True, text=True, cwd=ROOT, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split()[1:])
+
+
+def test_importing_the_package_loads_nothing_slow() -> None:
+    assert loaded("import oop_engine") == set()
+
+
+def test_asking_for_help_loads_nothing_slow() -> None:
+    program = (
+        "import sys; sys.argv = ['oop-engine', '--help']\n"
+        "from oop_engine.__main__ import main\n"
+        "try:\n    main()\nexcept SystemExit as status:\n    assert not status.code\n"
+    )
+    assert loaded(program) & {"numba", "pyarrow", "trio", "pyspark", "pandas", "hypothesis"} == set()
+
+
+def test_a_query_loads_neither_spark_nor_hypothesis() -> None:
+    program = (
+        "import pyarrow as pa, oop_engine as oop\n"
+        "oop.rows([(1,)], pa.schema([('ts', pa.int64())])).window(range=5, wattr='ts').aggregate(oop.count()).to_arrow()\n"
+    )
+    found = loaded(program)
+    assert "numba" in found
+    assert found & {"pyspark", "hypothesis"} == set()
