@@ -26,7 +26,9 @@ def unpromised(node: Node, attribute: str) -> str:
     else:
         lines, names = [f"  {at.label} promises {promised_by(at)}."], at.label
     lines.append(f'  Give {names or "the input"} a punctuator, e.g. punctuate=oop.every("1s", on="{name}"), or')
-    lines.append(f'  oop.slack("2s", on="{name}") if it is out of order; on the command line, --every 1s or --slack 2s.')
+    lines.append(
+        f'  oop.slack("2s", on="{name}") if it is out of order; on the command line, --every 1s or --slack 2s.'
+    )
     return "\n".join((first, *lines))
 
 
@@ -43,7 +45,9 @@ def _lost(node: OperatorNode, below: Node, name: str) -> list[str]:
     lines = [f"  {node.label} promises {promised_by(node)}; its input promises {promised_by(below)}."]
     operator = node.operator
     if isinstance(operator, Project | Apply) and name in operator.columns:
-        lines.append(f'  "{name}" is {operator.columns[name]}, which follows no promise: + - * // with a constant would.')
+        lines.append(
+            f'  "{name}" is {operator.columns[name]}, which follows no promise: + - * // with a constant would.'
+        )
     lines.append("  Use an attribute that is promised as the windowing attribute, or keep it on the way.")
     return lines
 

@@ -1,8 +1,9 @@
 """A circuit is a plan made ready to run once: fresh operators, exact schedules, and who hands what to whom.
 
-It is the common ground of the drivers. A driver cuts chunks of each source into `pages`, gives them to its operator, and finishes it at the end;
-elements that cross a boundary of the driver's choosing come back through `crossed`, everything else is handed on by plain
-calls, so a straight chain of operators is one call deep in the next and costs no queue.
+It is the common ground of the drivers. A driver cuts chunks of each source into `pages`, gives them to its operator,
+and finishes it at the end; elements that cross a boundary of the driver's choosing come back through `crossed`,
+everything else is handed on by plain calls, so a straight chain of operators is one call deep in the next and costs no
+queue.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Circuit:
         self.meters = [Meter(node.label) for node in self.plan.nodes]
 
     def __enter__(self) -> Self:
-        """Be ready to open the files that late tuples are diverted to; leaving completes them, on failure removes them."""
+        """Be ready to open the files that late tuples go to; leaving completes them, on failure removes them."""
         self._opened = ExitStack()
         return self
 
@@ -92,7 +93,7 @@ class Circuit:
             self._emits[place] = self._emit(place, consumers[place], outputs.get(place, []))
 
     def stop(self) -> None:
-        """Make `prepare`, which may be reading in another thread, come to an end soon; the circuit is then of no use."""
+        """Make `prepare`, which may be reading in another thread, end soon; the circuit is then of no use."""
         self._stopped = True
 
     def _input(self, place: int, node: SourceNode, paces: Mapping[str, Pace], allow: int) -> Input:
@@ -117,7 +118,7 @@ class Circuit:
         self._diverting[place](page)
 
     def _schedule(self, node: SourceNode, attribute: str, pace: Pace) -> Schedule:
-        """Read one attribute of a bounded stream to the end and keep when which bound becomes true (Eq. 4.1, row P6)."""
+        """Read one attribute of a bounded stream to the end; keep when which bound becomes true (Eq. 4.1, row P6)."""
         passed = SuffixMinimum(step=pace.step, origin=pace.origin)
         try:
             for values in node.source.values(attribute):

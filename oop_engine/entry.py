@@ -15,7 +15,7 @@ def numbered(node: Node) -> Node:
     """Give the same stream with an attribute row_num that counts arrivals at its entry; as it is when it has one.
 
     Filters, projections and derivations between the entry and here are put over the numbered stream anew, so a filter
-    does not change the numbers (thesis 5.1.5); number the stream where you want with `Stream.number` to have it otherwise.
+    does not change the numbers (thesis 5.1.5); to have it otherwise, number the stream where you want: `Stream.number`.
     """
     if ROW_NUM in node.schema:
         return node

@@ -28,8 +28,8 @@ def allowances(plan: Plan) -> dict[int, int]:
     """Give, for the place of each source, by how many ticks a tuple may be below its promise without being late.
 
     It is the largest RANGE of the windows that read the source: beyond it no window is open, unless windows have no
-    beginning (RANGE ALL), or another input of a meld is behind and holds them open. It is 0 when the policy is to refuse
-    or to divert what breaks a promise, when a window is `consistent`, and when anything but windows on the one promised
+    beginning (RANGE ALL), or another input of a meld is behind and holds them open. It is 0 when the policy is not to
+    drop what breaks a promise, when a window is `consistent`, and when anything but windows on the one promised
     attribute reads the source.
     """
     readers = _Readers(plan)

@@ -1,4 +1,4 @@
-"""A meter counts what goes in and out of one operator, and how far its stream has come; cost: a few additions a page."""
+"""A meter counts what goes in and out of one operator, and how far its stream is; cost: a few additions a page."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ class Statistics:
     def late(self) -> int:
         """Tuples that broke a promise and reached no window, whatever became of them.
 
-        A tuple that is left out at its source counts once; where several window specifications read the source, one that
-        reached them counts once for each in which no window was open for it.
+        A tuple that is left out at its source counts once; where several window specifications read the source, one
+        that reached them counts once for each in which no window was open for it.
         """
         return self.total("late")
 

@@ -1,9 +1,10 @@
 """Where streams come from, as users call it: every function gives a `Stream` and reads nothing but what it must.
 
-All take the same promises: by default a bounded file is punctuated exactly (it is read ahead once, by the attribute that
-windows use); `slack="2s"` or `punctuate=` say otherwise, and are needed for what can be read only once. `late` is what
-happens to a tuple that breaks a promise: "drop", "refuse", or `divert=` a function that takes pages of late tuples or a
-path that they are written to; it is always counted.
+All take the same promises: by default a bounded file is punctuated exactly (it is read ahead once, by the attribute
+that windows use); `slack="2s"` or `punctuate=` say otherwise, and are needed for what can be read only once. `late` is
+what happens to a tuple that breaks a promise: "drop" leaves it out of the windows that are released (thesis 6.1.5.2,
+generous), "refuse" raises StreamViolation at the first, "revise" passes it on, and `divert=` takes every one of them
+out of the stream, to a function of pages or to a file such as "late.parquet". All are counted.
 """
 
 from __future__ import annotations
@@ -46,11 +47,8 @@ def from_source(
     divert: Divert = None,
 ) -> Stream:
     """Make a stream of any source; `slack` is short for `punctuate=oop.slack(slack, on=on)`."""
-    promises: tuple[Promise, ...]
-    if punctuate is None:
-        promises = ()
-    else:
-        promises = (punctuate,) if isinstance(punctuate, Promise) else tuple(punctuate)
+    said = () if punctuate is None else punctuate
+    promises = (said,) if isinstance(said, Promise) else tuple(said)
     if slack is not None:
         promises = (*promises, slack_promise(slack, on=on))
     return Stream(source_node(source, promises=promises, late=late, divert=divert))
@@ -67,9 +65,9 @@ def pcap(
 ) -> Stream:
     """Read captures (pcap or pcapng, plain, gzip or zstd; told by content) as one stream of packets.
 
-    Paths may be patterns; "-" is standard input. Attributes: ts, srcIP, destIP, srcPort, destPort, proto, length (bytes on
-    the wire), flags, ... as in `oop_engine.sources.capture.PACKET_SCHEMA`. A truncated or damaged file gives what can be
-    read, and the run's notes say where it stopped; `strict` makes that an error.
+    Paths may be patterns; "-" is standard input. Attributes: ts, srcIP, destIP, srcPort, destPort, proto, length (bytes
+    on the wire), flags, ... as in `oop_engine.sources.capture.PACKET_SCHEMA`. A truncated or damaged file gives what
+    can be read, and the run's notes say where it stopped; `strict` makes that an error.
     """
     if not places:
         raise PlanError('pcap needs at least one file, e.g. oop.pcap("capture.pcap")')
@@ -133,9 +131,7 @@ def rows(
     """
     shape = schema if isinstance(schema, Schema) else Schema(schema)
     source: Source
-    if isinstance(records, Iterator):
-        source = Once(name, shape.arrow, lambda: from_rows(records, shape), _promised(shape))
-    elif shape.progress:
+    if isinstance(records, Iterator) or shape.progress:
         source = Once(name, shape.arrow, lambda: from_rows(records, shape), _promised(shape))
     else:
         pages = (element for element in from_rows(records, shape) if isinstance(element, Page))
@@ -178,8 +174,8 @@ def pages(elements: Iterable[Element], schema: Schema, *, name: str = "pages", l
 def packets(n: int, *, rate: float = 100_000, late: str = "drop", slack: Amount | None = None, **shape: Any) -> Stream:
     """Generate n packets at `rate` a second of event time from a seed; the same seed gives the same stream.
 
-    `shape` is what `oop_engine.sources.generator.packets` takes: sources, zipf, disorder (`Band`, `Blocks`), late_share,
-    skew, lulls, start, seed, link.
+    `shape` is what `oop_engine.sources.generator.packets` takes: sources, zipf, disorder (`Band`, `Blocks`),
+    late_share, skew, lulls, start, seed, link.
     """
     from oop_engine.sources.generated import GeneratedPackets
     from oop_engine.sources.generator import packets as generate

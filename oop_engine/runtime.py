@@ -1,7 +1,7 @@
 """Run a plan under trio: one bounded inbox a chain of operators, readers in threads, and a clean end whatever happens.
 
-An inbox holds (port, element); upstreams hold clones of its send side, so no operator waits for one particular input and
-an acyclic plan cannot deadlock. Order on an edge is first in, first out: a punctuation never overtakes its page.
+An inbox holds (port, element); upstreams hold clones of its send side, so no operator waits for one particular input
+and an acyclic plan cannot deadlock. Order on an edge is first in, first out: a punctuation never overtakes its page.
 """
 
 from __future__ import annotations

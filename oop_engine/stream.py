@@ -107,7 +107,7 @@ class Stream:
     def reorder(
         self, *, on: str = "ts", slack: Amount | None = None, tuples: int | None = None, mode: Mode = "consistent"
     ) -> Stream:
-        """Sort by an attribute as far as a slack in time or in tuples allows (BSort); for comparison with sorting engines."""
+        """Sort by an attribute as far as a slack in time or tuples allows (BSort); to compare with sorting engines."""
         on = self.schema.resolve(on, where="reorder")
         ticks = None if slack is None else ticks_of(slack, self.schema.field(on), what="slack")
         return self._then(Reorder(on, slack_time=ticks, slack_tuples=tuples, mode=mode), f"reorder by {on}")
@@ -130,9 +130,10 @@ class Stream:
         """Specify the windows of an aggregate: RANGE, SLIDE, WA and PA of the thesis.
 
         `range` and `slide` are durations ("10 minutes"), rows ("1000 rows", on row_num), or integers in the unit of
-        `wattr`; `range="ALL"` is a landmark window; without `slide` windows are tumbling. `partition` counts rows in each
-        partition separately. `partial=False` leaves out windows that begin before the origin. A tuple that is late for
-        some of its windows is counted in the others, unless `consistent`.
+        `wattr`; `range="ALL"` is a landmark window; without `slide` windows are tumbling. `partition` counts rows in
+        each partition separately. `partial=False` leaves out windows that begin before the origin. A tuple that is late
+        for some of its windows is counted in the others, unless `consistent` (or what reads the source besides windows
+        relies on its promises, or late tuples are refused or diverted: then it stops at the source).
         """
         names = (partition,) if isinstance(partition, str) else tuple(partition)
         names = tuple(self.schema.resolve(n, where="window(partition=...)") for n in names)

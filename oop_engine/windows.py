@@ -28,8 +28,8 @@ def window_of(
 ) -> Window:
     """Make the window specification; PlanError when an amount does not fit the attribute or is not positive.
 
-    `size` is "ALL" for windows that begin with the stream. A partition with a time as the windowing attribute is the same
-    as grouping by it (thesis 5.1.3), and is told so.
+    `size` is "ALL" for windows that begin with the stream. A partition with a time as the windowing attribute is the
+    same as grouping by it (thesis 5.1.3), and is told so.
     """
     if partition and wattr != ROW_NUM:
         raise PlanError(

@@ -88,7 +88,7 @@ class Bucket:
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         schema = self._output(page.schema)
-        values, valid, touched = self._values(page)
+        values, valid, ids = self._values(page)
         first, last = self.window.wids(values)
         late, partly, gap, unusable = clip(
             values, np.empty(0, np.bool_) if valid is None else valid, LIMIT, self._bound, first, last
@@ -106,8 +106,8 @@ class Bucket:
             tagged = tagged.select(first < last)
         if len(tagged):
             emit(tagged)
-        if touched is not None:
-            self._promise_partitions(touched, emit)
+        if ids is not None:
+            self._promise_partitions(ids, emit)
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         if punctuation.is_end:
@@ -145,17 +145,33 @@ class Bucket:
             self._ranks = np.pad(self._ranks, (0, max(index.capacity, 2 * len(self._ranks)) - len(self._ranks)))
         values = np.empty(len(ids), np.int64)
         ranks(ids, self._ranks, values)
-        return values, None, np.unique(ids)
+        return values, None, ids
 
-    def _promise_partitions(self, touched: Int32s, emit: Emit) -> None:
+    def _promise_partitions(self, ids: Int32s, emit: Emit) -> None:
+        """Promise the windows that the tuples just counted completed, of each partition that has got further."""
         assert self._partitions is not None
-        complete = np.array([self.window.complete(r) for r in self._ranks[touched].tolist()], np.int64)
-        for bound in np.unique(complete):
-            ids = touched[complete == bound]
-            keys = zip(*(plain_values(column) for column in self._partitions.keys(ids)), strict=True)
-            usable = [key for key in keys if all(v is not None for v in key)]
-            for promise in group_punctuation((self.partition, FROM), usable, int(bound)):
-                self._emit(promise, emit)
+        touched, counted = np.unique(ids, return_counts=True)
+        after = self._complete(self._ranks[touched])
+        further = after > self._complete(self._ranks[touched] - counted)
+        if not further.any():
+            return
+        touched, after = touched[further], after[further]
+        order = np.argsort(after, kind="stable")
+        touched, after = touched[order], after[order]
+        values = [plain_values(column) for column in self._partitions.keys(touched)]
+        bounds, starts = np.unique(after, return_index=True)
+        for bound, start, stop in zip(
+            bounds.tolist(), starts.tolist(), [*starts[1:].tolist(), len(after)], strict=True
+        ):
+            keys = zip(*(column[start:stop] for column in values), strict=True)
+            usable = [key for key in keys if None not in key]
+            # Ranks only rise, so this is new: it needs no place among the promises made.
+            for promise in group_punctuation((self.partition, FROM), usable, bound):
+                emit(promise)
+
+    def _complete(self, ranks: Int64s) -> Int64s:
+        distinct, which = np.unique(ranks, return_inverse=True)
+        return np.array([self.window.complete(rank) for rank in distinct.tolist()], np.int64)[which]
 
     def _finish(self, punctuation: Punctuation) -> None:
         """Forget the counts of partitions that a promise says are over."""

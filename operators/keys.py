@@ -21,7 +21,7 @@ from operators.errors import SchemaError
 from operators.kernels import keys as kernels
 from operators.page import Bools
 from operators.protocol import State, StateValue
-from operators.saved import read_batch, read_int, read_integers, read_words
+from operators.saved import read_batch, read_flag, read_int, read_integers, read_words
 
 Ids = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
@@ -180,9 +180,9 @@ class KeyIndex:
         ids, words, free = read_integers(state, "ids"), read_words(state, "words"), read_integers(state, "free")
         self._clear()
         made = read_int(state, "made")
-        if state["nulls"]:
+        if read_flag(state, "nulls"):
             self._widen()
-        self._bumped = bool(state["bumped"])
+        self._bumped = read_flag(state, "bumped")
         size = _power(made)
         self._keys = np.zeros((size, self._keys.shape[1]), np.uint64)
         self._keys[ids] = words.reshape(len(ids), self._keys.shape[1])

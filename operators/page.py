@@ -23,9 +23,10 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 Array: TypeAlias = npt.NDArray[np.generic]
 Scalar: TypeAlias = Value | bool | None
 Row: TypeAlias = dict[str, Scalar]
+_SHOWN = 10
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class Page:
     """Hold tuples of one schema, all columns of one length."""
 
@@ -130,23 +131,35 @@ class Page:
 
     def describe(self, index: int) -> str:
         """Give one tuple as text for a message: at most 200 characters, control characters escaped."""
+        cells = self.slice(index, index + 1)._texts()
+        line = ", ".join(f"{name} = {texts[0]}" for name, texts in zip(self.schema.names, cells, strict=True))
+        line = line.encode("unicode_escape").decode("ascii")
+        return line if len(line) <= 200 else line[:197] + "..."
+
+    def __repr__(self) -> str:
+        shown = self.slice(0, min(len(self), _SHOWN))
+        columns = [[name, *texts] for name, texts in zip(self.schema.names, shown._texts(), strict=True)]
+        widths = [min(40, max(map(len, column))) for column in columns]
+        lines = [
+            "  ".join(text[:40].ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+            for row in zip(*columns, strict=True)
+        ]
+        more = f"\n... {len(self) - _SHOWN} more" if len(self) > _SHOWN else ""
+        return f"page of {len(self)} tuples\n" + "\n".join(lines) + more
+
+    def _texts(self) -> list[list[str]]:
+        """Give all cells as text, addresses as addresses, column by column."""
         from operators.address import format_ip
 
-        shown: list[str] = []
+        found: list[list[str]] = []
         for i, field in enumerate(self.schema.arrow):
-            cell = self.batch.column(i).slice(index, 1)
-            text = str(
-                (
-                    format_ip(cell)
-                    if is_ip(field)
-                    else cell.cast(pa.string(), safe=False)
-                    if _castable(field.type)
-                    else cell
-                )[0].as_py()
-            )
-            shown.append(f"{field.name} = {text}")
-        line = ", ".join(shown).encode("unicode_escape").decode("ascii")
-        return line if len(line) <= 200 else line[:197] + "..."
+            column = self.batch.column(i)
+            if is_ip(field):
+                column = format_ip(column)
+            elif _castable(field.type):
+                column = column.cast(pa.string(), safe=False)
+            found.append(["" if cell is None else str(cell) for cell in column.to_pylist()])
+        return found
 
 
 def concatenate(schema: Schema, pages: Sequence[Page]) -> Page:

@@ -72,6 +72,14 @@ def read_int(state: Mapping[str, StateValue], name: str) -> int:
     return value
 
 
+def read_flag(state: Mapping[str, StateValue], name: str) -> bool:
+    """Give one truth value of a state; ValueError when it is missing or something else."""
+    value = state.get(name)
+    if not isinstance(value, bool):
+        raise ValueError(f'the saved state should have a truth value "{name}", it has {value!r}')
+    return value
+
+
 def read_text(state: Mapping[str, StateValue], name: str) -> str:
     """Give one text of a state; ValueError when it is missing or something else."""
     value = state.get(name)
@@ -163,5 +171,10 @@ def _write(batch: pa.RecordBatch) -> bytes:
 
 
 def _read(raw: bytes) -> pa.RecordBatch:
-    with pa.ipc.open_stream(pa.py_buffer(raw)) as reader:
-        return reader.read_next_batch()
+    try:
+        with pa.ipc.open_stream(pa.py_buffer(raw)) as reader:
+            batch = reader.read_next_batch()
+        batch.validate(full=True)
+    except (OSError, StopIteration, pa.ArrowException) as error:
+        raise ValueError(f"the saved state has an entry that Arrow cannot read: {error}") from error
+    return batch

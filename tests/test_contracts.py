@@ -140,7 +140,8 @@ def test_asking_for_help_loads_nothing_slow() -> None:
 def test_a_query_loads_neither_spark_nor_hypothesis() -> None:
     program = (
         "import pyarrow as pa, oop_engine as oop\n"
-        "oop.rows([(1,)], pa.schema([('ts', pa.int64())])).window(range=5, wattr='ts').aggregate(oop.count()).to_arrow()\n"
+        "stream = oop.rows([(1,)], pa.schema([('ts', pa.int64())]))\n"
+        "stream.window(range=5, wattr='ts').aggregate(oop.count()).to_arrow()\n"
     )
     found = loaded(program)
     assert "numba" in found

@@ -76,7 +76,8 @@ def test_it_works_where_nothing_else_of_ours_is(wheel: zipfile.Path, tmp_path: P
     program = (
         "import pyarrow as pa, oop_engine as oop\n"
         "s = oop.rows([(1,), (7,)], pa.schema([('ts', pa.int64())]))\n"
-        "print(oop.query('SELECT count(*) [RANGE 5, SLIDE 5, WA ts] FROM Main', {'Main': s}).to_arrow()['count'].to_pylist())\n"
+        "counts = oop.query('SELECT count(*) [RANGE 5, SLIDE 5, WA ts] FROM Main', {'Main': s}).to_arrow()\n"
+        "print(counts['count'].to_pylist())\n"
         "print(oop.__file__)\n"
     )
     done = subprocess.run(

@@ -43,6 +43,8 @@ def parse_expr(text: str) -> s.Expr:
 
 
 def _parsed(text: str, rule: str, what: str, example: str) -> s.Query | s.Expr:
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise LanguageError(f"the {what} should be text, it is of type {type(text).__name__}.")
     if len(text) > MAX_LENGTH:
         raise LanguageError(f"the {what} has {len(text)} characters; at most {MAX_LENGTH} are read.")
     if not scan(text):

@@ -8,12 +8,13 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.aggregate.named import matched
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.keys import KeyIndex
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
-from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
+from operators.saved import part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
 from operators.schema import Schema
 from operators.window.protocol import Int32s
 from punctuation import END, Progress, Punctuation
@@ -27,7 +28,7 @@ class GroupAggregate:
     Emits the grouping attributes, then one attribute a function.
     Pass: a group on the promise that matches it (thesis 2.1, p1). Keep: one partial aggregate a group that is not over.
     Propagate: promises on grouping attributes alone.
-    Cost: O(aggregates) a tuple; a promise looks at every live group once.
+    Cost: O(aggregates) a tuple; a promise that names groups O(groups named), any other O(live groups).
 
     >>> from operators.drive import drive, rows
     >>> from operators.functions import count
@@ -88,8 +89,7 @@ class GroupAggregate:
         if not set(punctuation.attributes) <= set(self.by) or not self._promised.advance(punctuation):
             return
         if self._groups is not None and len(self._groups):
-            live = self._groups.live()
-            self._release(live[self._keys(live).matching(punctuation)], emit)
+            self._release(matched(self._groups, punctuation), emit)
         emit(punctuation)
 
     def _keys(self, live: Int32s) -> Page:
@@ -156,7 +156,7 @@ class GroupAggregate:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         self._promised = read_progress(read_text(state, "promised"))
-        self._any, self._peak = bool(state["any"]), read_int(state, "peak")
+        self._any, self._peak = read_flag(state, "any"), read_int(state, "peak")
         if "input" not in state:
             return
         self._bind(Schema(read_batch(state, "input").schema))

@@ -54,7 +54,8 @@ class SliceStore:
     _ranges: Int32s = attrs.field(init=False)
     _open: dict[tuple[int, int], int] = attrs.field(init=False, factory=dict)
     _spare: list[int] = attrs.field(init=False, factory=list)
-    _order: Int32s | None = attrs.field(init=False, default=None)
+    _order: Int32s = attrs.field(init=False)
+    _fresh: list[int] = attrs.field(init=False, factory=list)
 
     def __attrs_post_init__(self) -> None:
         self._clear()
@@ -74,7 +75,8 @@ class SliceStore:
         self._ranges = np.full(32, -1, np.int32)
         self._open.clear()
         self._spare.clear()
-        self._order = None
+        self._fresh.clear()
+        self._order = np.empty(0, np.int32)
         for accumulator in self.accumulators:
             accumulator.reserve(16)
 
@@ -158,7 +160,7 @@ class SliceStore:
             )
         self._open[first, last] = number
         self._starts[number], self._ends[number] = first, last
-        self._order = None
+        self._fresh.append(number)
         if 2 * len(self._open) > len(self._ranges):
             self._enter_slices()
         else:
@@ -167,25 +169,32 @@ class SliceStore:
     def _enter_slices(self) -> None:
         """Build the table of ranges anew, after some were closed or when it is full."""
         self._ranges = np.full(4 * _power(len(self._open)), -1, np.int32)
-        kernels.enter_slices(np.array(list(self._open.values()), np.int32), self._starts, self._ends, self._ranges)
+        kernels.enter_slices(self._sorted(), self._starts, self._ends, self._ranges)
 
     def _close_slices(self, numbers: Sequence[int]) -> None:
+        order = self._sorted()
         for number in numbers:
             del self._open[int(self._starts[number]), int(self._ends[number])]
             self._spare.append(number)
-        self._order = None
+        gone = np.zeros(len(self._starts), np.bool_)
+        gone[numbers] = True
+        self._order = order[~gone[order]]
         if not self._open:
             self._spare.clear()
         self._enter_slices()
 
     def horizon(self, latest: int) -> int:
         """Give the window-id after the last window that an open slice is in; endless slices count up to `latest`."""
-        return max((latest + 1 if last == FOREVER else last for _, last in self._open), default=_NEVER)
+        ends = self._ends[self._sorted()]
+        return int(np.where(ends == FOREVER, latest + 1, ends).max(initial=_NEVER))
 
     def release(self, released: int, bound: int) -> Iterator[Released]:
         """Give the results of the windows [released, bound), a bounded number at a time; slots hold until the next."""
-        while released < bound and self._open:
-            order = self._sorted()
+        order = self._sorted()
+        while released < bound and len(order):
+            order = order[self._ends[order] > released]
+            if len(order) == 0:
+                return
             first, stop, pairs = kernels.stretch(
                 max(released, int(self._starts[order[0]])), bound, order, self._starts, self._ends, self._sizes, _BUDGET
             )
@@ -289,13 +298,16 @@ class SliceStore:
         return idle[:left]
 
     def _sorted(self) -> Int32s:
-        if self._order is None:
-            keys = sorted(self._open)
-            self._order = np.array([self._open[key] for key in keys], np.int32)
+        """Give the open slices by their ranges; those opened since the last call are merged into their places."""
+        if self._fresh:
+            fresh = np.array(self._fresh, np.int32)
+            self._fresh.clear()
+            order = np.concatenate((self._order, fresh))
+            self._order = order[np.lexsort((self._ends[order], self._starts[order]))]
         return self._order
 
     def _live(self) -> Slots:
-        numbers = np.array(list(self._open.values()), np.int32)
+        numbers = self._sorted()
         slots = np.empty(len(self), np.int32)
         kernels.members(numbers, self._by_slice, self._links, slots)
         return slots
@@ -336,6 +348,7 @@ class SliceStore:
         self._by_slice = np.full(size, -1, np.int32)
         self._sizes, self._starts, self._ends = (np.zeros(size, np.int64) for _ in range(3))
         self._starts[numbers], self._ends[numbers] = first, last
+        self._fresh.extend(numbers)
         self._enter_slices()
         slots, pairs, made = read_integers(state, "slots"), read_words(state, "pairs"), read_int(state, "made")
         groups = (pairs & np.uint64(0xFFFFFFFF)).astype(np.int64)

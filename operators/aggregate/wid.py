@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import attrs
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from operators.aggregate.named import matched
 from operators.aggregate.store import Released, SliceStore
 from operators.bucket import FROM, UNTIL
 from operators.errors import AggregateOverflow, SchemaError
@@ -21,7 +21,7 @@ from operators.saved import part, prefixed, read_batch, read_int, read_text, sav
 from operators.schema import Schema
 from operators.window import FOREVER, PartitionedWindow, Window
 from operators.window.protocol import Int32s
-from punctuation import END, Below, GroupPromise, Pattern, Progress, Punctuation, before, group_punctuation
+from punctuation import END, Below, GroupPromise, Pattern, Progress, Punctuation, before
 from punctuation.plain import dump_progress, read_progress
 
 WID, START, STOP = "wid", "window_start", "window_end"
@@ -141,6 +141,7 @@ class WindowAggregate:
             return
         patterns: dict[str, Pattern] = dict(punctuation.patterns)
         patterns.pop(FROM, None)
+        groups = Punctuation(patterns)
         bound = promise.bound
         if self.endless:
             # A group that is over stays in all later windows; which there are, only later tuples tell.
@@ -148,9 +149,10 @@ class WindowAggregate:
         if bound is not None:
             patterns[WID] = Below(bound)
         if self._store is not None:
-            self._release_groups(promise, None if bound is None else int(bound), emit)
+            self._release_groups(groups, None if bound is None else int(bound), emit)
         out = Punctuation(patterns, assumed=punctuation.assumed)
-        if bound != _NEVER + 1 and self._promised.advance(out):
+        # The bucket says nothing twice; only bounds that were cut to the latest window may repeat themselves.
+        if not self.endless or (bound != _NEVER + 1 and self._promised.advance(out)):
             emit(out)
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
@@ -183,37 +185,17 @@ class WindowAggregate:
         self._free(idle)
         self._released = bound
 
-    def _release_groups(self, promise: GroupPromise, bound: int | None, emit: Emit) -> None:
+    def _release_groups(self, groups: Punctuation, bound: int | None, emit: Emit) -> None:
         store, index = self._store, self._groups
         assert store is not None
         if index is None or not len(index):
             return
-        which = self._matching(promise.shape[0], promise)
+        which = matched(index, groups)
         if len(which) == 0:
             return
         for released in store.release_groups(which, self._released, store.horizon(_NEVER) if bound is None else bound):
             self._emit(released, emit)
         self._free(store.close_groups(which, FOREVER - 1 if bound is None else bound))
-
-    def _matching(self, names: tuple[str, ...], promise: GroupPromise) -> Int32s:
-        """Give the live groups that a group-wise promise is about."""
-        index = self._groups
-        assert index is not None and self._input is not None
-        if set(names) == set(self.by):
-            columns: list[pa.Array] = []
-            for name in self.by:
-                values = [key[names.index(name)] for key in promise.keys]
-                columns.append(_constants(values, self._input.field(name).type))
-            found = index.find(columns)
-            return np.unique(found[found >= 0])
-        live = index.live()
-        matched = np.zeros(len(live), np.bool_)
-        keys = dict(zip(self.by, index.keys(live), strict=True))
-        schema = Schema(pa.schema([self._input.field(name) for name in self.by]))
-        page = Page.of(schema, keys)
-        for punctuation in group_punctuation((names, None), promise.keys, None):
-            matched |= page.matching(punctuation)
-        return live[matched]
 
     def _emit(self, released: Released, emit: Emit) -> None:
         output, store = self._output, self._store
@@ -330,11 +312,3 @@ def _times(values: Int64s, kind: pa.DataType) -> pa.Array:
     if narrow:
         return array.cast(pa.int32()).view(kind)
     return array if kind == pa.int64() else array.view(kind)
-
-
-def _constants(values: Sequence[object], kind: pa.DataType) -> pa.Array:
-    """Make a column of constants of a pattern; times are integers there."""
-    if pa.types.is_temporal(kind):
-        width = pa.int32() if pa.types.is_date32(kind) or pa.types.is_time32(kind) else pa.int64()
-        return pa.array(values, width).view(kind)
-    return pc.cast(pa.array(values), kind) if not pa.types.is_fixed_size_binary(kind) else pa.array(values, kind)

@@ -175,11 +175,15 @@ def stretch(wid, stop, order, starts, ends, sizes, budget):  # type: ignore[no-u
     """
     first = wid
     total = np.int64(0)
+    head = 0
     w = wid
     while w < stop:
         here = np.int64(0)
         upcoming = stop
-        for i in range(len(order)):
+        # Slices before `head` are in no window from w on.
+        while head < len(order) and ends[order[head]] <= w:
+            head += 1
+        for i in range(head, len(order)):
             s = order[i]
             if starts[s] > w:
                 upcoming = min(upcoming, starts[s])
@@ -207,12 +211,15 @@ def cover(wid, stop, order, starts, ends, by_slice, links, pairs, own, seen, wid
     """
     results = np.int64(0)
     n = np.int64(0)
+    head = 0
     w = wid
     while w < stop:
         base = results
         upcoming = stop
         active = False
-        for i in range(len(order)):
+        while head < len(order) and ends[order[head]] <= w:
+            head += 1
+        for i in range(head, len(order)):
             s = order[i]
             if starts[s] > w:
                 upcoming = min(upcoming, starts[s])

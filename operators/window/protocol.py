@@ -13,6 +13,7 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from operators.errors import SchemaError
 from operators.page import Int64s
 
 FOREVER: Final = 2**63 - 1
@@ -28,16 +29,16 @@ Int32s: TypeAlias = npt.NDArray[np.int32]
 
 
 def check_ticks(wattr: str, **lengths: int) -> None:
-    """Check that RANGE and SLIDE are whole numbers of ticks from 1 on; ValueError with what to write instead."""
+    """Check that RANGE and SLIDE are whole numbers of ticks from 1 on; SchemaError with what to write instead."""
     for name, value in lengths.items():
         if not isinstance(value, Integral):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ValueError(f"{name} must be a whole number of ticks of {wattr}, not {value!r}")
+            raise SchemaError(f"{name} must be a whole number of ticks of {wattr}, not {value!r}")
         if name == "origin" and abs(value) > LIMIT:
-            raise ValueError(f"the origin {value} is out of range; choose one of the windows near the values of {wattr}")
+            raise SchemaError(f"the origin {value} is out of range; choose one near the values of {wattr}")
         if name != "origin" and value <= 0:
-            raise ValueError(f"{name} must be at least one tick of {wattr}, not {value}")
+            raise SchemaError(f"{name} must be at least one tick of {wattr}, not {value}")
         if name != "origin" and value > LIMIT:
-            raise ValueError(f"{name} must be at most {LIMIT} ticks of {wattr}, not {value}; write RANGE ALL for all")
+            raise SchemaError(f"{name} must be at most {LIMIT} ticks of {wattr}, not {value}; write RANGE ALL for all")
 
 
 class Window(Protocol):

@@ -1,7 +1,7 @@
-"""What skew between links costs: three links melded and counted, against merged in order and counted (Fig 8-8 in small).
+"""What skew between links costs: three links melded and counted, against merged in order and counted (Fig 8-8, small).
 
-Both give the same counts. The ordering union must hold what came ahead of the slowest link; the meld holds no tuple, and
-the aggregate behind it one partial result for each open window. Peak state: tuples and partial results held.
+Both give the same counts. The ordering union must hold what came ahead of the slowest link; the meld holds no tuple,
+and the aggregate behind it one partial result for each open window. Peak state: tuples and partial results held.
 """
 
 from __future__ import annotations

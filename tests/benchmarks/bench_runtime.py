@@ -1,4 +1,4 @@
-"""What a page costs on its way through the runtime: one inbox more, one reader more, threads or none; medians of runs."""
+"""What a page costs on its way through the runtime: one inbox, five, threads or none; medians of runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random but repeatable task schedules: trio shuffles each batch of runnable tasks with a generator that is seeded here.
+"""Random but repeatable task schedules: trio shuffles runnable tasks with a generator that is seeded here.
 
 This is trio's own testing switch, not its public interface; `test_runtime.py` checks that it still does what it says.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -31,7 +32,7 @@ Tuples = list[tuple[int, int, int]]
 
 def source(rows: Tuples, cuts: Sequence[int] = (), **options: object) -> Stream:
     edges = [0, *sorted({c for c in cuts if 0 < c < len(rows)}), len(rows)]
-    parts = [rows[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    parts = [rows[a:b] for a, b in itertools.pairwise(edges)]
     batches = [pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, r, strict=True)) for r in p], SCHEMA) for p in parts]
     return oop.arrow(batches, schema=SCHEMA, **options)  # type: ignore[arg-type]
 
@@ -128,6 +129,12 @@ def test_markers_are_promises_and_do_not_reach_the_output() -> None:
     assert read.to_arrow().to_pylist() == [{"ts": 1, "k": "a"}, {"ts": 2, "k": "b"}, {"ts": 12, "k": "a"}]
     elements, statistics = run(read.window(range=10, wattr="ts").aggregate(oop.count()), 2)
     assert counts(elements) == Counter({(0, 10): 2, (10, 20): 1})
+    assert statistics.late == 1
+
+
+def test_a_stream_may_be_sorted_within_a_slack() -> None:
+    elements, statistics = run(source([(t, 0, t) for t in (3, 1, 2, 9, 7, 8, 4)]).reorder(on="ts", slack=2), 2)
+    assert [row["ts"] for row in rows(elements)] == [1, 2, 3, 7, 8, 9]
     assert statistics.late == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 
@@ -34,7 +35,7 @@ Rows = Counter[tuple[tuple[str, object], ...]]
 def batches(times: Sequence[int], cuts: Sequence[int] = ()) -> list[pa.RecordBatch]:
     whole = pa.RecordBatch.from_pydict({"ts": times, "n": list(range(len(times)))}, schema=SCHEMA)
     edges = [0, *sorted(c for c in cuts if 0 < c < len(times)), len(times)]
-    return [whole.slice(a, b - a) for a, b in zip(edges, edges[1:], strict=False)] or [whole]
+    return [whole.slice(a, b - a) for a, b in itertools.pairwise(edges)] or [whole]
 
 
 def source(times: Sequence[int], slack: int, cuts: Sequence[int] = (), **options: object) -> Stream:
@@ -66,15 +67,16 @@ def naive(
     windows: Sequence[SlidingWindow],
     *,
     consistent: bool = False,
-) -> tuple[list[Rows], int, int]:
-    """Go through the tuples one by one: the answer of each window specification, and how many are late, and in part."""
+) -> tuple[list[Rows], int, int, int]:
+    """Go through the tuples one by one: the answer of each window; how many are late, late in part, behind."""
     counts: list[Counter[int]] = [Counter() for _ in windows]
-    bound, highest, late, partly = -(10**9), -(10**9), 0, 0
+    bound, highest, late, partly, behind = -(10**9), -(10**9), 0, 0, 0
     reach = 0 if consistent else max(w.size for w in windows)
     for t in times:
         if t < bound - reach:
             late += 1
         else:
+            behind += t < bound
             for window, count in zip(windows, counts, strict=True):
                 mine = [w for w in range(-60, 60) if window.extent(w)[0] <= t < window.extent(w)[1]]
                 still = [w for w in mine if window.extent(w)[1] > bound]
@@ -90,7 +92,7 @@ def naive(
             for w, n in count.items()
         )
         answers.append(Counter(tuple(row.items()) for row in rows))
-    return answers, late, partly
+    return answers, late, partly, behind
 
 
 times_of = st.lists(st.integers(-9, 25), max_size=25)
@@ -102,13 +104,13 @@ def test_a_tuple_that_is_late_for_some_windows_keeps_the_others_at_any_page_size
     times: list[int], cuts: list[int], slack: int, slide: int, more: int, origin: int, consistent: bool
 ) -> None:
     window = SlidingWindow("ts", size=slide + more - 1, slide=slide, origin=origin)
-    answers, late, partly = naive(times, slack, slide, origin, [window], consistent=consistent)
+    answers, late, partly, behind = naive(times, slack, slide, origin, [window], consistent=consistent)
     for page_rows in (1, 7, 8192):
         for chunks in ((), cuts):
             out = counted(source(times, slack, chunks), window.size, slide, origin, consistent)
             found, statistics = run([out], page_rows)
             assert found == answers
-            assert (statistics.late, statistics.late_for_some) == (late, partly)
+            assert (statistics.late, statistics.late_for_some, statistics.total("behind")) == (late, partly, behind)
 
 
 @given(times_of, cuts_of, st.integers(0, 6), st.integers(1, 3), st.integers(1, 3))
@@ -119,12 +121,12 @@ def test_two_windows_on_one_source_each_keep_what_is_open_for_them(
         SlidingWindow("ts", size=2 * slide, slide=slide),
         SlidingWindow("ts", size=slide * factor, slide=slide * factor),
     ]
-    answers, late, partly = naive(times, slack, slide, 0, windows)
+    answers, late, partly, behind = naive(times, slack, slide, 0, windows)
     for page_rows in (1, 7, 8192):
         read = source(times, slack, cuts)
         found, statistics = run([counted(read, w.size, w.slide, 0) for w in windows], page_rows)
         assert found == answers
-        assert (statistics.late, statistics.late_for_some) == (late, partly)
+        assert (statistics.late, statistics.late_for_some, statistics.total("behind")) == (late, partly, behind)
 
 
 @given(times_of, cuts_of, st.integers(0, 4))
@@ -294,7 +296,8 @@ def test_a_run_that_fails_leaves_no_file_of_late_tuples(tmp_path) -> None:  # ty
         (
             {"late": "dorp"},
             oop.PlanError,
-            'arrow: late="dorp" is no policy for late tuples; write drop, refuse, divert, revise.\n  Did you mean "drop"?',
+            'arrow: late="dorp" is no policy for late tuples; write drop, refuse, divert, revise.\n'
+            '  Did you mean "drop"?',
         ),
         (
             {"late": "divert"},

@@ -21,7 +21,10 @@ from tests.capture_files import pcap
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.string())])
 DATA = [{"ts": 1, "k": "a"}, {"ts": 12, "k": "b"}, {"ts": 5, "k": "a"}]
-COUNTS = [{"count": 2, "wid": 0, "window_start": 0, "window_end": 10}, {"count": 1, "wid": 1, "window_start": 10, "window_end": 20}]  # fmt: skip
+COUNTS = [
+    {"count": 2, "wid": 0, "window_start": 0, "window_end": 10},
+    {"count": 1, "wid": 1, "window_start": 10, "window_end": 20},
+]
 
 
 def counts(stream: oop.Stream) -> list[dict[str, object]]:
@@ -123,9 +126,8 @@ def test_a_stream_may_be_read_from_standard_input_in_a_process_of_its_own(tmp_pa
         "    print([row['count'] for row in page.rows()])\n"
     )
     root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", program], input="ts,k\n1,a\n12,b\n5,a\n", capture_output=True, text=True, cwd=root, timeout=60
-    )  # fmt: skip
+    text = "ts,k\n1,a\n12,b\n5,a\n"
+    done = subprocess.run([sys.executable, "-c", program], input=text, capture_output=True, text=True, cwd=root)
     assert (done.stdout, done.stderr) == ("[2, 1]\n", "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import hypothesis.strategies as st
@@ -45,7 +46,7 @@ def test_a_promise_closes_the_page_in_progress_and_no_page_is_larger_than_asked(
     flat = [step for e in elements for step in ([r["ts"] for r in e.rows()] if isinstance(e, Page) else [e])]
     assert flat == given_steps
     assert all(0 < len(e) <= page_rows for e in elements if isinstance(e, Page))
-    for one, other in zip(elements, elements[1:], strict=False):
+    for one, other in itertools.pairwise(elements):
         if isinstance(one, Page) and isinstance(other, Page):
             assert len(one) == page_rows
 

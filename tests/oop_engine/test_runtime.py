@@ -1,7 +1,8 @@
-"""The trio runtime gives what the synchronous driver gives, whatever the schedule; and it always ends, whatever fails."""
+"""The trio runtime gives what the synchronous driver gives, whatever the schedule; and it ends, whatever fails."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -63,7 +64,7 @@ def batch(rows: Sequence[tuple[int, int]]) -> pa.RecordBatch:
 
 def source(rows: Sequence[tuple[int, int]], cuts: Sequence[int] = ()) -> Stream:
     edges = [0, *sorted({c for c in cuts if 0 < c < len(rows)}), len(rows)]
-    return oop.arrow([batch(rows[a:b]) for a, b in zip(edges, edges[1:], strict=False)], schema=SCHEMA)
+    return oop.arrow([batch(rows[a:b]) for a, b in itertools.pairwise(edges)], schema=SCHEMA)
 
 
 @st.composite
@@ -306,6 +307,21 @@ def test_of_two_errors_at_once_the_first_is_raised_and_the_other_noted() -> None
         assert located in ("while output 0 of the plan was written", "while output 1 of the plan was written")
         expected = "LookupError" if info.type is OSError else "OSError"
         assert other == f"another error came with it: {expected}: no room"
+
+    with_deadline(main)
+
+
+def test_an_error_is_raised_alone_where_the_run_is_cancelled_at_the_same_time() -> None:
+    async def main() -> None:
+        with trio.CancelScope() as scope:
+
+            def take(element: Element) -> None:
+                trio.from_thread.run_sync(scope.cancel)
+                raise OSError("no room")
+
+            with pytest.raises(OSError, match="no room") as info:
+                await run_plan(Plan((promised(forever()).node,)), [take])
+            assert info.value.__notes__ == ["while output 0 of the plan was written"]
 
     with_deadline(main)
 

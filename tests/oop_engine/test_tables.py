@@ -340,7 +340,7 @@ def test_python_rows_become_pages_and_a_punctuation_closes_the_page():
     [
         ([{"tss": 1}], 'row 0: "tss" is no attribute'),
         ([(1,), (1, 2)], "row 1 has 2 values"),
-        ([("x",)], 'rows 0 to 0: "ts" is int64'),
+        ([("x",)], 'row 0: "ts" is int64'),
     ],
 )
 def test_a_row_that_does_not_fit_is_told_with_its_number(given, words):
