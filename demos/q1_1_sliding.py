@@ -1,4 +1,4 @@
-"""Q1-1: packets from each source in the past ten minutes, updated every minute, from packets that arrive out of order."""
+"""Q1-1: packets from each source in the past ten minutes, updated every minute, from packets out of order."""
 
 import oop_engine as oop
 
@@ -21,6 +21,8 @@ for row in [r for r in rows.to_pylist() if f"{r['window_end']:%H:%M}" == "10:15"
     print(f"  {row['srcIP']:<15} {row['count']:>6,}  [{row['window_start']:%H:%M}, {row['window_end']:%H:%M})")
 
 statistics = result.statistics
-print(f"\n{statistics.tuples:,} tuples, 30 % of them up to 90 s late; {statistics.late} missed their window, because the")
+print(
+    f"\n{statistics.tuples:,} tuples, 30 % of them up to 90 s late; {statistics.late} missed their window, because the"
+)
 print(f"file was read ahead once and promised exactly. {statistics.windows} windows were released; at most")
 print(f"{statistics.peak_state:,} partial counts were held, and never a tuple.")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     from oop_engine.meter import Statistics
     from oop_engine.outcome import Outcome, run_outputs
     from oop_engine.punctuate import blocks, embedded, every, heartbeat, ordered, slack, tuple_slack
-    from oop_engine.translate import query
-    from oop_engine.read import arrow, packets, pages, pcap, from_source, read, rows, table
+    from oop_engine.read import arrow, from_source, packets, pages, pcap, read, rows, table
     from oop_engine.sources.generator import Band, Blocks
     from oop_engine.stream import Output, Stream, Windowed, meld, merge
+    from oop_engine.translate import query
     from operators.expression import Column
     from operators.functions import (
         argmax,
@@ -47,31 +48,72 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PLACES = {
-    "oop_engine.errors": ("AggregateOverflow", "PlanError", "SchemaError", "StreamError", "StreamViolation"),
-    "oop_engine.language": ("LanguageError",),
-    "oop_engine.meter": ("Statistics",),
-    "oop_engine.outcome": ("Outcome", "run_outputs"),
-    "oop_engine.punctuate": ("blocks", "embedded", "every", "heartbeat", "ordered", "slack", "tuple_slack"),
-    "oop_engine.translate": ("query",),
-    "oop_engine.read": ("arrow", "packets", "pages", "pcap", "from_source", "read", "rows", "table"),
-    "oop_engine.sources.generator": ("Band", "Blocks"),
-    "oop_engine.stream": ("Output", "Stream", "Windowed", "meld", "merge"),
-    "operators.expression": ("Column",),
-    "operators.functions": (
-        "argmax", "argmin", "avg", "count", "count_distinct", "first", "last", "max", "min", "stddev", "sum", "variance",
-    ),  # fmt: skip
-    "operators.page": ("Page",),
-    "operators.schema": ("Schema", "ip_field"),
-}  # fmt: skip
-_HOMES = {name: place for place, names in _PLACES.items() for name in names}
+    "oop_engine.errors": "AggregateOverflow PlanError SchemaError StreamError StreamViolation",
+    "oop_engine.language": "LanguageError",
+    "oop_engine.meter": "Statistics",
+    "oop_engine.outcome": "Outcome run_outputs",
+    "oop_engine.punctuate": "blocks embedded every heartbeat ordered slack tuple_slack",
+    "oop_engine.translate": "query",
+    "oop_engine.read": "arrow from_source packets pages pcap read rows table",
+    "oop_engine.sources.generator": "Band Blocks",
+    "oop_engine.stream": "Output Stream Windowed meld merge",
+    "operators.expression": "Column",
+    "operators.functions": "argmax argmin avg count count_distinct first last max min stddev sum variance",
+    "operators.page": "Page",
+    "operators.schema": "Schema ip_field",
+}
+_HOMES = {name: place for place, names in _PLACES.items() for name in names.split()}
 
 __all__ = [
-    "AggregateOverflow", "Band", "Blocks", "Column", "LanguageError", "Outcome", "Output", "Page", "PlanError", "Schema", "SchemaError",
-    "Statistics", "Stream", "StreamError", "StreamViolation", "Windowed", "argmax", "argmin", "arrow", "avg", "blocks",
-    "count", "count_distinct", "embedded", "every", "first", "from_source", "heartbeat", "ip_field", "last", "max", "meld", "merge",
-    "min", "ordered", "packets", "pages", "pcap", "query", "read", "rows", "run_outputs", "slack", "stddev",
-    "sum", "table", "tuple_slack", "variance",
-]  # fmt: skip
+    "AggregateOverflow",
+    "Band",
+    "Blocks",
+    "Column",
+    "LanguageError",
+    "Outcome",
+    "Output",
+    "Page",
+    "PlanError",
+    "Schema",
+    "SchemaError",
+    "Statistics",
+    "Stream",
+    "StreamError",
+    "StreamViolation",
+    "Windowed",
+    "argmax",
+    "argmin",
+    "arrow",
+    "avg",
+    "blocks",
+    "count",
+    "count_distinct",
+    "embedded",
+    "every",
+    "first",
+    "from_source",
+    "heartbeat",
+    "ip_field",
+    "last",
+    "max",
+    "meld",
+    "merge",
+    "min",
+    "ordered",
+    "packets",
+    "pages",
+    "pcap",
+    "query",
+    "read",
+    "rows",
+    "run_outputs",
+    "slack",
+    "stddev",
+    "sum",
+    "table",
+    "tuple_slack",
+    "variance",
+]
 
 
 def __getattr__(name: str) -> object:
@@ -79,8 +121,7 @@ def __getattr__(name: str) -> object:
     place = _HOMES.get(name)
     if place is None:
         raise AttributeError(f"module 'oop_engine' has no attribute {name!r}")
-    if place.startswith("operators"):
-        _check_siblings()
+    _check_siblings()
     value = getattr(import_module(place), name)
     globals()[name] = value
     return value
@@ -103,10 +144,12 @@ def __dir__() -> list[str]:
 
 def _check_siblings() -> None:
     """Say in one sentence when a folder named `operators` or `punctuation` of the user's own hides ours."""
+    ours = Path(__file__).parent.parent
     for sibling in ("punctuation", "operators"):
         found = import_module(sibling)
-        if not hasattr(found, "__path__") or not (found.__doc__ or "").strip():
+        place = getattr(found, "__file__", None)
+        if place is None or Path(place).parent.parent != ours:
             raise ImportError(
-                f"a module of your own named {sibling!r} ({getattr(found, '__file__', 'a folder')}) hides the package"
-                f" {sibling!r} that oop-engine brings; rename yours or run from another folder."
+                f"a module of your own named {sibling!r} ({place or 'a folder'}) hides the package {sibling!r} that"
+                " oop-engine brings; rename yours or run from another folder."
             )

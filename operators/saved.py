@@ -152,7 +152,11 @@ def _decode(entry: Mapping[str, object], raw: bytes) -> StateValue:
     match entry:
         case {"kind": "array", "dtype": str(dtype), "shape": list(shape)}:
             column: npt.NDArray[np.uint8] = _read(raw).column(0).to_numpy()
-            return np.frombuffer(column.tobytes(), np.dtype(dtype)).reshape([int(str(n)) for n in shape]).copy()
+            try:
+                kind = np.dtype(dtype)
+            except TypeError as error:
+                raise ValueError(f"the saved state has an array of an unknown type: {error}") from error
+            return np.frombuffer(column.tobytes(), kind).reshape([int(str(n)) for n in shape]).copy()
         case {"kind": "batch"}:
             return _read(raw)
         case {"kind": "bytes", "value": str(value)}:

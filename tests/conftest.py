@@ -1,4 +1,4 @@
-"""One profile for all property tests: fixed seeds, no deadline (the first call compiles), and toy-sized example counts."""
+"""One profile for all property tests: fixed seeds, no deadline (first calls compile), toy-sized example counts."""
 
 from __future__ import annotations
 

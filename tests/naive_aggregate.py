@@ -12,9 +12,7 @@ from operators.window import FOREVER, PartitionedWindow, Window
 Answer = Callable[[list[Row]], object]
 
 
-def naive_windows(
-    window: Window, answers: Mapping[str, Answer], by: Sequence[str], rows: Sequence[Row]
-) -> list[Row]:
+def naive_windows(window: Window, answers: Mapping[str, Answer], by: Sequence[str], rows: Sequence[Row]) -> list[Row]:
     """Give the results of all windows with at least one tuple, for every group."""
     if isinstance(window, PartitionedWindow):
         rows = _ranked(window, rows)
@@ -34,10 +32,11 @@ def naive_windows(
             results.append(result)
     if isinstance(window, PartitionedWindow):
         # A partition has its own windows: those of its own rows, not of the longest partition.
-        last = {key: max(r[window.wattr] for r in timed if _key(window, r) == key) for key in {_key(window, r) for r in timed}}
-        results = [
-            r for r in results if r["wid"] in window.windows(np.arange(last[_key(window, r)] + 1)).tolist()
-        ]
+        last = {
+            key: max(r[window.wattr] for r in timed if _key(window, r) == key)
+            for key in {_key(window, r) for r in timed}
+        }
+        results = [r for r in results if r["wid"] in window.windows(np.arange(last[_key(window, r)] + 1)).tolist()]
     return results
 
 

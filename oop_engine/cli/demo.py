@@ -48,8 +48,8 @@ def command(seconds: int, seed: int) -> None:
 def _run(seconds: int, seed: int) -> None:
     from oop_engine.cli.replay import Clock, replay
     from oop_engine.plan import Plan
-    from oop_engine.translate import query
     from oop_engine.sources.generator import START
+    from oop_engine.translate import query
 
     lull = (seconds // 3, seconds // 3)
     click.echo(f"Q1-2  {QUERY}\n")

@@ -21,9 +21,9 @@ from oop_engine.cli.summary import summary, table
 from oop_engine.cli.words import counted
 from oop_engine.meter import Statistics
 from oop_engine.plan import Plan
-from oop_engine.translate import query
 from oop_engine.runtime import Deliver, run_to_end
 from oop_engine.sinks import sink_for
+from oop_engine.translate import query
 from operators.page import Page
 from operators.protocol import Element
 from operators.schema import Schema

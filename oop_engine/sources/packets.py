@@ -1,4 +1,4 @@
-"""Captures as a source: any number of pcap and pcapng files read one after the other as one stream, or one from a pipe."""
+"""Captures as a source: pcap and pcapng files read one after the other as one stream, or one from a pipe."""
 
 from __future__ import annotations
 

@@ -57,8 +57,8 @@ def _nearby(path: Path) -> str:
 def standard_input() -> BinaryIO:
     """Give standard input as a stream of its own.
 
-    A run that is interrupted leaves a thread behind that waits for input; were it inside sys.stdin, which the interpreter
-    closes at its end, the interpreter could not end.
+    A run that is interrupted leaves a thread behind that waits for input; were it inside sys.stdin, which the
+    interpreter closes at its end, the interpreter could not end.
     """
     try:
         number = sys.stdin.fileno()

@@ -256,7 +256,7 @@ class _Parquet:
     def batches(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         groups = self._file.metadata.num_row_groups
         # Arrow decodes columns side by side; a single one is decoded row group by row group, two at a time.
-        if len(columns) == 1 and self._path is not None and 1 < groups and self._largest() <= _GROUP_ROWS:
+        if len(columns) == 1 and self._path is not None and groups > 1 and self._largest() <= _GROUP_ROWS:
             found = self._groups(self._path, columns, groups)
         else:
             found = self._file.iter_batches(batch_rows, columns=columns, use_threads=True)

@@ -58,8 +58,11 @@ def pieces(source: Pieces, *, quotes: bool) -> Iterator[Piece]:
 
 def _last_line_end(held: bytearray, quotes: bool) -> int:
     cut = held.rfind(b"\n") + 1
-    while quotes and cut and held.count(b'"', 0, cut) % 2:
-        cut = held.rfind(b"\n", 0, cut - 1) + 1
+    if quotes and held.count(b'"', 0, cut) % 2:
+        # The last quote before the cut is open, so that the line it stands in is the first that may not be cut off.
+        cut = held.rfind(b"\n", 0, held.rfind(b'"', 0, cut)) + 1
+        while cut and held.count(b'"', 0, cut) % 2:
+            cut = held.rfind(b"\n", 0, held.rfind(b'"', 0, cut)) + 1
     return cut
 
 

@@ -8,13 +8,13 @@ from oop_engine.entry import numbered
 from oop_engine.language import syntax as s
 from oop_engine.language.parse import parse
 from oop_engine.language.placed import placed
+from oop_engine.stream import Stream
 from oop_engine.translate.groups import aggregated
 from oop_engine.translate.plain import selected
 from oop_engine.translate.scope import check_condition
 from oop_engine.translate.source import Sources, given
 from oop_engine.translate.tree import aggregates, pieces
 from oop_engine.translate.window import counts_arrivals
-from oop_engine.stream import Stream
 from oop_engine.windows import ROW_NUM
 
 

@@ -8,9 +8,9 @@ import attrs
 
 from oop_engine.language import syntax as s
 from oop_engine.language.errors import LanguageError
+from oop_engine.stream import Stream
 from oop_engine.translate.scope import Scope
 from oop_engine.translate.tree import column_name
-from oop_engine.stream import Stream
 from operators.expression import Column, Expression
 
 

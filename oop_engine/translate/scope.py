@@ -8,8 +8,8 @@ import pyarrow as pa
 from oop_engine.language import syntax as s
 from oop_engine.language.errors import LanguageError
 from oop_engine.language.expressions import attribute_of, expression_of
-from oop_engine.translate.tree import rewritten
 from oop_engine.stream import Stream
+from oop_engine.translate.tree import rewritten
 from operators.expression import Expression
 from operators.schema import Schema
 

@@ -10,8 +10,8 @@ from oop_engine.errors import PlanError
 from oop_engine.language import syntax as s
 from oop_engine.language.errors import LanguageError
 from oop_engine.language.placed import placed
-from oop_engine.translate.scope import Scope
 from oop_engine.stream import Stream, meld
+from oop_engine.translate.scope import Scope
 from operators.errors import did_you_mean
 
 

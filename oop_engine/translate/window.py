@@ -8,9 +8,9 @@ import pyarrow as pa
 from oop_engine.language import syntax as s
 from oop_engine.language.errors import LanguageError
 from oop_engine.language.placed import placed
-from oop_engine.translate.scope import Scope
 from oop_engine.stream import Windowed
 from oop_engine.ticks import tick_ns, ticks_of
+from oop_engine.translate.scope import Scope
 from oop_engine.windows import ROW_NUM
 from operators.expression.constants import instant_ns
 

@@ -2,9 +2,9 @@
 
     python tests/benchmarks/bench_windows.py [tuples] [runs]
 
-Q-a: tumbling 10 s count and sum(length) by srcIP. Q-b: sliding RANGE 60 s SLIDE 1 s count by srcIP, its input side (until
-the last tuple is in, releases taken out) and in all. The data: 100 k sources, bounded Zipf(1.1), 100 k tuples a second of
-event time, a fifth late by up to 2 s. Runs are interleaved; medians are printed, and ratios of medians.
+Q-a: tumbling 10 s count and sum(length) by srcIP. Q-b: sliding RANGE 60 s SLIDE 1 s count by srcIP, its input side
+(until the last tuple is in, releases taken out) and in all. The data: 100 k sources, bounded Zipf(1.1), 100 k tuples a
+second of event time, a fifth late by up to 2 s. Runs are interleaved; medians are printed, and ratios of medians.
 """
 
 from __future__ import annotations
@@ -124,7 +124,9 @@ def main(n: int, runs: int) -> None:
         peak = f"peak state {state['peak_state_tuples']:,}, {state['peak_state_bytes'] / 1e6:.0f} MB"
         line("Q-b, input side", inner, peak)
         line("Q-b, with its results", whole, f"{results:,} results")
-        print(f"Q-b, release of one window: median {median(releases) * 1e3:.1f} ms, longest {max(releases) * 1e3:.1f} ms")
+        print(
+            f"Q-b, release of one window: median {median(releases) * 1e3:.1f} ms, longest {max(releases) * 1e3:.1f} ms"
+        )
         print(f"Q-a takes {median(window) / median(batch):.2f} times DuckDB's time (at most 2 wanted)")
         print(f"Q-b's input side takes {median(inner) / median(window):.2f} times Q-a's time (at most 3 wanted)")
 

@@ -223,10 +223,7 @@ def test_the_terminal_shows_aligned_columns_and_no_control_characters():
         "a                5  1970-01-01T00:00:00Z\n"
         "\\x1b[31mred  12345  1970-01-01T00:01:00Z\n"
     )
-    assert out.getvalue() == first + (
-        "·                  ·  ·\n"
-        "a longer name      1  1970-01-01T00:02:00Z\n"
-    )
+    assert out.getvalue() == first + ("·                  ·  ·\na longer name      1  1970-01-01T00:02:00Z\n")
 
 
 def test_python_sinks_keep_what_they_are_given():

@@ -11,9 +11,9 @@ import pytest
 from oop_engine.errors import PlanError
 from oop_engine.language import LanguageError
 from oop_engine.plan import OperatorNode, Plan, source_node
-from oop_engine.translate import query
 from oop_engine.sources.memory import Once, Rows
 from oop_engine.stream import Stream
+from oop_engine.translate import query
 from operators.aggregate.groupby import GroupAggregate
 from operators.aggregate.wid import WindowAggregate
 from operators.bucket import Bucket

@@ -118,9 +118,7 @@ def naive(script, kinds):
 
 
 def flat(elements):
-    return [
-        step for e in elements for step in (e.rows() if isinstance(e, Page) else [e])
-    ]
+    return [step for e in elements for step in (e.rows() if isinstance(e, Page) else [e])]
 
 
 @settings(deadline=None)
@@ -233,9 +231,7 @@ def test_embedded_promises_are_taken_out_of_the_stream(script, size):
     schema = Schema.of(ts=pa.int64(), k=pa.string(), mark=pa.bool_())
     marks = Embedded("ts", marker="mark", group=("k",))
     read = Input((marks,))
-    assert read.output_schema(schema) == Schema.of(
-        ts=pa.int64(), k=pa.string(), progress=[{"ts"}, {"ts", "k"}]
-    )
+    assert read.output_schema(schema) == Schema.of(ts=pa.int64(), k=pa.string(), progress=[{"ts"}, {"ts", "k"}])
     pages = [Page.of_rows(schema, script[i : i + size]) for i in range(0, len(script), size)]
     emitted = flat(drive(read, pages))
     made, out, late, stale, progress = [], [], 0, 0, Progress()

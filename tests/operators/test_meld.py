@@ -24,9 +24,7 @@ SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), x=pa.int32(), progress=["ts", (
 @settings(deadline=None, max_examples=25)
 @given(streams(SCHEMA, group=("k",), ports=2))
 def test_meld_of_two_keeps_the_laws(script: Script) -> None:
-    check_operator(
-        lambda: Meld(2), script, naive=naive_union, settled=lambda tables, progress: naive_union(*tables)
-    )
+    check_operator(lambda: Meld(2), script, naive=naive_union, settled=lambda tables, progress: naive_union(*tables))
 
 
 @settings(deadline=None, max_examples=25)

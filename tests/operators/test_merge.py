@@ -56,9 +56,7 @@ def test_merge_keeps_the_laws_and_is_prompt(script: Script) -> None:
 @settings(deadline=None, max_examples=25)
 @given(streams(SCHEMA, group=("k",), ports=3, tuples=6))
 def test_the_output_is_in_order_ties_by_port_and_then_by_arrival(script: Script) -> None:
-    numbered = [
-        (port, row["ts"], i) for port, table in enumerate(script.tables()) for i, row in enumerate(table)
-    ]
+    numbered = [(port, row["ts"], i) for port, table in enumerate(script.tables()) for i, row in enumerate(table)]
     tables = script.tables()
     wanted = [tables[port][i] for port, _, i in sorted(numbered, key=lambda t: (t[1], t[0], t[2]))]
     assert rows(drive(Merge(3, "ts"), script)) == wanted

@@ -127,7 +127,9 @@ def test_the_plain_aggregate_releases_groups_that_a_promise_ends(by: tuple[str, 
         found = naive_groups(ANSWERS, by, tables[0])
         if progress[0].ended:
             return found
-        return [r for r in found if by and any(p.matches(r) for p in progress[0].promises() if set(p.attributes) <= set(by))]
+        return [
+            r for r in found if by and any(p.matches(r) for p in progress[0].promises() if set(p.attributes) <= set(by))
+        ]
 
     check_operator(
         lambda: GroupAggregate(FUNCTIONS, by),

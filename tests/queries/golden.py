@@ -217,9 +217,11 @@ WHERE	srcIP = "202.101.0.0" or srcIP = "202.101.0.1"
 GROUP BY	srcIP, ts""",
         ("srcIP", "ts", "count"),
         q2_1,
-        lambda s: s["Main1"]
-        .filter(lambda p: p["srcIP"].isin(["202.101.0.0", "202.101.0.1"]))
-        .aggregate(f.count(), by=("srcIP", "ts")),
+        lambda s: (
+            s["Main1"]
+            .filter(lambda p: p["srcIP"].isin(["202.101.0.0", "202.101.0.1"]))
+            .aggregate(f.count(), by=("srcIP", "ts"))
+        ),
     ),
     Golden(
         "Q5-1",
@@ -233,9 +235,11 @@ GROUP BY	srcIP, ts""",
         Q5_2,
         ("srcIP", "max_length", *WINDOW),
         longest_of_each(1000, 10),
-        lambda s: s["Main"]
-        .window(range="1000 rows", slide="10 rows", wattr="row_num", partition="srcIP")
-        .aggregate(f.max("length")),
+        lambda s: (
+            s["Main"]
+            .window(range="1000 rows", slide="10 rows", wattr="row_num", partition="srcIP")
+            .aggregate(f.max("length"))
+        ),
         in_any_order=False,
     ),
     Golden(
@@ -250,9 +254,9 @@ GROUP BY	srcIP, ts""",
         Q5_3,
         ("srcIP", "max_length", *WINDOW),
         longest_of_all(1000, 10),
-        lambda s: s["Main"]
-        .window(range="1000 rows", slide="10 rows", wattr="row-num")
-        .aggregate(f.max("length"), by="srcIP"),
+        lambda s: (
+            s["Main"].window(range="1000 rows", slide="10 rows", wattr="row-num").aggregate(f.max("length"), by="srcIP")
+        ),
         in_any_order=False,
     ),
     Golden(
@@ -281,8 +285,13 @@ GROUP BY	srcIP, ts""",
         f"SELECT max(count) [RANGE 10, SLIDE 5, WA wid] FROM ({COUNTS}) AS c",
         ("max_count", *WINDOW),
         busiest("wid", 10, 5),
-        lambda s: s["Main"].window(range="1 minute").aggregate(f.count())
-        .window(range=10, slide=5, wattr="wid").aggregate(f.max("count")),
+        lambda s: (
+            s["Main"]
+            .window(range="1 minute")
+            .aggregate(f.count())
+            .window(range=10, slide=5, wattr="wid")
+            .aggregate(f.max("count"))
+        ),
     ),
     Golden(
         "chained on window_end",
@@ -310,9 +319,11 @@ GROUP BY	srcIP, ts""",
         FROM Main""",
         ("n", *WINDOW),
         since_the_origin,
-        lambda s: s["Main"]
-        .window(range="4 minutes", slide="90 s", origin=1_795_255_500 * SECOND, partial=False)
-        .aggregate(n=f.count()),
+        lambda s: (
+            s["Main"]
+            .window(range="4 minutes", slide="90 s", origin=1_795_255_500 * SECOND, partial=False)
+            .aggregate(n=f.count())
+        ),
     ),
     Golden(
         "windows with gaps between them",
@@ -326,9 +337,11 @@ GROUP BY	srcIP, ts""",
         WHERE destIP IN NETWORK "10.0.0.0/24" OR destIP IN ("2001:db8::1", "::") OR srcPort BETWEEN 65000 AND 65535""",
         ("srcIP", "destIP"),
         ends,
-        lambda s: s["Main"]
-        .filter('destIP in "10.0.0.0/24" or destIP = "2001:db8::1" or srcPort = 65535')
-        .distinct("srcIP", "destIP"),
+        lambda s: (
+            s["Main"]
+            .filter('destIP in "10.0.0.0/24" or destIP = "2001:db8::1" or srcPort = 65535')
+            .distinct("srcIP", "destIP")
+        ),
     ),
     Golden(
         "count distinct",

@@ -12,9 +12,9 @@ import numba
 import pytest
 
 from oop_engine.plan import source_node
-from oop_engine.translate import query
 from oop_engine.sources.packets import Packets
 from oop_engine.stream import Stream
+from oop_engine.translate import query
 from tests.queries.streams import SECOND, plain
 
 OPEN_SET = Path(os.environ.get("OOP_ENGINE_CAPTURES", Path(__file__).resolve().parents[3] / "shared/data/captures"))
