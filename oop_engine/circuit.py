@@ -33,7 +33,7 @@ from operators.schema import Schema
 from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum
 from punctuation.punctuators import Punctuator
 
-PAGE_ROWS = 32_768
+PAGE_ROWS = 65_536
 CHUNK_ROWS = 65_536
 
 Crossed: TypeAlias = Callable[[int, int, Element], None]

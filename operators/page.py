@@ -145,7 +145,7 @@ class Page:
             for row in zip(*columns, strict=True)
         ]
         more = f"\n... {len(self) - _SHOWN} more" if len(self) > _SHOWN else ""
-        return f"page of {len(self)} tuples\n" + "\n".join(lines) + more
+        return f"page of {len(self)} tuple{'s' * (len(self) != 1)}\n" + "\n".join(lines) + more
 
     def _texts(self) -> list[list[str]]:
         """Give all cells as text, addresses as addresses, column by column."""
@@ -158,7 +158,7 @@ class Page:
                 column = format_ip(column)
             elif _castable(field.type):
                 column = column.cast(pa.string(), safe=False)
-            found.append(["" if cell is None else str(cell) for cell in column.to_pylist()])
+            found.append(["" if cell is None else str(cell).replace(".000000000", "") for cell in column.to_pylist()])
         return found
 
 

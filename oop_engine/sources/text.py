@@ -46,23 +46,28 @@ def pieces(source: Pieces, *, quotes: bool) -> Iterator[Piece]:
         held += more
         if not ended and len(held) < PIECE and source.ready():
             continue
-        cut = len(held) if ended else _last_line_end(held, quotes)
+        cut = len(held) if ended else last_line_end(held, quotes=quotes)
         if cut:
             data = bytes(held[:cut])
             del held[:cut]
             yield Piece(line, data)
             line += data.count(b"\n")
         elif len(held) > _LONGEST_LINE:
-            raise TableError(f"line {line} is longer than {_LONGEST_LINE >> 20} MiB: this is not a file of lines")
+            long = f"line {line} is longer than {_LONGEST_LINE >> 20} MiB"
+            if quotes and b'"' in held[: held.find(b"\n")]:
+                raise TableError(f'{long}: a " in it is never closed; write "" for a quote in text between quotes')
+            raise TableError(f"{long}: this is not a file of lines")
 
 
-def _last_line_end(held: bytearray, quotes: bool) -> int:
+def last_line_end(held: bytearray, *, quotes: bool) -> int:
+    """Give the length of the whole lines held; with `quotes` a line end between double quotes is none. Linear time."""
     cut = held.rfind(b"\n") + 1
-    if quotes and held.count(b'"', 0, cut) % 2:
-        # The last quote before the cut is open, so that the line it stands in is the first that may not be cut off.
-        cut = held.rfind(b"\n", 0, held.rfind(b'"', 0, cut)) + 1
-        while cut and held.count(b'"', 0, cut) % 2:
-            cut = held.rfind(b"\n", 0, held.rfind(b'"', 0, cut)) + 1
+    odd = quotes and held.count(b'"', 0, cut) % 2
+    while odd:
+        # The last quote is open, so the line it stands in is the first that may not be cut off.
+        start = held.rfind(b"\n", 0, held.rfind(b'"', 0, cut)) + 1
+        odd ^= held.count(b'"', start, cut) % 2
+        cut = start
     return cut
 
 

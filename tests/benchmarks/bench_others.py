@@ -3,8 +3,8 @@
     python tests/benchmarks/bench_others.py [tuples] [tuples for the slow ones]
 
 Each counts and sums `length` by srcIP over tumbling 10 s windows of event time on the same data, out of order by
-up to 2 s, each in the way its documentation shows. An engine that is not installed is named and left out. csp has no event-time
-windows over late data, so it gets the tuples sorted beforehand and not timed: that is in its favour.
+up to 2 s, each in the way its documentation shows. An engine that is not installed is named and left out. csp has no
+event-time windows over late data, so it gets the tuples sorted beforehand and not timed: that is in its favour.
 """
 
 from __future__ import annotations

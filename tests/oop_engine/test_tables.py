@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from oop_engine.sources.errors import SourceError, TableError
 from oop_engine.sources.paths import STDIN, expand
 from oop_engine.sources.rows import from_pages, from_rows
 from oop_engine.sources.tables import Table
+from oop_engine.sources.text import last_line_end
 from operators.address import format_ip, parse_ip
 from operators.errors import SchemaError
 from operators.page import Page
@@ -354,3 +356,23 @@ def test_pages_of_another_schema_are_refused():
         list(from_pages([other], Schema.of(ts=pa.int64())))
     with pytest.raises(SourceError, match="element 0 is a str"):
         list(from_pages(["x"], Schema.of(ts=pa.int64())))
+
+
+@given(st.lists(st.sampled_from([b"a", b'"', b"\n"]), max_size=14))
+def test_a_piece_ends_at_the_last_line_end_that_is_not_between_quotes(parts: list[bytes]) -> None:
+    held = bytearray(b"".join(parts))
+    ends = [at + 1 for at in range(len(held)) if held[at : at + 1] == b"\n" and held.count(b'"', 0, at) % 2 == 0]
+    assert last_line_end(held, quotes=True) == max(ends, default=0)
+
+
+def test_a_stray_quote_in_a_large_file_costs_no_more_than_its_rows(tmp_path: Path) -> None:
+    path = tmp_path / "inches.csv"
+    path.write_bytes(b'ts,x\n1,5" disk\n' + b"1,2\n" * 1_500_000)
+    assert sum(len(batch) for batch in Table(path).batches()) == 1_500_001
+
+
+def test_a_quote_that_is_never_closed_is_named_by_its_line() -> None:
+    data = b'ts,x\n1,2\n1,"two\n' + b"1,2\n" * 18_000_000
+    with pytest.raises(TableError, match='line 3 is longer than 64 MiB: a " in it is never closed'):
+        for _ in Table(io.BytesIO(data), format="csv").batches():
+            pass

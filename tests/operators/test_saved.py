@@ -101,3 +101,23 @@ def test_reading_says_what_was_expected() -> None:
 def test_the_example_in_the_docstring_runs() -> None:
     result = doctest.testmod(saved)
     assert result.attempted and not result.failed
+
+
+def test_bytes_that_arrow_cannot_read_are_refused_though_their_checksum_fits() -> None:
+    whole = encode_state({"keys": pa.RecordBatch.from_pydict({"k": ["a", None]}), "open": np.array([1, 2])})
+    refused = 0
+    for place in range(len(MAGIC) + 10, len(whole) - 32):
+        body = bytearray(whole[:-32])
+        body[place] ^= 0x81
+        try:
+            decode_state(bytes(body) + hashlib.sha256(body).digest())
+        except ValueError:
+            refused += 1
+    assert refused > 100
+
+
+def test_a_truth_value_is_not_taken_from_anything_else() -> None:
+    assert saved.read_flag({"any": True}, "any") is True
+    for state in ({}, {"any": 1}, {"any": None}):
+        with pytest.raises(ValueError, match='truth value "any"'):
+            saved.read_flag(state, "any")  # type: ignore[arg-type]
