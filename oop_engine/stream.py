@@ -234,9 +234,17 @@ class Windowed:
     consistent: bool = False
 
     def aggregate(
-        self, /, *functions: AggregateFunction, by: str | Sequence[str] = (), **named: AggregateFunction
+        self,
+        /,
+        *functions: AggregateFunction,
+        by: str | Sequence[str] = (),
+        empty: bool = False,
+        **named: AggregateFunction,
     ) -> Stream:
         """Compute aggregates over each window, for each group of `by`.
+
+        A window without a tuple gives no result; with `empty`, and without groups, those between the first and the last
+        window with a tuple do.
 
         The result has the grouping attributes, one attribute a function (named as the keyword, else `count`,
         `sum_length`, ...), then wid, window_start, window_end. PlanError when nothing could ever release a window.
@@ -254,7 +262,7 @@ class Windowed:
         self._check(tagged, names)
         label = "aggregate " + _aggregates(results) + (f" by {', '.join(names)}" if names else "")
         remark = "strategy wid: one partial aggregate for each slice and group, shared by the slice's windows"
-        aggregate = WindowAggregate(self.window, results, names)
+        aggregate = WindowAggregate(self.window, results, names, empty=empty)
         return Stream(operator_node(aggregate, tagged, label=label, remarks=(remark,)))
 
     def _check(self, tagged: Node, names: tuple[str, ...]) -> None:

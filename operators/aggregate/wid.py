@@ -56,6 +56,8 @@ class WindowAggregate:
     window: Window
     functions: Mapping[str, AggregateFunction]
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    empty: bool = attrs.field(default=False, kw_only=True)
+    """Give windows without a tuple too, between the first and the last that have one; without groups only."""
     _input: Schema | None = attrs.field(init=False, default=None)
     _output: Schema | None = attrs.field(init=False, default=None)
     _groups: KeyIndex | None = attrs.field(init=False, default=None)
@@ -63,6 +65,7 @@ class WindowAggregate:
     _bound: int = attrs.field(init=False, default=_NEVER)
     _released: int = attrs.field(init=False, default=_NEVER)
     _latest: int = attrs.field(init=False, default=_NEVER)
+    _last: int = attrs.field(init=False, default=_NEVER)
     _promised: Progress = attrs.field(init=False, factory=Progress)
     _results: int = attrs.field(init=False, default=0)
     _windows: int = attrs.field(init=False, default=0)
@@ -87,6 +90,11 @@ class WindowAggregate:
                     f'aggregate: the input has no "{name}"; put a Bucket in front of the window aggregate.'
                 )
         where = "aggregate"
+        if self.empty and self.by:
+            raise SchemaError(
+                "aggregate(empty=True): which groups an empty window should have, nobody can tell.\n"
+                "  Leave out `by`, or leave out `empty`: a group's windows without tuples give no results."
+            )
         fields = [schema.field(name, where=where) for name in self.by]
         KeyIndex(fields)
         fields += [function.output_field(schema, name) for name, function in self.functions.items()]
@@ -163,6 +171,9 @@ class WindowAggregate:
         if self.endless:
             # Windows after the last tuple's may still be released when a later tuple shows that they have successors.
             bound = min(bound, self._latest + 1)
+        if self.empty and self._last != _NEVER:
+            # Whether the windows after the last one with a tuple are between others, only a later tuple shows.
+            bound = min(bound, self._last + 1)
         if bound != _NEVER:
             self._promise(bound, assumed, emit)
 
@@ -178,6 +189,8 @@ class WindowAggregate:
         if bound <= self._released:
             return
         for released in store.release(self._released, bound):
+            if self.empty:
+                self._emit_empty(released.wids, emit)
             self._emit(released, emit)
         idle = store.close(bound)
         if self.endless:
@@ -210,6 +223,30 @@ class WindowAggregate:
             self._results += len(part.wids)
             emit(Page(output, pa.RecordBatch.from_arrays(arrays, schema=output.arrow)))
         self._windows += _distinct_in_groups(released.wids)
+
+    def _emit_empty(self, wids: Int64s, emit: Emit) -> None:
+        """Emit the windows without a tuple before these and between them, as many as there are ids left out."""
+        output, schema = self._output, self._input
+        assert output is not None and schema is not None
+        before = wids[0] - 1 if self._last == _NEVER else self._last
+        self._last = int(wids[-1])
+        known = np.concatenate((np.array([before]), wids))
+        for start, stop in zip((known[:-1] + 1).tolist(), known[1:].tolist(), strict=True):
+            for at in range(start, stop, _ROWS):
+                missing = np.arange(at, min(at + _ROWS, stop))
+                none = np.zeros(len(missing), np.int32)
+                arrays: list[pa.Array] = []
+                for function in self.functions.values():
+                    accumulator = function.accumulator(schema)
+                    accumulator.reserve(1)
+                    accumulator.init(none[:1])
+                    arrays.append(accumulator.finalize(none[:1]).take(pa.array(none)))
+                begin, end = self.window.extents(missing)
+                kind = output.field(START).type
+                arrays += [pa.array(missing), _times(begin, kind), _times(end, kind)]
+                self._results += len(missing)
+                self._windows += len(missing)
+                emit(Page(output, pa.RecordBatch.from_arrays(arrays, schema=output.arrow)))
 
     def _finalized(self, released: Released) -> Iterator[pa.Array]:
         store = self._store
@@ -297,7 +334,7 @@ class WindowAggregate:
                 self._groups.restore(part("groups.", state))
 
 
-_NUMBERS = ("bound", "released", "latest", "results", "windows", "peak", "peak_bytes")
+_NUMBERS = ("bound", "released", "latest", "last", "results", "windows", "peak", "peak_bytes")
 
 
 def _distinct_in_groups(wids: Int64s) -> int:

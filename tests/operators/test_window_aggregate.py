@@ -139,6 +139,29 @@ def test_the_plain_aggregate_releases_groups_that_a_promise_ends(by: tuple[str, 
     )
 
 
+@given(sliding, streams(SCHEMA, tuples=8, promises=("linear",), disorder=2))
+def test_empty_windows_between_others_are_given_on_request(window: SlidingWindow, script: Script) -> None:
+    def naive(table: list[Row]) -> list[Row]:
+        found = {int(str(r["wid"])): r for r in naive_windows(window, ANSWERS, (), table)}
+        nothing = {name: answer([]) for name, answer in ANSWERS.items()}
+        wids = range(__builtins__["min"](found), __builtins__["max"](found) + 1) if found else ()
+        bounds = {wid: window.extent(wid) for wid in wids}
+        return [
+            found.get(wid, {**nothing, "wid": wid, "window_start": bounds[wid][0], "window_end": bounds[wid][1]})
+            for wid in wids
+        ]
+
+    check_operator(
+        lambda: Chain([Bucket(window), WindowAggregate(window, FUNCTIONS, (), empty=True)]), script, naive=naive
+    )
+
+
+def test_empty_windows_of_groups_are_refused() -> None:
+    window = SlidingWindow("ts", size=1, slide=1)
+    with pytest.raises(SchemaError, match="nobody can tell"):
+        WindowAggregate(window, FUNCTIONS, ("k",), empty=True).output_schema(Bucket(window).output_schema(SCHEMA))
+
+
 @attrs.frozen
 class EarlyWindow(SlidingWindow):
     """A window whose bound is one tick too generous: it is released while a tuple may still come."""
