@@ -26,9 +26,7 @@ def unpromised(node: Node, attribute: str) -> str:
     else:
         lines, names = [f"  {at.label} promises {promised_by(at)}."], at.label
     lines.append(f'  Give {names or "the input"} a punctuator, e.g. punctuate=oop.every("1s", on="{name}"), or')
-    lines.append(
-        f'  oop.slack("2s", on="{name}") if it is out of order; on the command line, --every 1s or --slack 2s.'
-    )
+    lines.append(f'  oop.slack("2s", on="{name}") if it is out of order.')
     return "\n".join((first, *lines))
 
 

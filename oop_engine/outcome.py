@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import pyarrow as pa
 
+from oop_engine.errors import PlanError
 from oop_engine.meter import Statistics
 from oop_engine.plan import Plan
 from oop_engine.runtime import Deliver, Watch, run_plan, run_to_end
@@ -77,6 +78,12 @@ async def run_outputs_async(
 
 
 def _plan(outputs: Sequence[Output]) -> Plan:
+    for output in outputs:
+        if not hasattr(output, "sink"):
+            raise PlanError(
+                f"run_outputs takes outputs, and {type(output).__name__} is none.\n"
+                '  Say where each goes: oop.run_outputs([stream.to("out.parquet"), ...]).'
+            )
     return Plan(tuple(output.stream.node for output in outputs))
 
 

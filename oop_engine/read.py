@@ -48,7 +48,13 @@ def from_source(
 ) -> Stream:
     """Make a stream of any source; `slack` is short for `punctuate=oop.slack(slack, on=on)`."""
     said = () if punctuate is None else punctuate
-    promises = (said,) if isinstance(said, Promise) else tuple(said)
+    promises = (said,) if isinstance(said, Promise) or not isinstance(said, Iterable) else tuple(said)
+    for promise in promises:
+        if not isinstance(promise, Promise) or isinstance(said, str):
+            raise PlanError(
+                f"punctuate is {said!r}, which is no promise.\n"
+                '  Write punctuate=oop.slack("2s"), oop.every("1s"), oop.ordered() or a list of such.'
+            )
     if slack is not None:
         promises = (*promises, slack_promise(slack, on=on))
     return Stream(source_node(source, promises=promises, late=late, divert=divert))
@@ -108,7 +114,8 @@ def read(*places: Place, name: str = "", format: str | None = None, strict: bool
         suffixes.pop()
     if (format is not None and format != "pcap") or (format is None and suffixes and suffixes[-1] in SUFFIXES):
         return table(*places, name=name, format=format, **options)  # type: ignore[arg-type]
-    options.pop("types", None)
+    if options.pop("types", None):
+        raise PlanError(f'types are for tables, and "{first}" is read as a capture, whose attributes have theirs.')
     options.pop("on", None)
     return pcap(*places, name=name, strict=strict, **options)  # type: ignore[arg-type]
 
@@ -189,6 +196,11 @@ def _promised(schema: Schema) -> tuple[tuple[str, ...], ...]:
 
 def _expanded(place: Place) -> list[Path | BinaryIO]:
     if not isinstance(place, (str, Path)):
+        if not hasattr(place, "read"):
+            raise PlanError(
+                f"pcap takes paths or binary streams, and {type(place).__name__} is neither."
+                + (" Write pcap(*paths)." if isinstance(place, (list, tuple)) else "")
+            )
         return [place]
     if str(place) == "-":
         return [standard_input()]

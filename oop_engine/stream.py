@@ -9,6 +9,7 @@ for page in talkers.aggregate(oop.count(), by="srcIP"):
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
@@ -156,11 +157,11 @@ class Stream:
         remark = "released by promises on " + (", ".join(names) if names else "nothing: at the end of the stream")
         return self._then(GroupAggregate(results, names), label, remark)
 
-    def to(self, target: str | Sink) -> Output:
+    def to(self, target: str | Path | Sink) -> Output:
         """Say where the results go: a path ending in .parquet, .csv, .ndjson or .arrow, or "-" for the terminal."""
         from oop_engine.sinks import sink_for
 
-        return Output(self, sink_for(target) if isinstance(target, str) else target)
+        return Output(self, sink_for(target) if isinstance(target, (str, Path)) else target)
 
     def run(self) -> Outcome:
         """Run to the end and keep all results in memory; `to(...)` writes them instead."""
@@ -225,13 +226,18 @@ class Stream:
         return expression
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class Windowed:
     """A stream with a window specification; what remains to be said is what to compute."""
 
     stream: Stream
     window: Window
     consistent: bool = False
+
+    def __repr__(self) -> str:
+        """Give the window and the plan of the stream below it."""
+        text = _window_text(self.window, self.stream.schema)
+        return f"windows {text}, nothing computed yet: call .aggregate(...)\nover\n{self.stream.explain()}"
 
     def aggregate(
         self,
@@ -299,8 +305,7 @@ class Output:
 
 def meld(*streams: Stream) -> Stream:
     """Unite streams of one schema: tuples pass at once, and only what every input promised is promised (Fig 8-2)."""
-    if not streams:
-        raise PlanError("meld needs at least one stream")
+    _check_streams("meld", streams)
     if len(streams) == 1:
         return streams[0]
     return Stream(operator_node(Meld(len(streams)), *(s.node for s in streams), label=f"meld of {len(streams)}"))
@@ -308,14 +313,31 @@ def meld(*streams: Stream) -> Stream:
 
 def merge(*streams: Stream, on: str = "ts") -> Stream:
     """Unite streams in the order of an attribute, holding tuples back until every input allows it; for comparison."""
+    _check_streams("merge", streams)
     on = streams[0].schema.resolve(on, where="merge")
     nodes = (s.node for s in streams)
     return Stream(operator_node(Merge(len(streams), on), *nodes, label=f"merge of {len(streams)} by {on}"))
 
 
+def _check_streams(where: str, streams: Sequence[object]) -> None:
+    if not streams:
+        raise PlanError(f"{where} needs at least one stream")
+    for stream in streams:
+        if not isinstance(stream, Stream):
+            hint = f" Write {where}(*streams)." if isinstance(stream, Sequence) and not isinstance(stream, str) else ""
+            raise PlanError(f"{where} takes streams, and {type(stream).__name__} is none.{hint}")
+
+
 def _named(
     functions: Sequence[AggregateFunction], named: Mapping[str, AggregateFunction]
 ) -> dict[str, AggregateFunction]:
+    for given in (*functions, *named.values()):
+        if not isinstance(given, AggregateFunction):
+            name = given if isinstance(given, str) else getattr(given, "__name__", repr(given))
+            raise PlanError(
+                f"aggregate takes functions over the tuples of a window, and {name} is none.\n"
+                '  Call one: oop.count(), oop.sum("length"), or named, total=oop.sum("length").'
+            )
     results: dict[str, AggregateFunction] = {}
     for name, function in [*((f.output_name(), f) for f in functions), *named.items()]:
         if name in results:

@@ -27,14 +27,22 @@ def tick_ns(kind: pa.DataType) -> int | None:
 def ticks_of(amount: Amount, field: pa.Field, *, what: str, rows: bool = False, signed: bool = False) -> int:
     """Give an amount in ticks of an attribute; PlanError when its unit does not fit the attribute.
 
+    A bare number is in the attribute's own unit; written as text it does not go with a time, where it would be a slip.
     `rows`: the attribute numbers tuples, so that "1000 rows" fits it. `signed`: it may be negative, as an origin may.
     """
     if isinstance(amount, dt.timedelta):
         ns = (amount.days * 86_400 + amount.seconds) * 1_000_000_000 + amount.microseconds * 1_000
         amount = Duration(ns, "ns", str(amount))
+    if not isinstance(amount, (int, str, Duration)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise PlanError(f'{what} is {amount!r}, which is no amount. Write text such as "2 s", an integer or a timedelta.')
     duration = parse_duration(amount, signed=signed) if isinstance(amount, (int, str)) else amount
     tick = tick_ns(field.type)
     if duration.unit == "plain":
+        if tick is not None and duration.value and not isinstance(amount, int):
+            raise PlanError(
+                f'{what} is {duration.text}, but "{field.name}" is a time ({field.type}): {duration.text} of what?\n'
+                f"  Give a unit, e.g. {duration.text} s."
+            )
         return duration.value
     if duration.unit == "rows":
         if rows or tick is None:

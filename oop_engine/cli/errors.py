@@ -50,7 +50,7 @@ def tell(error: Exception) -> int:
         for note in notes:
             say(f"  {note}")
         if type(error).__name__ == "PlanError" and "punctuate=" in str(error):
-            say("  On the command line: --slack 2s, or --punctuate NAME=ordered.")
+            say("  On the command line: --every 1s if it is in order, --slack 2s if not (NAME=slack:2s for one stream).")
         return FAILED if located else REFUSED
     say("".join(traceback.format_exception(error)).rstrip())
     say("This is a bug in oop-engine or in an operator of your own: please report the lines above with the query.")
@@ -71,14 +71,14 @@ def printable(text: str) -> str:
 
 def _foreseen() -> tuple[type[Exception], ...]:
     """Name the errors that explain themselves; asked only when one was raised, since the classes load the engine."""
-    from oop_engine.errors import AggregateOverflow, OperatorBug, PlanError, SchemaError, StreamError
+    from oop_engine.errors import OperatorBug, PlanError, SchemaError, StreamError
     from oop_engine.language.errors import LanguageError
     from oop_engine.sinks.errors import SinkError
     from oop_engine.sources.capture.errors import DecodeError
     from oop_engine.sources.errors import SourceError
 
     return (
-        AggregateOverflow,
+        ArithmeticError,  # sums and expressions on the data: too large, divided by zero
         DecodeError,
         LanguageError,
         OperatorBug,

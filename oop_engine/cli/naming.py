@@ -57,6 +57,10 @@ def naming_options(command: Command) -> Command:
             raise click.UsageError(f"--late-to says where late tuples go, and --late {late} keeps none; leave out one.")
         if late == "divert" and late_to is None:
             raise click.UsageError("--late divert needs --late-to FILE: where the late tuples go.")
+        if on != "ts" and slack is None and every is None and not punctuate:
+            raise click.UsageError(
+                f"--on {on} says on what to promise, and nothing says what; add --slack, --every or --punctuate."
+            )
         naming = Naming(
             places=_places(stream),
             slack=slack,
@@ -130,6 +134,10 @@ def query_text(given: str) -> str:
     if given.startswith("@"):
         try:
             return Path(given[1:]).expanduser().read_text(encoding="utf-8")
+        except OSError as error:
+            raise click.UsageError(
+                f'the query is to be read from the file "{given[1:]}", as "@" says, but: {error.strerror}.'
+            ) from None
         except UnicodeDecodeError as error:
             why = f"{error.reason} at byte {error.start}"
             raise click.UsageError(f'"{given[1:]}" is no text in UTF-8: {why}.') from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import re
 import typing as t
 
 from lark import Lark, Token
@@ -79,6 +80,7 @@ _NOT_SPOKEN: t.Final[dict[str, str]] = {
     "ORDER": "There is no ORDER BY: results come as their windows are released.",
     "LIMIT": "There is no LIMIT: a stream is read to its end.",
     "LIKE": "There is no LIKE; compare with = or IN (...).",
+    "SESSION": "There are no session windows yet; write RANGE, SLIDE and WA.",
     "JOIN": "Write a join as FROM A [RANGE ...], B [RANGE ...] WHERE ...",
     "INNER": "Write a join as FROM A [RANGE ...], B [RANGE ...] WHERE ...",
 }
@@ -149,6 +151,8 @@ def _hint(expected: set[str], found: Lexeme | None, tokens: list[Token]) -> str:
     types = [token.type for token in tokens]
     if word in _NOT_SPOKEN:
         return _NOT_SPOKEN[word]
+    if re.fullmatch(r"\.\d+", word) and last.type in _NUMBERS or ":" in word and last.type in _NUMBERS:
+        return "An IP address stands in quotes, e.g. '10.0.0.7'."
     if word == "=" and last == "=":
         return 'Equality is written with one "=".'
     if word == "UNION" and "_UNION" not in expected and "_FROM" in types:

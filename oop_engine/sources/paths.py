@@ -46,7 +46,7 @@ def _nearby(path: Path) -> str:
         return ""
     if not folder.is_dir():
         return f'\n  There is no folder "{folder}" either.'
-    names = sorted(p.name for p in folder.iterdir() if p.is_file())
+    names = sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
     near = get_close_matches(path.name, names, 1, 0.6)
     if near:
         return f'\n  Did you mean "{folder / near[0]}"?'

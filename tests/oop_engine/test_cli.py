@@ -239,6 +239,13 @@ def test_standard_input_without_a_promise_is_refused_with_the_option_that_helps(
     assert "--slack 2s" in result.stderr
 
 
+def test_arithmetic_that_the_data_does_not_allow_is_the_datas_fault(table: Path) -> None:
+    result = oop("query", "SELECT ts, 1 % (length - length) AS x FROM Main", "--stream", f"Main={table}")
+    assert result.exit_code == 3
+    assert "ZeroDivisionError" in result.stderr
+    assert "bug" not in result.stderr
+
+
 def test_an_error_that_nobody_foresaw_is_called_a_bug(capsys: pytest.CaptureFixture[str]) -> None:
     try:
         raise KeyError("x\x1b[2J")

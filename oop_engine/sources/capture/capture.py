@@ -32,6 +32,8 @@ _DAMAGE: Final = {
     walk.ODD_SIZE: "damaged at byte {place}: a block of impossible length",
 }
 
+_TEXT = frozenset((*b"\t\n\r", *range(0x20, 0x7F)))
+
 
 class Capture:
     """Read one capture, classic pcap or pcapng, plain or in gzip or zstd, told apart by its first bytes.
@@ -212,7 +214,10 @@ class Capture:
         for magic, command in UNREAD.items():
             if head.startswith(magic):
                 return f"{self.name} is packed in a way not read here: {seen}.\n  Unpack it first: {command} FILE | ..."
-        return (
-            f"{self.name} is no capture: {seen}.\n"
-            "  Read are classic pcap (micro- and nanoseconds, both byte orders) and pcapng, plain, in gzip or in zstd."
-        )
+        lines = [
+            f"{self.name} is no capture: {seen}.",
+            "  Read are classic pcap (micro- and nanoseconds, both byte orders) and pcapng, plain, in gzip or in zstd.",
+        ]
+        if head and all(byte in _TEXT for byte in head):
+            lines.append("  This looks like text; if it is a table, give its format: csv, tsv or ndjson.")
+        return "\n".join(lines)
