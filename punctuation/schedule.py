@@ -20,6 +20,7 @@ Int64s: TypeAlias = npt.NDArray[np.int64]
 NO_TIME = int(np.iinfo(np.int64).min)
 NEVER = int(np.iinfo(np.int64).max)
 _BLOCK = 1024
+_FEW = 4
 _EMPTY = np.empty(0, np.int64)
 
 
@@ -93,19 +94,22 @@ class SuffixMinimum:
         return Schedule(ends[rises], after[rises])
 
     def _feed_steps(self, values: Int64s, step: int) -> None:
-        places = np.arange(self._count, self._count + len(values))
         least, most = int(values.min()), int(values.max())
+        start = max(least - (least - self.origin) % step, NO_TIME)
+        steps = (most - start) // step + 1
+        if least != NO_TIME and steps <= _FEW:
+            self._feed_few_steps(values, start, step, steps)
+            return
+        places = np.arange(self._count, self._count + len(values))
         if least == NO_TIME:
             timed = values != NO_TIME
             values, places = values[timed], places[timed]
             if len(values) == 0:
                 return
             least = int(values.min())
-        start = max(least - (least - self.origin) % step, NO_TIME)
-        steps = (most - start) // step + 1
-        if steps == 1:
-            firsts, lasts = np.array([start]), places[-1:]
-        elif steps <= 4 * len(values) and most - start <= NEVER:
+            start = max(least - (least - self.origin) % step, NO_TIME)
+            steps = (most - start) // step + 1
+        if steps <= 4 * len(values) and most - start <= NEVER:
             # Assigning in arrival order leaves the last position of each step behind.
             last = np.full(steps, -1, np.int64)
             last[(values - start) // step] = places
@@ -113,6 +117,24 @@ class SuffixMinimum:
             firsts, lasts = start + found * step, last[found]
         else:
             firsts, lasts = floor_to(values, step, self.origin), places
+        self._add(firsts, lasts)
+
+    def _feed_few_steps(self, values: Int64s, start: int, step: int, steps: int) -> None:
+        """Find where each step ends by looking backwards for its last value: a comparison instead of a division."""
+        firsts: list[int] = []
+        lasts: list[int] = []
+        for number in range(steps):
+            bound = start + (number + 1) * step
+            last = len(values) - 1
+            if number < steps - 1:
+                last -= int(np.argmax(values[::-1] < bound))
+            # A step that ends no later than the one before it needs no entry of its own.
+            if not lasts or self._count + last > lasts[-1]:
+                firsts.append(start + number * step)
+                lasts.append(self._count + last)
+        self._add(np.array(firsts, np.int64), np.array(lasts, np.int64))
+
+    def _add(self, firsts: Int64s, lasts: Int64s) -> None:
         self._recent.append((firsts, lasts))
         self._recent_length += len(firsts)
         if self._recent_length > 2 * len(self._firsts) + 65_536:
