@@ -87,13 +87,17 @@ def tuple_slack(n: int, on: str = "ts", *, displacement: str = "position", every
     return Promise(on, f"slack of {n} tuples", make)
 
 
-def blocks(on: str = "ts", *, length: int | None = None, block: str | None = None) -> Promise:
-    """Promise at the end of each block: blocks ascend, the order inside is any (Fig 6-9, row O5)."""
+def blocks(on: str = "ts", *, length: Amount | None = None, block: str | None = None) -> Promise:
+    """Promise at the end of each block: blocks ascend, the order inside is any (Fig 6-9, row O5).
+
+    A block is so much of `on` (`length`), or what bears one number in the attribute `block`.
+    """
 
     def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
-        return BlockEnd(on, length=length, block=block, step=planned, origin=origin)
+        ticks = None if length is None else ticks_of(length, field, what="block")
+        return BlockEnd(on, length=ticks, block=block, step=planned, origin=origin)
 
-    return Promise(on, "block end", make)
+    return Promise(on, "block end" if length is None else f"block end, blocks of {length}", make)
 
 
 def embedded(marker: str, on: str = "ts", *, group: tuple[str, ...] = ()) -> Promise:
@@ -107,6 +111,11 @@ def embedded(marker: str, on: str = "ts", *, group: tuple[str, ...] = ()) -> Pro
 
 def heartbeat(sources: Mapping[str, tuple[Amount, Amount]], on: str = "ts") -> Promise:
     """Promise by the clock: min over sources of now - skew - delay, each source given as (skew, delay) (row O3)."""
+    if not isinstance(sources, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise PlanError(
+            f"heartbeat is {sources!r}, and wants the skew and the delay of each source by its name.\n"
+            '  Write oop.heartbeat({"Main1": ("1s", "500ms")}).'
+        )
 
     def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
         bounds = {

@@ -47,14 +47,7 @@ def from_source(
     divert: Divert = None,
 ) -> Stream:
     """Make a stream of any source; `slack` is short for `punctuate=oop.slack(slack, on=on)`."""
-    said = () if punctuate is None else punctuate
-    promises = (said,) if isinstance(said, Promise) or not isinstance(said, Iterable) else tuple(said)
-    for promise in promises:
-        if not isinstance(promise, Promise) or isinstance(said, str):
-            raise PlanError(
-                f"punctuate is {said!r}, which is no promise.\n"
-                '  Write punctuate=oop.slack("2s"), oop.every("1s"), oop.ordered() or a list of such.'
-            )
+    promises = _promises(punctuate)
     if slack is not None:
         promises = (*promises, slack_promise(slack, on=on))
     return Stream(source_node(source, promises=promises, late=late, divert=divert))
@@ -114,8 +107,7 @@ def read(*places: Place, name: str = "", format: str | None = None, strict: bool
         suffixes.pop()
     if (format is not None and format != "pcap") or (format is None and suffixes and suffixes[-1] in SUFFIXES):
         return table(*places, name=name, format=format, **options)  # type: ignore[arg-type]
-    if options.pop("types", None):
-        raise PlanError(f'types are for tables, and "{first}" is read as a capture, whose attributes have theirs.')
+    options.pop("types", None)
     options.pop("on", None)
     return pcap(*places, name=name, strict=strict, **options)  # type: ignore[arg-type]
 
@@ -136,6 +128,11 @@ def rows(
     A collection can be punctuated exactly. An iterator, read only once, needs `punctuate` or `slack`, or brings its own
     punctuations between the tuples: then `schema` is a `Schema` that says on what.
     """
+    if not isinstance(schema, (Schema, pa.Schema)):
+        raise PlanError(
+            f"rows needs a schema, and {type(schema).__name__} is none.\n"
+            '  Write pa.schema([("ts", pa.int64()), ("x", pa.float64())]), or oop.Schema.of(ts=pa.int64(), ...).'
+        )
     shape = schema if isinstance(schema, Schema) else Schema(schema)
     source: Source
     if isinstance(records, Iterator) or shape.progress:
@@ -168,7 +165,13 @@ def arrow(
             raise PlanError("an iterator of record batches needs schema=, since it can be read only once")
         source = Once(name, schema, lambda: data)
     else:
-        source = Rows(name, tuple(data), schema)
+        batches = tuple(data)
+        if not all(isinstance(batch, pa.RecordBatch) for batch in batches):
+            raise PlanError(
+                f"arrow takes a table or record batches, and {type(data).__name__} is neither.\n"
+                "  Write pa.table(...), or pa.Table.from_pandas(frame, preserve_index=False) for a pandas frame."
+            )
+        source = Rows(name, batches, schema)
     return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
 
 
@@ -188,6 +191,18 @@ def packets(n: int, *, rate: float = 100_000, late: str = "drop", slack: Amount 
     from oop_engine.sources.generator import packets as generate
 
     return from_source(GeneratedPackets(generate(n, rate=rate, **shape)), slack=slack, late=late)
+
+
+def _promises(said: object) -> tuple[Promise, ...]:
+    """Give the promises as a tuple; PlanError for whatever else users write there."""
+    given: tuple[object, ...] = tuple(said) if isinstance(said, (list, tuple, set, frozenset, Iterator)) else (said,)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    promises = tuple(promise for promise in given if isinstance(promise, Promise))
+    if said is not None and len(promises) < len(given):
+        raise PlanError(
+            f"punctuate is {said!r}, which is no promise.\n"
+            '  Write punctuate=oop.slack("2s"), oop.every("1s"), oop.ordered() or a list of such.'
+        )
+    return promises
 
 
 def _promised(schema: Schema) -> tuple[tuple[str, ...], ...]:

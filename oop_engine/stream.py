@@ -328,16 +328,20 @@ def _check_streams(where: str, streams: Sequence[object]) -> None:
             raise PlanError(f"{where} takes streams, and {type(stream).__name__} is none.{hint}")
 
 
-def _named(
-    functions: Sequence[AggregateFunction], named: Mapping[str, AggregateFunction]
-) -> dict[str, AggregateFunction]:
-    for given in (*functions, *named.values()):
+def _check_functions(functions: Sequence[object]) -> None:
+    for given in functions:
         if not isinstance(given, AggregateFunction):
             name = given if isinstance(given, str) else getattr(given, "__name__", repr(given))
             raise PlanError(
                 f"aggregate takes functions over the tuples of a window, and {name} is none.\n"
                 '  Call one: oop.count(), oop.sum("length"), or named, total=oop.sum("length").'
             )
+
+
+def _named(
+    functions: Sequence[AggregateFunction], named: Mapping[str, AggregateFunction]
+) -> dict[str, AggregateFunction]:
+    _check_functions((*functions, *named.values()))
     results: dict[str, AggregateFunction] = {}
     for name, function in [*((f.output_name(), f) for f in functions), *named.items()]:
         if name in results:

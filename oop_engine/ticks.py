@@ -34,7 +34,7 @@ def ticks_of(amount: Amount, field: pa.Field, *, what: str, rows: bool = False, 
         ns = (amount.days * 86_400 + amount.seconds) * 1_000_000_000 + amount.microseconds * 1_000
         amount = Duration(ns, "ns", str(amount))
     if not isinstance(amount, (int, str, Duration)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise PlanError(f'{what} is {amount!r}, which is no amount. Write text such as "2 s", an integer or a timedelta.')
+        raise PlanError(f'{what} is {amount!r}, no amount. Write text such as "2 s", an integer or a timedelta.')
     duration = parse_duration(amount, signed=signed) if isinstance(amount, (int, str)) else amount
     tick = tick_ns(field.type)
     if duration.unit == "plain":

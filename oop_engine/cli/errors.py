@@ -50,7 +50,7 @@ def tell(error: Exception) -> int:
         for note in notes:
             say(f"  {note}")
         if type(error).__name__ == "PlanError" and "punctuate=" in str(error):
-            say("  On the command line: --every 1s if it is in order, --slack 2s if not (NAME=slack:2s for one stream).")
+            say("  On the command line: --every 1s where tuples are in order, else --slack 2s.")
         return FAILED if located else REFUSED
     say("".join(traceback.format_exception(error)).rstrip())
     say("This is a bug in oop-engine or in an operator of your own: please report the lines above with the query.")

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from oop_engine.cli.errors import reported
 from oop_engine.cli.naming import Naming, naming_options, query_text
+
+if TYPE_CHECKING:
+    from oop_engine.plan import Plan
 
 
 @click.command(name="explain", short_help="Show the plan of a query: text, Mermaid or SVG.")
@@ -25,7 +31,6 @@ def command(text: str, naming: Naming, mermaid: bool, svg: str | None) -> None:
     with reported():
         from oop_engine import drawing
         from oop_engine.cli.streams import opened
-        from oop_engine.explain import explain
         from oop_engine.plan import Plan
         from oop_engine.translate import query
 
@@ -34,5 +39,13 @@ def command(text: str, naming: Naming, mermaid: bool, svg: str | None) -> None:
         if svg is not None and svg != "-":
             Path(svg).write_text(drawing.svg(plan), encoding="utf-8")
             return
-        shown = drawing.mermaid(plan) if mermaid else drawing.svg(plan) if svg is not None else explain(plan) + "\n"
+        shown = drawing.mermaid(plan) if mermaid else drawing.svg(plan) if svg is not None else _words(plan)
         click.echo(shown, nl=False)
+
+
+def _words(plan: Plan) -> str:
+    """Write the plan as text, no wider than the terminal; where there is none, as wide as documents take."""
+    from oop_engine.explain import WIDTH, explain
+
+    width = min(WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDTH
+    return explain(plan, width=width) + "\n"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 
 import click
-import pyarrow as pa
 
 from oop_engine.cli.naming import STDIN, Naming
 from oop_engine.language import parse, parse_duration
@@ -16,9 +15,7 @@ from oop_engine.punctuate import Promise, blocks, embedded, ordered, tuple_slack
 from oop_engine.punctuate import slack as slack_promise
 from oop_engine.read import read
 from oop_engine.stream import Stream
-from oop_engine.ticks import ticks_of
 from operators.page import Page
-from punctuation.punctuators import Punctuator
 
 Divert = Callable[[Page], None]
 KINDS = "slack:2s, ordered, tuples:100, block:LENGTH, embedded:MARKER"
@@ -99,14 +96,9 @@ def promise_of(how: str, *, on: str, every: str | None) -> Promise:
 def _blocks(length: str, on: str) -> Promise:
     """Take a length of blocks as a duration, or as the attribute that numbers them."""
     try:
-        amount = parse_duration(length)
+        return blocks(on, length=parse_duration(length))
     except LanguageError:
         return blocks(on, block=length)
-
-    def make(field: pa.Field, step: int | None, origin: int) -> Punctuator:
-        return blocks(on, length=ticks_of(amount, field, what="block")).make(field, step, origin)
-
-    return Promise(on, f"block end, blocks of {amount}", make)
 
 
 def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: Divert | None) -> Stream:

@@ -151,7 +151,7 @@ def _hint(expected: set[str], found: Lexeme | None, tokens: list[Token]) -> str:
     types = [token.type for token in tokens]
     if word in _NOT_SPOKEN:
         return _NOT_SPOKEN[word]
-    if re.fullmatch(r"\.\d+", word) and last.type in _NUMBERS or ":" in word and last.type in _NUMBERS:
+    if re.match(r"\.\d|:", word) and last.type in (_NUMBERS | {"NAME"}):
         return "An IP address stands in quotes, e.g. '10.0.0.7'."
     if word == "=" and last == "=":
         return 'Equality is written with one "=".'

@@ -1,8 +1,9 @@
 # pyright: reportMissingParameterType=false
 """Compiled bookkeeping of partial aggregates: one slot for each (slice, group), chained by slice and by group.
 
-A slice is the set of tuples with one range of window-ids. `heads` and `links` are doubly linked chains: row 0 by slice,
-row 1 by group. links[:, s] = (next in slice, previous in slice, next in group, previous in group).
+A slice is the set of tuples with one range of window-ids. `by_slice` and `by_group` head doubly linked chains:
+links[:, s] = (next in slice, previous in slice, next in group, previous in group). newest[g] = (slice, slot) of the one
+that the group got last, slice -1 when it is gone.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import numpy as np
 
 from operators.kernels.kernel import kernel
 
-_NO_PAIR = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 FOREVER = np.int64(2**63 - 1)
@@ -25,7 +25,7 @@ def _mix(h):  # type: ignore[no-untyped-def]
 
 @kernel
 def locate(  # type: ignore[no-untyped-def]
-    slices, groups, pairs, table, counters, free, by_slice, by_group, sizes, links, slots, fresh, start
+    slices, groups, pairs, table, counters, free, by_slice, by_group, newest, sizes, links, slots, fresh, start
 ):
     """Write the slot of each tuple's (slice, group), from tuple `start` on, making and chaining new slots.
 
@@ -34,23 +34,15 @@ def locate(  # type: ignore[no-untyped-def]
     """
     mask = np.uint64(len(table) - 1)
     room = len(table) // 2
-    last_pair = _NO_PAIR
-    last_slot = np.int64(-1)
     for i in range(start, len(slices)):
         if slices[i] < 0:
             slots[i] = -1
             continue
+        if newest[groups[i], 0] == slices[i]:
+            # The group's newest slot is mostly the one: no probe is needed, and one line of the cache holds it.
+            slots[i] = newest[groups[i], 1]
+            continue
         pair = (np.uint64(slices[i]) << _HALF) | np.uint64(groups[i])
-        if pair == last_pair:
-            slots[i] = last_slot
-            continue
-        newest = by_group[groups[i]]
-        if newest >= 0 and pairs[newest] == pair:
-            # The group's newest slot is mostly the one: no probe is needed.
-            slots[i] = newest
-            last_pair = pair
-            last_slot = np.int64(newest)
-            continue
         place = (_mix(pair) >> _HALF) & mask
         while True:
             slot = np.int64(table[place])
@@ -86,9 +78,9 @@ def locate(  # type: ignore[no-untyped-def]
             if following >= 0:
                 links[3, following] = slot
             by_group[g] = slot
+            newest[g, 0] = s
+            newest[g, 1] = slot
         slots[i] = slot
-        last_pair = pair
-        last_slot = slot
     return len(slices)
 
 
@@ -104,7 +96,7 @@ def rehash(live, pairs, table):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def drop(gone, pairs, table, counters, free, by_slice, by_group, sizes, links, idle):  # type: ignore[no-untyped-def]
+def drop(gone, pairs, table, counters, free, by_slice, by_group, newest, sizes, links, idle):  # type: ignore[no-untyped-def]
     """Unchain these slots and forget them; lists the groups that are left without a slot and gives their number."""
     mask = np.uint64(len(table) - 1)
     left = 0
@@ -127,6 +119,8 @@ def drop(gone, pairs, table, counters, free, by_slice, by_group, sizes, links, i
                 table[hole] = entry
                 hole = probe
         table[hole] = -1
+        if newest[g, 1] == slot:
+            newest[g, 0] = -1
         following = links[0, slot]
         before = links[1, slot]
         if following >= 0:

@@ -215,7 +215,9 @@ def test_a_damaged_capture_gives_what_can_be_read_and_a_note(captures: Path, tmp
         ([PER_MINUTE, "--types", "srcIP"], 'Error: --types "srcIP": write ATTR=TYPE'),
         ([PER_MINUTE, "-s", "Main=-", "-s", "Other=-"], 'Error: standard input ("-") can be read by one stream only.'),
         ([Q1_2], 'Error: the query reads "Control", "Main1" and "Main2"; name each'),
-        (["@missing.sql"], "FileNotFoundError: "),
+        (["@missing.sql"], 'Error: the query is to be read from the file "missing.sql"'),
+        ([PER_MINUTE, "--on", "length"], "Error: --on length says on what to promise"),
+        ([PER_MINUTE, "--slack", "2"], "2 of what?"),
     ],
 )
 def test_what_is_wrong_is_said_in_words_with_status_2(table: Path, arguments: list[str], message: str) -> None:
@@ -239,8 +241,10 @@ def test_standard_input_without_a_promise_is_refused_with_the_option_that_helps(
     assert "--slack 2s" in result.stderr
 
 
-def test_arithmetic_that_the_data_does_not_allow_is_the_datas_fault(table: Path) -> None:
-    result = oop("query", "SELECT ts, 1 % (length - length) AS x FROM Main", "--stream", f"Main={table}")
+def test_arithmetic_that_the_data_does_not_allow_is_the_datas_fault(tmp_path: Path) -> None:
+    path = tmp_path / "numbers.csv"
+    path.write_text("a,b\n1,0\n")
+    result = oop("query", "SELECT a % b AS x FROM Main", "--stream", f"Main={path}")
     assert result.exit_code == 3
     assert "ZeroDivisionError" in result.stderr
     assert "bug" not in result.stderr

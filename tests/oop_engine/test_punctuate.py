@@ -31,7 +31,12 @@ SCHEMA = Schema.of(ts=pa.timestamp("ms", tz="UTC"), n=pa.int64(), block=pa.int64
         (oop.slack(3, on="n", step=2), Slack("n", 3, step=2), "slack 3 on n"),
         (oop.slack("1s", every=9, lull="5s"), Slack("ts", 1000, every=9, lull=5000), "slack 1s on ts"),
         (oop.tuple_slack(100), TupleSlack("ts", 100, step=60, origin=7), "slack of 100 tuples on ts"),
-        (oop.blocks(length=64, on="n"), BlockEnd("n", length=64, step=60, origin=7), "block end on n"),
+        (oop.blocks(length=64, on="n"), BlockEnd("n", length=64, step=60, origin=7), "block end, blocks of 64 on n"),
+        (
+            oop.blocks(length="1s"),
+            BlockEnd("ts", length=1000, step=60, origin=7),
+            "block end, blocks of 1s on ts",
+        ),
         (oop.blocks(block="block"), BlockEnd("ts", block="block", step=60, origin=7), "block end on ts"),
         (oop.embedded("mark"), Embedded("ts", marker="mark"), "embedded, marked by mark on ts"),
         (

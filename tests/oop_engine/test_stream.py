@@ -10,8 +10,11 @@ import trio
 
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.language import LanguageError
+from oop_engine.outcome import run_outputs
 from oop_engine.plan import Plan, source_node
-from oop_engine.punctuate import slack
+from oop_engine.punctuate import heartbeat, slack
+from oop_engine.read import arrow, from_source, pcap
+from oop_engine.read import rows as rows_of
 from oop_engine.sources.memory import Once, Rows
 from oop_engine.stream import Stream, meld, merge
 from operators.functions import count, max, sum
@@ -22,6 +25,7 @@ from punctuation import before
 from tests.queries.streams import TABLES, packets, plain, stream, streams
 
 INTEGERS = Schema.of(ts=pa.int64(), link=pa.string(), length=pa.int64())
+EMPTY = Rows("empty", (), INTEGERS.arrow)
 
 
 def integers(*rows: tuple[object, ...], name: str = "numbers") -> Stream:
@@ -199,6 +203,18 @@ def test_results_do_not_depend_on_how_a_source_is_cut_into_batches() -> None:
         (lambda: PACKETS.window(range=5, partition="link"), PlanError, "counts rows in each partition"),
         (lambda: PACKETS.window(range="ALL"), PlanError, "RANGE ALL needs a SLIDE"),
         (lambda: meld(PACKETS, PACKETS.project("ts")), SchemaError, "other attributes"),
+        (lambda: meld([PACKETS, PACKETS]), PlanError, r"Write meld\(\*streams\)"),  # type: ignore[arg-type]
+        (lambda: merge(), PlanError, "merge needs at least one stream"),
+        (lambda: PACKETS.aggregate("count"), PlanError, "count is none"),  # type: ignore[arg-type]
+        (lambda: PACKETS.aggregate(count), PlanError, r"Call one: oop.count\(\)"),  # type: ignore[arg-type]
+        (lambda: PACKETS.window(range=2.5), PlanError, "2.5, no amount"),  # type: ignore[arg-type]
+        (lambda: run_outputs([PACKETS]), PlanError, "run_outputs takes outputs"),  # type: ignore[list-item]
+        (lambda: from_source(EMPTY, punctuate="slack:2s"), PlanError, "no promise"),  # type: ignore[arg-type]
+        (lambda: from_source(EMPTY, punctuate=slack), PlanError, "no promise"),  # type: ignore[arg-type]
+        (lambda: rows_of([], {"ts": "int"}), PlanError, "rows needs a schema"),  # type: ignore[arg-type]
+        (lambda: arrow({"ts": [1]}), PlanError, "a table or record batches"),  # type: ignore[arg-type]
+        (lambda: pcap(["a.pcap"]), PlanError, r"Write pcap\(\*paths\)"),  # type: ignore[arg-type]
+        (lambda: heartbeat("1s"), PlanError, "the skew and the delay"),  # type: ignore[arg-type]
     ],
 )
 def test_what_does_not_fit_is_refused_when_it_is_built(build: object, error: type[Exception], message: str) -> None:
@@ -213,3 +229,8 @@ def test_a_window_that_nothing_could_release_names_the_input_that_lacks_a_promis
         meld(PACKETS, silent).window(range=5).aggregate(count())
     assert "silent nothing" in str(caught.value)
     assert "Give silent a punctuator" in str(caught.value)
+
+
+def test_a_windowed_stream_shows_its_window_and_what_to_do_next() -> None:
+    shown = repr(PACKETS.window(range=10, slide=5))
+    assert shown.startswith("windows [RANGE 10, SLIDE 5, WA ts], nothing computed yet: call .aggregate(...)")

@@ -150,6 +150,14 @@ line 1, column 31: expected RANGE, SLIDE or WA, found "b".
                                 ^
   Several attributes stand in parentheses: PA (a, b).""",
     ),
+    "an address without quotes": (
+        "SELECT a FROM M WHERE a = 10.0.0.7",
+        """
+line 1, column 31: expected an operator, GROUP BY, HAVING or the end of the query, found ".0".
+  SELECT a FROM M WHERE a = 10.0.0.7
+                                ^^
+  An IP address stands in quotes, e.g. '10.0.0.7'.""",
+    ),
     "a word of other languages": (
         "SELECT a FROM M WHERE a LIKE 'x'",
         """
