@@ -15,7 +15,7 @@ from oop_engine.language.errors import LanguageError
 from oop_engine.language.expressions import SCALARS, expression_of, is_aggregate
 from oop_engine.language.placed import placed
 from oop_engine.language.span import Span
-from oop_engine.stream import Stream
+from oop_engine.stream import Stream, Windowed
 from oop_engine.translate.plain import Columns
 from oop_engine.translate.scope import Scope, check_condition
 from oop_engine.translate.tree import aggregates, column_name, free_name, pieces, rewritten, written_name
@@ -145,6 +145,8 @@ class _Grouping:
         span = self.window.span if self.window is not None else self.tree.span
         stream = scope.stream if self.window is None else windowed(scope, self.window)
         with placed(span, text, errors=(SchemaError,)):
+            if isinstance(stream, Windowed):
+                return stream.aggregate(by=by, empty=False, **functions)
             return stream.aggregate(by=by, **functions)
 
     def expression(self, lifted: s.Expr, stream: Stream) -> Expression:
@@ -218,5 +220,5 @@ class _Grouping:
                 raise LanguageError.at(call.span, f"{call.function} cannot stand here: {why}", self.tree.text)
 
 
-_RESERVED = (*WINDOW, FROM, UNTIL, "by", "self")
+_RESERVED = (*WINDOW, FROM, UNTIL, "by", "empty", "self")
 """Names that an attribute in between cannot have: Python takes the last two for itself."""
