@@ -28,7 +28,7 @@ def windows(s: Stream) -> Stream:
 UNPROMISED = 'no window of this aggregate could ever be released: nothing promises "ts".\n'
 GIVE_ROWS = (
     '  Give rows a punctuator, e.g. punctuate=oop.every("1s", on="ts"), or\n'
-    '  oop.slack("2s", on="ts") if it is out of order; on the command line, --every 1s or --slack 2s.'
+    '  oop.slack("2s", on="ts") if it is out of order.'
 )
 
 
@@ -131,7 +131,7 @@ GIVE_ROWS = (
             oop.PlanError,
             'no window of this aggregate could ever be released: nothing promises "t".\n  rows promises {ts}.\n'
             '  Give rows a punctuator, e.g. punctuate=oop.every("1s", on="length"), or\n'
-            '  oop.slack("2s", on="length") if it is out of order; on the command line, --every 1s or --slack 2s.',
+            '  oop.slack("2s", on="length") if it is out of order.',
         ),
         (
             lambda: FILE.window(range="10 s").aggregate(oop.count(), oop.count()),
