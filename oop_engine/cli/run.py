@@ -63,9 +63,6 @@ def run_query(text: str, naming: Naming, wishes: Wishes) -> Statistics:
                 watch=progress.watch if progress is not None else None,
                 handle_signals=True,
             )
-        except Exception as error:
-            # What the sink raised is what went wrong, also where the runtime met it as an inbox that nobody reads.
-            raise shown.failure or error from None
         finally:
             if progress is not None:
                 progress.wipe()
@@ -88,7 +85,6 @@ class _Shown:
     sink: Deliver
     wishes: Wishes
     progress: Progress | None
-    failure: Exception | None = attrs.field(init=False, default=None)
     _rows: int = attrs.field(init=False, default=0)
     _hidden: int = attrs.field(init=False, default=0)
 
@@ -100,14 +96,10 @@ class _Shown:
             if room == 0:
                 return
             element = element.slice(0, min(room, len(element)))
-        try:
-            if self.progress is None or self.wishes.to != STDOUT:
-                self.sink(element)
-            else:
-                self.progress.aside(partial(self.sink, element))
-        except Exception as failure:
-            self.failure = failure
-            raise
+        if self.progress is None or self.wishes.to != STDOUT:
+            self.sink(element)
+        else:
+            self.progress.aside(partial(self.sink, element))
 
     def tell(self) -> None:
         """Say what was not shown."""

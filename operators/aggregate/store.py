@@ -315,11 +315,6 @@ class SliceStore:
         kernels.members(numbers, self._by_slice, self._links, slots)
         return slots
 
-    def group_of(self, released: Released, slot: int) -> tuple[int, int]:
-        """Give (window-id, group) of a result slot, for messages."""
-        at = int(np.flatnonzero(released.slots == slot)[0])
-        return int(released.wids[at]), int(released.groups[at])
-
     def state(self) -> State:
         """Give slots, slices and accumulators."""
         live = self._live()
