@@ -23,6 +23,7 @@ from oop_engine.lateness import allowances
 from oop_engine.meter import Meter, OperatorStatistics, watched
 from oop_engine.plan import OperatorNode, Plan, SourceNode
 from oop_engine.sinks import Deliver, sink_for
+from oop_engine.sources.ahead import Ahead, Columnar, reopen
 from oop_engine.sources.protocol import Chunk, Reader
 from oop_engine.ticks import tick_ns
 from operators.drive import deliver
@@ -54,6 +55,7 @@ class Circuit:
     _emits: list[Emit] = attrs.field(init=False, factory=list)
     _schemas: dict[int, Schema] = attrs.field(init=False, factory=dict)
     _columns: dict[int, tuple[str, ...]] = attrs.field(init=False, factory=dict)
+    _known: dict[int, dict[str, pa.ChunkedArray]] = attrs.field(init=False, factory=dict)
     _diverting: dict[int, Deliver] = attrs.field(init=False, factory=dict)
     _opened: ExitStack | None = attrs.field(init=False, default=None)
     _stopped: bool = attrs.field(init=False, default=False)
@@ -104,7 +106,7 @@ class Circuit:
         if not node.promises and not node.source.promised and node.source.rewindable:
             for attribute, pace in paces.items():
                 if node.schema.progressing(attribute):
-                    punctuators.append(Scheduled(attribute, self._schedule(node, attribute, pace)))
+                    punctuators.append(Scheduled(attribute, self._schedule(place, node, attribute, pace)))
         if not isinstance(node.divert, str):
             return Input(tuple(punctuators), late=node.late, name=node.label, diverted=node.divert, allow=allow)
         source = Input(tuple(punctuators), late=node.late, name=node.label, diverted=partial(self._divert, place))
@@ -117,24 +119,30 @@ class Circuit:
     def _divert(self, place: int, page: Page) -> None:
         self._diverting[place](page)
 
-    def _schedule(self, node: SourceNode, attribute: str, pace: Pace) -> Schedule:
+    def _schedule(self, place: int, node: SourceNode, attribute: str, pace: Pace) -> Schedule:
         """Read one attribute of a bounded stream to the end; keep when which bound becomes true (Eq. 4.1, row P6)."""
         passed = SuffixMinimum(step=pace.step, origin=pace.origin)
+        wanted = isinstance(node.source, Columnar) and node.source.columnar and attribute in self._columns[place]
+        ahead = Ahead(node.source.arrow.field(attribute).type) if wanted else None
         try:
             for values in node.source.values(attribute):
                 if self._stopped:
                     break
                 passed.feed(values)
+                if ahead is not None:
+                    ahead.take(values)
         except Exception as error:
             locate(error, f"while {attribute} of {node.label} was read ahead for its punctuation")
             raise
+        if ahead is not None and (column := ahead.column) is not None:
+            self._known.setdefault(place, {})[attribute] = column
         return passed.finish()
 
     def open(self, place: int) -> Iterator[Chunk]:
         """Open the source at a place and give its chunks."""
         node = self.plan.nodes[place]
         assert isinstance(node, SourceNode)
-        reader = node.source.open(self._columns[place], CHUNK_ROWS)
+        reader = reopen(node.source, self._columns[place], CHUNK_ROWS, self._known.pop(place, {}))
         self.readers[place] = reader
         return self._chunks(node, reader)
 

@@ -31,8 +31,10 @@ class Files:
         table = self._table(None, 8192)
         object.__setattr__(self, "arrow", table.schema)
         object.__setattr__(self, "rewindable", table.rewindable)
+        object.__setattr__(self, "_columnar", table.columnar)
         object.__setattr__(self, "_first", None if table.rewindable else table)
 
+    _columnar: bool = attrs.field(init=False, default=False, repr=False)
     _first: Table | None = attrs.field(init=False, default=None, repr=False)
 
     @property
@@ -42,6 +44,11 @@ class Files:
     @property
     def promised(self) -> tuple[str, ...]:
         return ()
+
+    @property
+    def columnar(self) -> bool:
+        """Tell whether a column that is left out is not read."""
+        return self._columnar
 
     def _table(self, columns: Sequence[str] | None, batch_rows: int) -> Table:
         return Table(self.given, format=self.format, columns=columns, types=self.types, batch_rows=batch_rows)

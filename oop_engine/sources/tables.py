@@ -75,6 +75,7 @@ class Table:
         self._types: Types = dict(types or {})
         self._inputs = _inputs(source, format)
         self.rewindable = all(i.stream is None for i in self._inputs)
+        self.columnar = self.rewindable and all(i.format == "parquet" for i in self._inputs)
         name = self._inputs[0].name
         check_words(self._types, name)
         self._first = self._open(self._inputs[0])

@@ -47,7 +47,6 @@ class SliceStore:
     _links: Int32s = attrs.field(init=False)
     _by_slice: Int32s = attrs.field(init=False)
     _by_group: Int32s = attrs.field(init=False)
-    _newest: Int32s = attrs.field(init=False)
     _sizes: Int64s = attrs.field(init=False)
     _starts: Int64s = attrs.field(init=False)
     _ends: Int64s = attrs.field(init=False)
@@ -66,13 +65,12 @@ class SliceStore:
         self._table = np.full(32, -1, np.int32)
         self._counters = np.zeros(4, np.int64)
         self._free = np.empty(16, np.int32)
-        self._links = np.empty((4, 16), np.int32)
+        self._links = np.empty((16, 4), np.int32)
         self._by_slice = np.full(16, -1, np.int32)
         self._sizes = np.zeros(16, np.int64)
         self._starts = np.zeros(16, np.int64)
         self._ends = np.zeros(16, np.int64)
         self._by_group = np.full(16, -1, np.int32)
-        self._newest = np.full((16, 2), -1, np.int32)
         self._own = np.full(16, _NEVER)
         self._ranges = np.full(32, -1, np.int32)
         self._open.clear()
@@ -96,7 +94,7 @@ class SliceStore:
         """Bytes held, accumulators included."""
         own = (
             self._pairs, self._table, self._free, self._links, self._by_slice, self._by_group, self._sizes,
-            self._starts, self._ends, self._own, self._newest,
+            self._starts, self._ends, self._own,
         )  # fmt: skip
         return sum(a.nbytes for a in own) + sum(a.nbytes for a in self.accumulators)
 
@@ -107,7 +105,6 @@ class SliceStore:
         if len(self._by_group) < capacity:
             size = max(capacity, 2 * len(self._by_group))
             self._by_group = _grown(self._by_group, size, -1)
-            self._newest = _grown(self._newest.reshape(-1), 2 * size, -1).reshape(size, 2)
             self._own = _grown(self._own, size, _NEVER)
         slots = self._locate(self._slice_ids(first, last), groups)
         for accumulator in self.accumulators:
@@ -121,7 +118,7 @@ class SliceStore:
             self._counters[3] = 0
             done = kernels.locate(
                 slices, groups, self._pairs, self._table, self._counters, self._free, self._by_slice, self._by_group,
-                self._newest, self._sizes, self._links, slots, fresh, done,
+                self._sizes, self._links, slots, fresh, done,
             )  # fmt: skip
             new = fresh[: int(self._counters[3])]
             for accumulator in self.accumulators:
@@ -135,8 +132,8 @@ class SliceStore:
         live = self._live()
         self._pairs = _grown(self._pairs, size, 0)
         self._free = _grown(self._free, size, 0)
-        links = np.empty((4, size), np.int32)
-        links[:, : self._links.shape[1]] = self._links
+        links = np.empty((size, 4), np.int32)
+        links[: len(self._links)] = self._links
         self._links = links
         self._table = np.full(2 * size, -1, np.int32)
         kernels.rehash(live, self._pairs, self._table)
@@ -293,8 +290,8 @@ class SliceStore:
     def _drop(self, slots: Slots) -> Int32s:
         idle = np.empty(len(slots), np.int32)
         left = kernels.drop(
-            slots, self._pairs, self._table, self._counters, self._free, self._by_slice, self._by_group, self._newest,
-            self._sizes, self._links, idle,
+            slots, self._pairs, self._table, self._counters, self._free, self._by_slice, self._by_group, self._sizes,
+            self._links, idle,
         )  # fmt: skip
         for accumulator in self.accumulators:
             accumulator.free(slots)
@@ -353,7 +350,6 @@ class SliceStore:
         own = read_integers(state, "own_groups")
         capacity = _power(int(max(groups.max(initial=-1), own.max(initial=-1))) + 1)
         self._by_group = np.full(capacity, -1, np.int32)
-        self._newest = np.full((capacity, 2), -1, np.int32)
         self._own = np.full(capacity, _NEVER)
         self._own[own] = read_integers(state, "own_bounds")
         self._grow(_power(made))

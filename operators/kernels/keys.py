@@ -32,7 +32,10 @@ def assign(words, keys, table, counters, free, ids, fresh, start):  # type: igno
     """
     width = words.shape[1]
     mask = np.uint64(len(table) - 1)
-    room = len(table) // 2
+    # Counting in memory would make each step wait for the store of the last one.
+    live, made, spare = counters[0], counters[1], counters[2]
+    room = np.int64(len(table) // 2)
+    done = np.int64(len(words))
     for i in range(start, len(words)):
         h = SEED
         for w in range(width):
@@ -52,50 +55,56 @@ def assign(words, keys, table, counters, free, ids, fresh, start):  # type: igno
             place = (place + np.uint64(1)) & mask
         fresh[i] = found < 0
         if found < 0:
-            if counters[0] >= room or (counters[2] == 0 and counters[1] >= len(keys)):
-                return i
-            if counters[2] > 0:
-                counters[2] -= 1
-                found = free[counters[2]]
+            if live >= room or (spare == 0 and made >= len(keys)):
+                done = np.int64(i)
+                break
+            if spare > 0:
+                spare -= 1
+                found = free[spare]
             else:
-                found = np.int32(counters[1])
-                counters[1] += 1
-            counters[0] += 1
+                found = np.int32(made)
+                made += 1
+            live += 1
             for w in range(width):
                 keys[found, w] = words[i, w]
             table[place] = found
         ids[i] = found
-    return len(words)
+    counters[0], counters[1], counters[2] = live, made, spare
+    return done
 
 
 @kernel
 def assign_single(words, keys, table, counters, free, ids, fresh, start):  # type: ignore[no-untyped-def]
-    """As `assign` for keys of one word, words and keys of shape (n,)."""
+    """Write the id of each key of one word, words and keys of shape (n,), as `keys.assign` does for several words."""
     mask = np.uint64(len(table) - 1)
-    room = len(table) // 2
+    live, made, spare = counters[0], counters[1], counters[2]
+    room = np.int64(len(table) // 2)
+    done = np.int64(len(words))
     for i in range(start, len(words)):
         word = words[i]
         place = (_mix(SEED ^ word) >> _HALF) & mask
         while True:
-            found = table[place]
+            found = np.int64(table[place])
             if found < 0 or keys[found] == word:
                 break
             place = (place + np.uint64(1)) & mask
         fresh[i] = found < 0
         if found < 0:
-            if counters[0] >= room or (counters[2] == 0 and counters[1] >= len(keys)):
-                return i
-            if counters[2] > 0:
-                counters[2] -= 1
-                found = free[counters[2]]
+            if live >= room or (spare == 0 and made >= len(keys)):
+                done = np.int64(i)
+                break
+            if spare > 0:
+                spare -= 1
+                found = np.int64(free[spare])
             else:
-                found = np.int32(counters[1])
-                counters[1] += 1
-            counters[0] += 1
+                found = made
+                made += 1
+            live += 1
             keys[found] = word
             table[place] = found
         ids[i] = found
-    return len(words)
+    counters[0], counters[1], counters[2] = live, made, spare
+    return done
 
 
 @kernel
@@ -150,9 +159,9 @@ def remove(gone, keys, table, counters, free):  # type: ignore[no-untyped-def]
                 table[hole] = entry
                 hole = probe
         table[hole] = EMPTY
-        free[counters[2]] = gone[i]
-        counters[2] += 1
-        counters[0] -= 1
+        free[counters[2] + i] = gone[i]
+    counters[2] += len(gone)
+    counters[0] -= len(gone)
 
 
 @kernel

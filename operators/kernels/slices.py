@@ -2,8 +2,7 @@
 """Compiled bookkeeping of partial aggregates: one slot for each (slice, group), chained by slice and by group.
 
 A slice is the set of tuples with one range of window-ids. `by_slice` and `by_group` head doubly linked chains:
-links[:, s] = (next in slice, previous in slice, next in group, previous in group). newest[g] = (slice, slot) of the one
-that the group got last, slice -1 when it is gone.
+links[s] = (next in slice, previous in slice, next in group, previous in group).
 """
 
 from __future__ import annotations
@@ -24,25 +23,21 @@ def _mix(h):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def locate(  # type: ignore[no-untyped-def]
-    slices, groups, pairs, table, counters, free, by_slice, by_group, newest, sizes, links, slots, fresh, start
-):
+def locate(slices, groups, pairs, table, counters, free, by_slice, by_group, sizes, links, slots, fresh, start):  # type: ignore[no-untyped-def]
     """Write the slot of each tuple's (slice, group), from tuple `start` on, making and chaining new slots.
 
     counters = [live slots, slots ever made, free slots, new slots of this call]; new slots are listed in `fresh`.
-    A tuple whose slice is -1 gets slot -1. Returns the number of tuples done; fewer than all when a table is full.
+    Returns the number of tuples done; fewer than all when a table is full.
     """
     mask = np.uint64(len(table) - 1)
-    room = len(table) // 2
+    # Counting in memory would make each step wait for the store of the last one.
+    live, made, spare, new = counters[0], counters[1], counters[2], counters[3]
+    room = np.int64(len(table) // 2)
+    done = np.int64(len(slices))
     for i in range(start, len(slices)):
-        if slices[i] < 0:
-            slots[i] = -1
-            continue
-        if newest[groups[i], 0] == slices[i]:
-            # The group's newest slot is mostly the one: no probe is needed, and one line of the cache holds it.
-            slots[i] = newest[groups[i], 1]
-            continue
-        pair = (np.uint64(slices[i]) << _HALF) | np.uint64(groups[i])
+        s = slices[i]
+        g = groups[i]
+        pair = (np.uint64(s) << _HALF) | np.uint64(g)
         place = (_mix(pair) >> _HALF) & mask
         while True:
             slot = np.int64(table[place])
@@ -50,38 +45,36 @@ def locate(  # type: ignore[no-untyped-def]
                 break
             place = (place + np.uint64(1)) & mask
         if slot < 0:
-            if counters[0] >= room or counters[3] >= len(fresh) or (counters[2] == 0 and counters[1] >= len(pairs)):
-                return i
-            if counters[2] > 0:
-                counters[2] -= 1
-                slot = np.int64(free[counters[2]])
+            if live >= room or new >= len(fresh) or (spare == 0 and made >= len(pairs)):
+                done = np.int64(i)
+                break
+            if spare > 0:
+                spare -= 1
+                slot = np.int64(free[spare])
             else:
-                slot = counters[1]
-                counters[1] += 1
-            counters[0] += 1
-            fresh[counters[3]] = slot
-            counters[3] += 1
+                slot = made
+                made += 1
+            live += 1
+            fresh[new] = slot
+            new += 1
             pairs[slot] = pair
             table[place] = slot
-            s = slices[i]
-            g = groups[i]
             following = by_slice[s]
-            links[0, slot] = following
-            links[1, slot] = -1
+            links[slot, 0] = following
+            links[slot, 1] = -1
             if following >= 0:
-                links[1, following] = slot
+                links[following, 1] = slot
             by_slice[s] = slot
             sizes[s] += 1
             following = by_group[g]
-            links[2, slot] = following
-            links[3, slot] = -1
+            links[slot, 2] = following
+            links[slot, 3] = -1
             if following >= 0:
-                links[3, following] = slot
+                links[following, 3] = slot
             by_group[g] = slot
-            newest[g, 0] = s
-            newest[g, 1] = slot
         slots[i] = slot
-    return len(slices)
+    counters[0], counters[1], counters[2], counters[3] = live, made, spare, new
+    return done
 
 
 @kernel
@@ -96,10 +89,11 @@ def rehash(live, pairs, table):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def drop(gone, pairs, table, counters, free, by_slice, by_group, newest, sizes, links, idle):  # type: ignore[no-untyped-def]
+def drop(gone, pairs, table, counters, free, by_slice, by_group, sizes, links, idle):  # type: ignore[no-untyped-def]
     """Unchain these slots and forget them; lists the groups that are left without a slot and gives their number."""
     mask = np.uint64(len(table) - 1)
     left = 0
+    live, spare = counters[0], counters[2]
     for i in range(len(gone)):
         slot = gone[i]
         pair = pairs[slot]
@@ -119,31 +113,30 @@ def drop(gone, pairs, table, counters, free, by_slice, by_group, newest, sizes, 
                 table[hole] = entry
                 hole = probe
         table[hole] = -1
-        if newest[g, 1] == slot:
-            newest[g, 0] = -1
-        following = links[0, slot]
-        before = links[1, slot]
+        following = links[slot, 0]
+        before = links[slot, 1]
         if following >= 0:
-            links[1, following] = before
+            links[following, 1] = before
         if before >= 0:
-            links[0, before] = following
+            links[before, 0] = following
         else:
             by_slice[s] = following
         sizes[s] -= 1
-        following = links[2, slot]
-        before = links[3, slot]
+        following = links[slot, 2]
+        before = links[slot, 3]
         if following >= 0:
-            links[3, following] = before
+            links[following, 3] = before
         if before >= 0:
-            links[2, before] = following
+            links[before, 2] = following
         else:
             by_group[g] = following
             if following < 0:
                 idle[left] = g
                 left += 1
-        free[counters[2]] = slot
-        counters[2] += 1
-        counters[0] -= 1
+        free[spare] = slot
+        spare += 1
+        live -= 1
+    counters[0], counters[2] = live, spare
     return left
 
 
@@ -156,7 +149,7 @@ def members(slices, by_slice, links, out):  # type: ignore[no-untyped-def]
         while slot >= 0:
             out[n] = slot
             n += 1
-            slot = links[0, slot]
+            slot = links[slot, 0]
     return n
 
 
@@ -235,7 +228,7 @@ def cover(wid, stop, order, starts, ends, by_slice, links, pairs, own, seen, wid
                     into[n] = result
                     source[n] = slot
                     n += 1
-                slot = links[0, slot]
+                slot = links[slot, 0]
         w = w + 1 if active else upcoming
     return results, n
 
@@ -266,7 +259,7 @@ def cover_groups(which, released, bound, starts, ends, by_group, links, pairs, o
                         source[n] = slot
                     n += 1
                     here += 1
-                slot = links[2, slot]
+                slot = links[slot, 2]
             if here > 0:
                 if fill:
                     wids[results] = w
@@ -288,7 +281,7 @@ def settled(which, bound, ends, by_group, links, pairs, out):  # type: ignore[no
             if ends[np.int64(pairs[slot] >> _HALF)] <= bound:
                 out[n] = slot
                 n += 1
-            slot = links[2, slot]
+            slot = links[slot, 2]
     return n
 
 
