@@ -120,11 +120,19 @@ def __getattr__(name: str) -> object:
     """Load a public name when it is first used, so that `oop-engine --help` need not load compilers and Arrow."""
     place = _HOMES.get(name)
     if place is None:
-        raise AttributeError(f"module 'oop_engine' has no attribute {name!r}")
+        raise AttributeError(f"module 'oop_engine' has no attribute {name!r}{_hint(name)}")
     _check_siblings()
     value = getattr(import_module(place), name)
     globals()[name] = value
     return value
+
+
+def _hint(name: str) -> str:
+    """Say what may be meant; nothing of a name that Python itself asks for."""
+    from difflib import get_close_matches
+
+    near = [] if name.startswith("_") else get_close_matches(name, _HOMES, 1)
+    return f". Did you mean {near[0]!r}?" if near else ""
 
 
 class _Package(ModuleType):

@@ -21,7 +21,7 @@ import pyarrow as pa
 from oop_engine.demand import Pace, columns, demands
 from oop_engine.lateness import allowances
 from oop_engine.meter import Meter, OperatorStatistics, watched
-from oop_engine.plan import OperatorNode, Plan, SourceNode
+from oop_engine.plan import OperatorNode, Plan, SourceNode, own_promises
 from oop_engine.sinks import Deliver, sink_for
 from oop_engine.sources.ahead import Ahead, Columnar, reopen
 from oop_engine.sources.protocol import Chunk, Reader
@@ -103,9 +103,10 @@ class Circuit:
         for promise in node.promises:
             pace = paces.get(promise.on, Pace(None))
             punctuators.append(promise.punctuator(node.schema, pace.step, pace.origin))
-        if not node.promises and not node.source.promised and node.source.rewindable:
+        if not node.promises and node.source.rewindable:
+            own = {name for promise in own_promises(node.source) for name in promise}
             for attribute, pace in paces.items():
-                if node.schema.progressing(attribute):
+                if node.schema.progressing(attribute) and attribute not in own:
                     punctuators.append(Scheduled(attribute, self._schedule(place, node, attribute, pace)))
         if not isinstance(node.divert, str):
             return Input(tuple(punctuators), late=node.late, name=node.label, diverted=node.divert, allow=allow)

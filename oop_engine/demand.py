@@ -13,7 +13,7 @@ from typing import TypeAlias
 import attrs
 import pyarrow as pa
 
-from oop_engine.plan import Node, OperatorNode, Plan, SourceNode
+from oop_engine.plan import Node, OperatorNode, Plan, SourceNode, own_promises
 from oop_engine.ticks import tick_ns
 from operators.aggregate.groupby import GroupAggregate
 from operators.aggregate.wid import START, STOP, WID, WindowAggregate
@@ -53,7 +53,11 @@ Paces: TypeAlias = dict[str, Pace]
 
 
 def demands(plan: Plan) -> dict[int, Paces]:
-    """Give, for the place of each source, the attributes that must be promised and their pace."""
+    """Give, for the place of each source, the attributes that must be promised and their pace.
+
+    What a user promises and nobody asks for is promised once a second, as far as that can be said: it still tells which
+    tuples are late, and to promise it at every tuple would cut the stream to pieces.
+    """
     wanted: dict[int, Paces] = {i: {} for i in range(len(plan.nodes))}
     places = {id(node): i for i, node in enumerate(plan.nodes)}
     for i, node in reversed(list(enumerate(plan.nodes))):
@@ -62,6 +66,9 @@ def demands(plan: Plan) -> dict[int, Paces]:
                 here = wanted[places[id(upstream)]]
                 for name, pace in paces.items():
                     _want(here, name, pace)
+        else:
+            for promise in node.promises:
+                wanted[i].setdefault(promise.on, _finely(node.schema, promise.on, 1))
     return {i: wanted[i] for i, node in enumerate(plan.nodes) if isinstance(node, SourceNode)}
 
 
@@ -82,7 +89,7 @@ def columns(plan: Plan) -> dict[int, tuple[str, ...]]:
             names = set(given) if node.late == "divert" else needed[i]
             for promise in node.promises:
                 names |= set(promise.attributes) | _promise_columns(node)
-            names |= {a for promised in node.schema.progress for a in promised if node.source.promised}
+            names |= {attribute for promise in own_promises(node.source) for attribute in promise}
             found[i] = tuple(n for n in given if n in names) or tuple(given[:1])
     return found
 

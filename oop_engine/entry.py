@@ -1,14 +1,29 @@
-"""Arrival numbers are given where a stream enters: at its source, or where several streams become one."""
+"""What arrival gives a tuple, its number and its time, is given where a stream enters.
+
+Numbers are counted at the source, or where several streams become one; times are stamped at the sources themselves.
+"""
 
 from __future__ import annotations
 
-from oop_engine.plan import Node, OperatorNode, operator_node
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import attrs
+
+from oop_engine.errors import PlanError
+from oop_engine.plan import Node, OperatorNode, SourceNode, operator_node, source_node
+from oop_engine.sources.arrival import stamped_source
+from oop_engine.sources.protocol import ARRIVAL
 from oop_engine.windows import ROW_NUM
 from operators.apply import Apply
 from operators.expression import Column
 from operators.filter import Filter
+from operators.meld import Meld
 from operators.number import Number
 from operators.project import Project
+
+_Above: TypeAlias = Sequence[OperatorNode]
+"""Operators over an entry, the nearest to the output first."""
 
 
 def numbered(node: Node) -> Node:
@@ -19,15 +34,56 @@ def numbered(node: Node) -> Node:
     """
     if ROW_NUM in node.schema:
         return node
+    at, passed = _entry(node, (Filter, Apply, Project))
+    return _anew(operator_node(Number(ROW_NUM), at, label=f"number as {ROW_NUM}"), passed, ROW_NUM)
+
+
+def stamped(node: Node) -> Node:
+    """Give the same stream with an attribute arrival_ts, when each tuple arrived at its source; as it is with one.
+
+    Every source below is read anew with the system's clock beside it, and what lies between is put over it anew; a
+    source that is read beside this must be one that can be read twice, or be opened with `arrival_ts=True` once.
+    PlanError when something between makes tuples of its own, which never arrived.
+    """
+    return _stamped(node, {})
+
+
+def _stamped(node: Node, known: dict[int, Node]) -> Node:
+    """Stamp a node; `known` has those that are stamped, since one that is read twice stays one."""
+    if ARRIVAL in node.schema:
+        return node
+    if id(node) not in known:
+        at, passed = _entry(node, (Filter, Apply, Project, Number))
+        if isinstance(at, SourceNode):
+            entry: Node = source_node(stamped_source(at.source), promises=at.promises, late=at.late, divert=at.divert)
+        elif isinstance(at.operator, Meld):
+            streams = [_stamped(stream, known) for stream in at.inputs]
+            entry = operator_node(attrs.evolve(at.operator), *streams, label=at.label, remarks=at.remarks)
+        else:
+            raise PlanError(
+                f'the tuples of "{at.label}" have no time of arrival: they come about inside the plan.\n'
+                "  Window what arrives, or open the source with arrival_ts=True and keep the attribute up to here."
+            )
+        known[id(node)] = _anew(entry, passed, ARRIVAL)
+    return known[id(node)]
+
+
+def _entry(node: Node, passable: tuple[type, ...]) -> tuple[Node, list[OperatorNode]]:
+    """Give the node below what changes tuples one by one, and that."""
     passed: list[OperatorNode] = []
-    at = node
-    while isinstance(at, OperatorNode) and isinstance(at.operator, Filter | Apply | Project):
-        passed.append(at)
-        at = at.inputs[0]
-    result: Node = operator_node(Number(ROW_NUM), at, label=f"number as {ROW_NUM}")
+    while isinstance(node, OperatorNode) and isinstance(node.operator, passable):
+        passed.append(node)
+        node = node.inputs[0]
+    return node, passed
+
+
+def _anew(entry: Node, passed: _Above, added: str) -> Node:
+    """Put operators over an entry that has an attribute more, and let all of them keep it."""
     for above in reversed(passed):
         operator = above.operator
         if isinstance(operator, Project):
-            operator = Project({**operator.columns, ROW_NUM: Column(ROW_NUM)})
-        result = operator_node(operator, result, label=above.label, remarks=above.remarks)
-    return result
+            operator = Project({**operator.columns, added: Column(added)})
+        elif isinstance(operator, Number):
+            operator = attrs.evolve(operator)
+        entry = operator_node(operator, entry, label=above.label, remarks=above.remarks)
+    return entry

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from oop_engine.demand import Pace, columns, demands
 from oop_engine.language.durations import Duration, format_duration
-from oop_engine.plan import Node, Plan, SourceNode
+from oop_engine.plan import Node, Plan, SourceNode, own_promises
 from oop_engine.ticks import tick_ns
 from operators.protocol import Operator
 from operators.schema import Schema, is_ip
@@ -109,8 +109,9 @@ def _effective(plan: Plan, paces: Mapping[int, Mapping[str, Pace]]) -> list[Sche
     found: dict[int, Schema] = {}
     for place, node in enumerate(plan.nodes):
         if isinstance(node, SourceNode):
-            asked = node.promises or node.source.promised or not node.source.rewindable
-            kept = [p for p in node.schema.progress if asked or p <= set(paces[place])]
+            asked = node.promises or not node.source.rewindable
+            own = {frozenset(promise) for promise in own_promises(node.source)}
+            kept = [p for p in node.schema.progress if asked or p in own or p <= set(paces[place])]
             found[id(node)] = node.schema.with_progress(kept)
             continue
         try:
@@ -158,10 +159,11 @@ def _source_promises(node: SourceNode, paces: Mapping[str, Pace]) -> tuple[str, 
         if (lull := getattr(punctuator, "lull", None)) is not None:
             steps.append(f"assumed after a lull of {_amount(lull, field(promise.on))}")
         found.append(", ".join([_joined(promise.attributes), how, *steps]))
-    found += [f"{_joined([p] if isinstance(p, str) else p)}, by the stream itself" for p in node.source.promised]
-    if not found and node.source.rewindable:
+    own = own_promises(node.source)
+    found += [f"{_joined(promise)}, by the stream itself" for promise in own]
+    if not node.promises and node.source.rewindable:
         for attribute, pace in paces.items():
-            if node.schema.progressing(attribute):
+            if node.schema.progressing(attribute) and (attribute,) not in own:
                 often = "whenever it rises" if pace.step is None else f"every {_amount(pace.step, field(attribute))}"
                 found.append(f"{one_line(attribute)}, exactly, {often} (suffix minimum, Eq. 4.1)")
     return tuple(found)

@@ -89,7 +89,7 @@ class OperatorStatistics:
         return high - low if isinstance(low, int) and high is not None else None
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class Statistics:
     """What a run did, operator by operator and in sum."""
 
@@ -97,6 +97,12 @@ class Statistics:
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     interrupted: bool = False
+
+    def __repr__(self) -> str:
+        """Give the sums; the rest is in `operators` and `notes`."""
+        texts = [f"{self.tuples:,} tuples in {self.seconds:.3g} s", f"{self.late:,} late", f"{self.windows:,} windows"]
+        texts += [f"{len(self.operators)} operators", *([f"{len(self.notes)} notes"] if self.notes else [])]
+        return f"Statistics({', '.join(texts)}{', interrupted' if self.interrupted else ''})"
 
     def total(self, detail: str) -> int:
         """Add up one detail over all operators, as `late` or `windows`."""

@@ -21,12 +21,17 @@ if TYPE_CHECKING:
     from oop_engine.stream import Output
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class Outcome:
     """The results of a run, and its statistics."""
 
     table: pa.Table
     statistics: Statistics
+
+    def __repr__(self) -> str:
+        """Give the size and the columns of the table, and the statistics in short."""
+        names = ", ".join(self.table.column_names)
+        return f"Outcome(table of {self.table.num_rows:,} rows: {names}; statistics={self.statistics!r})"
 
 
 def collect(plan: Plan) -> Outcome:
@@ -37,7 +42,8 @@ def collect(plan: Plan) -> Outcome:
 
 
 async def collect_async(plan: Plan) -> Outcome:
-    """Run a plan with one output under the trio loop that is there and keep the results."""
+    """Run a plan with one output under the trio loop that is there and keep the results; PlanError under asyncio."""
+    _check_loop()
     pages: list[Page] = []
     statistics = await run_plan(plan, (_keeping(pages),))
     return Outcome(table_of(plan.outputs[0].schema.arrow, pages), statistics)
@@ -72,9 +78,25 @@ def run_outputs(outputs: Sequence[Output], *, watch: Watch | None = None, handle
 async def run_outputs_async(
     outputs: Sequence[Output], *, watch: Watch | None = None, handle_signals: bool = False
 ) -> Statistics:
-    """Run several outputs under the trio loop that is there."""
+    """Run several outputs under the trio loop that is there; PlanError under asyncio."""
+    _check_loop()
     with ExitStack() as stack:
         return await run_plan(_plan(outputs), _writers(outputs, stack), watch=watch, handle_signals=handle_signals)
+
+
+def _check_loop() -> None:
+    """Refuse a task of asyncio; trio that is a guest of an asyncio loop runs in none of its tasks."""
+    import asyncio
+
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return
+    if task is not None:
+        raise PlanError(
+            "run_async() runs under trio, and this is a task of asyncio.\n"
+            "  Here write await asyncio.to_thread(stream.run), or begin with trio.run(stream.run_async)."
+        )
 
 
 def _plan(outputs: Sequence[Output]) -> Plan:

@@ -73,9 +73,10 @@ def source_node(
     """
     promises = tuple(promises)
     late = _policy(late, divert, source.name)
-    progress: list[tuple[str, ...]] = [(p,) if isinstance(p, str) else tuple(p) for p in source.promised]
-    if source.rewindable and not promises and not progress:
-        progress = [(field.name,) for field in source.arrow if _ordered(field.type)]
+    progress = own_promises(source)
+    if source.rewindable and not promises:
+        own = {name for promise in progress for name in promise}
+        progress += [(field.name,) for field in source.arrow if _ordered(field.type) and field.name not in own]
     schema = Schema(source.arrow, progress=progress)
     for promise in promises:
         for attribute in promise.attributes:
@@ -83,6 +84,11 @@ def source_node(
     # Made once here only to be checked: the granularity is known when there is a plan.
     schema = Input([p.punctuator(schema, None, 0) for p in promises], name=source.name).output_schema(schema)
     return SourceNode(source, schema, promises, late, divert)
+
+
+def own_promises(source: Source) -> list[tuple[str, ...]]:
+    """Give the sets of attributes that a stream promises itself; on others it may be promised from outside."""
+    return [(p,) if isinstance(p, str) else tuple(p) for p in source.promised]
 
 
 def operator_node(operator: Operator, *inputs: Node, label: str, remarks: Iterable[str] = ()) -> OperatorNode:

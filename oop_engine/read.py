@@ -5,6 +5,10 @@ that windows use); `slack="2s"` or `punctuate=` say otherwise, and are needed fo
 what happens to a tuple that breaks a promise: "drop" leaves it out of the windows that are released (thesis 6.1.5.2,
 generous), "refuse" raises StreamViolation at the first, "revise" passes it on, and `divert=` takes every one of them
 out of the stream, to a function of pages or to a file such as "late.parquet". All are counted.
+
+With `arrival_ts` a stream also says when its tuples arrived, in ns by the system's clock (True) or by a function that
+gives ns since 1970: one stamp for all that was read at once, never less than the one before, so windows over arrival_ts
+need no other promise. For a file that is the time of its reading, not of its recording.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from oop_engine.errors import PlanError
 from oop_engine.plan import Divert, source_node
 from oop_engine.punctuate import Promise
 from oop_engine.punctuate import slack as slack_promise
+from oop_engine.sources.arrival import Clock, stamped_source
 from oop_engine.sources.files import Files
 from oop_engine.sources.memory import Once, Rows
 from oop_engine.sources.packets import Packets
@@ -28,6 +33,7 @@ from oop_engine.sources.rows import PlainRow, from_pages, from_rows
 from oop_engine.sources.tables import SUFFIXES
 from oop_engine.stream import Stream
 from oop_engine.ticks import Amount
+from operators.errors import did_you_mean
 from operators.page import Page
 from operators.protocol import Element
 from operators.schema import Schema
@@ -35,6 +41,7 @@ from punctuation import Punctuation
 
 Place: TypeAlias = "str | Path | BinaryIO"
 Promises: TypeAlias = "Promise | Iterable[Promise] | None"
+Arrival: TypeAlias = "bool | Clock"
 
 
 def from_source(
@@ -45,11 +52,24 @@ def from_source(
     on: str = "ts",
     late: str = "drop",
     divert: Divert = None,
+    arrival_ts: Arrival = False,
 ) -> Stream:
     """Make a stream of any source; `slack` is short for `punctuate=oop.slack(slack, on=on)`."""
+    # Callers without a type checker give a path here; the annotation does not stop them.
+    if not isinstance(source, Source):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise PlanError(
+            f"from_source takes a source, and {type(source).__name__} {source!r:.60} is none.\n  "
+            + (f'For a file write oop.read("{source}"). ' if isinstance(source, (str, Path)) else "")
+            + "A source has name, arrow, rewindable, promised, open and values (oop_engine.sources.protocol.Source)."
+        )
     promises = _promises(punctuate)
     if slack is not None:
         promises = (*promises, slack_promise(slack, on=on))
+    if arrival_ts is not False:
+        clock = arrival_ts if callable(arrival_ts) else None
+        if clock is None and arrival_ts is not True:
+            raise PlanError(f"arrival_ts is {arrival_ts!r}; write True, or a function that gives ns since 1970.")
+        source = stamped_source(source, clock=clock)
     return Stream(source_node(source, promises=promises, late=late, divert=divert))
 
 
@@ -61,6 +81,7 @@ def pcap(
     slack: Amount | None = None,
     late: str = "drop",
     divert: Divert = None,
+    arrival_ts: Arrival = False,
 ) -> Stream:
     """Read captures (pcap or pcapng, plain, gzip or zstd; told by content) as one stream of packets.
 
@@ -72,7 +93,7 @@ def pcap(
         raise PlanError('pcap needs at least one file, e.g. oop.pcap("capture.pcap")')
     paths = [found for place in places for found in _expanded(place)]
     source = Packets(paths, label=name, strict=strict)
-    return from_source(source, punctuate=punctuate, slack=slack, late=late, divert=divert)
+    return from_source(source, punctuate=punctuate, slack=slack, late=late, divert=divert, arrival_ts=arrival_ts)
 
 
 def table(
@@ -85,6 +106,7 @@ def table(
     on: str = "ts",
     late: str = "drop",
     divert: Divert = None,
+    arrival_ts: Arrival = False,
 ) -> Stream:
     """Read CSV, TSV, NDJSON, Parquet or Arrow files as one stream, the format told by the suffix or given.
 
@@ -96,7 +118,7 @@ def table(
     label = name or (Path(first).name if isinstance(first, (str, Path)) and str(first) != "-" else "stdin")
     given = [p for p in places if isinstance(p, (str, Path))]
     source = Files(label, given if len(given) == len(places) and len(given) > 1 else first, format, types)
-    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
+    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
 
 
 def read(*places: Place, name: str = "", format: str | None = None, strict: bool = False, **options: object) -> Stream:
@@ -122,6 +144,7 @@ def rows(
     on: str = "ts",
     late: str = "drop",
     divert: Divert = None,
+    arrival_ts: Arrival = False,
 ) -> Stream:
     """Make a stream of dictionaries or tuples, IP addresses also as text.
 
@@ -136,11 +159,12 @@ def rows(
     shape = schema if isinstance(schema, Schema) else Schema(schema)
     source: Source
     if isinstance(records, Iterator) or shape.progress:
-        source = Once(name, shape.arrow, lambda: from_rows(records, shape), _promised(shape))
+        again = not isinstance(records, Iterator)
+        source = Once(name, shape.arrow, lambda: from_rows(records, shape), _promised(shape), again=again)
     else:
         pages = (element for element in from_rows(records, shape) if isinstance(element, Page))
         source = Rows(name, tuple(page.batch for page in pages), shape.arrow)
-    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
+    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
 
 
 def arrow(
@@ -153,6 +177,7 @@ def arrow(
     on: str = "ts",
     late: str = "drop",
     divert: Divert = None,
+    arrival_ts: Arrival = False,
 ) -> Stream:
     """Make a stream of an Arrow table or of record batches; an iterator of batches needs `schema` and `punctuate`."""
     source: Source
@@ -163,7 +188,7 @@ def arrow(
     elif isinstance(data, Iterator):
         if schema is None:
             raise PlanError("an iterator of record batches needs schema=, since it can be read only once")
-        source = Once(name, schema, lambda: data)
+        source = Once(name, schema, lambda: data, again=False)
     else:
         batches = tuple(data)
         if not all(isinstance(batch, pa.RecordBatch) for batch in batches):
@@ -172,25 +197,47 @@ def arrow(
                 "  Write pa.table(...), or pa.Table.from_pandas(frame, preserve_index=False) for a pandas frame."
             )
         source = Rows(name, batches, schema)
-    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
+    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
 
 
-def pages(elements: Iterable[Element], schema: Schema, *, name: str = "pages", late: str = "drop") -> Stream:
+def pages(
+    elements: Iterable[Element],
+    schema: Schema,
+    *,
+    name: str = "pages",
+    late: str = "drop",
+    arrival_ts: Arrival = False,
+) -> Stream:
     """Make a stream of pages and punctuations of your own; `schema` says on what it is punctuated."""
-    source = Once(name, schema.arrow, lambda: from_pages(elements, schema), _promised(schema))
-    return from_source(source, late=late)
+    again = not isinstance(elements, Iterator)
+    source = Once(name, schema.arrow, lambda: from_pages(elements, schema), _promised(schema), again=again)
+    return from_source(source, late=late, arrival_ts=arrival_ts)
 
 
-def packets(n: int, *, rate: float = 100_000, late: str = "drop", slack: Amount | None = None, **shape: Any) -> Stream:
+def packets(
+    n: int,
+    *,
+    rate: float = 100_000,
+    late: str = "drop",
+    slack: Amount | None = None,
+    arrival_ts: Arrival = False,
+    **shape: Any,
+) -> Stream:
     """Generate n packets at `rate` a second of event time from a seed; the same seed gives the same stream.
 
     `shape` is what `oop_engine.sources.generator.packets` takes: sources, zipf, disorder (`Band`, `Blocks`),
-    late_share, skew, lulls, start, seed, link.
+    late_share, skew, lulls, start, seed, link. Their `arrival_ts` is the generated one, which is always the same.
     """
+    from inspect import signature
+
     from oop_engine.sources.generated import GeneratedPackets
     from oop_engine.sources.generator import packets as generate
 
-    return from_source(GeneratedPackets(generate(n, rate=rate, **shape)), slack=slack, late=late)
+    known = [*(name for name in signature(generate).parameters if name != "n"), "late", "slack", "arrival_ts"]
+    for given in shape:
+        if given not in known:
+            raise PlanError(f'packets takes no "{given}".\n  {did_you_mean(given, known)}')
+    return from_source(GeneratedPackets(generate(n, rate=rate, **shape)), slack=slack, late=late, arrival_ts=arrival_ts)
 
 
 def _promises(said: object) -> tuple[Promise, ...]:

@@ -9,23 +9,26 @@ for page in talkers.aggregate(oop.count(), by="srcIP"):
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 import pyarrow as pa
 
-from oop_engine.entry import numbered
+from oop_engine.entry import numbered, stamped
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.meter import Statistics
 from oop_engine.plan import Node, Plan, operator_node
+from oop_engine.sources.protocol import ARRIVAL
 from oop_engine.ticks import Amount, ticks_of
-from oop_engine.windows import window_of, window_remarks
+from oop_engine.windows import ROW_NUM, window_of, window_remarks
 from operators.aggregate.groupby import GroupAggregate
 from operators.aggregate.wid import WindowAggregate
 from operators.apply import Apply
 from operators.bucket import FROM, Bucket
 from operators.distinct import Distinct
+from operators.errors import did_you_mean
 from operators.expression import Column, Expression, as_expression, trace
 from operators.filter import Filter
 from operators.functions.protocol import AggregateFunction
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from oop_engine.sinks import Sink
 
 Mode: TypeAlias = Literal["consistent", "generous"]
+_MODES = ("consistent", "generous")
 Computed: TypeAlias = "Expression | str | int | float | bool | Callable[..., object]"
 """A value over columns: an expression, text such as "length * 8", or a function of the columns that is called once."""
 
@@ -109,6 +113,8 @@ class Stream:
         self, *, on: str = "ts", slack: Amount | None = None, tuples: int | None = None, mode: Mode = "consistent"
     ) -> Stream:
         """Sort by an attribute as far as a slack in time or tuples allows (BSort); to compare with sorting engines."""
+        if mode not in _MODES:
+            raise PlanError(f'reorder: mode="{mode}" is none of {", ".join(_MODES)}. {did_you_mean(str(mode), _MODES)}')
         on = self.schema.resolve(on, where="reorder")
         ticks = None if slack is None else ticks_of(slack, self.schema.field(on), what="slack")
         return self._then(Reorder(on, slack_time=ticks, slack_tuples=tuples, mode=mode), f"reorder by {on}")
@@ -119,8 +125,8 @@ class Stream:
 
     def window(
         self,
-        *,
         range: Amount,
+        *,
         slide: Amount | None = None,
         wattr: str = "ts",
         partition: str | Sequence[str] = (),
@@ -132,16 +138,20 @@ class Stream:
 
         `range` and `slide` are durations ("10 minutes"), rows ("1000 rows", on row_num), or integers in the unit of
         `wattr`; `range="ALL"` is a landmark window; without `slide` windows are tumbling. `partition` counts rows in
-        each partition separately. `partial=False` leaves out windows that begin before the origin. A tuple that is late
-        for some of its windows is counted in the others, unless `consistent` (or what reads the source besides windows
-        relies on its promises, or late tuples are refused or diverted: then it stops at the source).
+        each partition separately. `wattr="arrival_ts"`, where the stream has none, is when tuples arrive at their
+        source (see `oop_engine.entry.stamped`). `partial=False` leaves out windows that begin before the origin. A
+        tuple that is late for some of its windows is counted in the others, unless `consistent` (or what reads the
+        source besides windows relies on its promises, or late tuples are refused or diverted: then it stops at the
+        source).
         """
         names = (partition,) if isinstance(partition, str) else tuple(partition)
         names = tuple(self.schema.resolve(n, where="window(partition=...)") for n in names)
         wanted = wattr.replace("-", "_")
         node = self.node
-        if wanted == "row_num" and not names:
+        if wanted == ROW_NUM and not names:
             node = numbered(node)
+        elif wanted == ARRIVAL and not names:
+            node = stamped(node)
         window = window_of(
             node.schema, size=range, slide=slide, wattr=wanted, partition=names, origin=origin, partial=partial
         )
@@ -218,12 +228,27 @@ class Stream:
         if isinstance(value, Expression) or not callable(value):
             expression = as_expression(value)
         else:
-            traced = trace(value, self.schema)
+            traced = self._traced(value, where)
             if isinstance(traced, Mapping):
                 raise SchemaError(f"{where}: the function gave a mapping, and one value a tuple is wanted.")
             expression = traced
         expression.bind(self.schema)
         return expression
+
+    def _traced(self, function: Callable[..., object], where: str) -> Expression | Mapping[str, Expression]:
+        try:
+            return trace(function, self.schema)
+        except SchemaError as error:
+            cause = error.__cause__
+            if not isinstance(cause, AttributeError) or not isinstance(cause.obj, Page):
+                raise
+            near = get_close_matches(str(cause.name), self.schema.names, 1, 0.55)
+            if not near:
+                raise
+            raise SchemaError(
+                f"{where}: .{cause.name} is no attribute of Python's on a stream; columns stand in brackets.\n"
+                f'  Write p["{near[0]}"] for p.{cause.name}.'
+            ) from error
 
 
 @attrs.frozen(eq=False, repr=False)

@@ -42,6 +42,13 @@ class Schema:
     arrow: pa.Schema
     progress: frozenset[frozenset[str]] = attrs.field(default=frozenset(), converter=_progress, kw_only=True)
 
+    def __attrs_post_init__(self) -> None:
+        """Check that what is promised are attributes; SchemaError when not."""
+        for name in (name for promise in self.progress for name in promise):
+            if name not in self:
+                hint = did_you_mean(name, self.names)
+                raise SchemaError(f'progress names "{name}", and the stream has no such attribute.\n  {hint}')
+
     @classmethod
     def of(cls, *, progress: Iterable[str | Iterable[str]] = (), **types: pa.DataType) -> Schema:
         """Make a schema from attribute names and Arrow types."""

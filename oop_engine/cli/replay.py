@@ -14,11 +14,9 @@ import pyarrow as pa
 from oop_engine.circuit import Circuit, readable
 from oop_engine.plan import Plan, SourceNode
 from oop_engine.sources.generator import Generated
-from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.protocol import ARRIVAL, Chunk
 from operators.page import Int64s, Page
 from operators.protocol import Element, Measured
-
-ARRIVAL = "arrival_ts"
 
 
 @attrs.frozen

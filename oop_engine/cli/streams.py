@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 import click
 
@@ -15,14 +16,12 @@ from oop_engine.punctuate import Promise, blocks, embedded, ordered, tuple_slack
 from oop_engine.punctuate import slack as slack_promise
 from oop_engine.read import read
 from oop_engine.stream import Stream
-from operators.page import Page
 
-Divert = Callable[[Page], None]
 KINDS = "slack:2s, ordered, tuples:100, block:LENGTH, embedded:MARKER"
 
 
-def opened(text: str, naming: Naming, diverts: Mapping[str, Divert] | None = None) -> dict[str, Stream]:
-    """Open the streams of a query; `diverts` takes the late tuples, by name.
+def opened(text: str, naming: Naming) -> dict[str, Stream]:
+    """Open the streams of a query.
 
     UsageError when names and query do not fit, the errors of sources and language as they are.
     """
@@ -30,7 +29,8 @@ def opened(text: str, naming: Naming, diverts: Mapping[str, Divert] | None = Non
     for name in naming.punctuate:
         if name and name not in places:
             raise click.UsageError(f'--punctuate {name}=...: there is no stream "{name}"; named are {_listed(places)}.')
-    return {name: _opened(name, paths, naming, (diverts or {}).get(name)) for name, paths in places.items()}
+    late = _late_files(places, naming.late_to)
+    return {name: _opened(name, paths, naming, late.get(name)) for name, paths in places.items()}
 
 
 def placed(text: str, naming: Naming) -> dict[str, tuple[str, ...]]:
@@ -101,16 +101,22 @@ def _blocks(length: str, on: str) -> Promise:
         return blocks(on, block=length)
 
 
-def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: Divert | None) -> Stream:
+def _late_files(names: Iterable[str], target: str | None) -> dict[str, str]:
+    """Give the file for the late tuples of each stream: the one named, or one a stream when there are several."""
+    names = list(names)
+    if target is None or len(names) == 1:
+        return {} if target is None else {names[0]: target}
+    path = Path(target)
+    return {name: str(path.with_name(f"{path.stem}-{name}{path.suffix}")) for name in names}
+
+
+def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | None) -> Stream:
     if STDIN in paths and len(paths) > 1:
         raise click.UsageError(f'stream {name} reads standard input ("-") and files; give it one or the other.')
     options: dict[str, object] = {"on": naming.on, "punctuate": promises_of(name, naming) or None}
     if naming.types:
         options["types"] = dict(naming.types)
-    if divert is not None:
-        options["divert"] = divert
-    else:
-        options["late"] = naming.late
+    options |= {"late": naming.late, "divert": divert}
     return read(*paths, name=name, format=naming.format, strict=naming.strict, **options)
 
 

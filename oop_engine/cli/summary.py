@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -10,13 +11,23 @@ from oop_engine.facts import one_line
 from oop_engine.meter import OperatorStatistics, Statistics
 from oop_engine.plan import Plan
 
+WIDTH: Final = 100
+"""Columns that a table takes where there is no terminal."""
+_HEAD: Final = ("tuples in", "out", "punct. in", "out", "low-watermark", "high-watermark", "lag", "state, peak")
+_HIGH: Final = _HEAD.index("high-watermark")
+_LEAST: Final = 20
+"""Columns of a label at least, if it stands beside its figures."""
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d (?=\d\d:)")
 _LATE: Final = {"drop": "dropped", "divert": "diverted", "refuse": "refused", "revise": "passed on"}
 
 
-def summary(plan: Plan, statistics: Statistics, *, late: str = "drop", late_to: str | None = None) -> str:
-    """Say what was read, what was late, what came out, and what it took."""
+def summary(
+    plan: Plan, statistics: Statistics, *, late: str = "drop", late_to: str | None = None, compiled: bool = True
+) -> str:
+    """Say what was read, what was late, what came out, and what it took, with a word if kernels were not `compiled`."""
     seconds = statistics.seconds
     speed = rate_text(statistics.tuples / seconds) if seconds > 0 else "-"
+    speed += "" if compiled else ", compiling included"
     lines = [
         f"{counted(statistics.tuples, 'tuple')} read in {seconds:.2f} s ({speed}); {_late(statistics, late, late_to)}",
         "; ".join([*_released(plan, statistics), _state(statistics)]),
@@ -31,12 +42,24 @@ def summary(plan: Plan, statistics: Statistics, *, late: str = "drop", late_to: 
     return "\n".join(lines)
 
 
-def table(plan: Plan, statistics: Statistics) -> str:
-    """Give all operators, a line each: tuples and punctuations in and out, marks, lag, state."""
-    head = ("operator", "tuples in", "out", "punct. in", "out", "low-watermark", "high-watermark", "lag", "state, peak")
-    rows = [_row(plan, place, operator) for place, operator in enumerate(statistics.operators)]
-    widths = [max(len(cell) for cell in column) for column in zip(head, *rows, strict=True)]
-    return "\n".join(_aligned(row, widths) for row in (head, *rows))
+def table(plan: Plan, statistics: Statistics, *, width: int = WIDTH) -> str:
+    """Give all operators, a line each: tuples and punctuations in and out, marks, lag, state.
+
+    Where that is wider than `width`, times of one day are given without it, then high-watermarks are left out (low ones
+    and the lag tell them), then labels get lines of their own.
+    """
+    figures = [_HEAD, *(_figures(plan, place, operator) for place, operator in enumerate(statistics.operators))]
+    labels = ["operator", *(one_line(operator.label) for operator in statistics.operators)]
+    short = _without_day(figures)
+    lines: list[str] = []
+    for columns in (figures, short, [row[:_HIGH] + row[_HIGH + 1 :] for row in short]):
+        lines = _aligned(columns)
+        room = width - 2 - max(len(line) for line in lines)
+        if room >= min(_LEAST, max(len(label) for label in labels)):
+            cut = [_cut(label, room) for label in labels]
+            longest = max(len(label) for label in cut)
+            return "\n".join(f"{label:<{longest}}  {line}" for label, line in zip(cut, lines, strict=True))
+    return "\n".join(f"{_cut(label, width)}\n  {line}" for label, line in zip(labels, lines, strict=True))
 
 
 def _late(statistics: Statistics, policy: str, late_to: str | None) -> str:
@@ -62,7 +85,8 @@ def _state(statistics: Statistics) -> str:
     return f"{text} ({bytes_text(peak)})" if peak else text
 
 
-def _row(plan: Plan, place: int, operator: OperatorStatistics) -> tuple[str, ...]:
+def _figures(plan: Plan, place: int, operator: OperatorStatistics) -> tuple[str, ...]:
+    """Give what stands beside the label of an operator."""
     schema = plan.nodes[place].schema
     low, high, lag = "-", "-", "-"
     for name in schema.names:
@@ -74,11 +98,9 @@ def _row(plan: Plan, place: int, operator: OperatorStatistics) -> tuple[str, ...
             lag = "-" if distance is None else lag_text(distance, kind)
         if high == "-" and highest is not None:
             high = time_text(highest, kind)
-    label = one_line(operator.label)
     held = operator.details.get("state_tuples", 0)
     peak = max(held, operator.details.get("peak_state_tuples", 0))
     return (
-        label if len(label) <= 40 else label[:37] + "...",
         f"{operator.tuples_in:,}",
         f"{operator.tuples_out:,}",
         f"{operator.punctuations_in:,}",
@@ -90,6 +112,24 @@ def _row(plan: Plan, place: int, operator: OperatorStatistics) -> tuple[str, ...
     )
 
 
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = zip(row, widths, strict=True)
-    return "  ".join(c.ljust(w) if i in (0, 5, 6) else c.rjust(w) for i, (c, w) in enumerate(cells)).rstrip()
+def _without_day(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Leave out the day of all times, if it is one."""
+    if len({day for row in rows for cell in row for day in _DAY.findall(cell)}) != 1:
+        return list(rows)
+    return [tuple(_DAY.sub("", cell) for cell in row) for row in rows]
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Set marks flush left and numbers flush right."""
+    columns = list(zip(*rows, strict=True))
+    left = [column[0].endswith("watermark") for column in columns]
+    widths = [max(len(cell) for cell in column) for column in columns]
+    cells = [
+        [cell.ljust(w) if flush else cell.rjust(w) for cell in column]
+        for column, w, flush in zip(columns, widths, left, strict=True)
+    ]
+    return ["  ".join(row) for row in zip(*cells, strict=True)]
+
+
+def _cut(label: str, width: int) -> str:
+    return label if len(label) <= width else label[: max(0, width - 3)] + "..."

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.tables import Table
+from oop_engine.sources.turn import Turn
 from operators.page import Int64s
 
 Input = str | Path | BinaryIO | Sequence["str | Path"]
@@ -36,6 +37,7 @@ class Files:
 
     _columnar: bool = attrs.field(init=False, default=False, repr=False)
     _first: Table | None = attrs.field(init=False, default=None, repr=False)
+    _turn: Turn = attrs.field(init=False, factory=Turn, repr=False)
 
     @property
     def name(self) -> str:
@@ -56,6 +58,7 @@ class Files:
     def open(self, columns: Sequence[str], batch_rows: int) -> FileReader:
         # What can be read only once was opened to learn its schema; that opening is the reading.
         if self._first is not None:
+            self._turn.take(self.name)
             return FileReader(self._first, tuple(columns))
         return FileReader(self._table(columns, batch_rows), tuple(columns))
 

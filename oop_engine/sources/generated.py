@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from oop_engine.sources.generator import Blocks, Generated
 from oop_engine.sources.memory import MemoryReader
-from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.protocol import ARRIVAL, Chunk
 from operators.page import Int64s, Page
-from punctuation import NO_TIME, Punctuation
+from punctuation import NO_TIME, Punctuation, before
 
 _STEP, _STEP_NS = 4096, 250_000_000
 """Tuples, and time of arrival, between two looks at which link's packets arrived first."""
@@ -20,7 +20,10 @@ _STEP, _STEP_NS = 4096, 250_000_000
 
 @attrs.frozen
 class GeneratedPackets:
-    """The packets of one link. With block-sorted disorder the stream promises each block's end itself (Fig 6-9)."""
+    """The packets of one link. With block-sorted disorder the stream promises each block's end itself (Fig 6-9).
+
+    It then promises also its time of arrival, if that is an attribute of it: the packets come in its order.
+    """
 
     generated: Generated
 
@@ -38,7 +41,9 @@ class GeneratedPackets:
 
     @property
     def promised(self) -> tuple[str, ...]:
-        return ("ts",) if isinstance(self.generated.disorder, Blocks) else ()
+        if not isinstance(self.generated.disorder, Blocks):
+            return ()
+        return ("ts", ARRIVAL) if self.generated.arrival else ("ts",)
 
     def open(self, columns: Sequence[str], batch_rows: int) -> MemoryReader:
         names = list(columns)
@@ -54,10 +59,12 @@ class GeneratedPackets:
                     yield element
                 continue
             batch = element.batch if isinstance(element, Page) else element
-            times = batch.column("arrival_ts").view(pa.int64()).to_numpy()
+            times = batch.column(ARRIVAL).view(pa.int64()).to_numpy()
             cuts = np.flatnonzero(np.diff(times // _STEP_NS)) + 1
             for start, stop in zip([0, *cuts.tolist()], [*cuts.tolist(), len(times)], strict=True):
                 if start < stop:
+                    if ARRIVAL in self.promised:
+                        yield before(ARRIVAL, int(times[start]))
                     arrived(int(times[stop - 1]))
                     yield batch.slice(start, stop - start).select(names)
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from oop_engine.errors import SchemaError
 from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.turn import Turn
 from operators.page import Int64s, Page
 from operators.schema import Schema
 from punctuation import NO_TIME, Punctuation
@@ -62,12 +63,17 @@ class Once:
     arrow: pa.Schema
     begin: Callable[[], Iterator[Chunk]] = attrs.field(repr=False)
     promised: tuple[str | tuple[str, ...], ...] = ()
+    again: bool = attrs.field(default=True, kw_only=True, repr=False)
+    """Whether another run may begin anew; not so where what `begin` gives is an iterator that was there before."""
+    _turn: Turn = attrs.field(init=False, factory=Turn, repr=False)
 
     @property
     def rewindable(self) -> bool:
         return False
 
     def open(self, columns: Sequence[str], batch_rows: int) -> MemoryReader:
+        if not self.again:
+            self._turn.take(self.name)
         names = list(columns)
 
         def pruned() -> Iterator[Chunk]:

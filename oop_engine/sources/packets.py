@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from oop_engine.sources.capture import PACKET_SCHEMA, Capture
 from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.turn import Turn
 from operators.page import Int64s
 
 
@@ -21,6 +22,7 @@ class Packets:
     paths: tuple[Path | BinaryIO, ...] = attrs.field(converter=tuple)
     label: str = ""
     strict: bool = False
+    _turn: Turn = attrs.field(init=False, factory=Turn, eq=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -43,6 +45,8 @@ class Packets:
         return ()
 
     def open(self, columns: Sequence[str], batch_rows: int) -> PacketReader:
+        if not self.rewindable:
+            self._turn.take(self.name)
         return PacketReader(
             [Capture(p, batch_rows=batch_rows, columns=columns, strict=self.strict) for p in self.paths]
         )

@@ -6,7 +6,7 @@ A reader is synchronous and knows no runtime: the synchronous driver calls it in
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
@@ -14,6 +14,9 @@ from operators.page import Int64s
 from operators.protocol import Element
 
 Chunk: TypeAlias = "pa.RecordBatch | Element"
+
+ARRIVAL: Final = "arrival_ts"
+"""The attribute that says when a tuple arrived at the system (thesis 5.1.2)."""
 
 
 class Reader(Protocol):
@@ -57,7 +60,7 @@ class Source(Protocol):
 
     @property
     def promised(self) -> tuple[str | tuple[str, ...], ...]:
-        """Name the attributes on which the stream carries punctuation of its own."""
+        """Name the attributes on which the stream carries punctuation of its own, even if it can be read ahead."""
         ...
 
     def open(self, columns: Sequence[str], batch_rows: int) -> Reader:

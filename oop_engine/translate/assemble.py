@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from oop_engine.entry import numbered
+from oop_engine.entry import numbered, stamped
 from oop_engine.language import syntax as s
 from oop_engine.language.parse import parse
 from oop_engine.language.placed import placed
+from oop_engine.sources.protocol import ARRIVAL
 from oop_engine.stream import Stream
 from oop_engine.translate.groups import aggregated
 from oop_engine.translate.plain import selected
@@ -22,7 +23,8 @@ def query(text: str, streams: Mapping[str, Stream] | None = None, **named: Strea
     """Make the stream of results that a query text describes, over streams given by name.
 
     The columns are the SELECT list (`AS` renames; `count(*)` is count, `sum(len)` is sum_len), then, for windows, wid,
-    window_start and window_end. `row-num` counts arrivals at the entry of the query, before WHERE. Nothing runs yet.
+    window_start and window_end. `row-num` counts arrivals at the entry of the query, before WHERE; `arrival-ts` is the
+    time of arrival at the source, unless the stream has recorded one. Nothing runs yet.
     Raises LanguageError, which points at the fault, and PlanError when no window could ever be released.
 
         oop.query("SELECT srcIP, count(*) [RANGE 10 minutes, SLIDE 1 minute, WA ts] FROM M GROUP BY srcIP", M=packets)
@@ -33,7 +35,11 @@ def query(text: str, streams: Mapping[str, Stream] | None = None, **named: Strea
 def _stream_of(tree: s.Query, streams: Mapping[str, Stream]) -> Stream:
     scope = Sources(streams, tree.text, lambda nested: _stream_of(nested, streams)).scope(tree.source)
     starred = scope.schema.names
-    if counts_arrivals(tree.window) or any(_is_row_num(name) for name in _names(tree)):
+    for name in (*_window_names(tree.window), *_names(tree)):
+        if name.parts[-1] == ARRIVAL:
+            with placed(name.span, tree.text):
+                scope = scope.over(Stream(stamped(scope.stream.node)))
+    if counts_arrivals(tree.window) or any(name.parts[-1] == ROW_NUM for name in _names(tree)):
         scope = scope.over(Stream(numbered(scope.stream.node)))
     if tree.where is not None:
         condition = scope.expression(tree.where)
@@ -56,12 +62,13 @@ def _expressions(tree: s.Query) -> Iterator[s.Expr]:
         yield tree.having
 
 
+def _window_names(clause: s.WindowClause | None) -> Iterator[s.Name]:
+    if clause is not None:
+        yield from (name for name in (clause.wattr, clause.rattr) if name is not None)
+
+
 def _names(tree: s.Query) -> Iterator[s.Name]:
     grouped = [item if isinstance(item, s.Name) else item.expr for item in tree.group_by]
     found = [*_expressions(tree), *(e for e in grouped if not isinstance(e, s.Star))]
     found += [] if tree.where is None else [tree.where]
     return (piece for expression in found for piece in pieces(expression) if isinstance(piece, s.Name))
-
-
-def _is_row_num(name: s.Name) -> bool:
-    return name.parts[-1] == ROW_NUM

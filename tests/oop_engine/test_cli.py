@@ -18,6 +18,9 @@ import oop_engine
 from oop_engine.cli import commands, demo
 from oop_engine.cli.compiling import compiled
 from oop_engine.cli.errors import printable, tell
+from oop_engine.cli.summary import table as table_of
+from oop_engine.plan import Plan
+from oop_engine.runtime import run_to_end
 from oop_engine.sources.generator import SECOND, Band, packets
 from oop_engine.sources.recording import write_pcap
 
@@ -95,10 +98,46 @@ def test_stats_lists_every_operator(captures: Path) -> None:
     assert lines[0].split()[:3] == ["operator", "tuples", "in"]
     assert [line.split("  ")[0] for line in lines[1:]] == [
         "Main",
-        "bucket [RANGE 1 minute, SLIDE 1 minut...",
+        "bucket [RANGE 1 minute,...",
         "aggregate count(*)",
     ]
-    assert "ts 2026-11-21 10:01:00" in lines[1]
+    assert "ts 10:01:00" in lines[1]
+    assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (
+            140,
+            [
+                "bucket [RANGE 1 minute, SLIDE 1 s...  ",
+                "120  120  wid_from 1795255319     -                             -",
+                "ts 2026-11-21 10:01:59  2026-11-21 10:01:59.968  968 ms",
+            ],
+        ),
+        (
+            112,
+            [
+                "bucket [RANGE 1 m...  ",
+                "120  120  wid_from 1795255319  -                    -",
+                "ts 10:01:59          10:01:59.968    968 ms",
+            ],
+        ),
+        (98, ["bucket [RANGE 1 min...  ", "120  120  wid_from 1795255319       -", "ts 10:01:59          968 ms"]),
+        (80, ["bucket [RANGE 1 minute, SLIDE 1 s, WA ts]", "  1,200  1,200        120  120  wid_from 1795255319  "]),
+        (76, ["bucket [RANGE 1 minute, SLIDE 1 s, WA ts]", "ts 10:01:59          968 ms"]),
+    ],
+)
+def test_stats_fit_their_width(captures: Path, width: int, lines: list[str]) -> None:
+    """Narrower and narrower: labels cut, times without their day, no high-watermark, labels on lines of their own."""
+    stream = oop_engine.pcap(captures / "Main1.pcap").window("1 minute", slide="1 s").aggregate(oop_engine.count())
+    plan = Plan((stream.node,))
+    shown = table_of(plan, run_to_end(plan, (lambda element: None,)), width=width)
+    assert max(map(len, shown.splitlines())) <= width
+    for text in lines:
+        assert text in shown, shown
+    assert ("high-watermark" in shown) == (width > 100)
 
 
 @pytest.mark.parametrize("size", [1, 7, 8192])
@@ -149,6 +188,52 @@ def test_the_file_for_late_tuples_is_there_when_none_is_late(table: Path, tmp_pa
     late = tmp_path / "late.csv"
     assert counts(oop("query", PER_MINUTE, "-s", table, "--slack", "1 minute", "--late-to", late)) == [3] * 5
     assert late.read_text() == "ts,srcIP,broken,tuple\n"
+
+
+def test_late_tuples_of_several_streams_go_to_a_file_each(table: Path, tmp_path: Path) -> None:
+    query = "SELECT count(*) [RANGE 1 minute, WA ts] FROM One UNION Two"
+    given = ("-s", f"One={table}", "-s", f"Two={table}", "--every", "10 s", "--late-to", tmp_path / "late.ndjson")
+    assert counts(oop("query", query, *given)) == [4] * 5
+    for name in ("One", "Two"):
+        late = [json.loads(line) for line in (tmp_path / f"late-{name}.ndjson").read_text().splitlines()]
+        assert [row["tuple"] for row in late] == [2, 5, 8, 11, 14]
+    explained = oop("explain", query, *given)
+    assert "late tuples are diverted and counted" in explained.stdout, explained.output
+
+
+def test_a_file_for_late_tuples_that_cannot_be_written_is_refused_first(table: Path, tmp_path: Path) -> None:
+    for target, message in (
+        (tmp_path / "late.txt", "is no suffix of a sink"),
+        (tmp_path / "no" / "l.csv", "no folder"),
+    ):
+        result = oop("query", PER_MINUTE, "-s", table, "--every", "10 s", "--late-to", target)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert message in result.stderr
+
+
+def test_nothing_is_written_to_standard_output_before_there_is_something_to_read(tmp_path: Path, table: Path) -> None:
+    """A header without results would say that there are none."""
+    damaged = tmp_path / "damaged.pcap"
+    damaged.write_bytes(b"this is text and no capture\n" * 9)
+    result = oop("query", PER_MINUTE, "-s", damaged)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "is no capture" in result.stderr
+    nothing = oop("query", PER_MINUTE.replace("FROM Main", "FROM Main WHERE srcIP = 'none'"), "-s", table)
+    assert (nothing.exit_code, nothing.stdout) == (0, "count,wid,window_start,window_end\n")
+
+
+def test_a_rate_that_includes_compiling_says_so(captures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for already in (True, False):
+        monkeypatch.setattr("oop_engine.cli.run.compiled", lambda already=already: already)
+        result = oop("query", PER_MINUTE, "-s", captures / "Main1.pcap")
+        assert ("tuples/s, compiling included); none late" in result.stderr) == (not already)
+
+
+def test_windows_over_arrival_need_no_promise_on_a_pipe() -> None:
+    query = "SELECT k, count(*) [RANGE 1 h, WA arrival-ts] FROM Main GROUP BY k"
+    result = oop("query", query, "-s", "Main=-", "--format", "csv", stdin="ts,k\n1,a\n5,b\n2,a\n")
+    assert result.exit_code == 0, result.output
+    assert sorted(line.split(",")[:2] for line in result.stdout.splitlines()[1:]) == [['"a"', "2"], ['"b"', "1"]]
 
 
 def test_a_refused_tuple_ends_the_run_with_its_place_and_no_file(table: Path, tmp_path: Path) -> None:

@@ -205,3 +205,13 @@ def test_promises_read_as_sets_of_attributes() -> None:
         == "{a, b} {b}"
     )
     assert promised_by(oop.pages([], oop.Schema.of(a=pa.int64())).node) == "nothing"
+
+
+def test_a_time_that_nobody_asks_for_is_promised_once_a_second() -> None:
+    stream = oop.arrow([], schema=TIMES, slack="2 s")
+    rows = stream.number("row_num").window(range=3, wattr="row_num").aggregate(oop.count())
+    assert paces(rows) == [{"ts": Pace(1_000_000)}]
+    windows = stream.window(range="10 s", slide="4 s", wattr="ts").aggregate(oop.count())
+    assert [pace.step for pace in paces(rows, windows)[0].values()] == [4_000_000]
+    plain = oop.arrow([], schema=SCHEMA, slack=2)
+    assert paces(plain.filter(lambda p: p["length"] > 1)) == [{"ts": Pace(None)}]

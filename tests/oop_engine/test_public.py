@@ -66,6 +66,16 @@ def test_an_unknown_name_is_said_to_be_none() -> None:
         _ = oop.meldd  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("slakc", ". Did you mean 'slack'?"), ("xyz", ""), ("__sum__", ""), ("Streams", ". Did you mean 'Stream'?")],
+)
+def test_an_unknown_name_is_corrected_when_one_is_near(name: str, hint: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(oop, name)
+    assert str(caught.value) == f"module 'oop_engine' has no attribute {name!r}{hint}"
+
+
 def test_a_package_of_the_users_own_that_hides_ours_is_named(tmp_path: Path) -> None:
     (tmp_path / "operators.py").write_text("mine = 1\n")
     program = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}]\nimport oop_engine as oop\noop.count\n"

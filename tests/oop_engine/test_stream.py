@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -10,11 +11,13 @@ import trio
 
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.language import LanguageError
-from oop_engine.outcome import run_outputs
+from oop_engine.outcome import Outcome, run_outputs
 from oop_engine.plan import Plan, source_node
 from oop_engine.punctuate import heartbeat, slack
 from oop_engine.read import arrow, from_source, pcap
+from oop_engine.read import packets as generated
 from oop_engine.read import rows as rows_of
+from oop_engine.sinks import ListSink
 from oop_engine.sources.memory import Once, Rows
 from oop_engine.stream import Stream, meld, merge
 from operators.functions import count, max, sum
@@ -215,12 +218,67 @@ def test_results_do_not_depend_on_how_a_source_is_cut_into_batches() -> None:
         (lambda: arrow({"ts": [1]}), PlanError, "a table or record batches"),  # type: ignore[arg-type]
         (lambda: pcap(["a.pcap"]), PlanError, r"Write pcap\(\*paths\)"),  # type: ignore[arg-type]
         (lambda: heartbeat("1s"), PlanError, "the skew and the delay"),  # type: ignore[arg-type]
+        (lambda: from_source("a.csv"), PlanError, r'str \'a.csv\' is none.\n  For a file write oop.read\("a.csv"\)'),  # type: ignore[arg-type]
+        (lambda: from_source(7), PlanError, "int 7 is none.\n  A source has name, arrow"),  # type: ignore[arg-type]
+        (lambda: PACKETS.reorder(mode="consistant"), PlanError, 'Did you mean "consistent"'),  # type: ignore[arg-type]
+        (lambda: generated(9, disoder=1), PlanError, 'packets takes no "disoder".\n  Did you mean "disorder"'),
+        (lambda: generated(9, foo=1), PlanError, 'packets takes no "foo".\n  Known are "rate"'),
+        (lambda: PACKETS.filter(lambda p: p.length > 1), SchemaError, r'filter: .length .*\n  Write p\["length"\]'),
+        (lambda: PACKETS.derive(x=lambda p: p.lenght * 2), SchemaError, r'Write p\["length"\] for p.lenght'),
+        (lambda: PACKETS.filter(lambda p: p.to_numpy() > 1), SchemaError, "has no attribute 'to_numpy'"),
     ],
 )
 def test_what_does_not_fit_is_refused_when_it_is_built(build: object, error: type[Exception], message: str) -> None:
     assert callable(build)
     with pytest.raises(error, match=message):
         build()
+
+
+def test_the_range_may_stand_alone() -> None:
+    assert rows(PACKETS.window(5).aggregate(count())) == rows(PACKETS.window(range=5).aggregate(count()))
+    with pytest.raises(PlanError, match='RANGE is 20 s, but "ts" is a number'):
+        PACKETS.window("20 s")
+
+
+def test_run_async_under_asyncio_says_what_to_write() -> None:
+    result = PACKETS.window(5).aggregate(count())
+    found: list[object] = []
+
+    async def main() -> None:
+        for run in (result.run_async, result.to(ListSink([])).run_async):
+            with pytest.raises(
+                PlanError, match=r"task of asyncio.\n  Here write await asyncio.to_thread\(stream.run\)"
+            ):
+                await run()
+        found.append(await asyncio.to_thread(result.run))
+
+    asyncio.run(main())
+    assert len(found) == 1
+
+
+def test_run_async_runs_where_trio_is_a_guest_of_asyncio() -> None:
+    result = PACKETS.window(5).aggregate(count())
+
+    async def main() -> Outcome:
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        trio.lowlevel.start_guest_run(
+            result.run_async, run_sync_soon_threadsafe=loop.call_soon_threadsafe, done_callback=done.set_result
+        )
+        outcome: Outcome = (await done).unwrap()
+        return outcome
+
+    assert asyncio.run(main()).statistics.tuples == 4
+
+
+def test_an_outcome_shows_itself_in_a_line() -> None:
+    outcome = PACKETS.window(5).aggregate(count()).run()
+    shown = repr(outcome)
+    assert shown.startswith(
+        "Outcome(table of 3 rows: count, wid, window_start, window_end; statistics=Statistics(4 tuples"
+    )
+    assert repr(outcome.statistics).endswith(" s, 0 late, 3 windows, 3 operators)")
+    assert "\n" not in shown and len(shown) < 200
 
 
 def test_a_window_that_nothing_could_release_names_the_input_that_lacks_a_promise() -> None:

@@ -324,7 +324,7 @@ def test_nothing_follows_the_end():
 
 def test_the_schema_says_what_will_be_promised():
     read = Input((Slack("ts", 1), Ordered("end")))
-    assert read.output_schema(Schema.of(ts=pa.int64(), end=pa.date32(), progress=["x"])).progress == {
+    assert read.output_schema(Schema.of(ts=pa.int64(), end=pa.date32(), x=pa.string(), progress=["x"])).progress == {
         frozenset({"ts"}),
         frozenset({"end"}),
         frozenset({"x"}),
