@@ -121,3 +121,117 @@ def naive_count_distinct(rows: Rows) -> int:
         return value
 
     return len({tuple(map(one, row)) for row in rows if None not in row})
+
+
+def _one(value: object) -> object:
+    """Give one value for those that count as one: NaN whatever its bits, 0.0 whatever its sign."""
+    if isinstance(value, float):
+        return math.nan if math.isnan(value) else value + 0.0
+    return value
+
+
+def naive_quantile(q: str) -> Naive:
+    """Give the value whose number, in order, is q times their number, rounded up; NaN when there is one."""
+
+    def quantile(rows: Rows) -> object:
+        found = sorted(map(_one, values(rows)), key=_rising)
+        if not found or _rising(found[0]) == (0,):
+            return found[0] if found else None
+        return found[max(math.ceil(Fraction(q) * len(found)), 1) - 1]
+
+    return quantile
+
+
+def _counted(rows: Rows) -> list[tuple[object, int]]:
+    """Give each value with its count, the most frequent first, of equally frequent ones the smaller."""
+    numbers: dict[object, int] = {}
+    first: dict[object, object] = {}
+    for value in map(_one, values(rows)):
+        name = _rising(value)
+        numbers[name] = numbers.get(name, 0) + 1
+        first[name] = value
+    return [(first[name], numbers[name]) for name in sorted(numbers, key=lambda name: (-numbers[name], name))]
+
+
+def naive_mode(rows: Rows) -> object:
+    found = _counted(rows)
+    return found[0][0] if found else None
+
+
+def naive_top(k: int) -> Naive:
+    return lambda rows: [{"value": value, "count": count} for value, count in _counted(rows)[:k]]
+
+
+def naive_heavy(share: str) -> Naive:
+    def heavy(rows: Rows) -> object:
+        enough = Fraction(share) * len(values(rows))
+        return [{"value": value, "count": count} for value, count in _counted(rows) if count >= enough]
+
+    return heavy
+
+
+def naive_minmax(rows: Rows) -> object:
+    found = list(map(_one, values(rows)))
+    if not found:
+        return None
+    ends = {"min": naive_min([(v,) for v in found]), "max": naive_max([(v,) for v in found])}
+    counts = {f"{end}_count": sum(_rising(v) == _rising(value) for v in found) for end, value in ends.items()}
+    return {**ends, **counts}
+
+
+def naive_m4(rows: Rows) -> object:
+    """Outline (x,) by arrival, or (x, y) by y."""
+    found = [row for row in rows if None not in row]
+    if not found:
+        return None
+    first, last = found[0][0], found[-1][0]
+    if len(found[0]) == 2:
+        first, last = naive_argmin(found), naive_argmax(found)
+    only = [row[:1] for row in found]
+    return {"min": naive_min(only), "max": naive_max(only), "first": first, "last": last}
+
+
+def naive_centre(rows: Rows) -> object:
+    found = [row for row in rows if None not in row]
+    if not all(math.isfinite(number) for row in found for number in row):
+        weight = sum(w for _, w in found)
+        return None if weight == 0 else sum(v * w for v, w in found) / weight
+    weight = sum(Fraction(w) for _, w in found)
+    return None if weight == 0 else float(sum(Fraction(v) * Fraction(w) for v, w in found) / weight)
+
+
+def naive_centre_ticks(rows: Rows) -> object:
+    found = [row for row in rows if None not in row]
+    weight = sum(Fraction(w) for _, w in found)
+    return None if weight == 0 else round(sum(Fraction(v) * Fraction(w) for v, w in found) / weight)
+
+
+def naive_geometric_mean(rows: Rows) -> float | None:
+    found = [float(v) for v in values(rows)]
+    if not found:
+        return None
+    if any(math.isnan(v) or v < 0 for v in found) or {0.0, math.inf} <= set(found):
+        return math.nan
+    if 0.0 in found or math.inf in found:
+        return 0.0 if 0.0 in found else math.inf
+    # Each by itself, for the product of large numbers is infinite.
+    return math.prod(v ** (1 / len(found)) for v in found)
+
+
+def naive_concat(separator: str) -> Naive:
+    """Join (x,) by arrival, or (x, y) by y, equal places by x."""
+
+    def concat(rows: Rows) -> object:
+        found = [row for row in rows if None not in row]
+        if found and len(found[0]) == 2:
+            found.sort(key=lambda row: (_rising(row[1]), _as_bytes(row[0])))
+        parts = [row[0] for row in found]
+        if not parts:
+            return None
+        return (separator.encode() if isinstance(parts[0], bytes) else separator).join(parts)
+
+    return concat
+
+
+def _as_bytes(text: object) -> object:
+    return text.encode() if isinstance(text, str) else text

@@ -7,39 +7,40 @@ tuple updates one slot, however many windows it is in; closing a slice costs its
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
-from operators.functions.protocol import Accumulator
+from operators.aggregate.running import Released, Running, Technique
+from operators.functions.protocol import Accumulator, Subtractable
 from operators.kernels import slices as kernels
 from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import part, prefixed, read_int, read_integers, read_words
+from operators.saved import part, prefixed, read_int, read_integers, read_text, read_words
 from operators.window.protocol import FOREVER, Int32s
 
 Slots = Int32s
 _BUDGET = 1 << 18
+_FEW_SLICES = 4
+_PARTS_A_WINDOW = 16_384
+_PASSES = 3
 _NEVER = -(2**63)
 T = TypeVar("T", bound=np.generic)
 
 
-@attrs.frozen(eq=False)
-class Released:
-    """Results of complete windows: window-id and group of each, and the slot that holds its aggregate."""
-
-    wids: Int64s
-    groups: Int32s
-    slots: Slots
-
-
 @attrs.define
 class SliceStore:
-    """Hold slots, about 60 bytes each besides the accumulators, and the ranges of window-ids of open slices."""
+    """Hold slots, about 60 bytes each besides the accumulators, and the ranges of window-ids of open slices.
+
+    `technique` says how windows are made of slices: "combine" anew for each window, "differential" or "two_stacks" from
+    the window before; "auto" carries over what is worth it, which is decided at the first window with many slices.
+    """
 
     accumulators: Sequence[Accumulator]
+    technique: Technique | Literal["auto", "combine"] = "auto"
+    _running: Running | None = attrs.field(init=False, default=None)
     _pairs: npt.NDArray[np.uint64] = attrs.field(init=False)
     _table: Int32s = attrs.field(init=False)
     _counters: Int64s = attrs.field(init=False)
@@ -77,6 +78,7 @@ class SliceStore:
         self._spare.clear()
         self._fresh.clear()
         self._order = np.empty(0, np.int32)
+        self._running = None
         for accumulator in self.accumulators:
             accumulator.reserve(16)
 
@@ -96,7 +98,13 @@ class SliceStore:
             self._pairs, self._table, self._free, self._links, self._by_slice, self._by_group, self._sizes,
             self._starts, self._ends, self._own,
         )  # fmt: skip
-        return sum(a.nbytes for a in own) + sum(a.nbytes for a in self.accumulators)
+        carried = 0 if self._running is None else self._running.nbytes
+        return sum(a.nbytes for a in own) + sum(a.nbytes for a in self.accumulators) + carried
+
+    @property
+    def carried(self) -> int:
+        """Number of aggregates carried from window to window."""
+        return 0 if self._running is None else self._running.held
 
     def update(self, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int) -> None:
         """Add tuples, each to the slot of its slice [first, last) and group; `capacity` is above every group id."""
@@ -176,6 +184,8 @@ class SliceStore:
         for number in numbers:
             del self._open[int(self._starts[number]), int(self._ends[number])]
             self._spare.append(number)
+        if self._running is not None:
+            self._running.closed(np.array(numbers, np.int32))
         gone = np.zeros(len(self._starts), np.bool_)
         gone[numbers] = True
         self._order = order[~gone[order]]
@@ -190,6 +200,11 @@ class SliceStore:
 
     def release(self, released: int, bound: int) -> Iterator[Released]:
         """Give the results of the windows [released, bound), a bounded number at a time; slots hold until the next."""
+        if self._running is None and (technique := self._worthwhile(released, bound)) is not None:
+            self._running = Running(self, technique)
+        if self._running is not None:
+            yield from self._running.release(released, bound)
+            return
         order = self._sorted()
         while released < bound and len(order):
             order = order[self._ends[order] > released]
@@ -211,8 +226,13 @@ class SliceStore:
             released = stop
 
     def release_groups(self, which: Int32s, released: int, bound: int) -> Iterator[Released]:
-        """Give the results of these groups alone up to `bound`, and forget what only they needed."""
-        fixed = (which, released, bound, self._starts, self._ends, self._by_group, self._links, self._pairs, self._own)
+        """Give the results of these groups alone up to `bound`."""
+        suffixed = np.zeros(len(self._starts), np.bool_)
+        if self._running is not None:
+            self._running.detach(which)
+            suffixed = self._running.suffixed
+        chains = (self._by_group, self._links, self._pairs)
+        fixed = (which, released, bound, self._starts, self._ends, suffixed, *chains, self._own)
         nothing64, nothing32 = np.empty(0, np.int64), np.empty(0, np.int32)
         results, n = kernels.cover_groups(*fixed, nothing64, nothing32, nothing32, nothing32, False)
         wids, groups = np.empty(results, np.int64), np.empty(results, np.int32)
@@ -221,6 +241,103 @@ class SliceStore:
         yield from self._combined(wids, groups, into, source)
         self._own[which] = np.maximum(self._own[which], bound)
 
+    def _worthwhile(self, released: int, bound: int) -> Technique | None:
+        """Decide how the windows from here on are made of their slices; None to combine each anew.
+
+        To combine costs every slot of every window (Eq. 6.1); to carry over costs something for each window, and the
+        slots only as they enter, turn over and leave (Eq. 6.2).
+        """
+        if self.technique in ("differential", "two_stacks"):
+            return self.technique
+        order = self._sorted()
+        if self.technique == "combine" or len(order) < _FEW_SLICES or (self._ends[order] == FOREVER).any():
+            return None
+        begin, end = np.maximum(self._starts[order], released), np.minimum(self._ends[order], bound)
+        within = end > begin
+        sizes = self._sizes[order][within]
+        if not within.any():
+            return None
+        windows = int(end[within].max() - begin[within].min())
+        parts = float(sizes @ (end - begin)[within].astype(np.float64))
+        if parts < _PARTS_A_WINDOW * windows + _PASSES * float(sizes.sum()):
+            return None
+        if all(isinstance(a, Subtractable) for a in self.accumulators):
+            return "differential"
+        return "two_stacks" if all(getattr(a, "bounded", True) for a in self.accumulators) else None
+
+    @property
+    def order(self) -> Int32s:
+        """The open slices, by the first window and the window after the last that each is in."""
+        return self._sorted()
+
+    @property
+    def starts(self) -> Int64s:
+        """The first window of each slice."""
+        return self._starts
+
+    @property
+    def ends(self) -> Int64s:
+        """The window after the last one of each slice."""
+        return self._ends
+
+    @property
+    def own(self) -> Int64s:
+        """The window up to which each group has been released by itself."""
+        return self._own
+
+    @property
+    def groups(self) -> int:
+        """A number that group ids stay below until the next update."""
+        return len(self._by_group)
+
+    @property
+    def chains(self) -> tuple[Int32s, Int32s, npt.NDArray[np.uint64]]:
+        """Where each slice's chain of slots begins, the links of the chains, and (slice, group) of each slot."""
+        return self._by_slice, self._links, self._pairs
+
+    def in_window(self, wid: int) -> Int32s:
+        """Give the open slices of a window."""
+        order = self._sorted()
+        return order[(self._starts[order] <= wid) & (self._ends[order] > wid)]
+
+    def next_window(self, wid: int) -> int:
+        """Give the first window from `wid` on that an open slice is in; FOREVER when there is none."""
+        order = self._sorted()
+        starts = self._starts[order[self._ends[order] > wid]]
+        return max(wid, int(starts.min())) if len(starts) else FOREVER
+
+    def room(self, numbers: Int32s) -> int:
+        """Give the number of slots of these slices."""
+        return int(self._sizes[numbers].sum())
+
+    def take(self, count: int) -> Slots:
+        """Give out slots that belong to no slice, made ready."""
+        spare = min(count, int(self._counters[2]))
+        left = int(self._counters[2]) - spare
+        slots = np.empty(count, np.int32)
+        slots[:spare] = self._free[left : left + spare]
+        self._counters[2] = left
+        slots[spare:] = np.arange(self.beyond(count - spare), int(self._counters[1]) + count - spare)
+        self._counters[1] += count - spare
+        for accumulator in self.accumulators:
+            accumulator.init(slots)
+        return slots
+
+    def give(self, slots: Slots) -> None:
+        """Take back slots that were given out."""
+        for accumulator in self.accumulators:
+            accumulator.free(slots)
+        spare = int(self._counters[2])
+        self._free[spare : spare + len(slots)] = slots
+        self._counters[2] += len(slots)
+
+    def beyond(self, count: int) -> int:
+        """Make sure that there are so many slots behind those ever made, and give the first."""
+        base = int(self._counters[1])
+        if base + count > len(self._pairs):
+            self._grow(_power(base + count))
+        return base
+
     def _combined(self, wids: Int64s, groups: Int32s, into: Int32s, source: Slots) -> Iterator[Released]:
         if len(wids) == 0:
             return
@@ -228,14 +345,8 @@ class SliceStore:
             yield Released(wids, groups, source)
             return
         # Result slots stand behind the slots ever made, so they need no place in the table or the chains.
-        base = int(self._counters[1])
-        needed = base + len(wids)
-        if needed > len(self._pairs):
-            size = len(self._pairs)
-            while size < needed:
-                size *= 2
-            self._grow(size)
-        slots = np.arange(base, needed, dtype=np.int32)
+        base = self.beyond(len(wids))
+        slots = np.arange(base, base + len(wids), dtype=np.int32)
         targets = into + np.int32(base)
         for accumulator in self.accumulators:
             accumulator.init(slots)
@@ -286,6 +397,8 @@ class SliceStore:
     def forget(self, groups: Int32s) -> None:
         """Reset what is known of groups whose ids will be given away."""
         self._own[groups] = _NEVER
+        if self._running is not None:
+            self._running.forget(groups)
 
     def _drop(self, slots: Slots) -> Int32s:
         idle = np.empty(len(slots), np.int32)
@@ -324,6 +437,8 @@ class SliceStore:
             "slice_first": np.array([k[0] for k in keys], np.int64),
             "slice_last": np.array([k[1] for k in keys], np.int64),
             "slice_number": np.array([self._open[k] for k in keys], np.int64),
+            "technique": "" if self._running is None else self._running.technique,
+            "suffixed": np.flatnonzero(self._running.suffixed) if self._running is not None else known[:0],
             "own_groups": known,
             "own_bounds": self._own[known],
         }
@@ -364,6 +479,10 @@ class SliceStore:
         for i, accumulator in enumerate(self.accumulators):
             accumulator.restore(part(f"aggregate{i}.", state))
             accumulator.reserve(len(self._pairs))
+            accumulator.free(spare.astype(np.int32))
+        if technique := read_text(state, "technique"):
+            self._running = Running(self, "two_stacks" if technique == "two_stacks" else "differential")
+            self._running.resume(read_integers(state, "suffixed").astype(np.int32))
 
 
 def _grown(array: npt.NDArray[T], size: int, fill: int) -> npt.NDArray[T]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from typing import Final, Literal, TypeAlias
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
 from operators.aggregate.named import matched
-from operators.aggregate.store import Released, SliceStore
+from operators.aggregate.running import Released
+from operators.aggregate.store import SliceStore
 from operators.bucket import FROM, UNTIL
 from operators.errors import AggregateOverflow, SchemaError
-from operators.functions.protocol import AggregateFunction
+from operators.functions.protocol import AggregateFunction, Subtractable
 from operators.keys import KeyIndex
 from operators.page import Int64s, Page
 from operators.protocol import Emit, State, StateValue
@@ -24,9 +26,12 @@ from operators.window.protocol import Int32s
 from punctuation import END, Below, GroupPromise, Pattern, Progress, Punctuation, before
 from punctuation.plain import dump_progress, read_progress
 
+Strategy: TypeAlias = Literal["auto", "wid", "panes", "differential", "two_stacks"]
+STRATEGIES: Final = ("auto", "wid", "panes", "differential", "two_stacks")
 WID, START, STOP = "wid", "window_start", "window_end"
 _NEVER = -(2**63)
 _ROWS = 1 << 16
+_EXPANDED = 1 << 20
 
 
 @attrs.define
@@ -58,6 +63,9 @@ class WindowAggregate:
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     empty: bool = attrs.field(default=False, kw_only=True)
     """Give windows without a tuple too, between the first and the last that have one; without groups only."""
+    strategy: Strategy = attrs.field(default="auto", kw_only=True, validator=attrs.validators.in_(STRATEGIES))
+    """How windows are made: "wid" updates each window of each tuple, the others update slices once a tuple ("panes"
+    combines them anew for each window, "differential" and "two_stacks" carry the last window over, "auto" decides)."""
     _input: Schema | None = attrs.field(init=False, default=None)
     _output: Schema | None = attrs.field(init=False, default=None)
     _groups: KeyIndex | None = attrs.field(init=False, default=None)
@@ -95,6 +103,7 @@ class WindowAggregate:
                 "aggregate(empty=True): which groups an empty window should have, nobody can tell.\n"
                 "  Leave out `by`, or leave out `empty`: a group's windows without tuples give no results."
             )
+        self._check_strategy(schema)
         fields = [schema.field(name, where=where) for name in self.by]
         KeyIndex(fields)
         fields += [function.output_field(schema, name) for name, function in self.functions.items()]
@@ -111,6 +120,23 @@ class WindowAggregate:
                 progress.append(frozenset(WID if name == FROM else name for name in promise))
         return Schema(pa.schema(fields), progress=progress)
 
+    def _check_strategy(self, schema: Schema) -> None:
+        where = f'aggregate(strategy="{self.strategy}")'
+        if self.strategy in ("auto", "panes"):
+            return
+        if self.endless:
+            raise SchemaError(
+                f"{where}: windows with RANGE ALL never let go of a tuple: each is the one before, and more.\n"
+                '  Leave out strategy=, or write "panes".'
+            )
+        if self.strategy == "differential":
+            for name, function in self.functions.items():
+                if not isinstance(function.accumulator(schema), Subtractable):
+                    raise SchemaError(
+                        f"{where}: {name} ({function.name}) cannot be subtracted exactly from a window.\n"
+                        '  Write strategy="two_stacks", which needs no inverse, or leave it out.'
+                    )
+
     def _time_type(self, schema: Schema) -> pa.DataType:
         if isinstance(self.window, PartitionedWindow):
             return pa.int64()
@@ -123,7 +149,10 @@ class WindowAggregate:
         if len(first) == 0:
             return
         groups, capacity = self._group_ids(page)
-        store.update(page, first, last, groups, capacity)
+        if self.strategy == "wid":
+            self._update_windows(store, page, first, last, groups, capacity)
+        else:
+            store.update(page, first, last, groups, capacity)
         self._peak = max(self._peak, len(store))
         if self.endless:
             self._latest = max(self._latest, int(first.max()))
@@ -176,6 +205,23 @@ class WindowAggregate:
             bound = min(bound, self._last + 1)
         if bound != _NEVER:
             self._promise(bound, assumed, emit)
+
+    def _update_windows(
+        self, store: SliceStore, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int
+    ) -> None:
+        """Update each window of each tuple, as thesis Fig 6-4 has it; a bounded number of them at a time."""
+        windows = np.cumsum(last - first)
+        cuts = np.searchsorted(windows, np.arange(_EXPANDED, int(windows[-1]) + _EXPANDED, _EXPANDED), side="left") + 1
+        at = 0
+        for cut in np.minimum(cuts, len(first)).tolist():
+            if cut == at:
+                continue
+            times = last[at:cut] - first[at:cut]
+            rows = np.repeat(np.arange(at, cut), times)
+            wids = first[rows] + np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
+            whole = Page(page.schema, page.batch.take(pa.array(rows)))
+            store.update(whole, wids, wids + 1, groups[rows], capacity)
+            at = cut
 
     def _promise(self, bound: int, assumed: bool, emit: Emit) -> None:
         begin, end = self.window.extent(bound)
@@ -282,7 +328,8 @@ class WindowAggregate:
         self._input = schema
         self._output = self.output_schema(schema)
         self._groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None
-        self._store = SliceStore([function.accumulator(schema) for function in self.functions.values()])
+        technique = "combine" if self.strategy in ("wid", "panes") else self.strategy
+        self._store = SliceStore([function.accumulator(schema) for function in self.functions.values()], technique)
         return self._store
 
     def _forget(self) -> None:
@@ -304,6 +351,7 @@ class WindowAggregate:
             "state_bytes": 0 if store is None else store.nbytes + self._index_bytes(),
             "groups": 0 if self._groups is None else len(self._groups),
             "slices": 0 if store is None else store.slices,
+            "carried": 0 if store is None else store.carried,
             "peak_state_tuples": self._peak,
             "peak_state_bytes": self._peak_bytes,
             "windows": self._windows,

@@ -8,43 +8,89 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import attrs
+
 from operators.errors import SchemaError, did_you_mean
 from operators.functions.chosen import ArgMax, ArgMin, First, Last
+from operators.functions.concatenation import Concat
 from operators.functions.count import Count
 from operators.functions.distinct import CountDistinct
 from operators.functions.extremes import Max, Min
+from operators.functions.frequent import HeavyHitters, Mode, TopK
+from operators.functions.geometric import GeometricMean
+from operators.functions.mass import CentreOfMass
 from operators.functions.moments import Stddev, Variance
-from operators.functions.protocol import Accumulator, AggregateFunction, Slots
+from operators.functions.outline import M4, MinMax
+from operators.functions.protocol import Accumulator, AggregateFunction, Slots, Subtractable
+from operators.functions.quantile import Median, Quantile
+from operators.functions.sharing import Sharing, accumulators
+from operators.functions.sketches import ApproxCountDistinct, ApproxHeavyHitters, ApproxQuantile
+from operators.functions.states import AggregateFailure
 from operators.functions.sums import Avg, Sum
+from operators.functions.user import UserAggregate, user_aggregate
 
 __all__ = [
+    "M4",
     "Accumulator",
+    "AggregateFailure",
     "AggregateFunction",
+    "ApproxCountDistinct",
+    "ApproxHeavyHitters",
+    "ApproxQuantile",
     "ArgMax",
     "ArgMin",
     "Avg",
+    "CentreOfMass",
+    "Concat",
     "Count",
     "CountDistinct",
     "First",
+    "GeometricMean",
+    "HeavyHitters",
     "Last",
     "Max",
+    "Median",
     "Min",
+    "MinMax",
+    "Mode",
+    "Quantile",
+    "Sharing",
     "Slots",
     "Stddev",
+    "Subtractable",
     "Sum",
+    "TopK",
+    "UserAggregate",
     "Variance",
+    "accumulators",
+    "approx_count_distinct",
+    "approx_heavy_hitters",
+    "approx_quantile",
     "argmax",
     "argmin",
     "avg",
     "by_name",
+    "centre_of_mass",
+    "concat",
+    "constants",
     "count",
     "count_distinct",
     "first",
+    "geometric_mean",
+    "heavy_hitters",
+    "is_function",
     "last",
+    "m4",
     "max",
+    "median",
     "min",
+    "minmax",
+    "mode",
+    "quantile",
     "stddev",
     "sum",
+    "top_k",
+    "user_aggregate",
     "variance",
 ]
 
@@ -109,28 +155,148 @@ def count_distinct(*arguments: str) -> AggregateFunction:
     return CountDistinct(*arguments)
 
 
+def median(argument: str) -> AggregateFunction:
+    """Find the lower median of an attribute, exactly."""
+    return Median(argument)
+
+
+def quantile(argument: str, q: float) -> AggregateFunction:
+    """Find the least value that a share `q` of an attribute's values do not exceed, exactly."""
+    return Quantile(argument, q)
+
+
+def mode(argument: str) -> AggregateFunction:
+    """Find the most frequent value of an attribute."""
+    return Mode(argument)
+
+
+def top_k(argument: str, k: int) -> AggregateFunction:
+    """List the k most frequent values of an attribute with their counts."""
+    return TopK(argument, k)
+
+
+def heavy_hitters(argument: str, share: float) -> AggregateFunction:
+    """List the values that are at least a share of all, with their counts."""
+    return HeavyHitters(argument, share)
+
+
+def minmax(argument: str) -> AggregateFunction:
+    """Find the least and the greatest value of an attribute, and how many tuples have each."""
+    return MinMax(argument)
+
+
+def m4(argument: str, by: str | None = None) -> AggregateFunction:
+    """Find the least, greatest, first and last value of an attribute, first and last by `by` or by arrival."""
+    return M4(argument, by)
+
+
+def centre_of_mass(value: str, weight: str) -> AggregateFunction:
+    """Average an attribute weighted by another."""
+    return CentreOfMass(value, weight)
+
+
+def geometric_mean(argument: str) -> AggregateFunction:
+    """Give the n-th root of the product of an attribute's n values."""
+    return GeometricMean(argument)
+
+
+def concat(argument: str, by: str | None = None, *, separator: str = "") -> AggregateFunction:
+    """Join the texts of an attribute in the order of `by`, or of arrival."""
+    return Concat(argument, by, separator=separator)
+
+
+def approx_count_distinct(argument: str, *, lg_k: int = 12) -> AggregateFunction:
+    """Estimate how many different values an attribute has, by a HyperLogLog sketch of 2^lg_k registers."""
+    return ApproxCountDistinct(argument, lg_k=lg_k)
+
+
+def approx_quantile(argument: str, q: float, *, k: int = 200) -> AggregateFunction:
+    """Estimate a quantile of an attribute, by a KLL sketch."""
+    return ApproxQuantile(argument, q, k=k)
+
+
+def approx_heavy_hitters(argument: str, share: float, *, lg_k: int = 10) -> AggregateFunction:
+    """List the values that may be at least a share of all, with estimated counts, by a frequent-items sketch."""
+    return ApproxHeavyHitters(argument, share, lg_k=lg_k)
+
+
 _Make = Callable[..., AggregateFunction]
-_KNOWN: dict[str, tuple[_Make, tuple[str, ...]]] = {
-    "count": (count, ("x",)),
-    "sum": (sum, ("x",)),
-    "min": (min, ("x",)),
-    "max": (max, ("x",)),
-    "avg": (avg, ("x",)),
-    "variance": (variance, ("x",)),
-    "stddev": (stddev, ("x",)),
-    "first": (first, ("x",)),
-    "last": (last, ("x",)),
-    "argmin": (argmin, ("x", "y")),
-    "argmax": (argmax, ("x", "y")),
-    "count_distinct": (count_distinct, ("x",)),
+
+
+@attrs.frozen
+class _Known:
+    """How a query calls a function: attributes, of which the last may be optional, then constants."""
+
+    make: _Make
+    attributes: tuple[str, ...] = ("x",)
+    constants: tuple[tuple[str, str], ...] = ()
+    """Name and example of each."""
+    optional: str | None = None
+
+    def form(self, name: str) -> str:
+        """Give the call as an example, as "quantile(x, 0.95)"."""
+        if name == "count":
+            return "count(*) or count(x)"
+        if name == "count_distinct":
+            return "count(distinct x), or count(distinct x, y) for combinations"
+        plain = f"{name}({', '.join((*self.attributes, *(example for _, example in self.constants)))})"
+        if self.optional is None:
+            return plain
+        return f"{plain} or {name}({', '.join((*self.attributes, self.optional))})"
+
+
+_SHARE = (("share", "0.05"),)
+_QUANTILE = (("q", "0.95"),)
+_KNOWN: dict[str, _Known] = {
+    "count": _Known(count),
+    "sum": _Known(sum),
+    "min": _Known(min),
+    "max": _Known(max),
+    "avg": _Known(avg),
+    "variance": _Known(variance),
+    "stddev": _Known(stddev),
+    "first": _Known(first),
+    "last": _Known(last),
+    "argmin": _Known(argmin, ("x", "y")),
+    "argmax": _Known(argmax, ("x", "y")),
+    "count_distinct": _Known(count_distinct),
+    "median": _Known(median),
+    "quantile": _Known(quantile, constants=_QUANTILE),
+    "mode": _Known(mode),
+    "top_k": _Known(top_k, constants=(("k", "5"),)),
+    "heavy_hitters": _Known(heavy_hitters, constants=_SHARE),
+    "minmax": _Known(minmax),
+    "m4": _Known(m4, optional="ts"),
+    "centre_of_mass": _Known(centre_of_mass, ("x", "w")),
+    "geometric_mean": _Known(geometric_mean),
+    "concat": _Known(concat, optional="ts"),
+    "approx_count_distinct": _Known(approx_count_distinct),
+    "approx_quantile": _Known(approx_quantile, constants=_QUANTILE),
+    "approx_heavy_hitters": _Known(approx_heavy_hitters, constants=_SHARE),
 }
 _ALIASES = {"mean": "avg", "var": "variance", "std": "stddev"}
 _IDEMPOTENT = ("min", "max")
 """Functions to which a value counted twice makes no difference."""
 
 
-def by_name(name: str, arguments: Sequence[str], *, distinct: bool = False) -> AggregateFunction:
-    """Make the function that a query names, in any case; no argument or "*" counts tuples. SchemaError that teaches."""
+def is_function(name: str) -> bool:
+    """Tell whether there is an aggregate function of this name, in any case."""
+    return _ALIASES.get(name.lower(), name.lower()) in _KNOWN
+
+
+def constants(name: str) -> range:
+    """Give the places, from 0, at which a function takes numbers and no attributes: 1 for quantile(x, 0.95)."""
+    known = _KNOWN.get(_ALIASES.get(name.lower(), name.lower()))
+    if known is None:
+        return range(0)
+    return range(len(known.attributes), len(known.attributes) + len(known.constants))
+
+
+def by_name(name: str, arguments: Sequence[str | float], *, distinct: bool = False) -> AggregateFunction:
+    """Make the function that a query names, in any case; no argument or "*" counts tuples. SchemaError that teaches.
+
+    Arguments are attributes, and numbers at the places that `constants` gives.
+    """
     plain = _ALIASES.get(name.lower(), name.lower())
     if plain not in _KNOWN:
         known = [*_KNOWN, *_ALIASES]
@@ -141,24 +307,27 @@ def by_name(name: str, arguments: Sequence[str], *, distinct: bool = False) -> A
     if distinct and plain == "count":
         plain = "count_distinct"
     elif distinct and plain not in (*_IDEMPOTENT, "count_distinct"):
-        listed = ", ".join(arguments)
+        listed = ", ".join(map(str, arguments))
         raise SchemaError(
             f"{name}(distinct {listed}): only count, min and max take distinct.\n"
             f"  Write count(distinct {listed}), or {name}({listed})."
         )
-    make, wanted = _KNOWN[plain]
-    enough = bool(arguments) if plain == "count_distinct" else len(arguments) == len(wanted)
+    wanted = _KNOWN[plain]
+    expected = len(wanted.attributes) + len(wanted.constants)
+    enough = bool(arguments) if plain == "count_distinct" else len(arguments) == expected
+    enough |= wanted.optional is not None and len(arguments) == expected + 1
+    listed = ", ".join(map(str, arguments))
     if not enough or "*" in arguments:
         raise SchemaError(
-            f"{name}({', '.join(arguments)}): {len(arguments)} argument{'' if len(arguments) == 1 else 's'} given.\n"
-            f"  Write {_form(plain, wanted)}."
+            f"{name}({listed}): {len(arguments)} argument{'' if len(arguments) == 1 else 's'} given.\n"
+            f"  Write {wanted.form(plain)}."
         )
-    return make(*arguments)
-
-
-def _form(name: str, wanted: tuple[str, ...]) -> str:
-    if name == "count":
-        return "count(*) or count(x)"
-    if name == "count_distinct":
-        return "count(distinct x), or count(distinct x, y) for combinations"
-    return f"{name}({', '.join(wanted)})"
+    for place, given in enumerate(arguments):
+        is_number = isinstance(given, int | float)
+        if is_number != (place in constants(plain)):
+            needed = "an attribute" if is_number else "a number"
+            raise SchemaError(
+                f"{name}({listed}): argument {place + 1} is {given}, and {needed} is needed there.\n"
+                f"  Write {wanted.form(plain)}."
+            )
+    return wanted.make(*arguments)

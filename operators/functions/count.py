@@ -12,7 +12,7 @@ from operators.functions.arguments import argument, call
 from operators.functions.columns import frozen, grown, present
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.saved import saved_array, saved_int
-from operators.kernels.counts import add_counts, count_slots
+from operators.kernels.counts import add_counts, count_slots, subtract_counts
 from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
 from operators.schema import Schema
@@ -75,6 +75,9 @@ class Counts:
 
     def combine(self, into: Slots, source: Slots) -> None:
         add_counts(frozen(into), frozen(source), self._counts)
+
+    def subtract(self, into: Slots, source: Slots) -> None:
+        subtract_counts(frozen(into), frozen(source), self._counts)
 
     def finalize(self, slots: Slots) -> pa.Array:
         return pa.array(self._counts[slots])

@@ -69,7 +69,7 @@ class CountDistinct:
             if pa.types.is_nested(field.type):
                 why = "equal values of it cannot be found"
                 raise refuse(where, field, why, "Project it to numbers, times, text, binary or addresses before.")
-        return [_comparable(field) for field in fields]
+        return [comparable(field) for field in fields]
 
 
 @attrs.define(eq=False)
@@ -110,7 +110,7 @@ class Members:
             valid = there if valid is None else valid if there is None else valid & there
         slots, skipped = present(slots, valid)
         self.nulls += skipped
-        columns = [_comparable_column(plain(page, field.name)) for field in self.fields]
+        columns = [comparable_column(plain(page, field.name)) for field in self.fields]
         if len(slots) and int(slots.min()) < 0:
             # A value that no slot takes must not be given an id that no slot would ever free.
             kept = slots >= 0
@@ -203,12 +203,13 @@ def _doubled(column: npt.NDArray[np.int32], needed: int) -> npt.NDArray[np.int32
     return column if needed <= len(column) else grown(column, max(needed, 2 * len(column)))
 
 
-def _comparable(field: pa.Field) -> pa.Field:
+def comparable(field: pa.Field) -> pa.Field:
     """Give the field under which equal values are equal bytes; only decimals need another than their own."""
     if pa.types.is_decimal(field.type):
         return field.with_type(pa.binary(field.type.byte_width))
     return field
 
 
-def _comparable_column(column: pa.Array) -> pa.Array:
+def comparable_column(column: pa.Array) -> pa.Array:
+    """Give a column as `comparable` has its field."""
     return column.view(pa.binary(column.type.byte_width)) if pa.types.is_decimal(column.type) else column

@@ -17,6 +17,7 @@ from operators.kernels.extremes import LARGEST, SMALLEST, order_floating
 from operators.page import Bools, Int64s
 
 LAST, FIRST = LARGEST, SMALLEST
+_MINUS_ZERO = np.int64(-1)
 
 
 def is_keyed(kind: pa.DataType) -> bool:
@@ -69,6 +70,11 @@ def keys(column: pa.Array, *, descending: bool = False) -> Int64s:
     if pa.types.is_uint64(kind):
         ticks = ticks ^ FIRST
     return frozen(~ticks if descending else ticks)
+
+
+def unsigned_zero(found: Int64s, kind: pa.DataType) -> Int64s:
+    """Give the keys of a keyed type with that of -0.0 replaced by that of 0.0, for those to whom both are one value."""
+    return frozen(np.where(found == _MINUS_ZERO, 0, found)) if is_floating(kind) else found
 
 
 def unkeyed(found: Int64s, there: Bools, kind: pa.DataType, *, descending: bool = False) -> pa.Array:

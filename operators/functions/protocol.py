@@ -1,7 +1,7 @@
 """An aggregate function says what is computed; its accumulator holds one state per slot, in columns.
 
 A slot is whatever the caller lets it be: a window of a group, a slice of a window. It costs one entry of each column.
-The verbs are init, update, combine, finalize; `invert` is left to functions that say they are `invertible`.
+The verbs are init, update, combine, finalize; and subtract, where what was combined can be taken away again.
 """
 
 from __future__ import annotations
@@ -71,6 +71,23 @@ class Accumulator(Protocol):
 
 
 @runtime_checkable
+class Subtractable(Protocol):
+    """What an accumulator also is when combining can be undone exactly, to the bit.
+
+    Whether it can depends on the function and on the types of its arguments: whole sums can, floating ones cannot. So
+    ask the accumulator that a function makes over a schema, by isinstance.
+    """
+
+    def subtract(self, into: Slots, source: Slots) -> None:
+        """Set self[into[j]] to self[into[j]] (-) self[source[j]], for each j in order; `into` may repeat.
+
+        What is taken away must have been combined into the slot, or updated there, before; so a slot that is taken
+        from itself is empty.
+        """
+        ...
+
+
+@runtime_checkable
 class AggregateFunction(Protocol):
     """A frozen value that names an aggregate and its arguments: what is computed, not how."""
 
@@ -86,7 +103,7 @@ class AggregateFunction(Protocol):
 
     @property
     def invertible(self) -> bool:
-        """Whether the contribution of a slice can be taken away exactly."""
+        """Whether the contribution of a slice can be taken away exactly, for whole numbers: see `Subtractable`."""
         ...
 
     @property

@@ -6,6 +6,7 @@ Yet the sum of floating numbers may depend on the order of tuples in its last bi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Literal, TypeAlias
 
 import attrs
@@ -29,6 +30,7 @@ from operators.functions.arguments import (
 from operators.functions.columns import frozen, grown, present
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.saved import saved_array, saved_int
+from operators.functions.sharing import view
 from operators.kernels.sums import (
     SIGNED,
     UNSIGNED,
@@ -36,6 +38,7 @@ from operators.kernels.sums import (
     add_whole,
     combine_floating,
     combine_whole,
+    subtract_whole,
 )
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
@@ -145,11 +148,19 @@ class WholeTotals:
         with np.errstate(over="ignore"):
             combine_whole(frozen(into), frozen(source), self._sums)
 
+    def subtract(self, into: Slots, source: Slots) -> None:
+        with np.errstate(over="ignore"):
+            subtract_whole(frozen(into), frozen(source), self._sums)
+
     def finalize(self, slots: Slots) -> pa.Array:
+        return self.answer(self.of, slots)
+
+    def answer(self, of: Of, slots: Slots) -> pa.Array:
+        """Give the sum or the average of each slot."""
         low, high, number = self._sums[slots].T
         fits = high == low >> np.int64(63)
         there = number > 0
-        if self.of == "avg":
+        if of == "avg":
             averages = _average_ticks if pa.types.is_duration(self.kind) else _average
             kind = self.kind if pa.types.is_duration(self.kind) else pa.float64()
             return result(averages(low, high, np.where(there, number, 1), fits), there, kind)
@@ -160,6 +171,12 @@ class WholeTotals:
 
     def free(self, slots: Slots) -> None:
         pass
+
+    def view_of(self, owner: Accumulator) -> Accumulator | None:
+        """Give an accumulator that answers from another total of the same attribute."""
+        if not isinstance(owner, WholeTotals) or (owner.argument, owner.kind) != (self.argument, self.kind):
+            return None
+        return view(owner, partial(owner.answer, self.of))
 
     def state(self) -> State:
         return {"sums": self._sums.copy(), "nulls": self.nulls}
@@ -200,14 +217,24 @@ class FloatingTotals:
             combine_floating(frozen(into), frozen(source), self._sums)
 
     def finalize(self, slots: Slots) -> pa.Array:
+        return self.answer(self.of, slots)
+
+    def answer(self, of: Of, slots: Slots) -> pa.Array:
+        """Give the sum or the average of each slot."""
         total, lost, number = self._sums[slots].T
         there = number > 0
         # An infinite sum leaves no meaning in what rounding lost.
         total = np.where(np.isfinite(lost), total + np.where(np.isfinite(lost), lost, 0.0), total)
-        return result(total / np.where(there, number, 1.0) if self.of == "avg" else total, there, pa.float64())
+        return result(total / np.where(there, number, 1.0) if of == "avg" else total, there, pa.float64())
 
     def free(self, slots: Slots) -> None:
         pass
+
+    def view_of(self, owner: Accumulator) -> Accumulator | None:
+        """Give an accumulator that answers from another total of the same attribute."""
+        if not isinstance(owner, FloatingTotals) or owner.argument != self.argument:
+            return None
+        return view(owner, partial(owner.answer, self.of))
 
     def state(self) -> State:
         return {"sums": self._sums.copy(), "nulls": self.nulls}

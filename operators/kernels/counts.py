@@ -22,3 +22,10 @@ def add_counts(into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], count
     """Add counts[source[j]] to counts[into[j]], in order."""
     for j in range(len(into)):
         counts[into[j]] += counts[source[j]]
+
+
+@kernel
+def subtract_counts(into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]) -> None:
+    """Take counts[source[j]] from counts[into[j]], in order."""
+    for j in range(len(into)):
+        counts[into[j]] -= counts[source[j]]

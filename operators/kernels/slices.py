@@ -234,10 +234,13 @@ def cover(wid, stop, order, starts, ends, by_slice, links, pairs, own, seen, wid
 
 
 @kernel
-def cover_groups(which, released, bound, starts, ends, by_group, links, pairs, own, wids, groups, into, source, fill):  # type: ignore[no-untyped-def]
+def cover_groups(  # type: ignore[no-untyped-def]
+    which, released, bound, starts, ends, suffixed, by_group, links, pairs, own, wids, groups, into, source, fill
+):
     """As `cover` for single groups, each from its own bound (or what is released for all) up to `bound`.
 
-    With fill = False only counts. Returns (results, pairs).
+    In slices that are suffixed a group's oldest slot of a window stands for the younger ones there. With fill = False
+    only counts. Returns (results, pairs).
     """
     results = np.int64(0)
     n = np.int64(0)
@@ -248,18 +251,33 @@ def cover_groups(which, released, bound, starts, ends, by_group, links, pairs, o
         while w < bound:
             upcoming = bound
             here = np.int64(0)
-            slot = by_group[g]
+            oldest = np.int64(-1)
+            age = np.int64(0)
+            begun = np.int64(0)
+            slot = np.int64(by_group[g])
             while slot >= 0:
                 s = np.int64(pairs[slot] >> _HALF)
                 if starts[s] > w:
                     upcoming = min(upcoming, starts[s])
                 elif ends[s] > w:
-                    if fill:
-                        into[n] = results
-                        source[n] = slot
-                    n += 1
-                    here += 1
-                slot = links[slot, 2]
+                    if suffixed[s]:
+                        if oldest < 0 or ends[s] < age or (ends[s] == age and starts[s] < begun):
+                            oldest = slot
+                            age = ends[s]
+                            begun = starts[s]
+                    else:
+                        if fill:
+                            into[n] = results
+                            source[n] = slot
+                        n += 1
+                        here += 1
+                slot = np.int64(links[slot, 2])
+            if oldest >= 0:
+                if fill:
+                    into[n] = results
+                    source[n] = oldest
+                n += 1
+                here += 1
             if here > 0:
                 if fill:
                     wids[results] = w

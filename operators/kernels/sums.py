@@ -45,6 +45,19 @@ def combine_whole(into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], su
 
 
 @kernel
+def subtract_whole(into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], sums: npt.NDArray[np.int64]) -> None:
+    """Take sums[source[j]] from sums[into[j]], in order; what was added before leaves no trace."""
+    for j in range(len(into)):
+        to, of = into[j], source[j]
+        low = np.uint64(sums[to, 0])
+        taken = np.uint64(sums[of, 0])
+        high = sums[of, 1] + np.int64(low < taken)
+        sums[to, 0] = np.int64(low - taken)
+        sums[to, 1] -= high
+        sums[to, 2] -= sums[of, 2]
+
+
+@kernel
 def add_floating(slots: npt.NDArray[np.int32], values: npt.NDArray[np.float64], sums: npt.NDArray[np.float64]) -> None:
     """Add values[i] to sums[slots[i]] by Knuth's two-sum."""
     for i in range(len(slots)):

@@ -2,6 +2,9 @@
 
 Run from the top of the tree: python -m tests.benchmarks.bench_functions
 Each figure is the median of several runs over pages that lie in memory, with few slots and with 100,000 random ones.
+Then a user's functions beside the built-in ones of the same shape, with ratios; and medians over 20 concurrent
+windows, from the runs of shared slices beside buckets, each of which keeps its own values: in the same accumulator,
+and in arrays of which numpy selects the middle.
 """
 
 from __future__ import annotations
@@ -52,7 +55,54 @@ FUNCTIONS = [
     fn.count_distinct("port"),
     fn.count_distinct("srcIP"),
     fn.count_distinct("host"),
+    fn.m4("length", "ts"),
+    fn.minmax("length"),
+    fn.centre_of_mass("length", "port"),
+    fn.geometric_mean("length"),
+    fn.median("length"),
+    fn.median("rate"),
+    fn.mode("port"),
+    fn.heavy_hitters("srcIP", 0.05),
+    fn.top_k("host", 5),
+    fn.concat("host", "ts", separator=","),
 ]
+SKETCHES = [
+    fn.approx_count_distinct("port"),
+    fn.approx_quantile("rate", 0.95),
+    fn.approx_heavy_hitters("port", 0.05),
+]
+USERS = [
+    (
+        fn.user_aggregate(
+            "users_sum", lambda x: x, lambda a, b: a + b, arguments="length", identity=0, output=pa.int64()
+        ),
+        fn.sum("length"),
+    ),
+    (
+        fn.user_aggregate(
+            "users_max",
+            lambda x: x,
+            lambda a, b: a if a > b else b,
+            arguments="length",
+            identity=-(1 << 63),
+            output=pa.int64(),
+        ),
+        fn.max("length"),
+    ),
+    (
+        fn.user_aggregate(
+            "users_avg",
+            lambda x: (x, 1),
+            lambda a, b: (a[0] + b[0], a[1] + b[1]),
+            lambda s: s[0] / s[1],
+            arguments="length",
+            identity=(0, 0),
+            output=pa.float64(),
+        ),
+        fn.avg("length"),
+    ),
+]
+WINDOWS, SLICES, LATE = 20, 200, 0.2
 
 
 def a_page(number: int, random: np.random.Generator) -> Page:
@@ -99,6 +149,96 @@ def once(
     return updated - start, time.perf_counter() - begin, finalized - updated, held
 
 
+def users(slots: int, pages: list[Page], random: np.random.Generator) -> None:
+    """Print a user's functions beside the built-in ones, runs interleaved, and ratios of medians."""
+    at = [random.integers(0, slots, TUPLES).astype(np.int32) for _ in pages]
+    every = np.arange(slots, dtype=np.int32)
+    for pair in USERS:
+        start = time.perf_counter()
+        pair[0].accumulator(SCHEMA)
+        made = time.perf_counter() - start
+        runs = [[once(prepared(function, slots), at, pages, every)[0] for function in pair] for _ in range(RUNS + 1)]
+        own, built = (statistics.median(seconds) for seconds in zip(*runs[1:], strict=True))
+        rates = [f"{TUPLES * len(pages) / seconds / 1e6:.0f} M" for seconds in (own, built)]
+        print(
+            f"  {pair[0].name:12} {slots:7} slots {rates[0]:>7} tuples/s, {pair[1].name} {rates[1]:>7}: "
+            f"{built / own:.2f} of it; made in {made:.2f} s"
+        )
+
+
+def medians(values: str, pages: list[Page], random: np.random.Generator) -> None:
+    """Print the median of `values` over 20 windows that end at each slice: by slices, by buckets, and their ratio."""
+    times = np.sort(random.integers(0, SLICES, TUPLES * len(pages)))
+    late = random.random(len(times)) < LATE
+    times = np.where(late, np.maximum(times - random.integers(0, 3, len(times)), 0), times).astype(np.int32)
+    of = [times[i * TUPLES : (i + 1) * TUPLES] for i in range(len(pages))]
+    ways = {"slices": by_slices, "buckets": by_buckets, "buckets of arrays, numpy's selection": by_arrays}
+    found: dict[str, list[object]] = {}
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(RUNS + 1):
+        for name, work in ways.items():
+            start = time.perf_counter()
+            found[name] = work(values, pages, of)
+            seconds[name].append(time.perf_counter() - start)
+    assert all(answers == found["slices"] for answers in found.values()), "all ways give the same medians"
+    # The first run compiles and is left out.
+    taken = {name: statistics.median(runs[1:]) for name, runs in seconds.items()}
+    for name, spent in taken.items():
+        rate = f"{len(times) / spent / 1e6:.1f} M tuples/s"
+        print(f"  median({values}) {rate:>16} by {name}: {spent / taken['slices']:.1f} times the time of slices")
+
+
+def by_slices(values: str, pages: list[Page], times: list[fn.Slots]) -> list[object]:
+    """Sort each slice once, and search the runs of each window's slices when it is complete."""
+    accumulator = prepared(fn.median(values), SLICES + 1)
+    result, done, found = np.array([SLICES], np.int32), 0, list[object]()
+    for page, slots in zip(pages, times, strict=True):
+        accumulator.update(slots, page)
+        complete = SLICES if page is pages[-1] else max(int(slots.max()) - 2, done)
+        for end in range(done, complete):
+            source = np.arange(max(0, end - WINDOWS + 1), end + 1, dtype=np.int32)
+            accumulator.init(result)
+            accumulator.combine(result.repeat(len(source)), source)
+            found += accumulator.finalize(result).to_pylist()
+            accumulator.free(np.array([max(0, end - WINDOWS)], np.int32) if end >= WINDOWS else result)
+        done = complete
+    return found
+
+
+def by_buckets(values: str, pages: list[Page], times: list[fn.Slots]) -> list[object]:
+    """Give each window a state of its own, and each tuple to all windows that it is in."""
+    accumulator = prepared(fn.median(values), SLICES + WINDOWS)
+    done, found = 0, list[object]()
+    for page, slots in zip(pages, times, strict=True):
+        for window in range(WINDOWS):
+            accumulator.update(slots + np.int32(window), page)
+        complete = SLICES if page is pages[-1] else max(int(slots.max()) - 2, done)
+        ended = np.arange(done, complete, dtype=np.int32)
+        found += accumulator.finalize(ended).to_pylist()
+        accumulator.free(ended)
+        done = complete
+    return found
+
+
+def by_arrays(values: str, pages: list[Page], times: list[fn.Slots]) -> list[object]:
+    """Give each window its own values, and find their median by numpy's selection when it is complete."""
+    held: list[list[np.ndarray]] = [[] for _ in range(SLICES + WINDOWS)]
+    done, found = 0, list[object]()
+    for page, slots in zip(pages, times, strict=True):
+        order = np.argsort(slots, kind="stable")
+        sorted_slots, sorted_values = slots[order], page[values][order]
+        for end in range(int(sorted_slots[0]), int(sorted_slots[-1]) + WINDOWS):
+            part = slice(*np.searchsorted(sorted_slots, [end - WINDOWS + 1, end + 1]))
+            held[end].append(sorted_values[part])
+        complete = SLICES if page is pages[-1] else max(int(slots.max()) - 2, done)
+        for end in range(done, complete):
+            bucket = np.concatenate(held[end])
+            held[end] = []
+            found.append(np.partition(bucket, (len(bucket) - 1) // 2)[(len(bucket) - 1) // 2].item())
+        done = complete
+    return found
+
+
 def measure(function: AggregateFunction, slots: int, pages: list[Page], random: np.random.Generator) -> list[str]:
     """Give tuples/s of update, slots/s of combine and finalize, and the bytes held, as text."""
     at = [random.integers(0, slots, TUPLES).astype(np.int32) for _ in pages]
@@ -118,9 +258,19 @@ def main() -> None:
     for slots in parser.parse_args().slots:
         print(f"{PAGES} pages of {TUPLES} tuples, {slots} slots, median of {RUNS}")
         print(f"  {'':24}{'update/s':>11}{'combine/s':>11}{'finalize/s':>11}{'state':>13}")
-        for function in FUNCTIONS:
+        # A sketch is an object, so 100,000 of them are for nobody.
+        for function in FUNCTIONS + (SKETCHES if slots < 1000 else []):
             cells = measure(function, slots, pages, random)
             print(f"  {function.output_name():24}" + "".join(f"{cell:>11}" for cell in cells))
+    print(f"a user's functions beside the built-in ones, median of {RUNS}")
+    for slots in (16, 100_000):
+        users(slots, pages, random)
+    many = [a_page(number, random) for number in range(8 * PAGES)]
+    print(
+        f"{len(many) * TUPLES} tuples in {SLICES} slices, {WINDOWS} windows over each, {LATE:.0%} late, median of {RUNS}"
+    )
+    medians("length", many, random)
+    medians("rate", many, random)
 
 
 if __name__ == "__main__":

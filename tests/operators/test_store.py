@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from operators.aggregate.groupby import GroupAggregate
 from operators.aggregate.named import matched
+from operators.aggregate.running import Technique
 from operators.aggregate.store import SliceStore
 from operators.aggregate.wid import WindowAggregate
 from operators.bucket import Bucket
@@ -20,6 +21,7 @@ from operators.distinct import Distinct
 from operators.drive import drive, punctuations, rows
 from operators.errors import SchemaError
 from operators.functions import count, first
+from operators.functions import sum as total
 from operators.keys import KeyIndex
 from operators.page import Page
 from operators.protocol import Element
@@ -118,15 +120,22 @@ def test_one_end_after_another_and_tuples_in_between() -> None:
     assert counts(window, [END, page([1]), END, END, page([21]), before("ts", 30), END]) == [(0, 1), (2, 1)]
 
 
+@pytest.mark.parametrize("technique", ["combine", "differential", "two_stacks"])
 @given(
-    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 8), st.integers(0, 2)), min_size=1, max_size=30), st.data()
+    tuples=st.lists(st.tuples(st.integers(0, 40), st.integers(1, 8), st.integers(0, 2)), min_size=1, max_size=30),
+    data=st.data(),
 )
 def test_the_store_gives_what_each_window_would_collect(
-    tuples: list[tuple[int, int, int]], data: st.DataObject
+    technique: Technique, tuples: list[tuple[int, int, int]], data: st.DataObject
 ) -> None:
-    """Slices may have any ranges, arrive in any order and be closed at any bound."""
+    """Slices may have any ranges, arrive in any order and be closed at any bound, and the store be saved in between."""
     schema = Schema.of(x=pa.int64())
-    store = SliceStore([count().accumulator(schema), first("x").accumulator(schema)])
+    other = total("x") if technique == "differential" else first("x")
+
+    def made() -> SliceStore:
+        return SliceStore([count().accumulator(schema), other.accumulator(schema)], technique)
+
+    store = made()
     collected: dict[tuple[int, int], list[int]] = {}
     released = 0
     given_out: dict[tuple[int, int], tuple[int, int]] = {}
@@ -147,7 +156,15 @@ def test_the_store_gives_what_each_window_would_collect(
             values = (accumulator.finalize(part.slots).to_pylist() for accumulator in store.accumulators)
             given_out.update(zip(results, zip(*values, strict=True), strict=True))
         store.close(bound)
-        expected |= {key: (len(x), x[0]) for key, x in collected.items() if released <= key[0] < bound}
+        if data.draw(st.booleans()):
+            state = store.state()
+            store = made()
+            store.restore(state)
+        expected |= {
+            key: (len(x), sum(x) if technique == "differential" else x[0])
+            for key, x in collected.items()
+            if released <= key[0] < bound
+        }
         released = max(released, bound)
         assert given_out == expected
     assert (len(store), store.slices) == (0, 0)

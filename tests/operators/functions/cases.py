@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from decimal import Decimal
 
@@ -32,6 +33,7 @@ DOMAIN: dict[str, tuple[pa.Field, list[object]]] = {
     "bool": (pa.field("x", pa.bool_()), [False, True]),
     "float64": (pa.field("x", pa.float64()), FLOAT),
     "tame float64": (pa.field("x", pa.float64()), TAME),
+    "weight": (pa.field("x", pa.float64()), [0.25, 1.0, 2.0, 1e-3]),
     "float32": (pa.field("x", pa.float32()), FLOAT),
     "timestamp": (pa.field("x", pa.timestamp("ns", "UTC")), list(range(-5, 6))),
     "duration": (pa.field("x", pa.duration("us")), list(range(-9, 10))),
@@ -48,9 +50,54 @@ DOMAIN: dict[str, tuple[pa.Field, list[object]]] = {
     "decimal": (pa.field("x", pa.decimal128(5, 2)), [Decimal("-1.50"), Decimal("0.25"), Decimal("9")]),
     "list": (pa.field("x", pa.list_(pa.int64())), [[], [0], [1], [0, 1], [2, 2]]),
 }
+KEYED = ["int64 edge", "uint64", "int8", "bool", "float64", "float32", "timestamp", "duration", "date32", "time32"]
+WEIGHTS = ["small uint64", "uint64", "int8", "int64 edge", "bool"]
+FLOATING_MASS = [("tame float64", "weight"), ("int8", "weight"), ("tame float64", "uint32"), ("float64", "uint32")]
+POSITIVE = ["uint32", "weight", "float64", "bool"]
 ADDING = ["int64", "int8", "uint32", "small uint64", "bool", "float64", "float32", "duration"]
 ORDERED = [name for name in DOMAIN if name not in ("list",)]
 COUNTABLE = [name for name in DOMAIN if name not in ("list",)]
+
+
+MEAN = fn.user_aggregate(
+    "users_mean",
+    lambda x: (x, 1),
+    lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    lambda s: s[0] / s[1],
+    invert=lambda a, b: (a[0] - b[0], a[1] - b[1]),
+    arguments="x",
+    identity=(0, 0),
+    output=pa.float64(),
+)
+SPREAD = fn.user_aggregate(
+    "users_spread",
+    lambda x: (x, x),
+    lambda a, b: (min(a[0], b[0]), max(a[1], b[1])),
+    lambda s: None if s[0] == s[1] else s[1] - s[0],
+    arguments="x",
+    identity=(math.inf, -math.inf),
+    output=pa.float64(),
+)
+DOT = fn.user_aggregate(
+    "users_dot",
+    lambda x, y: x * y,
+    lambda a, b: a + b,
+    invert=lambda a, b: a - b,
+    arguments=("x", "y"),
+    identity=0,
+    output=pa.int64(),
+)
+SLOW_DOT = attrs.evolve(DOT, name="users_slow_dot", interpreted=True, verbs={})
+
+
+def naive_spread(rows: naive.Rows) -> object:
+    found = [float(v) for v in naive.values(rows)]
+    return max(found) - min(found) if found and min(found) != max(found) else None
+
+
+def naive_dot(rows: naive.Rows) -> object:
+    found = [x * y for x, y in rows if x is not None and y is not None]
+    return sum(found) if found else None
 
 
 @attrs.frozen
@@ -95,10 +142,39 @@ def cases() -> list[Case]:
         Case(fn.count_distinct("x", "y"), pair, naive.naive_count_distinct)
         for pair in (("int64", "string"), ("ip", "float64"), ("decimal", "ip"))
     ]
+    for domain in KEYED:
+        found.append(Case(fn.median("x"), (domain,), naive.naive_quantile("0.5")))
+        found += [Case(fn.quantile("x", q), (domain,), naive.naive_quantile(str(q))) for q in (0, 0.05, 0.7, 1.0)]
+        found.append(Case(fn.minmax("x"), (domain,), naive.naive_minmax))
+        found.append(Case(fn.m4("x"), (domain,), naive.naive_m4))
+        found += [Case(fn.m4("x", "y"), (domain, by), naive.naive_m4) for by in ("timestamp", "float64")]
+    for domain in COUNTABLE:
+        found.append(Case(fn.mode("x"), (domain,), naive.naive_mode))
+        found += [Case(fn.top_k("x", k), (domain,), naive.naive_top(k)) for k in (1, 3)]
+        found += [Case(fn.heavy_hitters("x", s), (domain,), naive.naive_heavy(str(s))) for s in (0.2, 0.35, 1.0)]
+    for value in ("int64", "int64 edge", "uint64", "bool", "duration"):
+        centre = naive.naive_centre_ticks if value == "duration" else naive.naive_centre
+        weights = [by for by in WEIGHTS if (value, by) != ("duration", "int64 edge")]
+        found += [Case(fn.centre_of_mass("x", "y"), (value, by), centre) for by in weights]
+    found += [Case(fn.centre_of_mass("x", "y"), pair, naive.naive_centre, exact=False) for pair in FLOATING_MASS]
+    found += [Case(fn.geometric_mean("x"), (d,), naive.naive_geometric_mean, exact=False) for d in POSITIVE]
+    for domain in ("string", "large_string", "string_view", "dictionary", "binary"):
+        found.append(Case(fn.concat("x"), (domain,), naive.naive_concat("")))
+        found += [
+            Case(fn.concat("x", "y", separator=", "), (domain, by), naive.naive_concat(", "))
+            for by in ("int64", "timestamp", "float64")
+        ]
+    found += [Case(MEAN, (d,), naive.naive_avg) for d in ("int8", "uint32", "bool")]
+    found += [Case(SPREAD, (d,), naive_spread) for d in ("int8", "tame float64")]
+    found += [Case(DOT, ("int8", "int8"), naive_dot), Case(SLOW_DOT, ("int8", "bool"), naive_dot)]
     return found
 
 
 def same(case: Case, found: object, wanted: object) -> bool:
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        return found.keys() == wanted.keys() and all(same(case, found[key], wanted[key]) for key in found)
+    if isinstance(found, list) and isinstance(wanted, list):
+        return len(found) == len(wanted) and all(same(case, f, w) for f, w in zip(found, wanted, strict=True))
     if isinstance(found, float) and isinstance(wanted, float | int) and not isinstance(wanted, bool):
         if not case.exact:
             return math.isclose(found, wanted, rel_tol=1e-9, abs_tol=1e-9) or (math.isnan(found) and math.isnan(wanted))
@@ -109,6 +185,13 @@ def same(case: Case, found: object, wanted: object) -> bool:
 
 def plain(array: pa.Array) -> list[object]:
     kind = array.type
+    if pa.types.is_struct(kind):
+        parts = [plain(array.field(i)) for i in range(kind.num_fields)]
+        rows = [dict(zip([f.name for f in kind], values, strict=True)) for values in zip(*parts, strict=True)]
+        return [row if there else None for row, there in zip(rows, array.is_valid().to_pylist(), strict=True)]
+    if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
+        values, offsets = plain(array.flatten()), array.offsets.to_pylist()
+        return [values[a - offsets[0] : b - offsets[0]] for a, b in itertools.pairwise(offsets)]
     if pa.types.is_date32(kind) or pa.types.is_time32(kind):
         return array.view(pa.int32()).to_pylist()
     return (array.view(pa.int64()) if pa.types.is_temporal(kind) else array).to_pylist()

@@ -74,7 +74,8 @@ def test_pages_slots_and_combining_in_any_order_give_the_naive_answer(name: str,
                     arrived += 1
                 accumulator.update(np.array([slot for slot, _ in rows], np.int32), page)
     result = accumulator.finalize(every)
-    assert result.equals(accumulator.finalize(every)) or result.type in (pa.float64(), pa.float32())
+    # By their text, for NaN is not NaN.
+    assert repr(plain(result)) == repr(plain(accumulator.finalize(every)))
     assert result.type == case.function.output_field(schema, "result").type
     wanted = [case.naive([values for _, values in sorted(rows, key=lambda r: r[0])]) for rows in held]
     assert all(same(case, f, w) for f, w in zip(plain(result), wanted, strict=True)), (plain(result), wanted)

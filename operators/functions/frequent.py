@@ -1,0 +1,196 @@
+"""The most frequent values of a slot, counted exactly; of equally frequent ones the smaller comes first.
+
+A heavy hitter has at least a given share of all values of the slot: with no groups, of the window (query Q6-4 of the
+thesis, section 6.2.4). Counts are added and subtracted, so a window follows from the one before it.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.errors import SchemaError
+from operators.functions.arguments import argument, call, refuse
+from operators.functions.bag import Bag
+from operators.functions.order import is_ordered
+from operators.functions.protocol import Accumulator, Slots
+from operators.functions.shares import is_count, rounded_up, share_of
+from operators.kernels.selection import leading
+from operators.page import Int64s
+from operators.schema import Schema
+
+
+@attrs.frozen
+class Mode:
+    """Find the most frequent value of an attribute, the smallest of several; null when there is none.
+
+    Cost: see `Runs`, and merging them when a window is released.
+    """
+
+    argument: str
+    name: str = attrs.field(default="mode", init=False, repr=False)
+    invertible: bool = attrs.field(default=True, init=False, repr=False)
+    commutative: bool = attrs.field(default=True, init=False, repr=False)
+    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return (self.argument,)
+
+    def output_name(self) -> str:
+        """Give "mode_x"."""
+        return f"mode_{self.argument}"
+
+    def output_field(self, schema: Schema, name: str) -> pa.Field:
+        """Give a field of the argument's type; SchemaError when values cannot be told apart."""
+        return _counted(schema, self.argument, call(self.name, self.argument)).with_name(name).with_nullable(True)
+
+    def accumulator(self, schema: Schema) -> Accumulator:
+        """Make an empty accumulator."""
+        return Bag(_counted(schema, self.argument, call(self.name, self.argument)), MostFrequent())
+
+
+@attrs.frozen
+class TopK:
+    """List the k most frequent values of an attribute with their counts, most frequent first; empty when there is none.
+
+    Cost: as for `Mode`.
+    """
+
+    argument: str
+    k: int = attrs.field()
+    name: str = attrs.field(default="top_k", init=False, repr=False)
+    invertible: bool = attrs.field(default=True, init=False, repr=False)
+    commutative: bool = attrs.field(default=True, init=False, repr=False)
+    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        if not is_count(self.k) or self.k < 1:
+            raise SchemaError(f"{self._where}: k is {self.k}; it says how many values are listed.\n  Write 5, say.")
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return (self.argument,)
+
+    def output_name(self) -> str:
+        """Give "top_5_x" for k = 5."""
+        return f"top_{self.k}_{self.argument}"
+
+    def output_field(self, schema: Schema, name: str) -> pa.Field:
+        """Give a field of lists of (value, count); SchemaError when values cannot be told apart."""
+        return pa.field(name, listed(_counted(schema, self.argument, self._where)), nullable=False)
+
+    def accumulator(self, schema: Schema) -> Accumulator:
+        """Make an empty accumulator."""
+        return Bag(_counted(schema, self.argument, self._where), Leaders(self.k, Fraction(0)))
+
+    @property
+    def _where(self) -> str:
+        return call(self.name, self.argument, str(self.k))
+
+
+@attrs.frozen
+class HeavyHitters:
+    """List the values that are at least a share of all of an attribute's values, with their counts, as `TopK` does.
+
+    A share is the decimal as written: 0.05 is one in twenty. Nulls are not among the values. Cost: as for `Mode`.
+    """
+
+    argument: str
+    share: float = attrs.field()
+    name: str = attrs.field(default="heavy_hitters", init=False, repr=False)
+    invertible: bool = attrs.field(default=True, init=False, repr=False)
+    commutative: bool = attrs.field(default=True, init=False, repr=False)
+    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        share_of(self.share, where=self._where, zero=False)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return (self.argument,)
+
+    def output_name(self) -> str:
+        """Give "heavy_hitters_x"."""
+        return f"heavy_hitters_{self.argument}"
+
+    def output_field(self, schema: Schema, name: str) -> pa.Field:
+        """Give a field of lists of (value, count); SchemaError when values cannot be told apart."""
+        return pa.field(name, listed(_counted(schema, self.argument, self._where)), nullable=False)
+
+    def accumulator(self, schema: Schema) -> Accumulator:
+        """Make an empty accumulator."""
+        share = share_of(self.share, where=self._where, zero=False)
+        return Bag(_counted(schema, self.argument, self._where), Leaders(int(1 / share), share))
+
+    @property
+    def _where(self) -> str:
+        return call(self.name, self.argument, str(self.share))
+
+
+@attrs.frozen
+class MostFrequent:
+    """Ask for the value with the largest count."""
+
+    def answer(self, bag: Bag, slots: Slots) -> pa.Array:
+        """Give one value of each slot, null of an empty one."""
+        numbers, keys, _ = _leaders(bag, slots, 1, Fraction(0))
+        there = numbers > 0
+        found = np.zeros(len(slots), np.int64)
+        found[there] = keys
+        return bag.values(found, there)
+
+
+@attrs.frozen
+class Leaders:
+    """Ask for no more than `most` values with the largest counts, each at least a share of all."""
+
+    most: int
+    share: Fraction
+
+    def answer(self, bag: Bag, slots: Slots) -> pa.Array:
+        """Give a list of (value, count) of each slot."""
+        numbers, keys, counts = _leaders(bag, slots, self.most, self.share)
+        return list_of(bag.field, bag.values(keys, np.ones(len(keys), np.bool_)), counts, numbers)
+
+
+def _leaders(bag: Bag, slots: Slots, most: int, share: Fraction) -> tuple[Int64s, Int64s, Int64s]:
+    """Give how many values of each slot lead, and the keys and counts of all of them, slot by slot."""
+    enough = np.ones(len(slots), np.int64) if share == 0 else rounded_up(share, bag.totals(slots)[0])
+    numbers = np.zeros(len(slots), np.int64)
+    found: list[tuple[Int64s, Int64s]] = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+    for merged in bag.runs.merged(slots):
+        parts = slice(merged.first, merged.stop)
+        longest = int(np.diff(merged.offsets).max(initial=0))
+        wanted = max(1, min(most, longest))
+        places = np.empty(wanted * (merged.stop - merged.first), np.int64)
+        leading(merged.offsets, bag.order(merged), merged.counts, wanted, enough[parts], places, numbers[parts])
+        kept = np.arange(wanted) < numbers[parts][:, None]
+        chosen = places.reshape(-1, wanted)[kept]
+        found.append((merged.keys[chosen], merged.counts[chosen]))
+    keys, counts = zip(*found, strict=True)
+    return numbers, np.concatenate(keys), np.concatenate(counts)
+
+
+def listed(field: pa.Field) -> pa.ListType:
+    """Give the type of lists of (value, count) of an attribute."""
+    value = pa.field("value", field.type, metadata=field.metadata, nullable=False)
+    return pa.list_(pa.struct([value, pa.field("count", pa.int64(), nullable=False)]))
+
+
+def list_of(field: pa.Field, values: pa.Array, counts: Int64s, numbers: Int64s) -> pa.Array:
+    """Make lists of (value, count), one for each of `numbers`, that of as many of them."""
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(numbers))).astype(np.int32)
+    kind = listed(field)
+    pairs = pa.StructArray.from_arrays([values, pa.array(counts)], fields=list(kind.value_type))
+    return pa.ListArray.from_arrays(pa.array(offsets), pairs, type=kind)
+
+
+def _counted(schema: Schema, name: str, where: str) -> pa.Field:
+    field = argument(schema, name, where=where)
+    if not is_ordered(field.type):
+        raise refuse(where, field, "its values have no order", "Project it to numbers, times, text or binary before.")
+    return field

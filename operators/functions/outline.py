@@ -1,0 +1,228 @@
+"""M4 and minmax describe a curve by few of its values: first, last, least, greatest; the extremes with their counts.
+
+M4 (Jugel et al., PVLDB 2014) is all that a line drawn through the tuples of a pixel column shows of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.functions.arguments import argument, call, floating, is_floating, plain, refuse
+from operators.functions.columns import frozen, grown, present
+from operators.functions.order import is_keyed, keys, unkeyed
+from operators.functions.protocol import Accumulator, Slots
+from operators.functions.saved import saved_array, saved_int
+from operators.kernels.outline import add_counted, add_outline, combine_counted, combine_outlines
+from operators.page import Bools, Int64s, Page
+from operators.protocol import State, StateValue
+from operators.schema import Schema
+
+
+@attrs.frozen
+class M4:
+    """Give the least, greatest, first and last value of an attribute as a struct; null when there is none.
+
+    First and last by the attribute `by`, of several tuples at one place the one with the smaller value; by arrival, on
+    which the answer then depends, when there is no `by`. Tuples with a null in either are skipped; NaN is the least and
+    the greatest of all. Cost: 49 bytes a slot.
+    """
+
+    argument: str
+    by: str | None = None
+    name: str = attrs.field(default="m4", init=False, repr=False)
+    invertible: bool = attrs.field(default=False, init=False, repr=False)
+    commutative: bool = attrs.field(default=True, init=False, repr=False)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return (self.argument,) if self.by is None else (self.argument, self.by)
+
+    @property
+    def arrival_order(self) -> bool:
+        return self.by is None
+
+    def output_name(self) -> str:
+        """Give "m4_x"."""
+        return f"m4_{self.argument}"
+
+    def output_field(self, schema: Schema, name: str) -> pa.Field:
+        """Give a struct of min, max, first and last; SchemaError for what is neither number nor time."""
+        kind = _keyed(schema, self.argument, self._where).type
+        if self.by is not None:
+            _keyed(schema, self.by, self._where)
+        return pa.field(name, _struct(min=kind, max=kind, first=kind, last=kind))
+
+    def accumulator(self, schema: Schema) -> Accumulator:
+        """Make an empty accumulator."""
+        by = None if self.by is None else _keyed(schema, self.by, self._where).name
+        field = _keyed(schema, self.argument, self._where)
+        return Outlines(field.name, field.type, by)
+
+    @property
+    def _where(self) -> str:
+        return call(self.name, *self.arguments)
+
+
+@attrs.frozen
+class MinMax:
+    """Give the least and the greatest value of an attribute, and how many tuples have each, as a struct.
+
+    Null when there is no value. NaN is the least and the greatest of all, -0.0 is 0.0. Cost: 32 bytes a slot.
+    """
+
+    argument: str
+    name: str = attrs.field(default="minmax", init=False, repr=False)
+    invertible: bool = attrs.field(default=False, init=False, repr=False)
+    commutative: bool = attrs.field(default=True, init=False, repr=False)
+    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return (self.argument,)
+
+    def output_name(self) -> str:
+        """Give "minmax_x"."""
+        return f"minmax_{self.argument}"
+
+    def output_field(self, schema: Schema, name: str) -> pa.Field:
+        """Give a struct of min, min_count, max, max_count; SchemaError for what is neither number nor time."""
+        kind = _keyed(schema, self.argument, call(self.name, self.argument)).type
+        return pa.field(name, _struct(min=kind, min_count=pa.int64(), max=kind, max_count=pa.int64()))
+
+    def accumulator(self, schema: Schema) -> Accumulator:
+        """Make an empty accumulator."""
+        field = _keyed(schema, self.argument, call(self.name, self.argument))
+        return CountedExtremes(field.name, field.type)
+
+
+@attrs.define(eq=False)
+class Outlines:
+    """Hold four values and two places a slot."""
+
+    argument: str
+    kind: pa.DataType
+    by: str | None
+    nulls: int = attrs.field(default=0, init=False)
+    _arrived: int = attrs.field(default=0, init=False)
+    _rows: Int64s = attrs.field(factory=lambda: np.zeros((0, 6), np.int64), init=False)
+    _seen: Bools = attrs.field(factory=lambda: np.zeros(0, np.bool_), init=False)
+
+    @property
+    def nbytes(self) -> int:
+        return self._rows.nbytes + self._seen.nbytes
+
+    def reserve(self, capacity: int) -> None:
+        self._rows, self._seen = grown(self._rows, capacity), grown(self._seen, capacity)
+
+    def init(self, slots: Slots) -> None:
+        self._seen[slots] = False
+
+    def update(self, slots: Slots, page: Page) -> None:
+        valid = page.valid(self.argument)
+        if self.by is None:
+            first = frozen(np.arange(self._arrived, self._arrived + len(page)))
+            last = frozen(~first)
+        else:
+            there = page.valid(self.by)
+            valid = there if valid is None else valid if there is None else valid & there
+            place = plain(page, self.by)
+            first, last = keys(place), keys(place, descending=True)
+        slots, skipped = present(slots, valid)
+        self.nulls += skipped
+        self._arrived += len(page)
+        column = plain(page, self.argument)
+        add_outline(slots, keys(column), keys(column, descending=True), first, last, self._rows, self._seen)
+
+    def combine(self, into: Slots, source: Slots) -> None:
+        combine_outlines(frozen(into), frozen(source), self._rows, self._seen)
+
+    def finalize(self, slots: Slots) -> pa.Array:
+        least, most, _, first, _, last = self._rows[slots].T
+        there = self._seen[slots]
+        found = [
+            unkeyed(least, there, self.kind),
+            unkeyed(most, there, self.kind, descending=True),
+            unkeyed(first, there, self.kind),
+            unkeyed(last, there, self.kind),
+        ]
+        return pa.StructArray.from_arrays(found, ["min", "max", "first", "last"], mask=pa.array(~there))
+
+    def free(self, slots: Slots) -> None:
+        pass
+
+    def state(self) -> State:
+        return {"rows": self._rows.copy(), "seen": self._seen.copy(), "arrived": self._arrived, "nulls": self.nulls}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._rows = saved_array(state, "rows", like=self._rows)
+        self._seen = saved_array(state, "seen", like=self._seen)
+        self._arrived = saved_int(state, "arrived")
+        self.nulls = saved_int(state, "nulls")
+
+
+@attrs.define(eq=False)
+class CountedExtremes:
+    """Hold two keys and two counts a slot."""
+
+    argument: str
+    kind: pa.DataType
+    nulls: int = attrs.field(default=0, init=False)
+    _rows: Int64s = attrs.field(factory=lambda: np.zeros((0, 4), np.int64), init=False)
+
+    @property
+    def nbytes(self) -> int:
+        return self._rows.nbytes
+
+    def reserve(self, capacity: int) -> None:
+        self._rows = grown(self._rows, capacity)
+
+    def init(self, slots: Slots) -> None:
+        self._rows[slots] = 0
+
+    def update(self, slots: Slots, page: Page) -> None:
+        slots, skipped = present(slots, page.valid(self.argument))
+        self.nulls += skipped
+        column = plain(page, self.argument)
+        if is_floating(column.type):
+            # Adding zero makes 0.0 of -0.0.
+            column = pa.array(floating(column) + 0.0)
+        add_counted(slots, keys(column), keys(column, descending=True), self._rows)
+
+    def combine(self, into: Slots, source: Slots) -> None:
+        combine_counted(frozen(into), frozen(source), self._rows)
+
+    def finalize(self, slots: Slots) -> pa.Array:
+        least, of_least, most, of_most = self._rows[slots].T
+        there = of_least > 0
+        found = [
+            unkeyed(least, there, self.kind),
+            pa.array(of_least, mask=~there),
+            unkeyed(most, there, self.kind, descending=True),
+            pa.array(of_most, mask=~there),
+        ]
+        return pa.StructArray.from_arrays(found, ["min", "min_count", "max", "max_count"], mask=pa.array(~there))
+
+    def free(self, slots: Slots) -> None:
+        pass
+
+    def state(self) -> State:
+        return {"rows": self._rows.copy(), "nulls": self.nulls}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._rows = saved_array(state, "rows", like=self._rows)
+        self.nulls = saved_int(state, "nulls")
+
+
+def _struct(**kinds: pa.DataType) -> pa.StructType:
+    return pa.struct([pa.field(name, kind) for name, kind in kinds.items()])
+
+
+def _keyed(schema: Schema, name: str, where: str) -> pa.Field:
+    field = argument(schema, name, where=where)
+    if not is_keyed(field.type):
+        raise refuse(where, field, "numbers or times are needed", f"Write min({name}) or argmin({name}, y) for others.")
+    return field

@@ -1,0 +1,42 @@
+"""A share such as 0.05 means the decimal as written, so that one in twenty is five in a hundred exactly."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from operators.errors import SchemaError
+from operators.page import Int64s
+
+EXACT = 1 << 62
+
+
+def share_of(given: float, *, where: str, zero: bool) -> Fraction:
+    """Give a share between 0 and 1 as the fraction that its shortest decimal is; SchemaError outside."""
+    try:
+        share = Fraction(str(given))
+    except ValueError:
+        share = Fraction(-1)
+    if not (0 <= share <= 1) or (share == 0 and not zero):
+        least = "0 to 1" if zero else "more than 0 to 1"
+        raise SchemaError(f"{where}: {given} is no share of the values, {least}.\n  Write 0.05 for five in a hundred.")
+    return share
+
+
+def rounded_up(share: Fraction, totals: Int64s) -> Int64s:
+    """Give the least whole number that is at least the share of each total."""
+    over, under = share.numerator, share.denominator
+    if int(totals.max(initial=0)) * over < EXACT:
+        return np.asarray(-(-totals * np.int64(over) // np.int64(under)))
+    return np.array([-(-int(total) * over // under) for total in totals], np.int64)
+
+
+def percent(share: float) -> str:
+    """Give a share as a name has it: "95" for 0.95, "99_9" for 0.999."""
+    return f"{float(100 * Fraction(str(share))):g}".replace(".", "_")
+
+
+def is_count(given: object) -> bool:
+    """Tell whether a user gave a whole number, and no truth value."""
+    return isinstance(given, int) and not isinstance(given, bool)

@@ -1,0 +1,100 @@
+"""Aggregates that remember the same share one accumulator: the first holds it, the others only answer from it.
+
+avg(x) and sum(x) remember the same total; median(x), quantile(x, 0.95) and mode(x) the same bag of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol, runtime_checkable
+
+import attrs
+import pyarrow as pa
+
+from operators.functions.protocol import Accumulator, AggregateFunction, Slots, Subtractable
+from operators.page import Page
+from operators.protocol import State, StateValue
+from operators.schema import Schema
+
+
+@runtime_checkable
+class Sharing(Protocol):
+    """What an accumulator also is when others may remember all that it would."""
+
+    def view_of(self, owner: Accumulator) -> Accumulator | None:
+        """Give an accumulator that answers as this one from what `owner` holds; None when that is something else."""
+        ...
+
+
+def accumulators(functions: Iterable[AggregateFunction], schema: Schema) -> list[Accumulator]:
+    """Make the accumulators of functions over one input, those that can share a state as views of the first of them.
+
+    All are to be called alike, in this order, as if each had a state of its own.
+
+    >>> from operators import functions as fn
+    >>> schema = Schema.of(x=pa.int64(), y=pa.int64())
+    >>> [type(a).__name__ for a in accumulators([fn.sum("x"), fn.avg("x"), fn.avg("y")], schema)]
+    ['WholeTotals', 'SubtractableView', 'WholeTotals']
+    """
+    made: list[Accumulator] = []
+    for function in functions:
+        own = function.accumulator(schema)
+        found: Accumulator | None = None
+        if isinstance(own, Sharing):
+            views = (own.view_of(owner) for owner in made)
+            found = next((shared for shared in views if shared is not None), None)
+        made.append(own if found is None else found)
+    return made
+
+
+def view(owner: Accumulator, answer: Callable[[Slots], pa.Array]) -> Accumulator:
+    """Make the accumulator that remembers nothing and answers from what another holds."""
+    return SubtractableView(owner, answer) if isinstance(owner, Subtractable) else View(owner, answer)
+
+
+@attrs.define(eq=False)
+class View:
+    """Answer from what another accumulator holds, which is told everything itself."""
+
+    owner: Accumulator
+    answer: Callable[[Slots], pa.Array]
+
+    @property
+    def nbytes(self) -> int:
+        return 0
+
+    @property
+    def nulls(self) -> int:
+        return self.owner.nulls
+
+    def reserve(self, capacity: int) -> None:
+        pass
+
+    def init(self, slots: Slots) -> None:
+        pass
+
+    def update(self, slots: Slots, page: Page) -> None:
+        pass
+
+    def combine(self, into: Slots, source: Slots) -> None:
+        pass
+
+    def finalize(self, slots: Slots) -> pa.Array:
+        return self.answer(slots)
+
+    def free(self, slots: Slots) -> None:
+        pass
+
+    def state(self) -> State:
+        return {}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        pass
+
+
+@attrs.define(eq=False)
+class SubtractableView(View):
+    """Answer from an accumulator from which slices can be taken away."""
+
+    def subtract(self, into: Slots, source: Slots) -> None:
+        pass

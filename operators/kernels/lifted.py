@@ -1,0 +1,200 @@
+"""Loops around a user's scalar functions: states of a slot are one entry in each of several columns.
+
+A state is a tuple of scalars; `taken` and `put` read and write it, for any number of columns of any types.
+Columns hold int64, float64 or truth values. These loops are built around functions that are only known at run time, so
+they are compiled when they are first called and not cached on disk.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import typing as t
+from collections.abc import Callable
+from types import FunctionType
+from typing import TypeAlias
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba.core.errors import NumbaError
+from numba.extending import overload
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Column: TypeAlias = "npt.NDArray[np.generic]"
+Columns: TypeAlias = "tuple[Column, ...]"
+ScalarFunction: TypeAlias = Callable[..., t.Any]
+
+
+def switched_off() -> bool:
+    """Tell whether compiling is turned off altogether."""
+    return bool(importlib.import_module("numba.core.config").DISABLE_JIT)
+
+
+def taken(columns: Columns, i: int) -> tuple[int | float, ...]:
+    """Give entry i of each column; interpreted functions get Python's own numbers."""
+    return tuple(column[i].item() for column in columns)
+
+
+def put(columns: Columns, i: int, values: tuple[int | float, ...]) -> None:
+    """Write entry i of each column."""
+    for column, value in zip(columns, values, strict=True):
+        column[i] = value
+
+
+@overload(taken)
+def _taken(columns, i):  # type: ignore[no-untyped-def]
+    if len(columns) == 0:
+        return lambda columns, i: ()
+    return lambda columns, i: (columns[0][i], *taken(columns[1:], i))
+
+
+@overload(put)
+def _put(columns, i, values):  # type: ignore[no-untyped-def]
+    if len(columns) == 0:
+        return lambda columns, i, values: None
+
+    def write(columns, i, values):  # type: ignore[no-untyped-def]
+        columns[0][i] = values[0]
+        put(columns[1:], i, values[1:])
+
+    return write
+
+
+def compiled(function: ScalarFunction, interpreted: bool) -> ScalarFunction:
+    """Compile a scalar function, or one that loops over arrays; nothing happens before it is called."""
+    if interpreted or switched_off():
+        return function
+    made: ScalarFunction = numba.njit(nogil=True)(_written(function))
+    return made
+
+
+def _written(function: ScalarFunction) -> ScalarFunction:
+    """Give a function written in Python, which the compiler wants, for one that is not, such as max or math.log."""
+    if isinstance(function, FunctionType):
+        return function
+    return lambda *given: function(*given)
+
+
+def refusal(function: ScalarFunction, given: tuple[object, ...]) -> str | None:
+    """Give in a line why a scalar function cannot be compiled for these arguments; None when it can."""
+    try:
+        numba.njit(nogil=True)(_written(function))(*given)
+    except NumbaError as error:
+        return _reason(str(error))
+    except Exception:
+        # It was compiled, and fails on these values as it would in Python.
+        return None
+    return None
+
+
+def _reason(told: str) -> str:
+    """Pick the line of the compiler's report that speaks of the user's function."""
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).strip() for line in told.splitlines()]
+    for line in lines:
+        if any(word in line for word in ("Untyped global", "Unknown attribute", "No implementation", "Cannot unify",
+                                         "Unsupported", "unsupported", "not supported", "Use of")):  # fmt: skip
+            return line.rstrip(".:")
+    return next((line for line in lines[1:] if line), lines[0]).rstrip(".:")
+
+
+def tupled(function: ScalarFunction, states: int, scalar: bool, *, interpreted: bool) -> ScalarFunction:
+    """Let a function whose first `states` arguments are scalar states, and whose result is one, use tuples of one."""
+    if not scalar:
+        return function
+    inner = compiled(function, interpreted)
+    if states == 0:
+
+        def lift(*arguments):  # type: ignore[no-untyped-def]
+            return (inner(*arguments),)
+
+        return lift
+
+    def combine(one, two):  # type: ignore[no-untyped-def]
+        return (inner(one[0], two[0]),)
+
+    return combine
+
+
+def updating(lift: ScalarFunction, combine: ScalarFunction, *, interpreted: bool) -> ScalarFunction:
+    """Make the loop that adds tuples (slots, arguments) to states (columns, numbers of tuples); -1 is no slot.
+
+    done[0] is the tuple that it is at, as in the other loops, so that it is known where a function raised.
+    """
+    lift, combine = compiled(lift, interpreted), compiled(combine, interpreted)
+
+    def update(slots, arguments, columns, numbers, done):  # type: ignore[no-untyped-def]
+        for i in range(len(slots)):
+            done[0] = i
+            slot = slots[i]
+            if slot >= 0:
+                put(columns, slot, combine(taken(columns, slot), lift(*taken(arguments, i))))
+                numbers[slot] += 1
+
+    return compiled(update, interpreted)
+
+
+def combining(combine: ScalarFunction, *, interpreted: bool) -> ScalarFunction:
+    """Make the loop that adds states source[j] to into[j], in order."""
+    combine = compiled(combine, interpreted)
+
+    def merge(into, source, columns, numbers, done):  # type: ignore[no-untyped-def]
+        for j in range(len(into)):
+            done[0] = j
+            to, of = into[j], source[j]
+            if numbers[of] > 0:
+                put(columns, to, combine(taken(columns, to), taken(columns, of)))
+                numbers[to] += numbers[of]
+
+    return compiled(merge, interpreted)
+
+
+def inverting(invert: ScalarFunction, *, interpreted: bool) -> ScalarFunction:
+    """Make the loop that takes states source[j] from into[j], in order; one of no tuples is the identity again."""
+    invert = compiled(invert, interpreted)
+
+    def separate(into, source, columns, numbers, identity, done):  # type: ignore[no-untyped-def]
+        for j in range(len(into)):
+            done[0] = j
+            to, of = into[j], source[j]
+            if numbers[of] > 0:
+                if numbers[of] == numbers[to]:
+                    put(columns, to, taken(identity, 0))
+                    numbers[to] = 0
+                else:
+                    put(columns, to, invert(taken(columns, to), taken(columns, of)))
+                    numbers[to] -= numbers[of]
+
+    return compiled(separate, interpreted)
+
+
+def lowering(lower: ScalarFunction, scalar: bool, *, interpreted: bool) -> ScalarFunction:
+    """Make the loop that writes one result a slot, and where there is one."""
+    lower = compiled(lower, interpreted)
+    if scalar:
+
+        def lower_scalars(slots, columns, numbers, results, there, done):  # type: ignore[no-untyped-def]
+            for j in range(len(slots)):
+                done[0] = j
+                there[j] = False
+                if numbers[slots[j]] > 0:
+                    found = lower(taken(columns, slots[j])[0])
+                    if found is not None:
+                        results[j] = found
+                        there[j] = True
+
+        return compiled(lower_scalars, interpreted)
+
+    def lower_tuples(slots, columns, numbers, results, there, done):  # type: ignore[no-untyped-def]
+        for j in range(len(slots)):
+            done[0] = j
+            there[j] = False
+            if numbers[slots[j]] > 0:
+                found = lower(taken(columns, slots[j]))
+                if found is not None:
+                    results[j] = found
+                    there[j] = True
+
+    return compiled(lower_tuples, interpreted)

@@ -1,0 +1,100 @@
+"""What was combined can be taken away again, bit for bit, by accumulators that say so, and by no others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from operators import functions as fn
+from operators.functions import Accumulator, AggregateFunction, Subtractable
+from operators.page import Page
+from operators.schema import Schema
+from tests.operators.functions.cases import DOMAIN, Case, cases, plain, same
+
+SLOTS = 4
+EVERY = np.arange(SLOTS, dtype=np.int32)
+
+
+def _schema(case: Case) -> Schema:
+    return Schema(pa.schema([DOMAIN[d][0].with_name(n) for d, n in zip(case.domains, "xy", strict=False)]))
+
+
+def _held(accumulator: Accumulator) -> dict[str, object]:
+    return {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in accumulator.state().items()}
+
+
+SUBTRACTABLE = [case for case in cases() if isinstance(case.function.accumulator(_schema(case)), Subtractable)]
+NAMES = sorted({case.function.name for case in SUBTRACTABLE})
+
+
+def test_what_is_exact_can_be_taken_away_and_what_is_rounded_cannot() -> None:
+    whole, floating = Schema.of(x=pa.int64()), Schema.of(x=pa.float64())
+    for function in (fn.count(), fn.count("x"), fn.sum("x"), fn.avg("x")):
+        assert isinstance(function.accumulator(whole), Subtractable)
+    for function in (fn.sum("x"), fn.avg("x"), fn.variance("x")):
+        assert not isinstance(function.accumulator(floating), Subtractable)
+    for function in (fn.min("x"), fn.max("x"), fn.first("x"), fn.count_distinct("x"), fn.variance("x")):
+        assert not isinstance(function.accumulator(whole), Subtractable)
+    assert isinstance(fn.sum("x").accumulator(Schema.of(x=pa.bool_())), Subtractable)
+    assert isinstance(fn.avg("x").accumulator(Schema.of(x=pa.duration("ms"))), Subtractable)
+    assert isinstance(fn.count("x").accumulator(floating), Subtractable)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_combining_and_subtracting_leaves_the_same_bits(name: str, data: st.DataObject) -> None:
+    case = data.draw(st.sampled_from([case for case in SUBTRACTABLE if case.function.name == name]))
+    schema = _schema(case)
+    accumulator, held = _updated(case, schema, data)
+    before = _held(accumulator)
+    pair = st.tuples(st.integers(0, SLOTS - 1), st.integers(0, SLOTS - 1)).filter(lambda p: p[0] != p[1])
+    pairs = data.draw(st.lists(pair, min_size=1, max_size=6))
+    into, source = (np.array(side, np.int32) for side in zip(*pairs, strict=True))
+    assert isinstance(accumulator, Subtractable)
+    accumulator.combine(into, source)
+    # Undone in the reverse order, each step finds its source as it was then.
+    accumulator.subtract(into[::-1], source[::-1])
+    assert _held(accumulator) == before
+    found, wanted = plain(accumulator.finalize(EVERY)), [case.naive(rows) for rows in held]
+    assert all(same(case, f, w) for f, w in zip(found, wanted, strict=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_a_running_window_is_that_of_its_own_slices(name: str, data: st.DataObject) -> None:
+    case = data.draw(st.sampled_from([case for case in SUBTRACTABLE if case.function.name == name]))
+    accumulator, held = _updated(case, _schema(case), data)
+    assert isinstance(accumulator, Subtractable)
+    # Slot 0 becomes the window of slots 0, 1 and 2; then 1 leaves and 3 enters, in one call each, `into` repeating.
+    accumulator.combine(np.array([0, 0], np.int32), np.array([1, 2], np.int32))
+    accumulator.combine(np.array([0], np.int32), np.array([3], np.int32))
+    accumulator.subtract(np.array([0, 0], np.int32), np.array([1, 2], np.int32))
+    (found,) = plain(accumulator.finalize(EVERY[:1]))
+    assert same(case, found, case.naive([*held[0], *held[3]]))
+    accumulator.subtract(EVERY, EVERY)
+    empty = case.function.accumulator(_schema(case))
+    empty.reserve(SLOTS)
+    empty.init(EVERY)
+    assert plain(accumulator.finalize(EVERY)) == plain(empty.finalize(EVERY))
+
+
+def _updated(case: Case, schema: Schema, data: st.DataObject) -> tuple[Accumulator, list[list[tuple[object, ...]]]]:
+    row = st.tuples(*(st.sampled_from([None, *DOMAIN[d][1]]) for d in case.domains))
+    rows = data.draw(st.lists(st.tuples(st.integers(0, SLOTS - 1), row), max_size=10))
+    function: AggregateFunction = case.function
+    accumulator = function.accumulator(schema)
+    accumulator.reserve(SLOTS)
+    accumulator.init(EVERY)
+    columns = {f.name: pa.array([values[i] for _, values in rows], f.type) for i, f in enumerate(schema.arrow)}
+    page = Page.of(schema, columns)
+    accumulator.update(np.array([slot for slot, _ in rows], np.int32), page)
+    held: list[list[tuple[object, ...]]] = [[] for _ in EVERY]
+    kept = list(zip(*(plain(page.column(f.name)) for f in schema.arrow), strict=True))
+    for (slot, _), values in zip(rows, kept, strict=True):
+        held[slot].append(values)
+    return accumulator, held

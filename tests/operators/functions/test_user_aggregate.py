@@ -1,0 +1,215 @@
+"""A user's functions are tried, compiled and run; what does not hold or cannot be compiled is told with its values."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from operators import functions as fn
+from operators.errors import SchemaError
+from operators.functions import Accumulator, AggregateFailure, AggregateFunction, Subtractable, user_aggregate
+from operators.functions.user import UserAggregate
+from operators.kernels.lifted import switched_off
+from operators.page import Page
+from operators.schema import Schema
+
+SCHEMA = Schema.of(x=pa.int64(), f=pa.float64(), t=pa.timestamp("s"), s=pa.string(), u=pa.uint64())
+
+
+def a_sum(**changed: object) -> UserAggregate:
+    given: dict[str, object] = {
+        "lift": lambda x: x,
+        "combine": lambda a, b: a + b,
+        "arguments": "x",
+        "identity": 0,
+        "output": pa.int64(),
+    }
+    return user_aggregate("mine", **{**given, **changed})  # type: ignore[arg-type]
+
+
+def fed(function: AggregateFunction, values: list[object], slots: list[int], column: str = "x") -> Accumulator:
+    accumulator = function.accumulator(SCHEMA)
+    accumulator.reserve(4)
+    accumulator.init(np.arange(4, dtype=np.int32))
+    empty = pa.nulls(len(values))
+    columns = {f.name: pa.array(values, f.type) if f.name == column else empty.cast(f.type) for f in SCHEMA.arrow}
+    accumulator.update(np.array(slots, np.int32), Page.of(SCHEMA, columns))
+    return accumulator
+
+
+EVERY = np.arange(4, dtype=np.int32)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (
+            {"combine": lambda a, b: a - b},
+            r"identity does not hold: with a = 1, combine\(identity, a\) is -1 and a is",
+        ),
+        ({"identity": 1}, r"identity does not hold: with a = 1, combine\(identity, a\) is 2 and a is 1"),
+        (
+            {"combine": lambda a, b: a + b + (a * b > 6)},
+            r"associativity does not hold: with a = -?\d+, b = -?\d+, c = -?\d+, .*a sum and a count",
+        ),
+        (
+            {"combine": lambda a, b: a if a != 0 else b},
+            r"commutativity does not hold: with a = 1, b = -1, .* is 1 and combine\(b, a\) is -1.\n  Declare com",
+        ),
+        (
+            {"invert": lambda a, b: a},
+            r"invertibility does not hold: with a = 0, b = 1, invert\(combine\(a, b\), b\) is 1 and a is 0.\n  Leave",
+        ),
+        ({"lift": lambda x: x / 0}, r"lift\(0\) raises ZeroDivisionError: division by zero"),
+        ({"lift": lambda x: (x, 1)}, r"lift\(0\) gives \(0, 1\); states are numbers"),
+        ({"lift": lambda x: "a"}, r"lift\(0\) gives 'a'; states are numbers"),
+        (
+            {"identity": (0, 0), "lower": lambda s: s[0]},
+            r"lift\(0\) gives 0; a state is a tuple of 2, as identity is",
+        ),
+        ({"lower": lambda s: s / 2}, r"lower\(0\) gives 0.0, and output is int64.\n  Declare output=pa.float64"),
+        ({"arguments": ()}, r"arguments=\(\) names no attribute"),
+        ({"identity": "a"}, r"identity='a' is no state"),
+        ({"identity": (0, 0)}, r"a state of 2 fields needs a lower"),
+        ({"output": pa.string()}, r"output=string is no type of a result"),
+        ({"arguments": "s"}, r'mine\(s\): "s" has type string; numbers, truth values or times are needed'),
+        ({"arguments": "u"}, r'"u" has type uint64; half of its values have no int64'),
+        ({"arguments": "y"}, r'mine\(y\): the input has no attribute "y"'),
+    ],
+    ids=lambda case: case if isinstance(case, str) else "",
+)
+def test_what_does_not_hold_is_told_with_the_values_that_show_it(changed: dict[str, object], told: str) -> None:
+    with pytest.raises(SchemaError, match=f"(?s){told}") as caught:
+        a_sum(**changed).output_field(SCHEMA, "n")
+    assert "mine" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"lift": lambda x: int(statistics.fmean([x, x]))}, r'"mine": lift cannot be compiled: Unknown attribute'),
+        ({"combine": lambda a, b: eval("a + b")}, r"combine cannot be compiled: .*eval"),
+        ({"lower": lambda s: eval("s")}, r"lower cannot be compiled: .*eval"),
+        ({"invert": lambda a, b: eval("a - b")}, r"invert cannot be compiled: .*eval"),
+    ],
+    ids=["lift", "combine", "lower", "invert"],
+)
+def test_what_cannot_be_compiled_is_named_and_runs_interpreted(changed: dict[str, object], told: str) -> None:
+    if not switched_off():
+        with pytest.raises(SchemaError, match=f"(?s){told}") as caught:
+            a_sum(**changed).accumulator(SCHEMA)
+        assert "pass interpreted=True, which takes about a microsecond a tuple" in str(caught.value)
+    found = fed(a_sum(**changed, interpreted=True), [1, 2, 3, 4], [0, 0, 1, -1]).finalize(EVERY[:3])
+    assert found.to_pylist() == [3, 3, None]
+
+
+def test_functions_are_compiled_once_for_each_type_of_argument() -> None:
+    function = a_sum(arguments="x")
+    one, two = function.accumulator(SCHEMA), function.accumulator(SCHEMA)
+    assert one.verbs is two.verbs  # type: ignore[attr-defined]
+    assert function.over("x").accumulator(SCHEMA).verbs is one.verbs  # type: ignore[attr-defined]
+    assert function.over("t").accumulator(SCHEMA).verbs is not one.verbs  # type: ignore[attr-defined]
+    assert (function.over("t").arguments, function.over("x") == function) == (("t",), True)
+
+
+def test_a_state_that_grows_a_fraction_has_a_floating_field() -> None:
+    half = a_sum(lift=lambda x: x, combine=lambda a, b: a + b, lower=lambda s: s, output=pa.float64())
+    assert fed(half.over("f"), [0.5, 0.25], [0, 0], "f").finalize(EVERY[:1]).to_pylist() == [0.75]
+
+
+def test_only_whole_states_can_be_taken_away() -> None:
+    invertible = a_sum(invert=lambda a, b: a - b, output=pa.float64())
+    assert isinstance(invertible.accumulator(SCHEMA), Subtractable)
+    assert not isinstance(invertible.over("f").accumulator(SCHEMA), Subtractable)
+    assert not isinstance(a_sum().accumulator(SCHEMA), Subtractable)
+    assert (invertible.invertible, a_sum().invertible) == (True, False)
+
+
+def test_a_function_that_raises_names_the_tuple() -> None:
+    inverse = a_sum(lift=lambda x: 1 // x)
+    with pytest.raises(AggregateFailure, match=r'aggregate "mine": lift\(0\) raises ZeroDivisionError: .*by zero'):
+        fed(inverse, [4, 0, 3], [0, 1, 2])
+    fed(inverse, [4, 0, 3], [0, -1, 2])
+    lower = a_sum(lower=lambda s: 6 // (s - 20))
+    accumulator = fed(lower, [20], [1])
+    assert accumulator.finalize(EVERY[:1]).to_pylist() == [None]
+    with pytest.raises(AggregateFailure, match=r"lower\(20\) raises ZeroDivisionError"):
+        accumulator.finalize(EVERY)
+    combine = a_sum(combine=lambda a, b: a + b + 0 * (1 // (a - 7777)))
+    with pytest.raises(AggregateFailure, match=r"combine\(7777, 1\) raises ZeroDivisionError"):
+        fed(combine, [7777, 1], [0, 0])
+    accumulator = fed(combine, [7777, 1], [0, 1])
+    with pytest.raises(AggregateFailure, match=r"combine\(7777, 1\) raises ZeroDivisionError"):
+        accumulator.combine(EVERY[:1], EVERY[1:2])
+
+
+def test_a_result_may_be_a_time_and_null() -> None:
+    latest = user_aggregate(
+        "latest", lambda t: t, max, lambda t: None if t == 13 else t,
+        arguments="t", identity=-(2**63), output=pa.timestamp("s"),
+    )  # fmt: skip
+    found = fed(latest, [5, 7, 13, None], [0, 0, 1, 2], "t")
+    assert found.finalize(EVERY[:3]).cast(pa.int64()).to_pylist() == [7, None, None]
+    assert found.nulls == 1
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_what_does_not_commute_is_combined_as_told(data: st.DataObject) -> None:
+    steps = data.draw(
+        st.lists(
+            st.tuples(st.integers(0, 3), st.integers(-5, 5)).map(lambda row: ("add", *row))
+            | st.tuples(st.integers(0, 3), st.integers(0, 3)).map(lambda pair: ("combine", *pair)),
+            max_size=12,
+        )
+    )
+    accumulator = LAST.accumulator(SCHEMA)
+    accumulator.reserve(4)
+    accumulator.init(EVERY)
+    held: list[int | None] = [None] * 4
+    for kind, one, two in steps:
+        if kind == "add":
+            columns = {f.name: pa.array([two if f.name == "x" else None], f.type) for f in SCHEMA.arrow}
+            accumulator.update(np.array([one], np.int32), Page.of(SCHEMA, columns))
+            held[one] = two
+        else:
+            accumulator.combine(np.array([one], np.int32), np.array([two], np.int32))
+            held[one] = held[one] if held[two] is None else held[two]
+        saved = accumulator.state()
+        accumulator = LAST.accumulator(SCHEMA)
+        accumulator.restore(saved)
+    assert accumulator.finalize(EVERY).to_pylist() == held
+
+
+LAST = user_aggregate(
+    "latest_to_come", lambda x: (x, True), lambda a, b: b if b[1] else a, lambda s: s[0],
+    arguments="x", identity=(0, False), output=pa.int64(), commutative=False,
+)  # fmt: skip
+
+
+def test_an_order_that_matters_is_that_of_arrival() -> None:
+    assert LAST.arrival_order
+    assert not LAST.commutative
+    assert not a_sum().arrival_order
+
+
+def test_math_is_compiled_and_agrees_with_the_function_of_the_engine() -> None:
+    mean = user_aggregate(
+        "geometric",
+        lambda f: (math.log(f), 1),
+        lambda a, b: (a[0] + b[0], a[1] + b[1]),
+        lambda s: math.exp(s[0] / s[1]),
+        arguments="f",
+        identity=(0.0, 0),
+        output=pa.float64(),
+    )
+    values: list[object] = [1.5, 2.5, 0.25, 9.0]
+    found = fed(mean, values, [0, 0, 0, 1], "f").finalize(EVERY[:2]).to_pylist()
+    wanted = fed(fn.geometric_mean("f"), values, [0, 0, 0, 1], "f").finalize(EVERY[:2]).to_pylist()
+    assert found == pytest.approx(wanted)

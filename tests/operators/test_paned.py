@@ -1,0 +1,118 @@
+"""The two sub-queries of Paned-WID give what the query itself gives, and the cost model prefers what is cheaper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import gcd
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from operators.aggregate.paned import SUBS, Costs, split, sub_aggregates
+from operators.aggregate.wid import WindowAggregate
+from operators.bucket import Bucket
+from operators.chain import Chain
+from operators.drive import drive, rows
+from operators.errors import SchemaError
+from operators.functions import avg, count, count_distinct, max, min, sum
+from operators.functions.protocol import AggregateFunction
+from operators.page import Row
+from operators.schema import Schema
+from operators.testing import Script, check_operator, streams
+from operators.window import SlidingWindow
+
+SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts")])
+FUNCTIONS: dict[str, AggregateFunction] = {
+    "n": count(), "some": count("v"), "total": sum("v"), "most": max("v"), "least": min("v"), "mean": avg("v"),
+}  # fmt: skip
+sliding = st.builds(
+    SlidingWindow, st.just("ts"), size=st.integers(1, 12), slide=st.integers(1, 9), origin=st.integers(-3, 3)
+)
+
+
+def direct(window: SlidingWindow, by: tuple[str, ...]) -> Chain:
+    return Chain([Bucket(window), WindowAggregate(window, FUNCTIONS, by)])
+
+
+def in_two(window: SlidingWindow, by: tuple[str, ...]) -> Chain:
+    """Chain the sub-queries by hand; the pane-level results are a stream like any other."""
+    plq, wlq = split(window)
+    panes: dict[str, AggregateFunction] = {}
+    windows: dict[str, AggregateFunction] = {}
+    for name, function in FUNCTIONS.items():
+        names = tuple(f"{name}{i}" for i in range(SUBS[function.name]))
+        sub = sub_aggregates(function, names)
+        panes |= dict(zip(names, sub.panes, strict=True))
+        windows |= dict(zip(names, sub.windows, strict=True))
+    lower, upper = WindowAggregate(plq, panes, by), WindowAggregate(wlq, windows, by)
+    return Chain([Bucket(plq), lower, Bucket(wlq), upper])
+
+
+def finished(found: list[Row], by: tuple[str, ...]) -> list[tuple[object, ...]]:
+    def mean(row: Mapping[str, object]) -> object:
+        if "mean" in row:
+            return row["mean"]
+        total, number = row["mean0"], row["mean1"]
+        return total / number if number else None  # type: ignore[operator]
+
+    names = ("n", "some", "total", "most", "least")
+    return sorted(
+        (
+            (*(str(row[k]) for k in by), row["wid"], *(row.get(n, row.get(f"{n}0")) for n in names), mean(row))
+            for row in found
+        ),
+        key=str,
+    )
+
+
+@given(sliding, st.sampled_from([(), ("k",)]), streams(SCHEMA, group=("k",), tuples=14, nulls=("v",)))
+def test_two_sub_queries_give_what_the_query_gives(window: SlidingWindow, by: tuple[str, ...], script: Script) -> None:
+    elements = [element for _, element in script.steps]
+    expected = finished(rows(drive(direct(window, by), elements)), by)
+    assert finished(rows(drive(in_two(window, by), elements)), by) == expected
+
+
+@given(sliding, streams(SCHEMA, group=("k",), tuples=10))
+def test_the_sub_queries_in_a_row_keep_the_laws(window: SlidingWindow, script: Script) -> None:
+    check_operator(lambda: in_two(window, ("k",)), script)
+
+
+@given(sliding)
+def test_panes_are_as_long_as_they_can_be(window: SlidingWindow) -> None:
+    plq, wlq = split(window)
+    assert plq.size == plq.slide == gcd(window.size, window.slide)
+    for wid in range(-5, 6):
+        first, last = wlq.extent(wid)
+        assert (plq.extent(first)[0], plq.extent(last - 1)[1]) == window.extent(wid)
+
+
+def test_a_function_without_sub_aggregates_is_refused() -> None:
+    with pytest.raises(SchemaError, match="count_distinct_v: a pane's result does not tell"):
+        sub_aggregates(count_distinct("v"), ("n",))
+
+
+@pytest.mark.parametrize(
+    ("size", "slide", "tuples", "groups", "differential", "expected"),
+    [
+        (240, 60, 1e6, 100, False, True),  # 4 panes of 250,000 tuples
+        (240, 60, 1e6, 4e5, False, False),  # as many groups as would undo it: c P G alone is more than a T
+        (60, 60, 1e6, 10, False, False),  # one pane a window: nothing is shared
+        (540, 360, 1e6, 1e4, True, True),  # two panes a slide: 1e6/3 + 1e4 + 4e4 against 2/3 * 2e6
+        (540, 360, 1e6, 3e5, True, False),
+    ],
+)
+def test_the_cost_model_prefers_what_is_cheaper(
+    size: int, slide: int, tuples: float, groups: float, differential: bool, expected: bool
+) -> None:
+    window = SlidingWindow("ts", size=size, slide=slide)
+    assert Costs().prefer_panes(window, tuples=tuples, groups=groups, differential=differential) is expected
+
+
+def test_the_costs_are_those_of_the_equations() -> None:
+    costs, window = Costs(2.0, 3.0, 5.0, 7.0), SlidingWindow("ts", size=9, slide=6)
+    assert costs.paned(window, tuples=30, groups=4, differential=False) == 2 * 30 / 3 + 3 * 4 + 5 * 3 * 4  # 6.1
+    assert costs.paned(window, tuples=30, groups=4, differential=True) == 2 * 30 / 3 + 3 * 4 + 2 * 5 * 4 * 2  # 6.2
+    assert costs.plain(window, tuples=30, differential=False) == 7 * 30  # 6.3
+    assert costs.plain(window, tuples=30, differential=True) == 2 * 7 * 6 * 30 / 9  # 6.4
