@@ -1,0 +1,352 @@
+"""Slide windows end at tuples: at each one, at every n-th to arrive, or at every n-th in order of the attribute."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.errors import SchemaError
+from operators.functions import count
+from operators.functions.columns import grown
+from operators.functions.protocol import AggregateFunction
+from operators.kernels.rank import ranks
+from operators.page import Bools, Int64s, Page
+from operators.protocol import Emit, State, StateValue
+from operators.ranked.bins import BinStore
+from operators.ranked.partitions import Partitions, checked_partition, group_bound, within
+from operators.ranked.results import ROWS, START, STOP, WID, Results, ordering, output_fields
+from operators.ranked.slots import Pool
+from operators.saved import part, prefixed, read_batch, read_int, read_integers, read_text, save_schema
+from operators.schema import Schema
+from operators.window.counted import SlideByRank, SlideByRows, SlideWindow
+from operators.window.protocol import FOREVER, LIMIT, Int32s
+from punctuation import END, Below, Pattern, Progress, Punctuation, before
+from punctuation.plain import dump_progress, read_progress
+
+
+@attrs.define(eq=False)
+class SlideAggregate:
+    """Aggregate the tuples of (w - RANGE, w] for every window w that a tuple defines; no tuple is kept.
+
+    Emits the grouping attributes, one attribute a function, then wid (the value w), window_start, window_end: the
+    window covers window_start <= value < window_end. Each partition has its own windows and its own ranks or arrival
+    numbers. Partitions are the groups, unless `partition` names fewer attributes; with `partition=()` the windows are
+    those of the whole stream, and each has a result for every group with a tuple in it.
+    Pass: the results of a window on the promise that no later value is w or less. Keep: a partial aggregate for each
+    distinct value above the bound and for each one RANGE behind a value; where ranks or arrivals are counted by
+    partition, a number for each that is not over. Propagate: `[wattr < v]` as `[wid < v]`, on window_start and
+    window_end; group-wise promises on partitioning attributes likewise.
+    A late tuple defines no window and has no rank; it counts in the open windows that it is in, unless `consistent`.
+    With SLIDE n rows on arrival (and no `number`) the arrival order defines the windows: laws 4 to 6 do not hold then.
+    Cost: a page of n tuples O(n log n + bins in reach of them); a release costs its results.
+    Source: thesis Eq. 5.10 to 5.18, Fig 6-7 with semantics rows 8 to 13.
+
+    >>> from operators.drive import drive, rows
+    >>> from operators.functions import sum
+    >>> from operators.window.counted import SlideByTuple
+    >>> page = Page.of(Schema.of(ts=pa.int64(), x=pa.int64(), progress=["ts"]), {"ts": [5, 12, 9], "x": [1, 2, 4]})
+    >>> slide = SlideAggregate(SlideByTuple("ts", size=5), {"sum": sum("x")})
+    >>> found = drive(slide, [page, before("ts", 10)])
+    >>> [(row["wid"], row["sum"]) for row in rows(found)], [str(p) for p in found[1:2]]
+    ([(5, 1), (9, 5)], ['[wid < 10]'])
+    """
+
+    window: SlideWindow
+    functions: Mapping[str, AggregateFunction]
+    by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    partition: tuple[str, ...] | None = attrs.field(default=None, kw_only=True)
+    consistent: bool = attrs.field(default=False, kw_only=True)
+    _input: Schema | None = attrs.field(init=False, default=None)
+    _partitions: Partitions = attrs.field(init=False)
+    _store: BinStore = attrs.field(init=False)
+    _results: Results = attrs.field(init=False)
+    _arrived: Int64s = attrs.field(init=False)
+    """Tuples that arrived so far, by partition."""
+    _ranks: Int64s = attrs.field(init=False)
+    """Tuples that were released so far, by partition."""
+    _promised: Progress = attrs.field(init=False, factory=Progress)
+    _counts: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0))
+
+    def __attrs_post_init__(self) -> None:
+        self._partitions = Partitions(self.by, checked_partition(self.by, self.partition))
+        self._clear()
+
+    def _clear(self) -> None:
+        self._input = None
+        self._partitions.clear()
+        self._arrived, self._ranks = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        self._promised = Progress()
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    @property
+    def counting(self) -> bool:
+        """Whether partitions have numbers that outlive their tuples."""
+        window = self.window
+        return isinstance(window, SlideByRank) or (isinstance(window, SlideByRows) and window.number is None)
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        kind = ordering(schema, self.window.wattr)
+        for function in self.functions.values():
+            if not function.commutative:
+                raise SchemaError(
+                    f"aggregate {function.name}: a window that slides by tuples adds up tuples as they arrive, and "
+                    f"{function.name} needs them in order.\n  Take windows of n tuples, or the last n tuples."
+                )
+        if isinstance(self.window, SlideByRows) and self.window.number is not None:
+            found = schema.field(self.window.number, where="window").type
+            if not pa.types.is_integer(found):
+                raise SchemaError(
+                    f'window: "{self.window.number}" has type {found}; arrival numbers are integers.\n'
+                    "  Leave `number` out to count tuples where the window stands."
+                )
+        partition = self._partitions.partition
+        Partitions(self.by, partition).bind(schema)
+        arrow = output_fields(schema, self.functions, self.by, kind if pa.types.is_temporal(kind) else pa.int64())
+        progress: list[frozenset[str]] = []
+        wattr = frozenset((self.window.wattr,))
+        for promise in schema.progress:
+            if promise == wattr:
+                progress += [frozenset((name,)) for name in (WID, START, STOP)]
+            elif promise - wattr <= set(partition):
+                progress.append(promise - wattr | {WID} if promise & wattr else promise)
+        return Schema(arrow, progress=progress)
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        self._bind(page.schema)
+        if len(page) == 0:
+            return
+        partitions, window = self._partitions, self.window
+        values = page.ticks(window.wattr)
+        weights, parts = self._weights(page)
+        kept = self._usable(page, values)
+        if kept is not None:
+            page, values, weights, parts = _some(kept, page, values, weights, parts)
+        if len(page) == 0:
+            return
+        parts = partitions.parts(page) if parts is None else parts
+        groups = partitions.members(page, parts)
+        self._ensure()
+        limits = partitions.limits(parts)
+        late = values < limits
+        some_late = bool(late.any())
+        if some_late:
+            dropped = late if self.consistent else late & (values + window.size <= limits)
+            self._counts["late"] += int(dropped.sum())
+            self._counts["late_for_some"] += int((late & ~dropped).sum())
+            self._settle(np.setdiff1d(groups[dropped], groups[~dropped]))
+            page, values, weights, _ = _some(~dropped, page, values, weights, None)
+            parts, groups = parts[~dropped], groups[~dropped]
+        if len(page):
+            self._enter(page, values, weights, parts, groups, some_late)
+
+    def _weights(self, page: Page) -> tuple[Int64s | None, Int32s | None]:
+        """Give 1 for each tuple that ends a window and 0 for others, None when all do; and partitions if needed."""
+        window = self.window
+        if not isinstance(window, SlideByRows):
+            return None, None
+        parts = None
+        if window.number is None:
+            parts = self._partitions.parts(page)
+            self._ensure()
+            numbers = np.empty(len(page), np.int64)
+            ranks(parts, self._arrived, numbers)
+        else:
+            numbers = page.ticks(window.number)
+        ends = (numbers + 1) % window.rows == 0
+        if window.number is not None and (valid := page.valid(window.number)) is not None:
+            ends &= valid
+        return ends.astype(np.int64), parts
+
+    def _usable(self, page: Page, values: Int64s) -> Bools | None:
+        """Tell which tuples have a value that counts and are not late for every partition; None when all."""
+        valid = page.valid(self.window.wattr)
+        floor = max(-LIMIT + 1, self._partitions.bound - (0 if self.consistent else self.window.size - 1))
+        if valid is None and int(values.min()) >= floor and int(values.max()) < LIMIT:
+            return None
+        usable = (values > -LIMIT) & (values < LIMIT)
+        if valid is not None:
+            usable &= valid
+        kept = usable & (values >= floor)
+        self._counts["without_value"] += int((~usable).sum())
+        self._counts["late"] += int((usable & ~kept).sum())
+        return kept
+
+    def _enter(
+        self, page: Page, values: Int64s, weights: Int64s | None, parts: Int32s, groups: Int32s, late: bool
+    ) -> None:
+        store, partitions = self._store, self._partitions
+        runs = store.runs(groups, values, weights)
+        limits = partitions.limits(partitions.part_of(runs.queues))
+        store.enter(page, runs, limits, late)
+        if not partitions.same:
+            runs = store.runs(parts, values, weights)
+            limits = partitions.limits(runs.queues)
+        store.open(runs, limits)
+        self._counts["peak_state_tuples"] = max(self._counts["peak_state_tuples"], len(store.bins))
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        if punctuation.is_end:
+            if self._input is not None:
+                self._measure()
+                self._release(self._store.windows.waiting(FOREVER), FOREVER, emit)
+            self._clear()
+            emit(END)
+            return
+        linear = punctuation.bound(self.window.wattr)
+        if linear is None:
+            self._advance_some(punctuation, emit)
+        elif (bound := within(linear)) is not None:
+            self._advance(bound, punctuation.assumed, emit)
+
+    def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
+        if bound > self._partitions.bound:
+            self._partitions.bound = bound
+            if self._input is not None:
+                self._measure()
+                self._release(self._store.windows.waiting(bound), bound, emit)
+                self._purge(self._store.bins.waiting(bound), bound)
+        begin, end = self.window.extents(np.array([bound]))
+        for name, value in ((WID, bound), (START, int(begin[0])), (STOP, int(end[0]))):
+            if self._promised.advance(promise := before(name, value, assumed=assumed)):
+                emit(promise)
+
+    def _advance_some(self, punctuation: Punctuation, emit: Emit) -> None:
+        """Take a promise on single partitions."""
+        partitions = self._partitions
+        promise = group_bound(punctuation, partitions.partition, self.window.wattr)
+        if promise is None:
+            return
+        patterns: dict[str, Pattern] = dict(promise.partitions.patterns)
+        bound = FOREVER
+        if promise.bound is not None:
+            bound = promise.bound
+            patterns[WID] = Below(bound)
+        if self._input is not None:
+            parts = partitions.matching(promise)
+            partitions.raise_own(parts, bound)
+            self._release(parts, bound, emit)
+            self._purge(partitions.groups_of(parts), bound)
+            if promise.bound is None and self.counting:
+                self._free(parts)
+        out = Punctuation(patterns, assumed=punctuation.assumed)
+        if self._promised.advance(out):
+            emit(out)
+
+    def _release(self, parts: Int32s, bound: int, emit: Emit) -> None:
+        store, partitions = self._store, self._partitions
+        due = store.due(parts, bound, self._ranks, self.window.rows if isinstance(self.window, SlideByRank) else 1)
+        if len(due.wids) == 0:
+            return
+        groups = partitions.groups_of(due.parts)
+        segments = np.searchsorted(due.parts, partitions.part_of(groups)).astype(np.int32)
+        for rows, owners, slots in store.read(due, groups, segments, ROWS):
+            if not partitions.same:
+                # A group's step function is there also where none of its tuples is in reach.
+                there = self._store.pool.accumulators[-1].finalize(slots).to_numpy() > 0
+                rows, owners, slots = rows[there], owners[there], slots[there]
+            if self.window.each:
+                times = due.times[rows]
+                rows, owners, slots = np.repeat(rows, times), np.repeat(owners, times), np.repeat(slots, times)
+            wids = due.wids[rows]
+            self._counts["results"] += self._results.emit(owners, slots, wids, *self.window.extents(wids), emit)
+
+    def _purge(self, groups: Int32s, bound: int) -> None:
+        self._settle(self._store.purge(groups, bound))
+
+    def _settle(self, groups: Int32s) -> None:
+        """Forget those of these groups that have no bins, and partitions without groups unless they are counted."""
+        partitions = self._partitions
+        idle = groups[self._store.bins.sizes(groups) == 0]
+        if partitions.same:
+            if not self.counting:
+                self._free(idle)
+        else:
+            left = partitions.free_groups(idle)
+            if not self.counting:
+                self._free(left)
+
+    def _free(self, parts: Int32s) -> None:
+        if self.counting:
+            self._arrived[parts], self._ranks[parts] = 0, 0
+        self._partitions.free_parts(parts)
+
+    def _ensure(self) -> None:
+        capacity = self._partitions.capacity
+        self._store.ensure(capacity)
+        if self.counting and capacity > len(self._ranks):
+            size = max(capacity, 2 * len(self._ranks))
+            self._arrived, self._ranks = grown(self._arrived, size), grown(self._ranks, size)
+
+    def _bind(self, schema: Schema) -> None:
+        if self._input is not None:
+            return
+        self._input = schema
+        self._partitions.bind(schema)
+        accumulators = [function.accumulator(schema) for function in self.functions.values()]
+        if not self._partitions.same:
+            accumulators.append(count().accumulator(schema))
+        pool = Pool(accumulators)
+        self._store = BinStore(pool, self.window.size)
+        self._results = Results(self.output_schema(schema), self.functions, self._partitions, pool)
+
+    def _measure(self) -> None:
+        self._counts["peak_state_bytes"] = max(self._counts["peak_state_bytes"], self._nbytes())
+
+    def _nbytes(self) -> int:
+        return self._store.nbytes + self._partitions.nbytes + self._arrived.nbytes + self._ranks.nbytes
+
+    def statistics(self) -> dict[str, int]:
+        bins = parts = groups = nbytes = nulls = 0
+        if self._input is not None:
+            bins, groups, nbytes = len(self._store.bins), self._partitions.groups, self._nbytes()
+            parts = self._partitions.numbered if self.counting else 0
+            nulls = sum(accumulator.nulls for accumulator in self._store.pool.accumulators)
+        return {
+            **self._counts,
+            "state_tuples": bins + parts,
+            "state_bytes": nbytes,
+            "bins": bins,
+            "groups": groups,
+            "null_arguments": nulls,
+        }
+
+    def state(self) -> State:
+        state: State = {f"count.{name}": value for name, value in self._counts.items()}
+        state |= {"bound": self._partitions.bound, "promised": dump_progress(self._promised)}
+        if self._input is not None:
+            state["input"] = save_schema(self._input.arrow)
+            state["progress"] = json.dumps(sorted(sorted(promise) for promise in self._input.progress))
+            state |= {"arrived": self._arrived.copy(), "ranks": self._ranks.copy()}
+            state |= prefixed("store.", self._store.state()) | prefixed("partitions.", self._partitions.state())
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._counts = {name: read_int(state, f"count.{name}") for name in _COUNTERS}
+        self._partitions.bound = read_int(state, "bound")
+        self._promised = read_progress(read_text(state, "promised"))
+        if "input" in state:
+            progress: list[list[str]] = json.loads(read_text(state, "progress"))
+            self._bind(Schema(read_batch(state, "input").schema, progress=progress))
+            self._partitions.restore(part("partitions.", state))
+            self._arrived, self._ranks = read_integers(state, "arrived"), read_integers(state, "ranks")
+            self._ensure()
+            self._store.restore(part("store.", state))
+
+
+_COUNTERS = ("late", "late_for_some", "without_value", "results", "peak_state_tuples", "peak_state_bytes")
+
+
+def _some(
+    kept: Bools, page: Page, values: Int64s, weights: Int64s | None, parts: Int32s | None
+) -> tuple[Page, Int64s, Int64s | None, Int32s | None]:
+    """Give the tuples that are kept, and what is known of each."""
+    some_weights = None if weights is None else weights[kept]
+    return page.select(kept), values[kept], some_weights, None if parts is None else parts[kept]
