@@ -11,6 +11,7 @@ import pyarrow as pa
 from operators.aggregate.named import matched
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions.protocol import Accumulator, AggregateFunction
+from operators.functions.sharing import accumulators
 from operators.keys import KeyIndex
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
@@ -120,7 +121,7 @@ class GroupAggregate:
             return
         self._schemas = (schema, self.output_schema(schema))
         self._groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None
-        self._accumulators = [function.accumulator(schema) for function in self.functions.values()]
+        self._accumulators = accumulators(self.functions.values(), schema)
         self._reserve(1)
         for accumulator in self._accumulators:
             accumulator.init(np.zeros(1, np.int32))

@@ -16,6 +16,7 @@ from operators.aggregate.store import SliceStore
 from operators.bucket import FROM, UNTIL
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions.protocol import AggregateFunction, Subtractable
+from operators.functions.sharing import accumulators
 from operators.keys import KeyIndex
 from operators.page import Int64s, Page
 from operators.protocol import Emit, State, StateValue
@@ -329,7 +330,7 @@ class WindowAggregate:
         self._output = self.output_schema(schema)
         self._groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None
         technique = "combine" if self.strategy in ("wid", "panes") else self.strategy
-        self._store = SliceStore([function.accumulator(schema) for function in self.functions.values()], technique)
+        self._store = SliceStore(accumulators(self.functions.values(), schema), technique)
         return self._store
 
     def _forget(self) -> None:

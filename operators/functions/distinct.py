@@ -7,6 +7,7 @@ the last slot that holds it is freed.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -76,6 +77,8 @@ class CountDistinct:
 class Members:
     """Hold a set of value ids a slot."""
 
+    bounded: ClassVar[bool] = False
+    """A slot has no fixed size (thesis 6.2.2.2), so aggregates that are carried along would grow with what they hold."""
     fields: list[pa.Field]
     nulls: int = attrs.field(default=0, init=False)
     _index: KeyIndex = attrs.field(init=False)

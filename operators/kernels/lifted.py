@@ -17,8 +17,6 @@ from typing import TypeAlias
 import numba
 import numpy as np
 import numpy.typing as npt
-from numba.core.errors import NumbaError
-from numba.extending import overload
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -26,6 +24,10 @@ Bools = npt.NDArray[np.bool_]
 Column: TypeAlias = "npt.NDArray[np.generic]"
 Columns: TypeAlias = "tuple[Column, ...]"
 ScalarFunction: TypeAlias = Callable[..., t.Any]
+
+
+overload = importlib.import_module("numba.extending").overload
+NumbaError: type[Exception] = importlib.import_module("numba.core.errors").NumbaError
 
 
 def switched_off() -> bool:

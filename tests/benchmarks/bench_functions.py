@@ -266,9 +266,8 @@ def main() -> None:
     for slots in (16, 100_000):
         users(slots, pages, random)
     many = [a_page(number, random) for number in range(8 * PAGES)]
-    print(
-        f"{len(many) * TUPLES} tuples in {SLICES} slices, {WINDOWS} windows over each, {LATE:.0%} late, median of {RUNS}"
-    )
+    how = f"{SLICES} slices, {WINDOWS} windows over each, {LATE:.0%} late"
+    print(f"{len(many) * TUPLES} tuples in {how}, median of {RUNS}")
     medians("length", many, random)
     medians("rate", many, random)
 

@@ -32,8 +32,16 @@ def bags(runs: Runs) -> list[Counter[int]]:
     return found
 
 
+def references(runs: Runs, slot: int) -> int:
+    number, link = 0, int(runs._heads[slot])
+    while link > 0:
+        number, link = number + 1, int(runs._links[link - 1, kernels.AFTER])
+    return number
+
+
 def check(runs: Runs, held: list[Counter[int]]) -> None:
     assert bags(runs) == held
+    assert runs._sizes[:SLOTS].tolist() == [references(runs, slot) for slot in range(SLOTS)]
     totals, of_least = runs.totals(EVERY, FIRST)
     assert totals.tolist() == [sum(bag.values()) for bag in held]
     assert of_least.tolist() == [bag[int(FIRST)] for bag in held]
@@ -53,6 +61,7 @@ def test_any_sequence_of_calls_holds_what_counters_hold(data: st.DataObject) -> 
         st.lists(st.tuples(st.integers(-1, SLOTS - 1), key), max_size=12).map(lambda rows: ("add", rows))
         | st.lists(pair, min_size=1, max_size=5).map(lambda pairs: ("combine", pairs))
         | pair.map(lambda one: ("subtract", one))
+        | st.permutations(range(SLOTS)).map(lambda order: ("slide", order[:3]))
         | st.lists(slot, min_size=1, max_size=3).map(lambda which: ("free", which))
         | st.sampled_from([("save",), ("reserve",), ("look",)])
     )
@@ -72,6 +81,11 @@ def test_any_sequence_of_calls_holds_what_counters_hold(data: st.DataObject) -> 
             case ("subtract", (to, of)) if held[of] <= held[to]:
                 runs.subtract(slots(to), slots(of))
                 held[to] = held[to] - held[of]
+            case ("slide", (to, leaving, entering)):
+                runs.combine(slots(to, to), slots(leaving, entering))
+                runs.subtract(slots(to), slots(leaving))
+                held[to] = held[to] + held[entering]
+                check(runs, held)
             case ("free", which):
                 runs.free(slots(*which))
                 for s in which:
@@ -115,6 +129,7 @@ def test_a_window_of_many_slices_keeps_few_references() -> None:
     for i in range(number - 1):
         runs.subtract(window, slots(i))
         assert int(runs._sizes[number]) <= kernels.MANY + 1
+    assert int(runs._sizes[number]) == references(runs, number)
     merged = next(iter(runs.merged(window)))
     left = Counter(slices[-1].tolist())
     assert dict(zip(merged.keys[: merged.offsets[1]].tolist(), merged.counts.tolist(), strict=False)) == left
@@ -129,6 +144,17 @@ def test_combining_copies_no_entry() -> None:
     assert runs.entries == before
     assert runs.totals(slots(20), FIRST)[0].tolist() == [1000]
     assert int(runs.select(slots(20), np.array([500]))[0]) == sorted(k % 77 for k in range(1000))[499]
+
+
+def test_a_slice_that_leaves_takes_its_references_with_it() -> None:
+    runs = Runs()
+    runs.reserve(SLOTS)
+    runs.add(slots(1, 1, 2, 3), np.array([1, 2, 3, 4]))
+    runs.combine(slots(0, 0, 0), slots(1, 2, 3))
+    for leaving, left in ((2, [1, 2, 4]), (3, [1, 2]), (1, [])):
+        runs.subtract(slots(0), slots(leaving))
+        check(runs, [Counter(left), Counter([1, 2]), Counter([3]), Counter([4]), Counter(), Counter()])
+    assert references(runs, 0) == 0
 
 
 def test_state_follows_what_is_held_and_not_what_was() -> None:
@@ -176,3 +202,29 @@ def test_keys_are_renamed_where_they_wait_and_where_they_are_sorted() -> None:
     merged = next(iter(runs.merged(slots(0, 1))))
     assert merged.keys[: merged.offsets[-1]].tolist() == [0, 1, 0, 2]
     assert merged.counts[: merged.offsets[-1]].tolist() == [2, 1, 1, 1]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    taken=st.lists(st.integers(-4, 4), min_size=1, max_size=8),
+    left=st.lists(st.integers(-4, 4), max_size=8),
+    later=st.lists(st.lists(st.integers(-4, 4), min_size=1, max_size=6), max_size=3),
+)
+def test_what_came_in_other_runs_is_taken_away_and_merged_all_the_same(
+    taken: list[int], left: list[int], later: list[list[int]]
+) -> None:
+    runs = Runs()
+    runs.reserve(SLOTS)
+    both = np.array([*taken, *left])
+    runs.add(np.zeros(len(both), np.int32), both)
+    runs.add(np.ones(len(taken), np.int32), np.array(taken))
+    runs.subtract(slots(0), slots(1))
+    held = [Counter(left), Counter(taken), *(Counter[int]() for _ in range(SLOTS - 2))]
+    check(runs, held)
+    for keys in later:
+        runs.add(np.zeros(len(keys), np.int32), np.array(keys))
+        held[0].update(keys)
+        check(runs, held)
+    runs.subtract(slots(1), slots(1))
+    held[1] = Counter()
+    check(runs, held)
