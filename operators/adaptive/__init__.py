@@ -1,0 +1,1 @@
+"""AdaptWID: each group is aggregated eagerly or lazily, whichever takes less memory."""

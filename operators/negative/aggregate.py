@@ -1,0 +1,249 @@
+"""The signed aggregate follows a relation through its insertions and deletions, window by window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.aggregate.wid import START, STOP
+from operators.buffering.log import TupleLog, attributes
+from operators.buffering.windowed import times
+from operators.errors import AggregateOverflow, OperatorBug, SchemaError
+from operators.functions.protocol import AggregateFunction
+from operators.keys import KeyIndex
+from operators.negative.expire import SIGN, WID
+from operators.negative.multiset import Signed, signed
+from operators.page import Int64s, Page
+from operators.protocol import Emit, State, StateValue
+from operators.saved import part, prefixed, read_batch, read_int, read_integers, save_schema
+from operators.schema import Schema
+from operators.window import FOREVER, PartitionedWindow, Window
+from operators.window.protocol import Int32s
+from punctuation import END, Punctuation, before
+
+_NEVER = -(2**63)
+_NUMBERS = ("bound", "released", "results", "windows", "peak")
+
+
+@attrs.define(eq=False)
+class SignedAggregate:
+    """Aggregate by group the relation that signed changes make; the input is an Expire's output.
+
+    Emits what a WindowAggregate emits: for every window w that is complete, in order, one result for each group that
+    has a tuple in the relation at w, the sum of the changes with wid <= w.
+    Pass: the results of the windows w < b on `[wid < b]`. Keep: an aggregate a group of the relation, for min and max
+    its different values, and the changes of windows that are not complete. Propagate: `[wid < b]`, and the same of
+    window_start and window_end.
+    Cost: O(1) a change, sorted by window; a window O(its changes + groups), for min and max O(values held).
+    Source: the negative-tuple approach of thesis 3.1, Eq. 6.2 with panes of one tuple; features row A10.
+
+    >>> from operators.bucket import Bucket
+    >>> from operators.drive import drive, rows
+    >>> from operators.functions import max
+    >>> from operators.negative.expire import Expire
+    >>> from operators.window import SlidingWindow
+    >>> window = SlidingWindow("ts", size=10, slide=5)
+    >>> page = Page.of(Schema.of(ts=pa.int64(), v=pa.int64(), progress=["ts"]), {"ts": [7, 3, 12], "v": [1, 9, 2]})
+    >>> changes = drive(Expire(), drive(Bucket(window), [page, END]))
+    >>> [(r["window_end"], r["most"]) for r in rows(drive(SignedAggregate(window, {"most": max("v")}), changes))]
+    [(5, 9), (10, 9), (15, 2), (20, 2)]
+    """
+
+    window: Window
+    functions: Mapping[str, AggregateFunction]
+    by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    _schemas: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
+    _log: TupleLog | None = attrs.field(init=False, default=None)
+    _wids: Int64s = attrs.field(init=False, factory=lambda: np.empty(0, np.int64))
+    _signs: Int64s = attrs.field(init=False, factory=lambda: np.empty(0, np.int64))
+    _index: KeyIndex | None = attrs.field(init=False, default=None)
+    _members: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64))
+    _signed: list[Signed] = attrs.field(init=False, factory=lambda: [])
+    _bound: int = attrs.field(init=False, default=_NEVER)
+    _released: int = attrs.field(init=False, default=_NEVER)
+    _results: int = attrs.field(init=False, default=0)
+    _windows: int = attrs.field(init=False, default=0)
+    _peak: int = attrs.field(init=False, default=0)
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        for name in (WID, SIGN):
+            if name not in schema:
+                raise SchemaError(f'aggregate: the input has no "{name}"; put an Expire in front of it.')
+        if isinstance(self.window, PartitionedWindow) or self.window.extent(0)[0] == -FOREVER:
+            raise SchemaError(
+                "aggregate of negative tuples: all groups move from one window to the next together, and every tuple "
+                "expires.\n  Use a WindowAggregate for windows counted by partition and for RANGE ALL."
+            )
+        fields = [schema.field(name, where="aggregate") for name in self.by]
+        KeyIndex(fields)
+        fields += [function.output_field(schema, name) for name, function in self.functions.items()]
+        for function in self.functions.values():
+            signed(function, schema)
+        kind = schema.field(self.window.wattr, where="aggregate").type
+        ticks = kind if pa.types.is_temporal(kind) else pa.int64()
+        fields += [pa.field(WID, pa.int64()), pa.field(START, ticks), pa.field(STOP, ticks)]
+        names = [field.name for field in fields]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise SchemaError(f"aggregate: two results are named {', '.join(twice)}; rename one.")
+        return Schema(pa.schema(fields), progress=[WID, START, STOP] if schema.progressing(WID) else [])
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        if len(page) == 0:
+            return
+        self._bind(page.schema).append(page, np.arange(len(page)))
+        self._wids = np.concatenate((self._wids, page.ticks(WID)))
+        self._signs = np.concatenate((self._signs, page.ticks(SIGN)))
+        self._peak = max(self._peak, self._held())
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        if punctuation.is_end:
+            # What is never deleted is in windows without end; they are given up to the last that differs.
+            self._advance(int(self._wids.max(initial=self._bound)) + 1, emit)
+            self._schemas, self._log, self._index, self._signed = None, None, None, []
+            self._members = np.zeros(1, np.int64)
+            emit(END)
+            return
+        bound = punctuation.bound(WID)
+        if isinstance(bound, int) and bound > self._bound:
+            self._bound = bound
+            self._advance(bound, emit)
+            begin, end = self.window.extent(bound)
+            for name, value in ((WID, bound), (START, begin), (STOP, end)):
+                emit(before(name, value, assumed=punctuation.assumed))
+
+    def _advance(self, bound: int, emit: Emit) -> None:
+        """Go from window to window up to `bound`: change the relation, then give the aggregates of its groups."""
+        log = self._log
+        if log is None:
+            return
+        settled = self._wids < bound
+        positions = np.flatnonzero(settled)
+        positions = positions[np.argsort(self._wids[positions], kind="stable")]
+        wids = self._wids[positions]
+        done, w = 0, self._released
+        while w < bound:
+            if not self._members.any():
+                if done == len(wids):
+                    break
+                w = max(w, int(wids[done]))
+            stop = int(np.searchsorted(wids, w, side="right"))
+            if stop > done:
+                # Within one window changes may be made in any order, and the log gives them in its own.
+                self._change(np.sort(positions[done:stop]))
+                done = stop
+            self._emit(w, emit)
+            w += 1
+        self._released = max(self._released, min(w, bound))
+        log.keep(~settled)
+        self._wids, self._signs = self._wids[~settled], self._signs[~settled]
+
+    def _change(self, positions: Int64s) -> None:
+        assert self._log is not None
+        page, signs = self._log.take(positions), self._signs[positions]
+        if self._index is None:
+            groups, fresh = np.zeros(len(positions), np.int32), np.zeros(len(positions), np.bool_)
+            fresh[0] = not self._members[0]
+            capacity = 1
+        else:
+            groups, fresh = self._index.assign_new([page.column(name) for name in self.by])
+            capacity = self._index.capacity
+        if capacity > len(self._members):
+            self._members = np.pad(self._members, (0, max(capacity, 2 * len(self._members)) - len(self._members)))
+        for aggregate in self._signed:
+            aggregate.start(groups[fresh], capacity)
+            aggregate.change(groups, signs, page)
+        np.add.at(self._members, groups, signs)
+        touched = np.unique(groups)
+        if int(self._members[touched].min()) < 0:
+            raise OperatorBug("aggregate: a tuple was deleted that had not been inserted")
+        gone = touched[self._members[touched] == 0]
+        for aggregate in self._signed:
+            aggregate.stop(gone)
+        if self._index is not None:
+            self._index.free(gone)
+
+    def _emit(self, wid: int, emit: Emit) -> None:
+        groups = np.flatnonzero(self._members).astype(np.int32)
+        if len(groups) == 0:
+            return
+        assert self._schemas is not None
+        output = self._schemas[1]
+        arrays = [] if self._index is None else self._index.keys(groups)
+        arrays += self._finalized(groups, wid)
+        wids = np.full(len(groups), wid)
+        begin, end = self.window.extents(wids)
+        kind = output.field(START).type
+        arrays += [pa.array(wids), times(begin, kind), times(end, kind)]
+        self._results += len(groups)
+        self._windows += 1
+        emit(Page(output, pa.RecordBatch.from_arrays(arrays, schema=output.arrow)))
+
+    def _finalized(self, groups: Int32s, wid: int) -> Iterator[pa.Array]:
+        for name, aggregate in zip(self.functions, self._signed, strict=True):
+            try:
+                yield aggregate.finalize(groups)
+            except AggregateOverflow as overflow:
+                raise AggregateOverflow(f"aggregate {name} of window {wid}: {overflow}") from overflow
+
+    def _bind(self, schema: Schema) -> TupleLog:
+        if self._log is None:
+            self._schemas = (schema, self.output_schema(schema))
+            names = dict.fromkeys((*(schema.resolve(n, where="aggregate") for n in self.by),))
+            self._log = TupleLog(schema, (*names, *(n for n in attributes(self.functions, schema) if n not in names)))
+            self._index = KeyIndex([schema.field(name) for name in self.by]) if self.by else None
+            self._signed = [signed(function, schema) for function in self.functions.values()]
+        return self._log
+
+    def _held(self) -> int:
+        return len(self._wids) + int(np.count_nonzero(self._members))
+
+    def statistics(self) -> dict[str, int]:
+        held = self._wids.nbytes + self._signs.nbytes + self._members.nbytes + sum(s.nbytes for s in self._signed)
+        held += 0 if self._log is None else self._log.nbytes
+        held += 0 if self._index is None else self._index.nbytes
+        return {
+            "state_tuples": self._held(),
+            "state_bytes": held,
+            "groups": int(np.count_nonzero(self._members)),
+            "peak_state_tuples": self._peak,
+            "windows": self._windows,
+            "results": self._results,
+            "null_arguments": sum(s.nulls for s in self._signed),
+        }
+
+    def state(self) -> State:
+        state: State = {name: getattr(self, f"_{name}") for name in _NUMBERS}
+        if self._log is not None and self._schemas is not None:
+            state |= {
+                "input": save_schema(self._schemas[0].arrow),
+                "wids": self._wids.copy(),
+                "signs": self._signs.copy(),
+                "members": self._members.copy(),
+                **prefixed("log.", self._log.state()),
+            }
+            for i, aggregate in enumerate(self._signed):
+                state |= prefixed(f"aggregate{i}.", aggregate.state())
+            if self._index is not None:
+                state |= prefixed("groups.", self._index.state())
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        for name in _NUMBERS:
+            setattr(self, f"_{name}", read_int(state, name))
+        if "input" not in state:
+            return
+        self._bind(Schema(read_batch(state, "input").schema)).restore(part("log.", state))
+        self._wids, self._signs = read_integers(state, "wids"), read_integers(state, "signs")
+        self._members = read_integers(state, "members")
+        for i, aggregate in enumerate(self._signed):
+            aggregate.restore(part(f"aggregate{i}.", state))
+        if self._index is not None:
+            self._index.restore(part("groups.", state))

@@ -1,0 +1,133 @@
+"""Expire turns a windowed stream into the changes of the relation that slides with the window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.bucket import FROM, UNTIL
+from operators.buffering.log import TupleLog
+from operators.errors import SchemaError
+from operators.functions.arguments import plain_type
+from operators.page import Int64s, Page
+from operators.protocol import Emit, State, StateValue
+from operators.saved import part, prefixed, read_batch, read_int, read_integers, save_schema
+from operators.schema import Schema
+from operators.window import FOREVER
+from punctuation import END, Punctuation, before
+
+WID, SIGN = "wid", "sign"
+_NEVER = -(2**63)
+
+
+@attrs.define(eq=False)
+class Expire:
+    """Give each tuple as an insertion, and as a deletion when it expires; the input is a Bucket's output.
+
+    Emits the input's attributes but wid_from and wid_until, then `wid` and `sign`: +1 at the first window that has the
+    tuple, -1 at the first one that no longer has it. So the relation at window w, its extent, is the sum of the changes
+    with wid <= w.
+    Pass: an insertion at once, a deletion on the promise that completes the tuple's last window. Keep: the tuples that
+    have not expired. Propagate: `[wid_from < w]` as `[wid < w]`; promises of single groups wait for it, since deletions
+    are still to come.
+    Cost: O(1) a tuple; a promise O(tuples held).
+    Source: negative tuples, thesis 3.1 and the Onyx list ("support retraction"); features row A10.
+
+    >>> from operators.bucket import Bucket
+    >>> from operators.drive import drive, rows
+    >>> from operators.window import SlidingWindow
+    >>> page = Page.of(Schema.of(ts=pa.int64(), progress=["ts"]), {"ts": [7, 3]})
+    >>> tagged = drive(Bucket(SlidingWindow("ts", size=10, slide=5)), [page, before("ts", 10)])
+    >>> rows(drive(Expire(), tagged))  # doctest: +NORMALIZE_WHITESPACE
+    [{'ts': 7, 'wid': 1, 'sign': 1}, {'ts': 3, 'wid': 0, 'sign': 1}, {'ts': 3, 'wid': 2, 'sign': -1}]
+    """
+
+    _schemas: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
+    _log: TupleLog | None = attrs.field(init=False, default=None)
+    _until: Int64s = attrs.field(init=False, factory=lambda: np.empty(0, np.int64))
+    _bound: int = attrs.field(init=False, default=_NEVER)
+    _peak: int = attrs.field(init=False, default=0)
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        for name in (FROM, UNTIL):
+            if name not in schema:
+                raise SchemaError(f'expire: the input has no "{name}"; put a Bucket in front of it.')
+        for name in (WID, SIGN):
+            if name in schema:
+                raise SchemaError(f'expire: the input already has an attribute "{name}"; rename it with a projection.')
+        fields = [f.with_type(plain_type(f.type)) for f in schema.arrow if f.name not in (FROM, UNTIL)]
+        fields += [pa.field(WID, pa.int64()), pa.field(SIGN, pa.int8())]
+        return Schema(pa.schema(fields), progress=[{WID}] if schema.progressing(FROM) else [])
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        if len(page) == 0:
+            return
+        log = self._bind(page.schema)
+        first, last = page.ticks(FROM), page.ticks(UNTIL)
+        if int(last.max()) == FOREVER:
+            raise SchemaError(
+                "expire: no tuple of a window of RANGE ALL ever expires.\n"
+                "  Give the window a RANGE, or aggregate the stream with a WindowAggregate."
+            )
+        everything = np.arange(len(page))
+        emit(self._changes(log.select(page, everything), first, 1))
+        log.append(page, everything)
+        self._until = np.concatenate((self._until, last))
+        self._peak = max(self._peak, len(self._until))
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        if punctuation.is_end:
+            self._expire(FOREVER, emit)
+            self._log, self._schemas = None, None
+            emit(END)
+            return
+        bound = punctuation.bound(FROM)
+        if isinstance(bound, int) and bound > self._bound:
+            self._bound = bound
+            self._expire(bound, emit)
+            emit(before(WID, bound, assumed=punctuation.assumed))
+
+    def _expire(self, bound: int, emit: Emit) -> None:
+        gone = self._until <= bound
+        if self._log is None or not gone.any():
+            return
+        emit(self._changes(self._log.take(np.flatnonzero(gone)), self._until[gone], -1))
+        self._log.keep(~gone)
+        self._until = self._until[~gone]
+
+    def _changes(self, page: Page, wids: Int64s, sign: int) -> Page:
+        assert self._schemas is not None
+        signs = np.full(len(wids), sign, np.int8)
+        columns = [*page.batch.columns, pa.array(wids), pa.array(signs)]
+        output = self._schemas[1]
+        return Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow))
+
+    def _bind(self, schema: Schema) -> TupleLog:
+        if self._log is None:
+            self._schemas = (schema, self.output_schema(schema))
+            self._log = TupleLog(schema, [name for name in schema.names if name not in (FROM, UNTIL)])
+        return self._log
+
+    def statistics(self) -> dict[str, int]:
+        held = 0 if self._log is None else self._log.nbytes + self._until.nbytes
+        return {"state_tuples": len(self._until), "state_bytes": held, "peak_state_tuples": self._peak}
+
+    def state(self) -> State:
+        state: State = {"bound": self._bound, "until": self._until.copy(), "peak": self._peak}
+        if self._log is not None and self._schemas is not None:
+            state |= {"input": save_schema(self._schemas[0].arrow), **prefixed("log.", self._log.state())}
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._bound, self._peak = read_int(state, "bound"), read_int(state, "peak")
+        self._until = read_integers(state, "until")
+        if "input" in state:
+            self._bind(Schema(read_batch(state, "input").schema)).restore(part("log.", state))

@@ -1,0 +1,170 @@
+"""AdaptWID beside eager and lazy aggregation on the five skewed data sets of Table 6-2, and buffering beside WID.
+
+    python tests/benchmarks/bench_adaptive.py [tuples] [runs]
+
+Small groups have one tuple, medium ones 15 and large ones 300 on average in a stretch as long as the window; they get
+1, 3, 5, 7 or 9 %, 20 % and the rest of the data, which makes 39 to 87 % of the groups small. Q6-8: count by group over
+RANGE 10 s SLIDE 1 s of three links, two of 4,000 tuples a second and one almost empty that is two seconds behind. Q6-7:
+sum by group over tumbling windows of 1 s of one link. Objects are tuples in the buffer, partial aggregates and group
+entries, the most at any time, and MB what these objects take together; for the other operators MB is what is reserved
+when a promise comes. T is what a release made at once of buffered tuples. Medians of interleaved runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from operators.adaptive.adaptive import AdaptiveAggregate
+from operators.aggregate.wid import WindowAggregate
+from operators.bucket import Bucket
+from operators.buffering.aggregate import BufferAggregate
+from operators.chain import Chain
+from operators.functions import count, sum
+from operators.negative.aggregate import SignedAggregate
+from operators.negative.expire import Expire
+from operators.page import Page
+from operators.protocol import Element, Operator
+from operators.schema import Schema
+from operators.window import SlidingWindow
+from punctuation import END, before
+
+Ints = npt.NDArray[np.int64]
+SECOND = 1_000_000_000
+RATE, SKEW, PAGE = 8_000, 2 * SECOND, 8_192
+SMALL_SHARES = {"DS1": 0.01, "DS2": 0.03, "DS3": 0.05, "DS4": 0.07, "DS5": 0.09}
+SCHEMA = Schema.of(ts=pa.int64(), srcIP=pa.int64(), length=pa.int32(), link=pa.int8(), progress=["ts"])
+
+
+def groups_of(n: int, stretch: int, small: float, rng: np.random.Generator) -> tuple[Ints, dict[str, int]]:
+    """Draw the group of each tuple: in every stretch of so many, each class of groups gets its share of the data."""
+    medium, large = round(0.2 * stretch / 15), round((0.8 - small) * stretch / 300)
+    found: list[Ints] = []
+    single = 0
+    for at in range(0, n, stretch):
+        size = min(stretch, n - at)
+        kind = rng.random(size)
+        ids = rng.integers(0, medium, size)
+        ids[kind >= 0.2 + small] = medium + rng.integers(0, large, int((kind >= 0.2 + small).sum()))
+        alone = kind < small
+        # A small group has a single tuple, so each gets a new one.
+        ids[alone] = 10_000_000 + single + np.arange(int(alone.sum()))
+        single += int(alone.sum())
+        found.append(ids)
+    return np.concatenate(found), {"small": round(small * stretch), "medium": medium, "large": large}
+
+
+def data_set(n: int, seconds: int, small: float, *, sources: bool) -> tuple[list[Element], dict[str, int]]:
+    """Make a data set as pages and a promise a second."""
+    rng = np.random.default_rng(7)
+    ids, classes = groups_of(n, seconds * RATE, small, rng)
+    ts = np.arange(n, dtype=np.int64) * (SECOND // RATE)
+    link = rng.integers(0, 2, n).astype(np.int8) if sources else np.zeros(n, np.int8)
+    arrival = ts.copy()
+    if sources:
+        control = rng.random(n) < 0.005
+        link[control] = 2
+        arrival[control] += SKEW
+    order = np.argsort(arrival, kind="stable")
+    columns = {"ts": ts, "srcIP": ids, "length": rng.integers(60, 1500, n).astype(np.int32), "link": link}
+    columns = {name: column[order] for name, column in columns.items()}
+    arrival = arrival[order]
+    elements: list[Element] = []
+    cuts = np.searchsorted(arrival, np.arange(SECOND, int(arrival[-1]), SECOND)).tolist()
+    for at, stop in zip([0, *cuts], [*cuts, n], strict=True):
+        for page in range(at, stop, PAGE):
+            rows = slice(page, min(page + PAGE, stop))
+            elements.append(Page.of(SCHEMA, {name: column[rows] for name, column in columns.items()}))
+        if stop < n:
+            elements.append(before("ts", int(arrival[stop]) // SECOND * SECOND - (SKEW if sources else 0)))
+    return [*elements, END], classes
+
+
+def run(
+    make: Callable[[], Operator], window: SlidingWindow, script: list[Element]
+) -> tuple[float, list[float], dict[str, int]]:
+    """Give seconds spent, seconds a release, and the statistics."""
+    bucket, operator = Bucket(window), make()
+    releases: list[float] = []
+    spent = 0.0
+    tagged: list[Element] = []
+    bytes_held = 0
+    for element in script:
+        tagged.clear()
+        (bucket.process if isinstance(element, Page) else bucket.punctuate)(element, tagged.append)  # type: ignore[operator]
+        for each in tagged:
+            start = perf_counter()
+            if isinstance(each, Page):
+                operator.process(each, lambda _: None)
+                spent += perf_counter() - start
+            else:
+                held = operator.statistics()["state_bytes"]  # type: ignore[attr-defined]
+                bytes_held = max(bytes_held, held)
+                start = perf_counter()
+                operator.punctuate(each, lambda _: None)
+                releases.append(perf_counter() - start)
+                spent += releases[-1]
+    found = operator.statistics()  # type: ignore[attr-defined]
+    return spent, releases[len(releases) // 3 : -1], found | {"bytes": bytes_held}
+
+
+def compare(title: str, window: SlidingWindow, n: int, runs: int, *, sources: bool) -> None:
+    functions: Mapping[str, object] = {"n": count()} if sources else {"total": sum("length")}
+    source = "link" if sources else None
+
+    def adaptive(**options: object) -> Callable[[], Operator]:
+        return lambda: AdaptiveAggregate(window, functions, ("srcIP",), source=source, **options)  # type: ignore[arg-type]
+
+    ways: dict[str, Callable[[], Operator]] = {
+        "eager (WID, a partial a window)": adaptive(always="eager"),
+        "lazy (buffering)": adaptive(always="lazy"),
+        "AdaptWID": adaptive(),
+        "AdaptWID by panes": adaptive(panes=True),
+        "buffering by panes": lambda: BufferAggregate(window, functions, ("srcIP",), panes=True),  # type: ignore[arg-type]
+        "shared slices": lambda: WindowAggregate(window, functions, ("srcIP",)),  # type: ignore[arg-type]
+        "negative tuples": lambda: Chain([Expire(), SignedAggregate(window, functions, ("srcIP",))]),  # type: ignore[arg-type]
+    }
+    print(f"\n{title}: {n:,} tuples, pages of {PAGE:,}, a promise a second")
+    gains: list[str] = []
+    for name, small in SMALL_SHARES.items():
+        script, classes = data_set(n, window.size // SECOND, small, sources=sources)
+        total = __builtins__.sum(classes.values())
+        shares = ", ".join(f"{100 * size / total:.0f} % {kind}" for kind, size in classes.items())
+        print(f"{name}: {total:,} groups a window, {shares}")
+        peaks: dict[str, tuple[int, int]] = {}
+        measured: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
+        kept: dict[str, dict[str, int]] = {}
+        for _ in range(runs):
+            for way, make in ways.items():
+                seconds, releases, kept[way] = run(make, window, script)
+                measured[way].append((seconds, median(releases)))
+        for way, found in kept.items():
+            objects = found.get("peak_objects", found["peak_state_tuples"])
+            peaks[way] = objects, found.get("peak_held_bytes", found["bytes"])
+            rate = n / median(seconds for seconds, _ in measured[way]) / 1e6
+            latency = median(release for _, release in measured[way]) * 1e3
+            more = f"T {found['peak_temporary']:,}, " if "peak_temporary" in found else ""
+            if found.get("switches_to_eager"):
+                more += f"{found['switches_to_eager']:,} to eager, {found['switches_to_lazy']:,} to lazy"
+            print(
+                f"  {way:32} peak {objects:8,} objects {peaks[way][1] / 1e6:7.3f} MB  {rate:6.2f} M tuples/s"
+                f"  release {latency:6.2f} ms  {more}"
+            )
+        eager, ours = peaks["eager (WID, a partial a window)"], peaks["AdaptWID"]
+        gains.append(f"{name} {1 - ours[0] / eager[0]:.0%} ({1 - ours[1] / eager[1]:.0%})")
+    print("AdaptWID saves, of eager's peak objects (bytes): " + ", ".join(gains))
+
+
+def main(n: int, runs: int) -> None:
+    compare("Q6-8, RANGE 10 s SLIDE 1 s", SlidingWindow("ts", size=10 * SECOND, slide=SECOND), n, runs, sources=True)
+    compare("Q6-7, RANGE 1 s SLIDE 1 s", SlidingWindow("ts", size=SECOND, slide=SECOND), n, runs, sources=False)
+
+
+if __name__ == "__main__":
+    main(int(float(sys.argv[1])) if len(sys.argv) > 1 else 400_000, int(sys.argv[2]) if len(sys.argv) > 2 else 3)

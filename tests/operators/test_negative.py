@@ -1,0 +1,257 @@
+"""Insertions and deletions add up to the window's extent, and the aggregate of the changes is that of the window."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from operators.aggregate.wid import WindowAggregate
+from operators.bucket import Bucket
+from operators.chain import Chain
+from operators.drive import drive, punctuations, rows
+from operators.errors import AggregateOverflow, OperatorBug, SchemaError
+from operators.functions import AggregateFunction, avg, count, first, max, min, sum
+from operators.negative.aggregate import SignedAggregate
+from operators.negative.expire import Expire
+from operators.negative.multiset import Multiset
+from operators.page import Page, Row
+from operators.protocol import Emit, State, StateValue
+from operators.schema import Schema, ip_field
+from operators.testing import Script, check_operator, streams
+from operators.window import LIMIT, LandmarkWindow, PartitionedWindow, SlidingWindow
+from punctuation import END, Below, Equals, Progress, Punctuation, before
+from tests.naive_aggregate import naive_windows
+from tests.operators.test_window_aggregate import ANSWERS, FUNCTIONS, must_be_out, sliding
+
+SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts"), "k"])
+BY = [(), ("k",), ("k", "v")]
+INVERTIBLE = {name: function for name, function in FUNCTIONS.items() if name != "kinds"}
+EXACT = {name: answer for name, answer in ANSWERS.items() if name != "kinds"}
+
+
+def chained(window: SlidingWindow, by: Sequence[str]) -> Chain:
+    return Chain([Bucket(window), Expire(), SignedAggregate(window, INVERTIBLE, by)])
+
+
+def relation(changes: Sequence[Row], wid: int) -> Counter[tuple[object, ...]]:
+    """Add up the changes with wid <= w: how often each tuple is in the relation at window w."""
+    found: Counter[tuple[object, ...]] = Counter()
+    for row in changes:
+        if int(str(row["wid"])) <= wid:
+            found[tuple(value for name, value in row.items() if name not in ("wid", "sign"))] += int(str(row["sign"]))
+    assert all(number >= 0 for number in found.values())
+    return +found
+
+
+@given(sliding, streams(SCHEMA, group=("k",), tuples=14))
+def test_at_every_promise_the_changes_add_up_to_the_extents_of_complete_windows(
+    window: SlidingWindow, script: Script
+) -> None:
+    operator = Chain([Bucket(window), Expire()])
+    changes: list[Row] = []
+    table: list[Row] = []
+    for _, element in script:
+        changes += rows(drive(operator, [element]))
+        if isinstance(element, Page):
+            table += element.rows()
+            continue
+        bound = element.bound("ts")
+        complete = 20 if element.is_end else -20 if bound is None else window.complete(int(str(bound)))
+        for wid in range(-20, complete):
+            begin, end = window.extent(wid)
+            extent = Counter(tuple(row.values()) for row in table if begin <= int(str(row["ts"])) < end)
+            assert relation(changes, wid) == extent
+
+
+@given(sliding, st.sampled_from(BY), streams(SCHEMA, group=("k",), tuples=12))
+def test_every_order_paging_and_punctuation_gives_the_naive_answer(
+    window: SlidingWindow, by: tuple[str, ...], script: Script
+) -> None:
+    check_operator(
+        lambda: chained(window, by),
+        script,
+        naive=lambda table: naive_windows(window, EXACT, by, table),
+        settled=lambda tables, progress: [
+            {name: value for name, value in row.items() if name != "kinds"}
+            for row in must_be_out(window, by, tables[0], progress[0])
+        ],
+    )
+
+
+@given(sliding, st.sampled_from(BY), streams(SCHEMA, group=("k",), tuples=16, promises=("linear",)))
+def test_every_promise_is_answered_as_the_window_aggregate_answers_it(
+    window: SlidingWindow, by: tuple[str, ...], script: Script
+) -> None:
+    functions = {**INVERTIBLE, "mean": avg("v"), "there": count("v"), "latest": max("ts")}
+    expire, signed = Expire(), SignedAggregate(window, functions, by)
+    other = WindowAggregate(window, functions, by)
+    for element in drive(Bucket(window), script):
+        found, wanted = drive(Chain([expire, signed]), [element]), drive(other, [element])
+        assert list(map(str, punctuations(found))) == list(map(str, punctuations(wanted)))
+        assert sorted(map(repr, rows(found))) == sorted(map(repr, rows(wanted)))
+    assert signed.statistics()["results"] == other.statistics()["results"]
+
+
+@given(sliding, streams(SCHEMA, tuples=12, promises=("linear",), nulls=("k", "v")))
+def test_expire_holds_the_tuples_that_have_not_expired(window: SlidingWindow, script: Script) -> None:
+    def kept(tables: Sequence[list[Row]], progress: Sequence[Progress]) -> int:
+        bound = progress[0].bound("ts")
+        complete = -(10**9) if bound is None else window.complete(int(str(bound)))
+        held = [window.wids(np.array([row["ts"]])) for row in tables[0]]
+        return 0 if progress[0].ended else len([1 for begin, end in held if end[0] > complete and begin[0] < end[0]])
+
+    check_operator(lambda: Chain([Bucket(window), Expire()]), script, kept=kept, laws={2, 3, 8, 9})
+
+
+def test_an_insertion_leaves_at_once_and_a_deletion_with_the_last_window() -> None:
+    window = SlidingWindow("ts", size=10, slide=5)
+    operator = Chain([Bucket(window), Expire()])
+    page = Page.of(SCHEMA, {"ts": [7, 3], "k": ["a", "b"], "v": [1, 2]})
+    assert [(r["ts"], r["wid"], r["sign"]) for r in rows(drive(operator, [page]))] == [(7, 1, 1), (3, 0, 1)]
+    found = drive(operator, [before("ts", 10)])
+    assert [(r["ts"], r["wid"], r["sign"]) for r in rows(found)] == [(3, 2, -1)]
+    assert list(map(str, punctuations(found))) == ["[wid < 2]"]
+    assert operator.statistics()["state_tuples"] == 1
+    # A promise of one group lets nothing through: its deletions are still to come.
+    assert drive(operator, [Punctuation({"k": Equals("a"), "ts": Below(30)})]) == []
+    found = drive(operator, [END])
+    assert [(r["ts"], r["wid"], r["sign"]) for r in rows(found)] == [(7, 3, -1)]
+    assert (str(found[-1]), operator.statistics()["state_tuples"]) == ("[END]", 0)
+
+
+def test_the_next_minimum_is_at_hand_when_the_least_is_taken_away() -> None:
+    multiset = Multiset("v", pa.int64(), False)
+    schema = Schema.of(v=pa.int64())
+    groups = np.array([0, 0, 1, 0], np.int32)
+    multiset.start(np.array([0, 1], np.int32), 2)
+    multiset.change(groups, np.ones(4, np.int64), Page.of(schema, {"v": [5, 3, 9, 3]}))
+    both = np.array([0, 1], np.int32)
+    assert multiset.finalize(both).to_pylist() == [3, 9]
+    for gone, left in ((3, 3), (3, 5), (5, None)):
+        multiset.change(both[:1], np.array([-1]), Page.of(schema, {"v": [gone]}))
+        assert multiset.finalize(both).to_pylist() == [left, 9]
+    with pytest.raises(OperatorBug, match="not been inserted"):
+        multiset.change(both[:1], np.array([-1]), Page.of(schema, {"v": [3]}))
+
+
+def test_sums_beyond_64_bits_come_back_when_what_was_too_much_leaves() -> None:
+    window = SlidingWindow("ts", size=2, slide=1)
+    operator = Chain([Bucket(window), Expire(), SignedAggregate(window, {"mean": avg("v"), "least": min("v")})])
+    page = Page.of(SCHEMA, {"ts": [0, 1, 2], "k": ["a"] * 3, "v": [2**63 - 1, 2**63 - 1, 1]})
+    found = [(r["wid"], r["mean"], r["least"]) for r in rows(drive(operator, [page, END]))]
+    assert found == [(0, 2.0**63, 2**63 - 1), (1, 2.0**63, 2**63 - 1), (2, 2.0**62, 1), (3, 1.0, 1)]
+
+
+def test_a_sum_that_does_not_fit_names_the_aggregate_and_the_window() -> None:
+    window = SlidingWindow("ts", size=10, slide=10)
+    operator = Chain([Bucket(window), Expire(), SignedAggregate(window, {"total": sum("v")}, ("k",))])
+    page = Page.of(SCHEMA, {"ts": [1, 2], "k": ["a", "a"], "v": [2**63 - 1, 1]})
+    with pytest.raises(AggregateOverflow, match="total of window 0"):
+        drive(operator, [page, END])
+
+
+def test_a_jump_over_empty_windows_costs_and_gives_nothing() -> None:
+    far = 10**15
+    window = SlidingWindow("ts", size=10, slide=5)
+    one = Page.of(SCHEMA, {"ts": [1], "k": ["a"], "v": [1]})
+    other = Page.of(SCHEMA, {"ts": [far, LIMIT - 1], "k": ["a", "b"], "v": [1, 1]})
+    found = rows(drive(chained(window, ("k",)), [one, before("ts", far), other, before("ts", 2**70), END]))
+    assert [row["wid"] for row in found[:4]] == [0, 1, far // 5, far // 5 + 1]
+    assert len(found) == 6
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (first("v"), r"first\(v\): what a tuple added[^$]*WindowAggregate"),
+        (sum("x"), r"sum\(x\): what a tuple added"),
+        (max("k"), r'max\(k\): "k" has type string'),
+        (min("ip"), r'min\(ip\): "ip" has type'),
+    ],
+)
+def test_what_cannot_be_taken_away_is_refused_with_a_way_out(function: AggregateFunction, told: str) -> None:
+    schema = Schema(pa.schema([*SCHEMA.arrow, pa.field("x", pa.float64()), ip_field("ip")]), progress=SCHEMA.progress)
+    window = SlidingWindow("ts", size=10, slide=5)
+    changes = Expire().output_schema(Bucket(window).output_schema(schema))
+    with pytest.raises(SchemaError, match=f"(?s){told}"):
+        SignedAggregate(window, {"f": function}).output_schema(changes)
+
+
+@pytest.mark.parametrize(
+    "window", [LandmarkWindow("ts", slide=5), PartitionedWindow(SlidingWindow("n", size=2, slide=1), ("k",))]
+)
+def test_windows_that_do_not_move_together_are_refused(window: LandmarkWindow | PartitionedWindow) -> None:
+    changes = Expire().output_schema(Bucket(SlidingWindow("ts", size=2, slide=1)).output_schema(SCHEMA))
+    with pytest.raises(SchemaError, match="WindowAggregate"):
+        SignedAggregate(window, INVERTIBLE).output_schema(changes)
+
+
+def test_tuples_that_never_expire_are_refused() -> None:
+    page = Page.of(SCHEMA, {"ts": [1], "k": ["a"], "v": [1]})
+    with pytest.raises(SchemaError, match="RANGE ALL ever expires"):
+        drive(Chain([Bucket(LandmarkWindow("ts", slide=5)), Expire()]), [page])
+
+
+def test_names_that_are_taken_are_refused() -> None:
+    schema = Schema.of(ts=pa.int64(), sign=pa.int64(), progress=["ts"])
+    with pytest.raises(SchemaError, match='already has an attribute "sign"'):
+        Expire().output_schema(Bucket(SlidingWindow("ts", size=1, slide=1)).output_schema(schema))
+    with pytest.raises(SchemaError, match="put a Bucket in front"):
+        Expire().output_schema(SCHEMA)
+    with pytest.raises(SchemaError, match="put an Expire in front"):
+        SignedAggregate(SlidingWindow("ts", size=1, slide=1), INVERTIBLE).output_schema(SCHEMA)
+
+
+@attrs.define(eq=False)
+class LateDeletion(Expire):
+    """Delete a tuple one window after its last."""
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        super().process(page, emit, port)
+        self._until[-len(page) :] += 1
+
+
+@attrs.define(eq=False)
+class Forgetful(SignedAggregate):
+    """Lose the changes of windows that are not complete when saved."""
+
+    def state(self) -> State:
+        saved = dict(super().state())
+        return saved | {"wids": np.empty(0, np.int64), "signs": np.empty(0, np.int64), "log.length": 0}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        if "input" in state:
+            super().restore(state)
+
+
+@pytest.mark.parametrize(("expire", "aggregate", "law"), [(LateDeletion, SignedAggregate, 10), (Expire, Forgetful, 9)])
+def test_a_deletion_too_late_and_lost_changes_are_caught(
+    expire: type[Expire], aggregate: type[SignedAggregate], law: int
+) -> None:
+    caught: set[int] = set()
+    window = SlidingWindow("ts", size=3, slide=2)
+    functions: dict[str, AggregateFunction] = {"n": count(), "total": sum("v")}
+    answers = {name: ANSWERS[name] for name in functions}
+
+    @settings(max_examples=40)
+    @given(streams(SCHEMA, tuples=8, promises=("linear",), nulls=()))
+    def attempt(script: Script) -> None:
+        try:
+            check_operator(
+                lambda: Chain([Bucket(window), expire(), aggregate(window, functions, ("k",))]),
+                script,
+                naive=lambda t: naive_windows(window, answers, ("k",), t),
+                laws={law},
+            )
+        except OperatorBug as bug:
+            caught.add(9 if "not been inserted" in str(bug) else int(str(bug).split()[1]))
+
+    attempt()
+    assert law in caught
