@@ -6,30 +6,43 @@ attribute once a slide, a projection translates names, and nobody reads a column
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Mapping, Sequence
 from math import gcd
-from typing import TypeAlias
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 import pyarrow as pa
 
 from oop_engine.plan import Node, OperatorNode, Plan, SourceNode, own_promises
 from oop_engine.ticks import tick_ns
+from oop_engine.window_join import WindowJoin
+from oop_engine.windows import Windowing
 from operators.aggregate.groupby import GroupAggregate
-from operators.aggregate.wid import START, STOP, WID, WindowAggregate
+from operators.aggregate.wid import START, STOP, WID
 from operators.apply import Apply
 from operators.bucket import FROM, UNTIL, Bucket
 from operators.distinct import Distinct
 from operators.expression import Column
 from operators.filter import Filter
+from operators.functions.protocol import AggregateFunction
+from operators.join import Band, SameWindow, WidJoin
 from operators.meld import Meld
 from operators.merge import Merge
 from operators.number import Number
 from operators.project import Project
+from operators.protocol import Operator
 from operators.schema import Schema
-from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow
+from operators.window import LandmarkWindow, SlidingWindow
+from operators.window.counted import LastTuples, SlideByRank, SlideByRows, SlideByTuple
+from operators.window.delimited import FixedBandWindow
+from operators.window.session import SessionWindow
 
 Attributes: TypeAlias = frozenset[str]
+_TIMES_A_LENGTH: Final = 4
+"""Promises that a window asks for within its RANGE or gap, when tuples set its edges."""
+_PARTS: Final = 1000
+"""Into so many parts a step may be cut to serve another as well."""
 
 
 @attrs.frozen
@@ -94,6 +107,50 @@ def columns(plan: Plan) -> dict[int, tuple[str, ...]]:
     return found
 
 
+def pruned(plan: Plan) -> Plan:
+    """Give the plan whose joins put out, and store, what is read of their results and no more; else it is the same.
+
+    Nodes keep their places, outputs their schemas.
+    """
+    if not any(isinstance(n, OperatorNode) and isinstance(n.operator, WindowJoin) for n in plan.nodes):
+        return plan
+    needed: dict[int, set[str]] = {id(node): set() for node in plan.nodes}
+    for output in plan.outputs:
+        needed[id(output)] |= set(output.schema.names)
+    joins: dict[int, WindowJoin] = {}
+    for node in reversed(plan.nodes):
+        if not isinstance(node, OperatorNode):
+            continue
+        own = node
+        if isinstance(node.operator, WindowJoin):
+            joins[id(node)] = node.operator.keeping(needed[id(node)])
+            own = attrs.evolve(node, operator=joins[id(node)])
+        for upstream, names in zip(node.inputs, _needs(own, frozenset(needed[id(node)])), strict=True):
+            needed[id(upstream)] |= names & set(upstream.schema.names)
+    made: dict[int, Node] = {}
+    for node in plan.nodes:
+        fresh: Node = node
+        inputs = tuple(made[id(upstream)] for upstream in node.inputs)
+        if isinstance(node, OperatorNode) and (join := joins.get(id(node))) is not None:
+            fresh = OperatorNode(join, inputs, schema_over(join, inputs, node.schema), node.label, join.remarks())
+        elif isinstance(node, OperatorNode) and inputs != node.inputs:
+            fresh = attrs.evolve(node, inputs=inputs, schema=schema_over(node.operator, inputs, node.schema))
+        made[id(node)] = fresh
+    return Plan(tuple(made[id(output)] for output in plan.outputs))
+
+
+def schema_over(operator: Operator, inputs: Sequence[Node], otherwise: Schema) -> Schema:
+    """Give the schema of an operator over inputs that bring less than before.
+
+    What does not fit any more, as the inputs of a meld that bring different attributes, is said as it was.
+    """
+    try:
+        fresh = attrs.evolve(operator) if attrs.has(type(operator)) else copy.deepcopy(operator)  # type: ignore[type-var]
+        return fresh.output_schema(*(node.schema for node in inputs))
+    except ValueError:
+        return otherwise
+
+
 def _promise_columns(node: SourceNode) -> set[str]:
     """Name the marker and block attributes that punctuators read besides the one they promise."""
     found: set[str] = set()
@@ -108,16 +165,18 @@ def _promise_columns(node: SourceNode) -> set[str]:
 def _paces(node: OperatorNode, wanted: Mapping[str, Pace]) -> list[Paces]:
     operator, inputs = node.operator, [n.schema for n in node.inputs]
     paces: Paces
+    if isinstance(operator, WindowedAggregate) and (windows := windows_of(operator)):
+        paces = {n: p for n, p in wanted.items() if n in operator.by}
+        if FROM in inputs[0]:
+            return [paces | ({FROM: Pace(1)} if any(n in wanted for n in (WID, START, STOP)) else {})]
+        for window in windows:
+            _want(paces, window.wattr, window_pace(window, inputs[0]))
+        return [paces]
     match operator:
         case Bucket():
             paces = {n: p for n, p in wanted.items() if n in inputs[0]}
-            for name, pace in _window_pace(operator).items():
-                _want(paces, name, pace)
-            return [paces]
-        case WindowAggregate():
-            paces = {n: p for n, p in wanted.items() if n in operator.by}
-            if any(n in wanted for n in (WID, START, STOP)):
-                paces[FROM] = Pace(1)
+            if not operator.partition:
+                _want(paces, operator.window.wattr, window_pace(operator.window, inputs[0]))
             return [paces]
         case GroupAggregate() | Distinct():
             names = (
@@ -136,6 +195,8 @@ def _paces(node: OperatorNode, wanted: Mapping[str, Pace]) -> list[Paces]:
                     for read in _read(expression.columns(), inputs[0]):
                         _want(paces, read, Pace(None))
             return [paces]
+        case WindowJoin():
+            return _join_paces(operator, wanted)
         case Merge():
             return [dict(wanted) | {operator.attribute: _finely(s, operator.attribute, 10)} for s in inputs]
         case Number():
@@ -144,11 +205,93 @@ def _paces(node: OperatorNode, wanted: Mapping[str, Pace]) -> list[Paces]:
             return [{n: p for n, p in wanted.items() if n in schema} for schema in inputs]
 
 
-def _window_pace(bucket: Bucket) -> Paces:
-    window = bucket.window
-    if isinstance(window, SlidingWindow | LandmarkWindow):
-        return {window.wattr: Pace(window.slide, window.origin)}
-    return {} if isinstance(window, PartitionedWindow) else {window.wattr: Pace(None)}
+def _join_paces(join: WindowJoin, wanted: Mapping[str, Pace]) -> list[Paces]:
+    """Give what a join asks of its inputs: as finely as its results are asked, and often enough to purge in time.
+
+    The time of one input is promised as the other allows, its range later; so that one is asked for the same steps, put
+    off by the range.
+    """
+    window, wattrs = join.join.window, join.wattrs
+    paces: list[Paces] = []
+    for names, wattr in zip(join.names, wattrs, strict=True):
+        called = {new: old for old, new in names.items()}
+        paces.append({called[n]: p for n, p in wanted.items() if n in called})
+        if join.join.least in wanted:
+            _want(paces[-1], wattr, wanted[join.join.least])
+    asked = [paces[port].get(wattr) for port, wattr in enumerate(wattrs)]
+    for port, wattr in enumerate(wattrs):
+        if join.join.greatest in wanted:
+            _want(paces[port], wattr, wanted[join.join.greatest])
+        partner = asked[1 - port]
+        # To promise more often than that would cost more than the tuples that go sooner.
+        least = _finely(join.schemas[port], wattr, 1000).step or 1
+        match window:
+            case Band():
+                if partner is not None:
+                    _want(paces[port], wattr, _put_off(partner, window.right if port == 0 else window.left))
+                often = (window.left + window.right) // (2 * _TIMES_A_LENGTH)
+                paces[port][wattr] = _as_fine_as(paces[port].get(wattr), max(often, least))
+            case SameWindow():
+                _want(paces[port], wattr, Pace(window.size, window.origin % window.size))
+            case WidJoin():
+                own = window.left if port == 0 else window.right
+                _want(paces[port], wattr, Pace(own.slide, own.origin % own.slide))
+            case _:
+                _want(paces[port], wattr, Pace(max(window.span // _TIMES_A_LENGTH, least)))
+    return paces
+
+
+def _put_off(pace: Pace, by: int) -> Pace:
+    """Give the same steps later, a little more so where else they would be of no common measure with their length."""
+    if pace.step is None:
+        return pace
+    if gcd(pace.step, by) * _PARTS < pace.step:
+        parts = next((n for n in range(_PARTS, 2 * _PARTS) if pace.step % n == 0), pace.step)
+        coarse = pace.step // parts
+        by = -(-by // coarse) * coarse
+    return Pace(pace.step, (pace.origin + by) % pace.step)
+
+
+def _as_fine_as(pace: Pace | None, step: int) -> Pace:
+    """Give steps of at most a length that include those of a pace, if they can without being far finer."""
+    if pace is None:
+        return Pace(step)
+    if pace.step is None or pace.step <= step:
+        return pace
+    least = -(-pace.step // step)
+    parts = next((n for n in range(least, 2 * least + 8) if pace.step % n == 0), least)
+    return Pace(pace.step // parts, pace.origin % (pace.step // parts)) if pace.step % parts == 0 else pace
+
+
+@runtime_checkable
+class WindowedAggregate(Protocol):
+    """What every physical window aggregate shows of itself, besides `window`, or `windows` by name."""
+
+    functions: Mapping[str, AggregateFunction]
+    by: tuple[str, ...]
+
+
+def windows_of(operator: object) -> tuple[Windowing, ...]:
+    """Give the windows that an operator computes, none for most operators."""
+    if isinstance(windows := getattr(operator, "windows", None), Mapping):
+        return tuple(windows.values())
+    window = getattr(operator, "window", None)
+    return () if window is None else (window,)
+
+
+def window_pace(window: Windowing, schema: Schema) -> Pace:
+    """Give how finely a window's attribute must be promised: at its edges, or often enough where tuples set these."""
+    match window:
+        case SlidingWindow() | LandmarkWindow() | LastTuples():
+            return Pace(window.slide, window.origin)
+        case FixedBandWindow():
+            return Pace(window.size, window.start % window.size)
+        case SessionWindow():
+            return Pace(max(1, window.gap // _TIMES_A_LENGTH))
+        case SlideByTuple() | SlideByRows() | SlideByRank():
+            return Pace(max(1, window.size // _TIMES_A_LENGTH))
+        case _:
+            return _finely(schema, window.wattr, 10)
 
 
 def _want(paces: Paces, name: str, pace: Pace) -> None:
@@ -168,6 +311,10 @@ def _finely(schema: Schema, name: str, times_a_second: int) -> Pace:
 def _needs(node: OperatorNode, needed: Attributes) -> list[Attributes]:
     operator, inputs = node.operator, [frozenset(n.schema.names) for n in node.inputs]
     schemas = [n.schema for n in node.inputs]
+    if isinstance(operator, WindowedAggregate) and (windows := windows_of(operator)):
+        read = _aggregated(operator, schemas[0]) | {FROM, UNTIL, *(w.wattr for w in windows)}
+        numbers = (number for w in windows if (number := getattr(w, "number", None)) is not None)
+        return [read.union(numbers, *(getattr(w, "reads", ()) for w in windows))]
     match operator:
         case Filter():
             return [needed | _read(operator.predicate.columns(), schemas[0])]
@@ -180,19 +327,19 @@ def _needs(node: OperatorNode, needed: Attributes) -> list[Attributes]:
             return [frozenset(operator.attributes)]
         case Meld():
             return [needed for _ in inputs]
+        case WindowJoin():
+            return list(operator.reads)
         case Number():
             return [needed - {operator.name}]
         case Bucket():
             return [needed - {FROM, UNTIL} | frozenset(operator.partition or (operator.window.wattr,))]
-        case WindowAggregate():
-            return [_aggregated(operator, schemas[0]) | {FROM, UNTIL, operator.window.wattr}]
         case GroupAggregate():
             return [_aggregated(operator, schemas[0])]
         case _:
             return inputs
 
 
-def _aggregated(operator: WindowAggregate | GroupAggregate, schema: Schema) -> Attributes:
+def _aggregated(operator: WindowedAggregate | GroupAggregate, schema: Schema) -> Attributes:
     arguments = frozenset(a for f in operator.functions.values() for a in f.arguments)
     return frozenset(operator.by) | _read(arguments, schema)
 

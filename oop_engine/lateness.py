@@ -3,6 +3,9 @@
 A tuple that is late for some of its windows keeps the open ones (semantics, "in force everywhere"). Only a Bucket can
 tell which these are; where every reader of a source is one, Input lets such tuples through and the Bucket refuses and
 counts what is released. Any other reader relies on what was promised, so there a late tuple stops at the Input.
+
+A join is such a reader: of a late tuple's partners some may have been purged and others not, so its pairs would depend
+on when promises came, and would break those that the join has made itself.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from operators.expression import Column
 from operators.filter import Filter
 from operators.meld import Meld
 from operators.project import Project
+from operators.slicing.operator import SlicingAggregate
 from operators.window import LIMIT, SlidingWindow
 
 ANY_DISTANCE: Final = LIMIT
@@ -78,5 +82,12 @@ class _Readers:
             case Bucket() if operator.window.wattr == attribute and not operator.partition and not operator.consistent:
                 window = operator.window
                 return window.size if isinstance(window, SlidingWindow) and not melded else ANY_DISTANCE
+            case SlicingAggregate() if all(w.wattr == attribute for w in operator.windows.values()):
+                return ANY_DISTANCE if melded else operator.lateness + max(map(_length, operator.windows.values()))
             case _:
                 return 0
+
+
+def _length(window: object) -> int:
+    """Give how long a window may be open for a tuple that is below the bound, in ticks."""
+    return int(getattr(window, "size", 0) or getattr(window, "gap", 0) or ANY_DISTANCE)

@@ -22,11 +22,12 @@ from oop_engine.meter import Statistics
 from oop_engine.plan import Node, Plan, operator_node
 from oop_engine.sources.protocol import ARRIVAL
 from oop_engine.ticks import Amount, ticks_of
-from oop_engine.windows import ROW_NUM, window_of, window_remarks
+from oop_engine.windowing import WindowOf
+from oop_engine.windows import ROW_NUM, Windowing, window_of
 from operators.aggregate.groupby import GroupAggregate
-from operators.aggregate.wid import WindowAggregate
+from operators.aggregate.wid import START, STOP, WID
 from operators.apply import Apply
-from operators.bucket import FROM, Bucket
+from operators.bucket import FROM
 from operators.distinct import Distinct
 from operators.errors import did_you_mean
 from operators.expression import Column, Expression, as_expression, trace
@@ -40,16 +41,19 @@ from operators.project import Project
 from operators.protocol import Operator
 from operators.reorder import Reorder
 from operators.schema import Schema
-from operators.window import Window
+from operators.window import PartitionedWindow
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from oop_engine.join import Kind, On, Pair, Promises
     from oop_engine.outcome import Outcome
     from oop_engine.sinks import Sink
+    from operators.join import JoinWindow
 
 Mode: TypeAlias = Literal["consistent", "generous"]
 _MODES = ("consistent", "generous")
+_RELEASING = (FROM, WID, START, STOP)
 Computed: TypeAlias = "Expression | str | int | float | bool | Callable[..., object]"
 """A value over columns: an expression, text such as "length * 8", or a function of the columns that is called once."""
 
@@ -123,9 +127,66 @@ class Stream:
         """Unite this stream with others; see `meld`."""
         return meld(self, *others)
 
+    def join(
+        self,
+        right: Stream,
+        on: On = (),
+        *,
+        range: Pair | None = None,
+        tumbling: Amount | None = None,
+        window: JoinWindow | None = None,
+        wattr: str | tuple[str, str] = "ts",
+        closed: bool = False,
+        origin: Amount = 0,
+        where: Computed | None = None,
+        kind: Kind = "inner",
+        prefix: str = "right_",
+        least: str = "",
+        greatest: str = "",
+        promises: Promises = "both",
+    ) -> Stream:
+        """Join this stream, the left one, with a right one: pairs of tuples that are near in time and equal in keys.
+
+        `range` says how long a tuple of each input stays and waits for partners: "2 minutes" for both, or ("3 minutes",
+        "2 minutes") for left and right, which is left - 2 minutes < right < left + 3 minutes (with `closed`, <=).
+        `tumbling="5 minutes"` joins what is in the same five minutes, from `origin` on. `window` is a join window of
+        your own in ticks, e.g. operators.join.WidJoin. `wattr` is the windowing attribute, or that of each input.
+        `on` names what must be equal: "srcIP", a pair ("srcIP", "destIP") of a left and a right attribute, or several
+        in a list. `where` is a further condition on both: lambda p: p["length"] > p["right_length"], or text.
+        `kind`: "inner"; "left", "right" or "full" add tuples without a partner, once, beside nulls; "semi" and "anti"
+        give the left tuples with, and without, a partner.
+
+        The result has the attributes of the left, then those of the right, `prefix` before names that the left has
+        too; `least` and `greatest` name two more, the lesser and the greater time. It is punctuated on both times, each
+        by itself and, more finely, jointly (`promises` chooses). PlanError when nothing could ever purge what is kept.
+        """
+        from oop_engine.join import Joining, check_choices, entered, join_window, pairs_of
+
+        _check_streams("join", (right,))
+        check_choices(kind, promises)
+        wattrs = (wattr, wattr) if isinstance(wattr, str) else wattr
+        wattrs = (wattrs[0].replace("-", "_"), wattrs[1].replace("-", "_"))
+        one, other = entered(self.node, right.node, wattrs if window is None else window.attributes)
+        if window is None:
+            window = join_window(
+                one.schema, other.schema, wattrs, range=range, tumbling=tumbling, closed=closed, origin=origin
+            )
+        elif range is not None or tumbling is not None or closed or origin != 0:
+            raise PlanError("join(window=...): it says all itself; leave range, tumbling, closed and origin out.")
+        joining = Joining(
+            window=window, on=pairs_of(on), prefix=prefix, least=least, greatest=greatest, promises=promises
+        )
+        if where is not None:
+            joined = Stream(joining.over(one, other))
+            residual = joined._expression(where, "join(where=...)")
+            if not pa.types.is_boolean(kind_of := residual.type(joined.schema)):
+                raise SchemaError(f"join(where={residual}): this is of type {kind_of}, and a condition is wanted.")
+            joining = attrs.evolve(joining, residual=residual)
+        return Stream(attrs.evolve(joining, kind=kind).over(one, other))
+
     def window(
         self,
-        range: Amount,
+        range: Amount | WindowOf,
         *,
         slide: Amount | None = None,
         wattr: str = "ts",
@@ -138,12 +199,17 @@ class Stream:
 
         `range` and `slide` are durations ("10 minutes"), rows ("1000 rows", on row_num), or integers in the unit of
         `wattr`; `range="ALL"` is a landmark window; without `slide` windows are tumbling. `partition` counts rows in
-        each partition separately. `wattr="arrival_ts"`, where the stream has none, is when tuples arrive at their
-        source (see `oop_engine.entry.stamped`). `partial=False` leaves out windows that begin before the origin. A
-        tuple that is late for some of its windows is counted in the others, unless `consistent` (or what reads the
-        source besides windows relies on its promises, or late tuples are refused or diverted: then it stops at the
-        source).
+        each partition separately, while `by` of `aggregate` parts the rows of the windows of the whole stream.
+        `wattr="arrival_ts"`, where the stream has none, is when tuples arrive at their source (see
+        `oop_engine.entry.stamped`). `partial=False` leaves out windows that begin before the origin. A tuple that is
+        late for some of its windows is counted in the others, unless `consistent` (or what reads the source besides
+        windows relies on its promises, or late tuples are refused or diverted: then it stops at the source). Other
+        windows are given as a value in the place of `range`: `oop.session("30 s")`, `oop.counted(100)`.
         """
+        if isinstance(range, WindowOf):
+            if slide is not None or origin or not partial or wattr not in ("ts", range.wattr):
+                raise PlanError(f"window({range}): it says all itself; leave slide, wattr and the others out.")
+            return attrs.evolve(self.windows({"": range}, consistent=consistent), partition=self._by(partition))
         names = (partition,) if isinstance(partition, str) else tuple(partition)
         names = tuple(self.schema.resolve(n, where="window(partition=...)") for n in names)
         wanted = wattr.replace("-", "_")
@@ -155,7 +221,27 @@ class Stream:
         window = window_of(
             node.schema, size=range, slide=slide, wattr=wanted, partition=names, origin=origin, partial=partial
         )
-        return Windowed(Stream(node), window, consistent)
+        return Windowed(Stream(node), {"": window}, consistent, names)
+
+    def windows(
+        self, windows: Mapping[str, WindowOf] | None = None, *, consistent: bool = False, **named: WindowOf
+    ) -> Windowed:
+        """Specify several windows that share their slices; results bear the name of theirs in the attribute `window`.
+
+        stream.windows(short=oop.tumbling("1 s"), burst=oop.session("200 ms")).aggregate(oop.count(), by="srcIP")
+        """
+        wanted = {**(windows or {}), **named}
+        if not wanted:
+            raise PlanError('windows needs at least one, e.g. windows(short=oop.tumbling("1 s"))')
+        node = self.node
+        for name, window in wanted.items():
+            if not isinstance(window, WindowOf):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise PlanError(f'windows: {name} is {window!r}, no window. Write one as oop.sliding("60 s", "1 s").')
+            if window.wattr == ROW_NUM or window.counts_arrivals:
+                node = numbered(node)
+            elif window.wattr == ARRIVAL:
+                node = stamped(node)
+        return Windowed(Stream(node), {name: window.of(node.schema) for name, window in wanted.items()}, consistent)
 
     def aggregate(
         self, /, *functions: AggregateFunction, by: str | Sequence[str] = (), **named: AggregateFunction
@@ -253,15 +339,16 @@ class Stream:
 
 @attrs.frozen(eq=False, repr=False)
 class Windowed:
-    """A stream with a window specification; what remains to be said is what to compute."""
+    """A stream with window specifications, mostly one; what remains to be said is what to compute."""
 
     stream: Stream
-    window: Window
+    windows: Mapping[str, Windowing]
     consistent: bool = False
+    partition: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Give the window and the plan of the stream below it."""
-        text = _window_text(self.window, self.stream.schema)
+        """Give the windows and the plan of the stream below them."""
+        text = ", ".join(f"{name} {self._text(window)}".strip() for name, window in self.windows.items())
         return f"windows {text}, nothing computed yet: call .aggregate(...)\nover\n{self.stream.explain()}"
 
     def aggregate(
@@ -270,38 +357,68 @@ class Windowed:
         *functions: AggregateFunction,
         by: str | Sequence[str] = (),
         empty: bool = False,
+        strategy: str = "auto",
+        lateness: Amount = 0,
         **named: AggregateFunction,
     ) -> Stream:
         """Compute aggregates over each window, for each group of `by`.
 
         A window without a tuple gives no result; with `empty`, and without groups, those between the first and the last
-        window with a tuple do.
+        window with a tuple do. `strategy` says how it is computed, which changes time and memory and never the answer
+        (`oop_engine.physical.STRATEGIES`; `explain` says what was chosen and why). With `lateness`, windows that were
+        released and get a late tuple within it are given again, with a `revision` of 1, 2, ...
 
         The result has the grouping attributes, one attribute a function (named as the keyword, else `count`,
-        `sum_length`, ...), then wid, window_start, window_end. PlanError when nothing could ever release a window.
+        `sum_length`, ...), `window` when there are several, then wid, window_start, window_end. PlanError when nothing
+        could ever release a window.
         """
-        results = _named(functions, named)
-        names = self.stream._by(by)
-        partition = getattr(self.window, "partition", ())
-        names = (*partition, *(n for n in names if n not in partition))
-        tagged = operator_node(
-            Bucket(self.window, consistent=self.consistent),
-            self.stream.node,
-            label=f"bucket {_window_text(self.window, self.stream.schema)}",
-            remarks=window_remarks(self.window),
-        )
-        self._check(tagged, names)
-        label = "aggregate " + _aggregates(results) + (f" by {', '.join(names)}" if names else "")
-        remark = "strategy wid: one partial aggregate for each slice and group, shared by the slice's windows"
-        aggregate = WindowAggregate(self.window, results, names, empty=empty)
-        return Stream(operator_node(aggregate, tagged, label=label, remarks=(remark,)))
+        return self.compute(_named(functions, named), by=by, empty=empty, strategy=strategy, lateness=lateness)
 
-    def _check(self, tagged: Node, names: tuple[str, ...]) -> None:
-        if any(promise <= {FROM, *names} for promise in tagged.schema.progress):
+    def compute(
+        self,
+        functions: Mapping[str, AggregateFunction],
+        *,
+        by: str | Sequence[str] = (),
+        empty: bool = False,
+        strategy: str = "auto",
+        lateness: Amount = 0,
+    ) -> Stream:
+        """Compute aggregates as `aggregate` does, by the names of their results."""
+        from oop_engine.physical import Wanted, steps
+
+        names = self.stream._by(by)
+        window = next(iter(self.windows.values()))
+        names = (*self.partition, *(n for n in names if n not in self.partition))
+        node = self.stream.node
+        field = None if isinstance(window, PartitionedWindow) else node.schema.field(window.wattr, where="window")
+        late = 0 if field is None or not lateness else ticks_of(lateness, field, what="lateness")
+        wanted = Wanted(
+            windows=self.windows,
+            functions=functions,
+            by=names,
+            strategy=strategy,
+            consistent=self.consistent,
+            empty=empty,
+            lateness=late,
+            partition=self.partition,
+        )
+        for step in steps(wanted, node.schema):
+            node = operator_node(step.operator, node, label=step.label, remarks=step.remarks)
+            self._check(node, names)
+        return Stream(node)
+
+    def _check(self, node: Node, names: tuple[str, ...]) -> None:
+        """Refuse windows that nothing could ever release: no promise reaches them, alone or with groups."""
+        if any(promise <= {*_RELEASING, *names} for promise in node.schema.progress):
             return
         from oop_engine.blame import unpromised
 
-        raise PlanError(unpromised(self.stream.node, self.window.wattr))
+        raise PlanError(unpromised(self.stream.node, next(iter(self.windows.values())).wattr))
+
+    def _text(self, window: Windowing) -> str:
+        from oop_engine.windows import window_text
+
+        return window_text(window, self.stream.schema)
 
 
 @attrs.frozen(eq=False)
@@ -384,9 +501,3 @@ def _aggregates(results: Mapping[str, AggregateFunction]) -> str:
 def _shown(name: str, expression: Expression) -> str:
     text = str(expression)
     return name if text == name else f"{text} as {name}"
-
-
-def _window_text(window: Window, schema: Schema) -> str:
-    from oop_engine.windows import window_text
-
-    return window_text(window, schema)

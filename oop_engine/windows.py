@@ -11,7 +11,15 @@ from oop_engine.language.durations import Duration, format_duration
 from oop_engine.ticks import Amount, tick_ns, ticks_of
 from operators.schema import Schema
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window
+from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple, SlideWindow
+from operators.window.delimited import DelimitedWindow, FixedBandWindow
+from operators.window.session import SessionWindow
+from operators.window.user import ContextWindow, EdgeWindow, ExtentWindow
 
+Counted: TypeAlias = SlideWindow | CountWindow | LastTuples
+OwnWindow: TypeAlias = EdgeWindow | ExtentWindow | ContextWindow | DelimitedWindow
+Windowing: TypeAlias = Window | SessionWindow | FixedBandWindow | Counted | OwnWindow
+"""Every window specification there is."""
 Rows: TypeAlias = SlidingWindow | LandmarkWindow
 ROW_NUM = "row_num"
 
@@ -67,30 +75,51 @@ def _positive(amount: Amount, field: pa.Field, what: str, rows: bool) -> int:
     return ticks
 
 
-def window_text(window: Window, schema: Schema) -> str:
+def window_text(window: Windowing, schema: Schema) -> str:
     """Write a window specification as the query language does."""
-    rows = window.rows if isinstance(window, PartitionedWindow) else window
-    tick = None
-    counted = isinstance(window, PartitionedWindow) or window.wattr == ROW_NUM
-    if not counted:
-        tick = tick_ns(schema.field(window.wattr, where="window").type)
-    parts = [
-        "RANGE ALL" if isinstance(rows, LandmarkWindow) else f"RANGE {_amount(getattr(rows, 'size', 0), tick, counted)}"
-    ]
-    parts.append(f"SLIDE {_amount(getattr(rows, 'slide', 0), tick, counted)}")
+    partitioned = isinstance(window, PartitionedWindow)
+    counted = partitioned or window.wattr == ROW_NUM
+    tick = None if counted else tick_ns(schema.field(window.wattr, where="window").type)
+
+    def ticks(amount: int) -> str:
+        return _amount(amount, tick, counted)
+
+    match window:
+        case SessionWindow():
+            return f"[SESSION {ticks(window.gap)}, WA {window.wattr}]"
+        case FixedBandWindow():
+            return f"[BAND {ticks(window.size)} FROM {ticks(window.start)}, WA {window.wattr}]"
+        case SlideByTuple():
+            return f"[RANGE {ticks(window.size)}, RATTR {window.wattr}, SLIDE 1, SATTR rank({window.wattr})]"
+        case SlideByRows():
+            return f"[RANGE {ticks(window.size)}, RATTR {window.wattr}, SLIDE {window.rows}, SATTR row-num]"
+        case SlideByRank():
+            return (
+                f"[RANGE {ticks(window.size)}, RATTR {window.wattr}, SLIDE {window.rows}, SATTR rank({window.wattr})]"
+            )
+        case CountWindow():
+            return f"[RANGE {window.size} rows, SLIDE {window.slide} rows, WA rank({window.wattr})]"
+        case LastTuples():
+            return f"[RANGE {window.size} rows, SLIDE {ticks(window.slide)}, WA {window.wattr}]"
+        case EdgeWindow() | ExtentWindow() | ContextWindow() | DelimitedWindow():
+            return f"[{type(window).__name__}, WA {window.wattr}]"
+        case _:
+            rows = window.rows if isinstance(window, PartitionedWindow) else window
+    parts = ["RANGE ALL" if isinstance(rows, LandmarkWindow) else f"RANGE {ticks(getattr(rows, 'size', 0))}"]
+    parts.append(f"SLIDE {ticks(getattr(rows, 'slide', 0))}")
     parts.append(f"WA {window.wattr}")
     if isinstance(window, PartitionedWindow):
         parts.append(f"PA {', '.join(window.partition)}")
     if origin := getattr(rows, "origin", 0):
-        parts.append(f"ORIGIN {_amount(origin, tick, counted)}")
+        parts.append(f"ORIGIN {ticks(origin)}")
     return "[" + ", ".join(parts) + "]"
 
 
-def window_remarks(window: Window) -> tuple[str, ...]:
-    """Say what `explain` says of a window: its class, and what Bucket must remember for it."""
+def window_remarks(window: Windowing) -> tuple[str, ...]:
+    """Say what `explain` says of a window: its class (thesis 6.1.2), and what follows from it."""
     meaning = {
         "CF": "context free: a tuple alone tells its windows",
-        "FCF": "forward-context free: earlier tuples of the partition are counted",
+        "FCF": "forward-context free: the tuples before it tell a tuple's windows",
         "FCA": "forward-context aware: later tuples decide",
     }
     return (f"class {window.context} ({meaning[window.context]})",)

@@ -75,6 +75,9 @@ class _Builder(Transformer_NonRecursive):
                 problem = "this is a second window for one query; the first stands after the select list."
                 raise self._error(source.window.span, problem, "Keep one of the two.")
             source, window = attrs.evolve(source, window=None), source.window
+        if window is not None and window.closed:
+            problem = "CLOSED is said of the inputs of a join: whether tuples exactly RANGE apart meet."
+            raise self._error(window.span, problem, "The windows of an aggregate hold their begin and not their end.")
         return s.Query(
             select=select,
             window=window,
@@ -183,11 +186,15 @@ class _Builder(Transformer_NonRecursive):
         if ("rattr" in given) != ("sattr" in given):
             seen, missing = ("RATTR", "SATTR") if "rattr" in given else ("SATTR", "RATTR")
             raise self._error(span, f"this window has {seen} but no {missing}.", "Or write WA for both.")
-        length, given["tumbling"] = given.pop("range")
+        length, given["tumbling"], given["session"] = given.pop("range")
         if given["tumbling"] and "slide" in given:
             raise self._error(span, "a TUMBLING window moves by its RANGE; it has no SLIDE.")
-        for written, duration in (("RANGE", length), ("SLIDE", given.get("slide"))):
-            if isinstance(duration, s.Duration) and duration.value == 0:
+        for field, written in (("slide", "SLIDE"), ("partition", "PA"), ("origin", "ORIGIN"), ("sattr", "SATTR")):
+            if given["session"] and field in given:
+                raise self._error(span, f"a SESSION ends where a gap begins; it has no {written}.")
+        for written, duration in (("SESSION" if given["session"] else "RANGE", length), ("SLIDE", given.get("slide"))):
+            closed = written == "RANGE" and "closed" in given
+            if isinstance(duration, s.Duration) and duration.value == 0 and not closed:
                 raise self._error(duration.span, f"{written} must be more than 0.")
         return s.WindowClause(range=length, span=span, **given)
 
@@ -196,10 +203,13 @@ class _Builder(Transformer_NonRecursive):
 
     def range(self, meta: Meta, children: list[t.Any]) -> _Parameter:
         tumbling, duration = children
-        return self._parameter("range", "RANGE", (duration, tumbling is not None), meta)
+        return self._parameter("range", "RANGE", (duration, tumbling is not None, False), meta)
 
     def range_all(self, meta: Meta, children: list[t.Any]) -> _Parameter:
-        return self._parameter("range", "RANGE", (s.All(span=self._span(children[0])), False), meta)
+        return self._parameter("range", "RANGE", (s.All(span=self._span(children[0])), False, False), meta)
+
+    def session(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        return self._parameter("range", "SESSION", (children[0], False, True), meta)
 
     def slide(self, meta: Meta, children: list[t.Any]) -> _Parameter:
         return self._parameter("slide", "SLIDE", children[0], meta)
@@ -229,6 +239,9 @@ class _Builder(Transformer_NonRecursive):
 
     def no_partial(self, meta: Meta, _children: list[t.Any]) -> _Parameter:
         return self._parameter("partial", "NO PARTIAL", False, meta)
+
+    def closed(self, meta: Meta, _children: list[t.Any]) -> _Parameter:
+        return self._parameter("closed", "CLOSED", True, meta)
 
     def duration(self, _meta: Meta, children: list[t.Any]) -> s.Duration:
         number, unit = (None if token is None else Word(str(token), self._span(token)) for token in children)

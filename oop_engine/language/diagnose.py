@@ -33,6 +33,7 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "FALSE": "FALSE",
     "_NETWORK": "NETWORK",
     "_RANGE": "RANGE",
+    "_SESSION": "SESSION",
     "TUMBLING": "TUMBLING",
     "ALL": "ALL",
     "_SLIDE": "SLIDE",
@@ -43,6 +44,7 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "_ORIGIN": "ORIGIN",
     "_NO": "NO PARTIAL",
     "_PARTIAL": "PARTIAL",
+    "_CLOSED": "CLOSED",
 }
 _NAMES: t.Final = frozenset({"NAME", "QUOTED", "ROW_NUM", "ARRIVAL_TS"})
 _NUMBERS: t.Final = frozenset({"INTEGER", "DECIMAL", "FLOAT"})
@@ -55,7 +57,7 @@ _PREDICATES: t.Final = frozenset({"_BETWEEN", "_IN", "_IS", "NOT", "AND", "OR"})
 # A kind is named only when all its terminals are expected; the order is that of the sentence.
 _KINDS: t.Final = (
     (_NAMES | _NUMBERS | {"MINUS"}, _CONSTANTS | {"NOT", "_OPEN"}, ("an expression",)),
-    (_PARAMETERS, frozenset[str](), ("RANGE", "SLIDE", "WA")),
+    (_PARAMETERS, frozenset({"_SESSION", "_CLOSED"}), ("RANGE", "SLIDE", "WA")),
     (_NAMES, frozenset[str](), ("a name",)),
     (frozenset({"INTEGER", "DECIMAL"}), frozenset({"FLOAT"}), ("a number",)),
     (frozenset({"UNIT"}), frozenset[str](), ("a unit",)),
@@ -76,13 +78,14 @@ _SYMBOLS: t.Final[dict[str, str]] = {
     "_CLOSE_WINDOW": '"]"',
     "MINUS": '"-"',
 }
+_OUTER: t.Final = 'Outer, semi and anti joins are asked for in Python: a.join(b, ..., kind="left").'
 _NOT_SPOKEN: t.Final[dict[str, str]] = {
     "ORDER": "There is no ORDER BY: results come as their windows are released.",
     "LIMIT": "There is no LIMIT: a stream is read to its end.",
     "LIKE": "There is no LIKE; compare with = or IN (...).",
-    "SESSION": "There are no session windows yet; write RANGE, SLIDE and WA.",
     "JOIN": "Write a join as FROM A [RANGE ...], B [RANGE ...] WHERE ...",
     "INNER": "Write a join as FROM A [RANGE ...], B [RANGE ...] WHERE ...",
+    **dict.fromkeys(("LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI"), _OUTER),
 }
 
 

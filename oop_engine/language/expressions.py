@@ -33,7 +33,7 @@ from operators.expression import (
     Unary,
 )
 from operators.expression.tracing import Ufunc
-from operators.functions import by_name
+from operators.functions import is_function
 from operators.schema import Schema
 
 Resolve: TypeAlias = Callable[[s.Name], str]
@@ -86,13 +86,7 @@ def attribute_of(name: s.Name, schema: Schema, text: str, *, streams: Collection
 
 def is_aggregate(function: str) -> bool:
     """Tell whether a function, named in lower case, is one over many tuples."""
-    for arguments in (("x",), ("x", "y")):
-        try:
-            by_name(function, arguments)
-        except SchemaError:
-            continue
-        return True
-    return False
+    return is_function(function)
 
 
 @attrs.frozen(eq=False)

@@ -145,20 +145,24 @@ class WindowClause:
     """Give a window as written between brackets.
 
     `tumbling` says RANGE TUMBLING and then `slide` is None; otherwise `slide` is None where none was written
-    (the inputs of a join). `wattr` stands for both `rattr` and `sattr`, which come together or not at all.
+    (the inputs of a join). `session` says SESSION; then `range` is the gap and `slide` None. `wattr` stands for both
+    `rattr` and `sattr`, which come together or not at all; as a call it is rank(...), the place in the order of an
+    attribute.
     `origin` is a duration since the attribute's zero (it may be negative), or a string constant that holds
-    a timestamp.
+    a timestamp. `closed` says CLOSED: in a join, tuples exactly RANGE apart still meet (thesis 7.1).
     """
 
     range: Duration | All
     slide: Duration | None = None
-    wattr: Name | None = None
+    wattr: Name | Call | None = None
     partition: tuple[Name, ...] = ()
     rattr: Name | None = None
     sattr: Name | Call | None = None
     tumbling: bool = False
+    session: bool = False
     origin: Duration | Literal | None = None
     partial: bool = True
+    closed: bool = False
     span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 

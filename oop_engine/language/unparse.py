@@ -55,7 +55,7 @@ def _item(item: s.SelectItem) -> str:
 def _window(window: s.WindowClause) -> str:
     tumbling = "TUMBLING " if window.tumbling else ""
     length = "ALL" if isinstance(window.range, s.All) else str(window.range)
-    parts = [f"RANGE {tumbling}{length}"]
+    parts = [f"SESSION {length}" if window.session else f"RANGE {tumbling}{length}"]
     if window.rattr is not None:
         parts.append(f"RATTR {_expr(window.rattr)}")
     if window.slide is not None:
@@ -72,6 +72,8 @@ def _window(window: s.WindowClause) -> str:
         parts.append(f"ORIGIN {origin}")
     if not window.partial:
         parts.append("NO PARTIAL")
+    if window.closed:
+        parts.append("CLOSED")
     return f"[{', '.join(parts)}]"
 
 

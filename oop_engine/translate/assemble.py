@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
+from oop_engine.demand import pruned
 from oop_engine.entry import numbered, stamped
 from oop_engine.language import syntax as s
 from oop_engine.language.parse import parse
 from oop_engine.language.placed import placed
+from oop_engine.plan import Plan
 from oop_engine.sources.protocol import ARRIVAL
 from oop_engine.stream import Stream
 from oop_engine.translate.groups import aggregated
+from oop_engine.translate.join import joined
 from oop_engine.translate.plain import selected
 from oop_engine.translate.scope import check_condition
 from oop_engine.translate.source import Sources, given
@@ -29,12 +32,18 @@ def query(text: str, streams: Mapping[str, Stream] | None = None, **named: Strea
 
         oop.query("SELECT srcIP, count(*) [RANGE 10 minutes, SLIDE 1 minute, WA ts] FROM M GROUP BY srcIP", M=packets)
     """
-    return _stream_of(parse(text), given(streams, named))
+    node = _stream_of(parse(text), given(streams, named)).node
+    return Stream(pruned(Plan((node,))).outputs[0])
 
 
 def _stream_of(tree: s.Query, streams: Mapping[str, Stream]) -> Stream:
-    scope = Sources(streams, tree.text, lambda nested: _stream_of(nested, streams)).scope(tree.source)
-    starred = scope.schema.names
+    sources = Sources(streams, tree.text, lambda nested: _stream_of(nested, streams))
+    starred: Collection[str]
+    if isinstance(tree.source, s.Join):
+        tree, scope, starred = joined(tree, tree.source, sources)
+    else:
+        scope = sources.scope(tree.source)
+        starred = scope.schema.names
     for name in (*_window_names(tree.window), *_names(tree)):
         if name.parts[-1] == ARRIVAL:
             with placed(name.span, tree.text):
@@ -63,8 +72,9 @@ def _expressions(tree: s.Query) -> Iterator[s.Expr]:
 
 
 def _window_names(clause: s.WindowClause | None) -> Iterator[s.Name]:
-    if clause is not None:
-        yield from (name for name in (clause.wattr, clause.rattr) if name is not None)
+    for attribute in () if clause is None else (clause.wattr, clause.rattr):
+        if attribute is not None:
+            yield from (piece for piece in pieces(attribute) if isinstance(piece, s.Name))
 
 
 def _names(tree: s.Query) -> Iterator[s.Name]:

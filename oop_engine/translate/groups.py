@@ -24,7 +24,7 @@ from operators.aggregate.wid import START, STOP, WID
 from operators.bucket import FROM, UNTIL
 from operators.errors import did_you_mean
 from operators.expression import Column, Expression
-from operators.functions import by_name
+from operators.functions import by_name, constants
 from operators.functions.protocol import AggregateFunction
 
 WINDOW = (WID, START, STOP)
@@ -146,7 +146,7 @@ class _Grouping:
         stream = scope.stream if self.window is None else windowed(scope, self.window)
         with placed(span, text, errors=(SchemaError,)):
             if isinstance(stream, Windowed):
-                return stream.aggregate(by=by, empty=False, **functions)
+                return stream.compute(functions, by=by)
             return stream.aggregate(by=by, **functions)
 
     def expression(self, lifted: s.Expr, stream: Stream) -> Expression:
@@ -190,13 +190,22 @@ class _Grouping:
             if not is_aggregate(call.function) and (near := did_you_mean(call.function, SCALARS)).startswith("Did"):
                 message = f'there is no function "{call.function}".'
                 raise LanguageError.at(call.span, message, self.tree.text, hint=near)
-            names = ["*"] if call.star else [self._input(a, written_name(a)) for a in arguments]
+            given = [self._argument(call, place, argument) for place, argument in enumerate(arguments)]
+            names = ["*"] if call.star else given
             with placed(call.span, self.tree.text):
                 function = by_name(call.function, names, distinct=call.distinct)
             name = free_name(wanted, self._taken())
             self.aggregates[resolved] = name
             self.functions[name] = (function, call.span)
         return self.aggregates[resolved]
+
+    def _argument(self, call: s.Call, place: int, resolved: s.Expr) -> str | float:
+        """Give the number that stands where a function takes one, or the attribute that holds an expression."""
+        if place in constants(call.function) and isinstance(resolved, s.Literal):
+            value = resolved.value
+            if isinstance(value, int | float):
+                return value
+        return self._input(resolved, written_name(resolved))
 
     def _input(self, resolved: s.Expr, wanted: str, *, again: bool = False) -> str:
         """Give the attribute of the input that holds an expression over it, derived unless there is one.
@@ -220,5 +229,5 @@ class _Grouping:
                 raise LanguageError.at(call.span, f"{call.function} cannot stand here: {why}", self.tree.text)
 
 
-_RESERVED = (*WINDOW, FROM, UNTIL, "by", "empty", "self")
+_RESERVED = (*WINDOW, FROM, UNTIL, "by", "self")
 """Names that an attribute in between cannot have: Python takes the last two for itself."""

@@ -1,4 +1,4 @@
-"""A FROM clause becomes a stream: one that was given by name, the results of a query in parentheses, or a union."""
+"""An input of a query is a stream: one that was given by name, the results of a query in parentheses, or a union."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ class Sources:
     nested: Callable[[s.Query], Stream]
 
     def scope(self, source: s.From) -> Scope:
-        """Give what the rest of a query reads; raises LanguageError."""
-        if isinstance(source, s.Join):
-            message = "joins of streams are not in this version yet; it reads one stream a query."
-            hint = "Unite streams that have the same attributes with UNION, or ask a query of each stream."
-            raise LanguageError.at(source.span, message, self.text, hint=hint)
+        """Give what the rest of a query reads of one input; raises LanguageError."""
         return Scope(self._stream(source), self._names(source), self.text)
 
-    def _names(self, source: s.Table | s.Union | s.SubQuery) -> tuple[str, ...]:
+    def _names(self, source: s.From) -> tuple[str, ...]:
+        if isinstance(source, s.Join):
+            return ()
         names = (source.name,) if isinstance(source, s.Table) else ()
         return names if source.alias is None else (*names, source.alias)
 
     def _stream(self, source: s.From) -> Stream:
         if source.window is not None:
-            message = "a window of one input belongs to a join, and joins are not in this version yet."
-            hint = "The window of an aggregate stands after the SELECT list."
+            message = "this window is of one member of a union, and a union has one for all."
+            hint = (
+                "The window of an aggregate stands after the SELECT list, that of a join's input after the whole union."
+            )
             raise LanguageError.at(source.window.span, message, self.text, hint=hint)
         match source:
             case s.Table():
@@ -66,7 +66,8 @@ class Sources:
                 with placed(source.span, self.text):
                     return meld(*streams)
             case s.Join():
-                return self.scope(source).stream
+                message = "several inputs stand in FROM by themselves, not inside a union."
+                raise LanguageError.at(source.span, message, self.text, hint="Write FROM (SELECT ... FROM A, B ...).")
 
     def _named(self, table: s.Table) -> Stream:
         if table.name in self.streams:

@@ -11,21 +11,21 @@ from oop_engine.language.placed import placed
 from oop_engine.stream import Windowed
 from oop_engine.ticks import tick_ns, ticks_of
 from oop_engine.translate.scope import Scope
+from oop_engine.windowing import WindowOf, counted, latest, session, slide_by_rank, slide_by_rows, slide_by_tuple
 from oop_engine.windows import ROW_NUM
 from operators.expression.constants import instant_ns
 
 
 def windowed(scope: Scope, clause: s.WindowClause) -> Windowed:
     """Specify the window of an aggregate over a stream; without SLIDE it is tumbling. Raises LanguageError."""
+    if (special := _special(scope, clause)) is not None:
+        with placed(clause.span, scope.text):
+            return scope.stream.window(special, partition=tuple(scope.attribute(name) for name in clause.partition))
     partition = tuple(scope.attribute(name) for name in clause.partition)
     name = _attribute(clause, scope)
     counted = bool(partition) and name.parts[-1] == ROW_NUM
     wattr = ROW_NUM if counted else scope.attribute(name)
-    field = pa.field(ROW_NUM, pa.int64()) if counted else scope.schema.field(wattr)
-    if not (pa.types.is_integer(field.type) or pa.types.is_temporal(field.type)):
-        message = f'"{wattr}" has type {field.type}; a window needs an attribute with an order in steps.'
-        hint = "Window on an integer or a time, or compute one in a query inside FROM ( ... )."
-        raise LanguageError.at(name.span, message, scope.text, hint=hint)
+    field = pa.field(ROW_NUM, pa.int64()) if counted else _ordered(scope, name, wattr)
     amounts = _Amounts(field, scope.text)
     length = "ALL" if isinstance(clause.range, s.All) else amounts.ticks(clause.range, "RANGE")
     slide = None if clause.slide is None else amounts.ticks(clause.slide, "SLIDE")
@@ -38,27 +38,107 @@ def windowed(scope: Scope, clause: s.WindowClause) -> Windowed:
 
 def counts_arrivals(clause: s.WindowClause | None) -> bool:
     """Tell whether a window is over the arrival numbers of the whole stream, which must then have been given."""
-    if clause is None or clause.partition:
+    if clause is None or clause.partition or isinstance(clause.wattr, s.Call) or _of_last(clause):
         return False
     name = clause.wattr if clause.wattr is not None else clause.rattr
     return name.parts[-1] == ROW_NUM if name is not None else _in_rows(clause)
 
 
+def _special(scope: Scope, clause: s.WindowClause) -> WindowOf | None:
+    """Give a window that is more than RANGE and SLIDE over one attribute, None for one that is not."""
+    if clause.session:
+        wattr, amounts = _wattr(scope, clause)
+        assert isinstance(clause.range, s.Duration)
+        return session(amounts.ticks(clause.range, "SESSION"), wattr=wattr)
+    if isinstance(clause.origin, s.Duration | s.Literal) and (isinstance(clause.wattr, s.Call) or _by_tuples(clause)):
+        raise LanguageError.at(clause.origin.span, "windows that tuples define have no ORIGIN.", scope.text)
+    if isinstance(clause.wattr, s.Call):
+        wattr = _ranked(scope, clause.wattr)
+        size, slide = _rows(scope, clause, clause.range, "RANGE"), None
+        if clause.slide is not None:
+            slide = _rows(scope, clause, clause.slide, "SLIDE")
+        return counted(size, slide=slide, wattr=wattr, partial=clause.partial)
+    if _of_last(clause):
+        assert clause.slide is not None
+        wattr, amounts = _wattr(scope, clause)
+        origin = 0 if clause.origin is None else amounts.origin(clause.origin)
+        size = _rows(scope, clause, clause.range, "RANGE")
+        return latest(size, every=amounts.ticks(clause.slide, "SLIDE"), wattr=wattr, origin=origin)
+    if clause.rattr is None or clause.sattr is None or not _by_tuples(clause):
+        return None
+    wattr = scope.attribute(clause.rattr)
+    amounts = _Amounts(_ordered(scope, clause.rattr, wattr), scope.text)
+    if isinstance(clause.range, s.All):
+        raise LanguageError.at(clause.range.span, "a window that slides by tuples has a RANGE.", scope.text)
+    length = amounts.ticks(clause.range, "RANGE")
+    rows = 1 if clause.slide is None else _rows(scope, clause, clause.slide, "SLIDE")
+    if isinstance(clause.sattr, s.Name):
+        if clause.sattr.parts[-1] != ROW_NUM:
+            message = f"windows that range over {wattr} slide by row-num or by rank({wattr}), not by {clause.sattr}."
+            hint = f"Or write WA {clause.rattr}, with RANGE and SLIDE both measured on {clause.rattr}."
+            raise LanguageError.at(clause.sattr.span, message, scope.text, hint=hint)
+        return slide_by_tuple(length, wattr=wattr) if rows == 1 else slide_by_rows(length, rows, wattr=wattr)
+    if _ranked(scope, clause.sattr) != wattr:
+        message = f"tuples are ranked by the attribute that the RANGE is on, which is {wattr}."
+        raise LanguageError.at(clause.sattr.span, message, scope.text, hint=f"Write SATTR rank({wattr}).")
+    return slide_by_tuple(length, wattr=wattr) if rows == 1 else slide_by_rank(length, rows, wattr=wattr)
+
+
+def _by_tuples(clause: s.WindowClause) -> bool:
+    """Tell whether a window ranges over one attribute and slides by tuples."""
+    return clause.sattr is not None and clause.sattr != clause.rattr
+
+
+def _wattr(scope: Scope, clause: s.WindowClause) -> tuple[str, _Amounts]:
+    name = clause.wattr if isinstance(clause.wattr, s.Name) else s.Name(("ts",), span=clause.span)
+    wattr = scope.attribute(name)
+    return wattr, _Amounts(_ordered(scope, name, wattr), scope.text)
+
+
+def _ordered(scope: Scope, name: s.Name, wattr: str) -> pa.Field:
+    field = scope.schema.field(wattr)
+    if not (pa.types.is_integer(field.type) or pa.types.is_temporal(field.type)):
+        message = f'"{wattr}" has type {field.type}; a window needs an attribute with an order in steps.'
+        hint = "Window on an integer or a time, or compute one in a query inside FROM ( ... )."
+        raise LanguageError.at(name.span, message, scope.text, hint=hint)
+    return field
+
+
+def _ranked(scope: Scope, call: s.Call) -> str:
+    """Give the attribute of rank(attribute)."""
+    if call.function != "rank" or len(call.args) != 1 or not isinstance(call.args[0], s.Name) or call.star:
+        message = f"a window is over an attribute, row-num or rank(an attribute), not over {call.function}(...)."
+        raise LanguageError.at(call.span, message, scope.text, hint="Write for example rank(ts).")
+    name = call.args[0]
+    wattr = scope.attribute(name)
+    _ordered(scope, name, wattr)
+    return wattr
+
+
+def _rows(scope: Scope, clause: s.WindowClause, amount: s.Duration | s.All, what: str) -> int:
+    if isinstance(amount, s.Duration) and amount.unit in ("rows", "plain"):
+        return amount.value
+    span = getattr(amount, "span", clause.span)
+    raise LanguageError.at(span, f"{what} counts tuples here.", scope.text, hint="Write for example 100 rows.")
+
+
 def _attribute(clause: s.WindowClause, scope: Scope) -> s.Name:
     """Give the windowing attribute: WA, or what RATTR and SATTR agree on, else ts for times and row_num for rows."""
-    if clause.rattr is not None and clause.sattr is not None:
-        if clause.sattr != clause.rattr:
-            message = "windows that range over one attribute and slide by another are not in this version yet."
-            hint = f"Write WA {clause.rattr}, with RANGE and SLIDE both measured on {clause.rattr}."
-            raise LanguageError.at(clause.sattr.span, message, scope.text, hint=hint)
+    if clause.rattr is not None:
         return clause.rattr
-    if clause.wattr is not None:
+    if isinstance(clause.wattr, s.Name):
         return clause.wattr
     wanted = ROW_NUM if _in_rows(clause) else "ts"
     if wanted not in scope.schema and not clause.partition:
         message = "this window does not say on which attribute it is defined."
         raise LanguageError.at(clause.span, message, scope.text, hint="Add WA and the attribute's name.")
     return s.Name((wanted,), span=clause.span)
+
+
+def _of_last(clause: s.WindowClause) -> bool:
+    """Tell whether a window is of the last rows, every so often: RANGE in rows and SLIDE in time."""
+    units = [amount.unit for amount in (clause.range, clause.slide) if isinstance(amount, s.Duration)]
+    return len(units) == 2 and units[0] == "rows" and units[1] not in ("rows", "plain")
 
 
 def _in_rows(clause: s.WindowClause) -> bool:

@@ -36,7 +36,10 @@ aggregate count(*), sum(length) by srcIP
 │  attributes  srcIP ip, count int64, sum_length int64, wid int64, window_start timestamp[ns],
 │              window_end timestamp[ns]
 │  punctuated  on wid; window_start; window_end
-│  - strategy wid: one partial aggregate for each slice and group, shared by the slice's windows
+│  - strategy panes: one partial aggregate for each slice and group; carried over where cheaper
+│  - panes [RANGE 1 minute, SLIDE 1 minute, WA ts], windows over them [RANGE 10, SLIDE 1, WA
+│    pane-id]
+│  - state about 92 bytes for each slice and group; 11 slices open, more with disorder
 └─ bucket [RANGE 10 minutes, SLIDE 1 minute, WA ts]
    │  attributes  those of its input, and wid_from int64, wid_until int64
    │  punctuated  on wid_from
@@ -66,11 +69,12 @@ def test_partitioned_row_windows_are_forward_context_free() -> None:
 aggregate count(*) by srcIP
 │  attributes  srcIP ip, count int64, wid int64, window_start int64, window_end int64
 │  punctuated  on srcIP with wid
-│  - strategy wid: one partial aggregate for each slice and group, shared by the slice's windows
+│  - strategy panes: one partial aggregate for each slice and group; carried over where cheaper
+│  - state about 68 bytes for each slice and group
 └─ bucket [RANGE 100 rows, SLIDE 10 rows, WA row_num, PA srcIP]
    │  attributes  those of its input, and wid_from int64, wid_until int64
    │  punctuated  on srcIP with wid_from
-   │  - class FCF (forward-context free: earlier tuples of the partition are counted)
+   │  - class FCF (forward-context free: the tuples before it tell a tuple's windows)
    └─ Main
          attributes  srcIP ip (read 1 of 16)
          punctuated  on nothing before its end: nothing downstream asks for it

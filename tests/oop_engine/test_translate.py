@@ -8,6 +8,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pytest
 
+from oop_engine.demand import windows_of
 from oop_engine.errors import PlanError
 from oop_engine.language import LanguageError
 from oop_engine.plan import OperatorNode, Plan, source_node
@@ -19,6 +20,8 @@ from operators.aggregate.wid import WindowAggregate
 from operators.bucket import Bucket
 from operators.meld import Meld
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow
+from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
+from operators.window.session import SessionWindow
 from tests.queries.streams import MINUTE, PACKETS, SECOND, TABLES, plain, stream, streams
 
 T = TypeVar("T")
@@ -51,6 +54,12 @@ def test_a_window_over_groups_needs_two_operators() -> None:
     assert found(result, WindowAggregate).by == ("srcIP",)
 
 
+def specified(result: Stream) -> object:
+    """Give the window of the operator that has one, below the others."""
+    operators = [node.operator for node in Plan((result.node,)).nodes if isinstance(node, OperatorNode)]
+    return next(windows[0] for operator in operators if (windows := windows_of(operator)))
+
+
 @pytest.mark.parametrize(
     ("brackets", "window"),
     {
@@ -70,11 +79,22 @@ def test_a_window_over_groups_needs_two_operators() -> None:
         "RANGE 10 s, ORIGIN '1970-01-01T00:00:01.5Z'": SlidingWindow(
             "ts", size=10 * SECOND, slide=10 * SECOND, origin=1_500_000_000
         ),
+        "SESSION 500 ms": SessionWindow("ts", gap=SECOND // 2),
+        "SESSION 2 s, WA ts": SessionWindow("ts", gap=2 * SECOND),
+        "RANGE 10 rows, WA rank(ts)": CountWindow("ts", size=10, slide=10),
+        "RANGE 10 rows, SLIDE 3 rows, WA rank(ts), NO PARTIAL": CountWindow("ts", size=10, slide=3, partial=False),
+        "RANGE 10 rows, SLIDE 5 s, WA ts": LastTuples("ts", size=10, slide=5 * SECOND),
+        "RANGE 10 rows, SLIDE 5 s, ORIGIN 1 s": LastTuples("ts", size=10, slide=5 * SECOND, origin=SECOND),
+        "RANGE 5 s, RATTR ts, SLIDE 1 row, SATTR row-num": SlideByTuple("ts", size=5 * SECOND),
+        "RANGE 5 s, RATTR ts, SLIDE 4 rows, SATTR row-num": SlideByRows(
+            "ts", size=5 * SECOND, rows=4, number="row_num"
+        ),
+        "RANGE 5 s, RATTR ts, SLIDE 4 rows, SATTR rank(ts)": SlideByRank("ts", size=5 * SECOND, rows=4),
     }.items(),
 )
 def test_brackets_specify_the_window(brackets: str, window: object) -> None:
     result = query(f"SELECT count(*) [{brackets}] FROM Main", streams())
-    assert found(result, Bucket).window == window
+    assert specified(result) == window
 
 
 @pytest.mark.parametrize(
@@ -229,24 +249,31 @@ REFUSED = {
         "does not say on which attribute",
         "Add WA",
     ),
-    "SELECT count(*) [RANGE 5 s, RATTR ts, SLIDE 1 row, SATTR row-num] FROM Main": (
-        "row-num",
-        "slide by another are not in this version yet",
-        "Write WA ts",
+    "SELECT count(*) [RANGE 5 s, RATTR ts, SLIDE 1 row, SATTR length] FROM Main": (
+        "length",
+        "slide by row-num or by rank(ts), not by length",
+        "Or write WA ts",
     ),
-    "SELECT count(*) [RANGE 5 s, RATTR ts, SLIDE 2 rows, SATTR rank(ts)] FROM Main": (
+    "SELECT count(*) [RANGE 5 s, RATTR ts, SLIDE 2 rows, SATTR rank(length)] FROM Main": (
+        "rank(length)",
+        "ranked by the attribute that the RANGE is on, which is ts",
+        "Write SATTR rank(ts)",
+    ),
+    "SELECT count(*) [RANGE 5 s, RATTR ts, SLIDE 2 s, SATTR rank(ts)] FROM Main": (
+        "2 s",
+        "SLIDE counts tuples here",
+        "100 rows",
+    ),
+    "SELECT count(*) [RANGE 5 rows, WA max(ts)] FROM Main": (
+        "max(ts)",
+        "not over max(...)",
         "rank(ts)",
-        "slide by another are not in this version yet",
-        "Write WA ts",
     ),
-    "SELECT * FROM Main1 [RANGE 3 s, WA ts], Main2 [RANGE 2 s, WA ts] WHERE Main1.len = Main2.len": (
-        "Main1 [",
-        "joins of streams are not in this version yet",
-        "UNION",
-    ),
+    "SELECT count(*) [SESSION 5 rows, WA ts] FROM Main": ("5 rows", "SESSION is 5 rows", "Give a duration"),
+    "SELECT count(*) [RANGE 5 rows, WA rank(ts), ORIGIN 3 s] FROM Main": ("3 s", "have no ORIGIN", ""),
     "SELECT count(*) FROM Main1 UNION (Main2 [RANGE 5 s, WA ts])": (
         "[RANGE 5 s, WA ts]",
-        "a window of one input belongs to a join",
+        "this window is of one member of a union",
         "after the SELECT list",
     ),
     "SELECT count(*) FROM Main1 UNION (SELECT ts FROM Main2)": ("Main1 UNION", "other attributes", "Project them"),

@@ -190,6 +190,9 @@ def test_a_fault_is_told_in_the_words_of_the_language(case: str) -> None:
     [
         ("SELECT a [WA ts] FROM M", 10, "this window has no RANGE."),
         ("SELECT a [RANGE 1 s, RANGE 2 s] FROM M", 22, "this window has RANGE twice."),
+        ("SELECT a FROM A [RANGE 1 s, CLOSED, CLOSED], B", 37, "this window has CLOSED twice."),
+        ("SELECT max(a) [RANGE 1 s, CLOSED] FROM M", 15, "CLOSED is said of the inputs of a join"),
+        ("SELECT max(a) FROM M [RANGE 1 s, CLOSED]", 22, "CLOSED is said of the inputs of a join"),
         ("SELECT a [RANGE 0 s, WA ts] FROM M", 17, "RANGE must be more than 0."),
         ("SELECT a [RANGE 5 s, SLIDE 0.0 s] FROM M", 28, "SLIDE must be more than 0."),
         ("SELECT a [RANGE 0.5 ns] FROM M", 17, "0.5 ns is no whole number of nanoseconds; nothing finer"),
@@ -230,6 +233,13 @@ def test_a_later_stage_points_at_a_node() -> None:
         "        ^^^^^^^\n"
         '  Did you mean "srcIP"?'
     )
+
+
+@pytest.mark.parametrize("word", ["LEFT", "full", "anti"])
+def test_who_asks_for_an_outer_join_is_told_where_it_is(word: str) -> None:
+    with pytest.raises(LanguageError) as caught:
+        parse(f"SELECT * FROM A [RANGE 1 s, WA ts] {word} JOIN B [RANGE 1 s, WA ts]")
+    assert caught.value.hint == 'Outer, semi and anti joins are asked for in Python: a.join(b, ..., kind="left").'
 
 
 def test_a_node_made_in_python_gives_the_bare_sentence() -> None:

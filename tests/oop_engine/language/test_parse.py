@@ -330,6 +330,12 @@ def test_the_last_inputs_sliding_window_is_not_the_joins() -> None:
     assert source == s.Join((s.Table("A"), s.Table("B", window=window(ns(MINUTE)))))
 
 
+def test_the_windows_of_a_joins_inputs_may_be_closed() -> None:
+    source = parse("SELECT * FROM A [RANGE 1 minute, WA ts, CLOSED], B [closed, RANGE 1 minute, WA ts]").source
+    closed = s.WindowClause(range=ns(MINUTE), wattr=TS, closed=True)
+    assert source == s.Join((s.Table("A", window=closed), s.Table("B", window=closed)))
+
+
 def test_every_window_parameter_is_kept() -> None:
     clause = parse("SELECT a [NO PARTIAL, ORIGIN -5 s, PA (x, M.y), WA ts, SLIDE 2, RANGE 3] FROM M").window
     assert clause == s.WindowClause(

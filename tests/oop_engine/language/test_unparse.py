@@ -52,7 +52,7 @@ def durations(least: int = 1) -> st.SearchStrategy[Duration]:
 
 
 @st.composite
-def windows(draw: st.DrawFn, *, tumbling: bool | None = None) -> s.WindowClause:
+def windows(draw: st.DrawFn, *, tumbling: bool | None = None, closed: bool = True) -> s.WindowClause:
     tumbling = draw(st.booleans()) if tumbling is None else tumbling
     length = draw(durations()) if tumbling else draw(st.one_of(durations(), st.just(s.All())))
     more: dict[str, t.Any] = {}
@@ -68,6 +68,7 @@ def windows(draw: st.DrawFn, *, tumbling: bool | None = None) -> s.WindowClause:
         partition=tuple(draw(st.lists(NAMES, max_size=2))),
         origin=draw(st.none() | durations(-LARGEST) | STRINGS),
         partial=draw(st.booleans()),
+        closed=closed and draw(st.booleans()),
         **more,
     )
 
@@ -108,7 +109,7 @@ def queries(draw: st.DrawFn, depth: int = 1) -> Query:
     grouped = st.builds(s.SelectItem, EXPRESSIONS, ALIASES).map(_plain_name)
     return Query(
         select=tuple(draw(st.lists(items, min_size=1, max_size=3))),
-        window=draw(st.none() | windows()),
+        window=draw(st.none() | windows(closed=False)),
         source=draw(st.one_of(sources(depth, window=False), joins(depth))),
         where=draw(st.none() | EXPRESSIONS),
         group_by=tuple(draw(st.lists(grouped, max_size=2))),

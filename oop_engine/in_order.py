@@ -1,0 +1,156 @@
+"""A plan can be run as in-order engines run it: every stream between operators sorted, for the papers' comparisons.
+
+Answers are those of the plan as it was, as long as no tuple is late; what differs is what is held back, which the
+statistics of the sorts, merges and joins tell (thesis chapter 8, IOP against OOP).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import attrs
+
+from oop_engine.demand import WindowedAggregate, schema_over, windows_of
+from oop_engine.plan import Node, OperatorNode, SourceNode, operator_node
+from oop_engine.stream import Stream
+from oop_engine.window_join import Buffered, WindowJoin
+from operators.aggregate.groupby import GroupAggregate
+from operators.apply import Apply
+from operators.bucket import FROM, Bucket
+from operators.distinct import Distinct
+from operators.filter import Filter
+from operators.meld import Meld
+from operators.merge import Merge
+from operators.number import Number
+from operators.project import Project
+from operators.reorder import Reorder
+
+Buffer: TypeAlias = Literal["output", "input"]
+
+
+def in_order(stream: Stream, *, buffer: Buffer = "output") -> Stream:
+    """Give the same stream computed in order: what is read out of order is sorted, melds merge, joins keep order.
+
+    A stream is sorted by the attribute that its reader progresses on, the windowing attribute of a window or a join; it
+    waits until what is promised allows it. `buffer` says whether joins hold back their pairs (OPOB-Join) or their left
+    tuples (OPIB-Join; the forms with tuples without a partner hold back pairs). Nothing is put in order before its
+    number of arrival is given.
+
+        late = oop.meld(main, control).window(range="1 minute").aggregate(oop.count())
+        print(late.run().statistics.peak_state, oop.in_order(late).run().statistics.peak_state)
+    """
+    return Stream(_Ordering(buffer).made(stream.node, None).node)
+
+
+@attrs.frozen(eq=False)
+class _Ordered:
+    """A node, and the attributes by which its tuples come in order."""
+
+    node: Node
+    by: frozenset[str] = frozenset()
+
+
+@attrs.define(eq=False)
+class _Ordering:
+    buffer: Buffer
+    _made: dict[tuple[int, str | None], _Ordered] = attrs.field(init=False, factory=dict)
+    _sorted: dict[tuple[int, str], Node] = attrs.field(init=False, factory=dict)
+
+    def sorted(self, node: Node, by: str | None) -> _Ordered:
+        """Give a node in the order of an attribute, sorted unless it comes so; as it comes when nothing is promised."""
+        made = self.made(node, by)
+        if by is None or by in made.by or not made.node.schema.progressing(by):
+            return made
+        key = id(made.node), by
+        if key not in self._sorted:
+            self._sorted[key] = operator_node(Merge(1, by), made.node, label=f"sort by {by}")
+        return _Ordered(self._sorted[key], frozenset((by,)))
+
+    def made(self, node: Node, wanted: str | None) -> _Ordered:
+        """Give a node over inputs in order; where it can, it comes in the order of the wanted attribute."""
+        key = id(node), wanted
+        if key not in self._made:
+            self._made[key] = self._source(node) if isinstance(node, SourceNode) else self._over(node, wanted)
+        return self._made[key]
+
+    def _source(self, node: SourceNode) -> _Ordered:
+        return _Ordered(node, frozenset(p.on for p in node.promises if p.how == "ordered"))
+
+    def _over(self, node: OperatorNode, wanted: str | None) -> _Ordered:
+        operator = node.operator
+        match operator:
+            case Filter() | Distinct():
+                (below,) = node.inputs
+                own = _grouped(operator.attributes, below) if isinstance(operator, Distinct) else None
+                inner = self.sorted(below, wanted or own)
+                return _Ordered(self._again(node, inner.node), inner.by)
+            case Project() | Apply():
+                inner = self.sorted(node.inputs[0], _before(node, wanted))
+                return _Ordered(self._again(node, inner.node), _after(node, inner.by))
+            case Bucket():
+                time = None if operator.partition else operator.window.wattr
+                inner = self.sorted(node.inputs[0], time)
+                return _Ordered(self._again(node, inner.node), inner.by | ({FROM} if time in inner.by else set()))
+            case Number():
+                inner = self.made(node.inputs[0], None)
+                return _Ordered(self._again(node, inner.node), inner.by | {operator.name})
+            case Meld() if wanted is not None and node.schema.progressing(wanted):
+                inputs = [self.sorted(upstream, wanted).node for upstream in node.inputs]
+                merge = operator_node(Merge(len(inputs), wanted), *inputs, label=f"merge of {len(inputs)} by {wanted}")
+                return _Ordered(merge, frozenset((wanted,)))
+            case WindowJoin():
+                return self._join(node, operator, wanted)
+            case Merge() | Reorder():
+                inputs = [self.sorted(upstream, operator.attribute).node for upstream in node.inputs]
+                return _Ordered(self._again(node, *inputs), frozenset((operator.attribute,)))
+            case _:
+                inputs = [self.sorted(upstream, _progressed(node)).node for upstream in node.inputs]
+                return _Ordered(self._again(node, *inputs))
+
+    def _join(self, node: OperatorNode, join: WindowJoin, wanted: str | None) -> _Ordered:
+        inputs = [self.sorted(upstream, time).node for upstream, time in zip(node.inputs, join.wattrs, strict=True)]
+        time = join.names[0][join.wattrs[0]]
+        buffered: Buffered = self.buffer if join.join.kind == "inner" else "output"
+        if wanted is not None and wanted != time and node.schema.progressing(wanted):
+            # In the order of another time the pairs are sorted above.
+            buffered = ""
+        ordered = join.holding(buffered)
+        made = operator_node(ordered, *inputs, label=node.label, remarks=ordered.remarks())
+        return _Ordered(made, frozenset((time,)) if buffered else frozenset())
+
+    def _again(self, node: OperatorNode, *inputs: Node) -> Node:
+        """Put an operator over other inputs; itself when they are the same."""
+        if inputs == node.inputs:
+            return node
+        return attrs.evolve(node, inputs=inputs, schema=schema_over(node.operator, inputs, node.schema))
+
+
+def _progressed(node: OperatorNode) -> str | None:
+    """Give the attribute of its input on which an aggregate progresses, None for what does not care."""
+    operator = node.operator
+    if isinstance(operator, GroupAggregate):
+        return _grouped(operator.by, node.inputs[0])
+    if isinstance(operator, WindowedAggregate) and (windows := windows_of(operator)):
+        return FROM if FROM in node.inputs[0].schema else windows[0].wattr
+    return None
+
+
+def _grouped(by: tuple[str, ...], below: Node) -> str | None:
+    """Give the first of some attributes that a stream progresses on."""
+    return next((name for name in by if below.schema.progressing(name)), None)
+
+
+def _before(node: OperatorNode, name: str | None) -> str | None:
+    """Give the attribute of the input whose order is that of an attribute, None when there is none."""
+    operator, schema = node.operator, node.inputs[0].schema
+    if name is None or not isinstance(operator, Project | Apply):
+        return None
+    expression = operator.columns.get(name)
+    if expression is None:
+        return name if name in schema else None
+    return expression.bind(schema).attribute
+
+
+def _after(node: OperatorNode, by: frozenset[str]) -> frozenset[str]:
+    """Give the attributes that come in order when the input comes in the order of some."""
+    return frozenset(name for name in node.schema.names if _before(node, name) in by)

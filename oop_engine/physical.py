@@ -1,0 +1,274 @@
+"""Which operators compute a window aggregate: all give the same answer, and differ in time and in what they keep.
+
+The logical aggregate says windows, functions and groups. A strategy, chosen here from the window's class and the
+functions' properties or by the user, says how. What was chosen, and why, is told by `explain`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from math import gcd
+from typing import Final
+
+import attrs
+
+from oop_engine.errors import PlanError
+from oop_engine.windows import ROW_NUM, OwnWindow, Windowing, window_remarks, window_text
+from operators.adaptive.adaptive import AdaptiveAggregate
+from operators.aggregate.wid import WindowAggregate
+from operators.bucket import Bucket
+from operators.buffering.aggregate import BufferAggregate
+from operators.functions.protocol import AggregateFunction
+from operators.protocol import Operator
+from operators.ranked.counted import CountAggregate
+from operators.ranked.last import LastAggregate
+from operators.ranked.slide import SlideAggregate
+from operators.schema import Schema
+from operators.slicing.operator import SlicingAggregate
+from operators.slicing.windows import Spec
+from operators.stacks.aggregate import StackAggregate
+from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow
+from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
+from operators.window.delimited import FixedBandWindow
+from operators.window.session import SessionWindow
+
+STRATEGIES: Final = {
+    "auto": "what the window, the functions and the order of the stream suggest",
+    "wid": "one partial aggregate for each window and group, each tuple into all its windows (thesis 6.1)",
+    "panes": "one partial aggregate for each slice and group, combined anew for each window (Paned-WID, 6.2)",
+    "differential": "as panes; from window to window what leaves is subtracted (Eq. 6.2)",
+    "two_stacks": "as panes; from window to window by two stacks of slices, for every group at once",
+    "slicing": "slices shared by concurrent windows of all kinds (Scotty)",
+    "stacks": "stacks of panes over a stream in order, without groups (Hammer Slide)",
+    "adaptive": "each group eagerly or lazily, whichever is smaller (AdaptWID, 6.3)",
+    "adaptive_panes": "as adaptive, by panes",
+    "buffer": "tuples are kept, and aggregated when a window is complete (3.1)",
+    "buffer_panes": "as buffer, a pane once",
+}
+_COMBINED: Final = ("wid", "panes", "differential", "two_stacks")
+_BUCKETED: Final = (*_COMBINED, "adaptive", "adaptive_panes", "buffer", "buffer_panes")
+_RANKED: Final = (SlideByTuple, SlideByRows, SlideByRank, CountWindow, LastTuples)
+_STACKED: Final = ("count", "sum", "avg", "min", "max")
+_MANY_SLIDES: Final = 16
+"""From so many windows a tuple on, an ungrouped window is answered by slices in order, not combined anew."""
+
+
+@attrs.frozen
+class Step:
+    """One operator of the plan, with its label and remarks."""
+
+    operator: Operator
+    label: str
+    remarks: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Wanted:
+    """What a user wants computed."""
+
+    windows: Mapping[str, Windowing]
+    functions: Mapping[str, AggregateFunction]
+    by: tuple[str, ...] = ()
+    strategy: str = "auto"
+    consistent: bool = False
+    empty: bool = False
+    lateness: int = 0
+    partition: tuple[str, ...] = ()
+    """Attributes that give each of their values windows of its own, where tuples are counted (PA)."""
+
+    @property
+    def window(self) -> Windowing:
+        """The first window, the only one for most."""
+        return next(iter(self.windows.values()))
+
+    def label(self) -> str:
+        """Write the aggregates, and the groups."""
+        calls = (f"{f.name}({', '.join(f.arguments) or '*'})" for f in self.functions.values())
+        return "aggregate " + ", ".join(calls) + (f" by {', '.join(self.by)}" if self.by else "")
+
+
+def steps(wanted: Wanted, schema: Schema) -> Sequence[Step]:
+    """Give the operators over a stream of this schema; PlanError when the strategy does not fit what is wanted."""
+    _check_strategy(wanted.strategy)
+    strategy, why = (wanted.strategy, "asked for") if wanted.strategy != "auto" else _chosen(wanted, schema)
+    window = wanted.window
+    ranked = isinstance(window, _RANKED)
+    if len(wanted.windows) > 1 and any(isinstance(w, _RANKED) for w in wanted.windows.values()):
+        return _slicing(wanted, schema, why)
+    if ranked and wanted.strategy != "auto":
+        raise PlanError(
+            f'aggregate(strategy="{strategy}"): the windows of {window_text(window, schema)} are defined by the tuples '
+            "themselves,\n  and there is one way to compute them. Leave strategy out."
+        )
+    if len(wanted.windows) > 1 and strategy != "slicing":
+        raise PlanError(
+            f'aggregate(strategy="{strategy}"): several windows share slices, which is strategy="slicing".\n'
+            "  Leave strategy out, or aggregate each window by itself."
+        )
+    if wanted.empty and (ranked or strategy not in ("auto", *_COMBINED)):
+        raise PlanError(
+            f"aggregate(empty=True) is for a sliding or landmark window by itself, and this is {strategy}.\n"
+            '  Leave empty out, or ask for strategy="panes".'
+        )
+    if wanted.lateness and strategy != "slicing":
+        raise PlanError(
+            f'aggregate(lateness=...): results are revised by strategy="slicing", and this is {strategy}.\n'
+            "  Leave strategy out, or let late tuples be dropped."
+        )
+    if ranked:
+        return _ranked(wanted, schema)
+    if wanted.partition and not isinstance(window, PartitionedWindow):
+        raise PlanError(
+            f"window(partition=...): {window_text(window, schema)} counts no tuples, so partitions are groups.\n"
+            "  Name the attributes in aggregate(by=...) instead."
+        )
+    if wanted.consistent and strategy not in _BUCKETED and strategy != "auto":
+        raise PlanError(
+            f"window(consistent=True): a tuple that is late for one of its windows is left out of all of them, which\n"
+            f'  {strategy} cannot do. Leave consistent out, or ask for strategy="panes".'
+        )
+    if strategy == "slicing":
+        return _slicing(wanted, schema, why)
+    if strategy == "stacks":
+        return _stacks(wanted, schema, why)
+    return _bucketed(wanted, schema, strategy, why)
+
+
+def _check_strategy(strategy: str) -> None:
+    if strategy not in STRATEGIES:
+        near = get_close_matches(strategy, STRATEGIES, 1)
+        hint = f'Did you mean "{near[0]}"?' if near else f"Known are {', '.join(STRATEGIES)}."
+        raise PlanError(f'aggregate(strategy="{strategy}"): there is no such strategy.\n  {hint}')
+
+
+def _chosen(wanted: Wanted, schema: Schema) -> tuple[str, str]:
+    """Choose a strategy, and say why."""
+    window = wanted.window
+    if len(wanted.windows) > 1:
+        return "slicing", "several windows share slices"
+    if not isinstance(window, SlidingWindow | LandmarkWindow | PartitionedWindow):
+        return "slicing", "these windows are no fixed steps of the attribute"
+    if wanted.lateness:
+        return "slicing", "released windows may be revised"
+    if isinstance(window, SlidingWindow) and not wanted.by and not wanted.empty and not wanted.consistent:
+        stackable = all(f.name in _STACKED for f in wanted.functions.values())
+        if window.wattr == ROW_NUM and stackable:
+            return "stacks", "row numbers are in order"
+        if window.size > _MANY_SLIDES * window.slide:
+            return "slicing", f"{window.size // window.slide} windows a tuple, and no groups"
+    return "auto", "carried over where cheaper"
+
+
+def _bucketed(wanted: Wanted, schema: Schema, strategy: str, why: str) -> Sequence[Step]:
+    window, functions, by = wanted.window, wanted.functions, wanted.by
+    if not isinstance(window, SlidingWindow | LandmarkWindow | PartitionedWindow):
+        raise PlanError(
+            f'aggregate(strategy="{strategy}"): {window_text(window, schema)} has no window-ids that a tuple alone '
+            'tells.\n  Leave strategy out: it is "slicing".'
+        )
+    bucket = Bucket(window, consistent=wanted.consistent)
+    below = Step(bucket, f"bucket {window_text(window, schema)}", window_remarks(window))
+    aggregate: Operator
+    match strategy:
+        case "adaptive" | "adaptive_panes":
+            aggregate = AdaptiveAggregate(window, functions, by, panes=strategy.endswith("panes"))
+        case "buffer" | "buffer_panes":
+            aggregate = BufferAggregate(window, functions, by, panes=strategy.endswith("panes"))
+        case "wid" | "panes" | "differential" | "two_stacks":
+            aggregate = WindowAggregate(window, functions, by, empty=wanted.empty, strategy=strategy)
+        case _:
+            aggregate = WindowAggregate(window, functions, by, empty=wanted.empty)
+    how = STRATEGIES["panes"].partition(",")[0] if strategy == "auto" else STRATEGIES[strategy]
+    remarks = [
+        f"strategy {'panes' if strategy == 'auto' else strategy}: {how}; {why}",
+        *_panes(window, schema, strategy),
+    ]
+    if strategy not in ("buffer", "adaptive"):
+        remarks.append(_state(window, functions, by, schema))
+    return (below, Step(aggregate, wanted.label(), tuple(remarks)))
+
+
+def _panes(window: Windowing, schema: Schema, strategy: str) -> list[str]:
+    """Say the two sub-queries of Paned-WID (Fig 6-14), where windows share panes."""
+    if (
+        not isinstance(window, SlidingWindow)
+        or window.slide >= window.size
+        or strategy in ("wid", "buffer", "adaptive")
+    ):
+        return []
+    pane = gcd(window.size, window.slide)
+    plq = SlidingWindow(window.wattr, size=pane, slide=pane, origin=window.origin)
+    wlq = f"[RANGE {window.size // pane}, SLIDE {window.slide // pane}, WA pane-id]"
+    return [f"panes {window_text(plq, schema)}, windows over them {wlq}"]
+
+
+def _state(window: Windowing, functions: Mapping[str, AggregateFunction], by: tuple[str, ...], schema: Schema) -> str:
+    """Estimate what is kept: how many partial aggregates, and the bytes of one."""
+    size = 60.0
+    for function in functions.values():
+        accumulator = function.accumulator(schema)
+        accumulator.reserve(1024)
+        size += accumulator.nbytes / 1024
+    each = f"{size:.0f} bytes for each " + ("slice and group" if by else "slice")
+    if isinstance(window, SlidingWindow):
+        slices = -(-window.size // window.slide) * (2 if window.size % window.slide else 1)
+        return f"state about {each}; {slices + 1} slices open, more with disorder"
+    return f"state about {each}"
+
+
+def _slicing(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
+    shared: dict[str, Spec] = {}
+    for name, window in wanted.windows.items():
+        if not isinstance(window, SlidingWindow | SessionWindow | FixedBandWindow | OwnWindow):
+            raise PlanError(
+                f"aggregate: the window {name or ''} {window_text(window, schema)} cannot share slices with others.\n"
+                "  Aggregate it by itself."
+            )
+        shared[name] = window
+    attributes = {window.wattr for window in shared.values()}
+    if len(attributes) > 1:
+        raise PlanError(
+            f"windows: they are over {', '.join(sorted(attributes))}; to share slices, all are over one attribute.\n"
+            "  Aggregate those of each attribute by themselves."
+        )
+    operator = SlicingAggregate(shared, wanted.functions, wanted.by, lateness=wanted.lateness)
+    remarks = [f"strategy slicing: {STRATEGIES['slicing']}; {why}"]
+    for name, window in shared.items():
+        remarks.append(f"{name} {window_text(window, schema)}, {window_remarks(window)[0]}".strip())
+    remarks.append(_state(wanted.window, wanted.functions, wanted.by, schema))
+    return (Step(operator, f"slice and {wanted.label()}", tuple(remarks)),)
+
+
+def _stacks(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
+    window = wanted.window
+    if not isinstance(window, SlidingWindow) or wanted.by:
+        what = "groups" if wanted.by else window_text(window, schema)
+        raise PlanError(
+            f'aggregate(strategy="stacks"): it is for sliding windows without groups, not for {what}.\n'
+            '  Write strategy="two_stacks", which has a stack for every group, or leave it out.'
+        )
+    remark = f"strategy stacks: {STRATEGIES['stacks']}; {why}"
+    label = f"{wanted.label()} {window_text(window, schema)}"
+    return (Step(StackAggregate(window, wanted.functions), label, (*window_remarks(window), remark)),)
+
+
+def _ranked(wanted: Wanted, schema: Schema) -> Sequence[Step]:
+    window, functions, by, partition = wanted.window, wanted.functions, wanted.by, wanted.partition
+    operator: Operator
+    match window:
+        case CountWindow():
+            operator = CountAggregate(window, functions, by, partition=partition)
+            how = "tuples wait, as partial aggregates, until punctuation makes their ranks final"
+        case LastTuples():
+            operator = LastAggregate(window, functions, by, partition=partition)
+            how = "the last tuples are kept, as partial aggregates, and those not final"
+        case SlideByTuple() | SlideByRows() | SlideByRank():
+            operator = SlideAggregate(window, functions, by, partition=partition, consistent=wanted.consistent)
+            how = "start and end bins, no tuple is kept (Fig 6-7)"
+        case _:
+            raise AssertionError(window)
+    text = window_text(window, schema)
+    if partition:
+        text = f"{text[:-1]}, PA {', '.join(partition)}]"
+    return (Step(operator, f"{wanted.label()} {text}", (*window_remarks(window), how)),)

@@ -1,0 +1,327 @@
+"""What a join remembers: the numbers of its keys, the stored tuples of both inputs, and what the inputs promised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.aggregate.named import _constants as constants
+from operators.join.bounds import Bounds, latest
+from operators.join.plain import Plain, Policy
+from operators.join.segments import Found
+from operators.join.shape import Shape
+from operators.join.side import Side
+from operators.join.store import FAR, Store
+from operators.join.tuples import Tuples
+from operators.join.window import FOREVER, NEVER, JoinWindow
+from operators.keys import Ids, KeyIndex
+from operators.page import Bools, Int64s, Page
+from operators.protocol import State, StateValue
+from operators.saved import part, prefixed, read_text
+from operators.schema import Schema
+from punctuation import GroupPromise, Progress, Punctuation, below, whole
+from punctuation.plain import dump_progress, read_progress
+
+
+@attrs.frozen(eq=False)
+class Candidates:
+    """Pairs of equal keys within the window, by its intervals, shape (n,)."""
+
+    rows: Int64s
+    """Tuples of the arriving page, in the order of the rows of `found`."""
+    found: Found
+    """Stored tuples."""
+    plain: Plain | None
+    """The plain page they are in, None for indexed ones."""
+
+    def select(self, mask: Bools) -> Candidates:
+        """Give the pairs where the mask, shape (n,), is true."""
+        return Candidates(self.rows[mask], self.found.select(mask), self.plain)
+
+
+@attrs.define(eq=False)
+class Memory:
+    """Remember tuples and bounds.
+
+    Cost: see `Store`; a key is numbered once while a tuple or a promise of it is remembered.
+    """
+
+    shape: Shape
+    window: JoinWindow
+    patience: int
+    sides: tuple[Side, Side] = attrs.field(init=False)
+    index: KeyIndex | None = attrs.field(init=False)
+    bounds: Bounds = attrs.field(factory=Bounds, init=False)
+    policy: Policy = attrs.field(init=False)
+    _scratch: Store = attrs.field(init=False)
+    _loose: bool = attrs.field(default=False, init=False)
+    """Whether tuples that came in last were given numbers of keys that nothing may be held of."""
+    _partial: tuple[Progress, Progress] = attrs.field(factory=lambda: (Progress(), Progress()), init=False)
+
+    def __attrs_post_init__(self) -> None:
+        span = self.window.span
+        self.sides = (
+            Side(self.shape.stored_schemas[0], Store(span)),
+            Side(self.shape.stored_schemas[1], Store(span)),
+        )
+        self._scratch = Store(span)
+        self.policy = Policy(self.patience)
+        self.index = KeyIndex(self.shape.keys) if self.shape.keys else None
+
+    def __len__(self) -> int:
+        """Number of stored tuples."""
+        return sum(map(len, self.sides))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(side.nbytes for side in self.sides) + (0 if self.index is None else self.index.nbytes)
+
+    def number(self, tuples: Tuples, port: int, *, plain: bool) -> tuple[Tuples, Bools | None]:
+        """Give tuples with the numbers of their keys, and which of them to store; None means all."""
+        partner = 1 - port
+        bound = self.bounds.linear[partner]
+        stays = None if int(tuples.high.min()) >= bound else tuples.high >= bound
+        if self.index is None:
+            return tuples, stays
+        needed = bool(self.sides[partner].plain) or any(any(p.promises()) for p in self._partial)
+        self._loose = needed or self.shape.filtering
+        if needed:
+            ids, fresh = self.index.assign_new(tuples.keys)
+            self._reserve()
+            self._recall(ids[fresh])
+        elif plain:
+            ids = self.index.find(tuples.keys)
+        elif stays is None:
+            ids = self.index.assign(tuples.keys)
+        else:
+            chosen = pa.array(stays)
+            self.index.assign([key.filter(chosen) for key in tuples.keys])
+            ids = self.index.find(tuples.keys)
+        self._reserve()
+        if self.bounds.grouped(partner):
+            stays = tuples.high >= self.bounds.of(partner, ids)
+        return attrs.evolve(tuples, ids=ids), stays
+
+    def candidates(self, tuples: Tuples, port: int, *, limit: int, size: int) -> Iterator[Candidates]:
+        """Give the pairs of arriving tuples and stored ones of the other input, at most `size` at once.
+
+        With a `limit` at most so many of each arriving tuple.
+        """
+        side = self.sides[1 - port]
+        for pairs in side.store.probe(tuples.ids, tuples.low, tuples.high, limit=limit, size=size):
+            found = side.store.segments.find(pairs.positions)
+            yield Candidates(found.arranged(pairs.rows), found, None)
+        if not side.plain:
+            return
+        base = self._scratch.insert(tuples.ids, tuples.ticks, tuples.batch, None)
+        for plain in side.plain:
+            plain.looks += 1
+            known = np.zeros(len(plain.segment), np.int32) if self.index is None else self.index.find(plain.tuples.keys)
+            looks = self._scratch.probe(known, plain.tuples.low, plain.tuples.high, size=size)
+            for pairs in looks:
+                lives = plain.lives(pairs.rows)
+                found = Found([(plain.segment, pairs.rows[lives])], None)
+                yield Candidates(pairs.positions[lives] - base, found, plain)
+        self._scratch.purge(FAR)
+
+    def hold(self, tuples: Tuples, port: int, *, plain: bool) -> None:
+        """Store tuples."""
+        self.sides[port].add(tuples, plain=plain)
+
+    def tidy(self, tuples: Tuples, port: int) -> None:
+        """Index the plain pages that were looked at too often; forget the numbers of keys that nothing is held of."""
+        self._index_plain(1 - port, [p for p in self.sides[1 - port].plain if p.looks >= self.policy.patience])
+        if self._loose:
+            ids = tuples.ids[tuples.ids >= 0]
+            self._forget(np.unique(ids[self._idle(ids)]))
+
+    def strike(self, struck: Sequence[tuple[Candidates, Ids]], port: int) -> None:
+        """Drop stored tuples of a port, each named once, with the numbers of their keys, which `tidy` may forget."""
+        side = self.sides[port]
+        ids: list[Ids] = []
+        ticks: list[Int64s] = []
+        positions: list[Int64s] = []
+        for candidates, numbers in struck:
+            if candidates.plain is not None:
+                for _, rows in candidates.found.parts:
+                    candidates.plain.drop(rows)
+                continue
+            ids.append(numbers)
+            for segment, rows in candidates.found.parts:
+                ticks.append(segment.ticks[rows])
+                positions.append(segment.all_positions()[rows])
+        side.tidy()
+        if ids:
+            side.store.strike(np.concatenate(ids), np.concatenate(ticks), np.concatenate(positions))
+
+    def advance(self, port: int, bound: int, settled: int) -> list[Found]:
+        """Take a linear promise of a port; gives the tuples of the other one that it drops, below `settled`."""
+        self._forget(self.bounds.overtake(port, bound))
+        self._prune(port, bound)
+        gone, emptied = self.sides[1 - port].purge(settled)
+        self._forget(emptied)
+        return gone
+
+    def names_keys(self, port: int, promise: Punctuation) -> bool:
+        """Tell whether a promise speaks of keys, and of time only as `time < v`: then it may drop tuples."""
+        names, wattr = set(self.shape.on[port]), self.shape.wattrs[port]
+        others = set(promise.attributes) - names
+        timed = others == {wattr} and whole(below(promise.pattern(wattr))) is not None
+        return self.index is not None and bool(names & set(promise.attributes)) and (not others or timed)
+
+    def lift(self, port: int, promise: Punctuation) -> tuple[Ids, bool]:
+        """Take a promise that names keys; gives the keys whose bound rose, and whether it listed whole keys."""
+        assert self.index is not None
+        if self.policy.patience:
+            # From now on tuples are asked for by their keys.
+            self.policy.patience = 0
+            for side in (0, 1):
+                self._index_plain(side, self.sides[side].plain)
+        on = self.shape.on[port]
+        keys, bound = self._keys_of(port, promise), self._bound_of(port, promise)
+        ids = self._listed(port, keys) if len(set(on)) == len(on) else None
+        listed = ids is not None
+        if ids is None:
+            if not self._partial[port].advance(promise):
+                return np.empty(0, np.int32), False
+            ids = self._matching(port, keys, self.index.live())
+        self._reserve()
+        self.bounds.reserve(self.index.capacity)
+        rose = ids[self.bounds.lift(port, ids, bound, pin=listed)]
+        if listed:
+            self._forget(ids)
+        return rose, listed
+
+    def drop_keys(self, port: int, ids: Ids, settled: Int64s) -> list[Found]:
+        """Drop the tuples of each key below its bound, and give them."""
+        side = self.sides[port]
+        if len(ids) == 0:
+            return []
+        gone, emptied = side.store.purge_keys(ids, settled)
+        self._forget(emptied)
+        return [] if gone is None else [gone]
+
+    def clear(self) -> None:
+        """Forget everything but what is fixed."""
+        self.__attrs_post_init__()
+        ended = [b == FOREVER for b in self.bounds.linear]
+        self.bounds = Bounds()
+        self.bounds.linear = [FOREVER if end else NEVER for end in ended]
+        self._partial = (Progress(), Progress())
+
+    def state(self) -> State:
+        """Give all that is remembered."""
+        state = prefixed("bounds.", self.bounds.state()) | prefixed("policy.", self.policy.state())
+        for port in (0, 1):
+            state |= prefixed(f"side{port}.", self.sides[port].state())
+            state[f"partial{port}"] = dump_progress(self._partial[port])
+        return state if self.index is None else state | prefixed("index.", self.index.state())
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Become what gave this state."""
+        self.__attrs_post_init__()
+        self.bounds.restore(part("bounds.", state))
+        self.policy.restore(part("policy.", state))
+        self._partial = (read_progress(read_text(state, "partial0")), read_progress(read_text(state, "partial1")))
+        if self.index is not None:
+            self.index.restore(part("index.", state))
+        self._reserve()
+        for port in (0, 1):
+            restored = self.sides[port].restored(part(f"side{port}.", state))
+            if restored is None:
+                continue
+            batch, ids, ticks, flags = restored
+            low, high = self.window.partners(ticks, port)
+            page = Page(Schema(batch.schema), batch)
+            keys = self.shape.key_columns(page, port)
+            plain = ids < 0
+            tuples = Tuples(batch, keys, np.maximum(ids, 0), ticks, low, high, flags)
+            self.sides[port].add(tuples.select(~plain), plain=False)
+            self.sides[port].add(tuples.select(plain), plain=True)
+
+    def _index_plain(self, port: int, pages: Sequence[Plain]) -> None:
+        """Index plain pages of a port."""
+        side = self.sides[port]
+        side.plain = [plain for plain in side.plain if plain not in pages]
+        for plain in pages:
+            kept = plain.kept()
+            if self.index is not None:
+                kept = attrs.evolve(kept, ids=self.index.assign(kept.keys))
+                self._reserve()
+            side.add(kept, plain=False)
+
+    def _reserve(self) -> None:
+        keys = 1 if self.index is None else self.index.capacity
+        for store in (self.sides[0].store, self.sides[1].store, self._scratch):
+            store.reserve(keys)
+        if any(self.bounds.grouped(port) for port in (0, 1)):
+            self.bounds.reserve(keys)
+
+    def _forget(self, ids: Ids) -> None:
+        """Take back the numbers of those keys, each named once, of which nothing is held."""
+        if self.index is None or len(ids) == 0:
+            return
+        idle = self.bounds.free(ids[self._idle(ids)])
+        if len(idle):
+            self.bounds.forget(idle)
+            self.index.free(idle)
+
+    def _prune(self, port: int, bound: int) -> None:
+        """Forget the promises on parts of keys that a linear one has overtaken."""
+        kept = Progress()
+        for promise in self._partial[port].promises():
+            if self._bound_of(port, promise) > bound:
+                kept.advance(promise)
+        self._partial = (kept, self._partial[1]) if port == 0 else (self._partial[0], kept)
+
+    def _keys_of(self, port: int, promise: Punctuation) -> Punctuation:
+        return Punctuation({name: pattern for name, pattern in promise.patterns if name in self.shape.on[port]})
+
+    def _bound_of(self, port: int, promise: Punctuation) -> int:
+        """Give the bound on time of a promise that names keys, FOREVER when it ends them."""
+        bound = whole(below(promise.pattern(self.shape.wattrs[port])))
+        return FOREVER if bound is None else latest(bound)
+
+    def _idle(self, ids: Ids) -> Bools:
+        """Tell of which keys no indexed tuple is stored."""
+        return (self.sides[0].store.count(ids) == 0) & (self.sides[1].store.count(ids) == 0)
+
+    def _listed(self, port: int, keys: Punctuation) -> Ids | None:
+        """Give the numbers of the keys that a promise lists, ascending, making new ones; None when it lists none."""
+        assert self.index is not None
+        groups = GroupPromise.of(keys)
+        if groups is None or groups.shape[1] is not None or set(groups.shape[0]) != set(self.shape.on[port]):
+            return None
+        places = [groups.shape[0].index(name) for name in self.shape.on[port]]
+        fields = self.index.fields
+        columns = [
+            constants([key[place] for key in groups.keys], field.type)
+            for place, field in zip(places, fields, strict=True)
+        ]
+        known = [column for column in columns if column is not None]
+        return np.unique(self.index.assign(known)) if len(known) == len(columns) else None
+
+    def _matching(self, port: int, keys: Punctuation, ids: Ids) -> Ids:
+        """Give those of some keys that match a promise on some of a port's equality attributes, ascending."""
+        assert self.index is not None
+        chosen = np.ones(len(ids), np.bool_)
+        for name, column in zip(self.shape.on[port], self.index.keys(ids), strict=True):
+            schema = Schema.of(**{name: column.type})
+            pattern = Punctuation({name: keys.pattern(name)})
+            chosen &= Page.of(schema, {name: column}).matching(pattern)
+        return np.sort(ids[chosen])
+
+    def _recall(self, ids: Ids) -> None:
+        """Give new keys the bounds that promises on parts of keys, or on ranges of them, set before they came."""
+        if len(ids) == 0:
+            return
+        assert self.index is not None
+        self.bounds.reserve(self.index.capacity)
+        for port in (0, 1):
+            for promise in self._partial[port].promises():
+                matching = self._matching(port, self._keys_of(port, promise), ids)
+                self.bounds.lift(port, matching, self._bound_of(port, promise), pin=False)

@@ -1,0 +1,388 @@
+"""OA-Join joins two streams in whatever order tuples come: it waits for nothing, and keeps what may still be met."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.errors import SchemaError
+from operators.expression import Expression
+from operators.join.bounds import latest
+from operators.join.memory import Candidates, Memory
+from operators.join.promises import Promises, Punctuate
+from operators.join.segments import Found
+from operators.join.shape import KINDS, Columns, Kind, Shape, fit
+from operators.join.store import UNLIMITED
+from operators.join.tuples import Tuples
+from operators.join.window import FOREVER, JoinWindow, check_window, usable
+from operators.keys import Ids
+from operators.page import Bools, Page
+from operators.protocol import Emit, State, StateValue
+from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
+from operators.schema import Schema
+from punctuation import END, Punctuation, whole
+
+_COUNTERS = ("not_stored", "purged", "results", "unmatched", "unjoinable", "peak_state_tuples")
+_PROMISES = attrs.validators.in_(("individual", "joint", "both"))
+_SIDES = ("left", "right")
+_ROWS = 1 << 16
+
+
+@attrs.define(eq=False)
+class OAJoin:
+    """Join the tuples of two inputs whose times are within a window of each other and whose keys are equal.
+
+    Gives the attributes of the left tuple, then those of the right, `prefix` before a name that the left has too;
+    `attributes` leaves out all others. `least` and `greatest` name further attributes, the lesser and the greater of
+    both times. `residual` is a predicate on attributes of both. `kind`: "inner"; "left", "right" and "full" give tuples
+    without a partner once, beside nulls; "semi" and "anti" give the left tuples that have a partner, or none, once, as
+    they are. Null equals nothing, also not null; NaN equals NaN.
+
+    Pass: a pair when the later of its tuples comes; a tuple without a partner with the promise that settles it.
+    Keep: the tuples that a later one of the other input may meet: one whose partners have all passed is never stored,
+    and the other input's promise, linear or of single keys, drops it exactly when it has none to come.
+    Propagate: `[left time < v]`, `[right time < u]`, and jointly `[left time < v, right time < u]`, as tight as what is
+    promised and stored allows; the like of single keys; other promises of an input when no stored tuple matches them.
+    Cost: O(1) a tuple and O(1) a pair, and O(log n) for a key of many; what is outside a tuple's band costs nothing.
+    A promise costs what it drops. `patience` is how many looks at a stored page by pages of the other input are
+    cheaper than to index it; 0 indexes all at once.
+    Source: thesis Fig 7-1 to 7-4 and 3.2 with semantics rows 22 to 32.
+
+    >>> from operators.drive import drive, rows
+    >>> from operators.join.window import Band
+    >>> from punctuation import before
+    >>> schema = Schema.of(ts=pa.int64(), k=pa.string(), progress=["ts"])
+    >>> join = OAJoin(Band("ts", "ts", left=3, right=3), [("k", "k")], attributes=["ts", "right_ts"])
+    >>> output = join.output_schema(schema, schema)
+    >>> one, other = Page.of(schema, {"ts": [7], "k": ["a"]}), Page.of(schema, {"ts": [10, 6], "k": ["a", "a"]})
+    >>> found = drive(join, [(0, one), (1, other), (0, before("ts", 8)), (1, before("ts", 9))])
+    >>> rows(found), [str(e) for e in found if isinstance(e, Punctuation)]
+    ([{'ts': 7, 'right_ts': 6}], ['[ts < 7]', '[right_ts < 6]', '[right_ts < 9, ts < 8]'])
+    """
+
+    window: JoinWindow
+    on: tuple[tuple[str, str], ...] = attrs.field(default=(), converter=lambda pairs: tuple((a, b) for a, b in pairs))
+    residual: Expression | None = attrs.field(default=None, kw_only=True)
+    kind: Kind = attrs.field(default="inner", kw_only=True, validator=attrs.validators.in_(KINDS))
+    prefix: str = attrs.field(default="right_", kw_only=True)
+    attributes: tuple[str, ...] = attrs.field(default=(), converter=tuple, kw_only=True)
+    least: str = attrs.field(default="", kw_only=True)
+    greatest: str = attrs.field(default="", kw_only=True)
+    promises: Punctuate = attrs.field(default="both", kw_only=True, validator=_PROMISES)
+    patience: int = attrs.field(default=8, kw_only=True, validator=attrs.validators.ge(0))
+    in_order: bool = attrs.field(default=False, kw_only=True)
+    """Give the pairs that an arriving page makes in the order of its tuples."""
+    page_rows: int = attrs.field(default=_ROWS, kw_only=True, validator=attrs.validators.ge(1))
+    """Most tuples in a page of results, so that many pairs stream out instead of filling the memory."""
+    _shape: Shape | None = attrs.field(init=False, default=None)
+    _memory: Memory = attrs.field(init=False)
+    _told: Promises = attrs.field(init=False)
+    _single: bool = attrs.field(init=False, default=False)
+    _counts: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0))
+
+    def __attrs_post_init__(self) -> None:
+        check_window(self.window)
+
+    @property
+    def inputs(self) -> int:
+        return 2
+
+    def __len__(self) -> int:
+        """Number of stored tuples."""
+        return 0 if self._shape is None else len(self._memory)
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        shape = fit(
+            inputs,
+            self.window,
+            on=self.on,
+            residual=self.residual,
+            kind=self.kind,
+            prefix=self.prefix,
+            attributes=self.attributes,
+            extremes=(self.least, self.greatest),
+            individual=self.promises != "joint",
+            joint=self.promises != "individual",
+        )
+        if self._shape is None or self._shape.inputs != shape.inputs:
+            self._shape = shape
+            self._memory = Memory(shape, self.window, self.patience)
+            self._told = Promises(shape, self.window, self.promises)
+            nothing = np.empty(0, np.int64)
+            self._single = self.residual is None and self.window.exact(nothing, nothing) is None
+        return shape.output
+
+    def needs(self, wanted: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
+        """Name the attributes of each input that the join looks at, or that some attributes of the result come from."""
+        shape = self._fitted()
+        looked: tuple[set[str], set[str]] = (set(), set())
+        for port in (0, 1):
+            looked[port].update(name for name, out in shape.names[port].items() if out in wanted)
+            looked[port].update((*shape.on[port], shape.wattrs[port]))
+        for port, number in shape.asked:
+            looked[port].add(shape.inputs[port].names[number])
+        return frozenset(looked[0]), frozenset(looked[1])
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        shape, memory = self._fitted(), self._memory
+        page, tuples = self._arriving(shape, page, port, emit)
+        if len(page) == 0:
+            return
+        memory.policy.saw(port, len(page))
+        plain = memory.policy.plain(port, len(memory.sides[port]))
+        tuples, stays = memory.number(tuples, port, plain=plain)
+        struck: list[tuple[Candidates, Ids]] = []
+        # A semi or anti join asks of a left tuple only whether there is a partner.
+        limit = 1 if self._single and shape.filtering and port == 0 else UNLIMITED
+        for some in memory.candidates(tuples, port, limit=limit, size=self.page_rows):
+            pairs = self._accepted(shape, page, tuples, port, some)
+            if len(pairs.rows) == 0:
+                continue
+            if shape.filtering and port == 1:
+                struck += self._first_partner(shape, pairs, tuples.ids, emit)
+                continue
+            if tuples.matched is not None:
+                tuples.matched[pairs.rows] = 1
+            if not shape.filtering:
+                if shape.tracked[1 - port]:
+                    pairs.found.mark()
+                self._emit_pairs(shape, page, port, pairs, emit)
+        memory.strike(struck, 0)
+        if struck:
+            self._tell(False, emit)
+        self._keep(shape, page, port, tuples, stays, plain, emit)
+        memory.tidy(tuples, port)
+        self._counts["peak_state_tuples"] = max(self._counts["peak_state_tuples"], len(memory))
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        shape, memory = self._fitted(), self._memory
+        if memory.bounds.linear[port] == FOREVER:
+            return
+        bound = whole(punctuation.bound(shape.wattrs[port]))
+        if punctuation.is_end:
+            self._advance(shape, port, FOREVER, punctuation, emit)
+        elif bound is not None:
+            if latest(bound) > memory.bounds.linear[port]:
+                self._advance(shape, port, latest(bound), punctuation, emit)
+        else:
+            self._advance_keys(shape, port, punctuation, emit)
+
+    def statistics(self) -> dict[str, int]:
+        if self._shape is None:
+            return {"state_tuples": 0, **self._counts}
+        memory = self._memory
+        left, right = memory.sides
+        return {
+            "state_tuples": len(memory),
+            "state_bytes": memory.nbytes,
+            "state_left": len(left),
+            "state_right": len(right),
+            "state_plain": sum(len(plain) for side in memory.sides for plain in side.plain),
+            "keys": 0 if memory.index is None else len(memory.index),
+            **self._counts,
+        }
+
+    def state(self) -> State:
+        state: State = {f"count.{name}": value for name, value in self._counts.items()}
+        if self._shape is not None:
+            for name, schema in zip(_SIDES, self._shape.inputs, strict=True):
+                state[name] = save_schema(schema.arrow)
+                state[f"{name}.progress"] = json.dumps(sorted(sorted(promise) for promise in schema.progress))
+            state |= prefixed("memory.", self._memory.state()) | prefixed("told.", self._told.state())
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._counts = {name: read_int(state, f"count.{name}") for name in _COUNTERS}
+        if "left" not in state:
+            return
+        inputs: list[Schema] = []
+        for name in _SIDES:
+            progress: list[list[str]] = json.loads(read_text(state, f"{name}.progress"))
+            inputs.append(Schema(read_batch(state, name).schema, progress=progress))
+        self.output_schema(*inputs)
+        self._memory.restore(part("memory.", state))
+        self._told.restore(part("told.", state))
+
+    def _fitted(self) -> Shape:
+        if self._shape is None:
+            raise SchemaError(
+                "join: the schemas of both inputs are not known yet.\n"
+                "  Call output_schema(left, right) before the first page."
+            )
+        return self._shape
+
+    def _arriving(self, shape: Shape, page: Page, port: int, emit: Emit) -> tuple[Page, Tuples]:
+        """Give the tuples that can have a partner; those without a key or a usable time come out, or go, at once."""
+        wattr = shape.wattrs[port]
+        ticks = page.ticks(wattr)
+        low, high = self.window.partners(ticks, port)
+        masks = [usable(ticks), page.valid(wattr), *(_valid(page.column(name)) for name in shape.on[port])]
+        able = low <= high
+        for mask in masks:
+            if mask is not None:
+                able &= mask
+        if not able.all():
+            alone = page.select(~able)
+            self._counts["unjoinable"] += len(alone)
+            if shape.outer[port]:
+                self._emit_alone(shape, port, lambda i: alone.batch.column(i), len(alone), emit)
+            page, ticks, low, high = page.select(able), ticks[able], low[able], high[able]
+        columns = [page.batch.column(i) for i in shape.stored[port]]
+        return page, Tuples(
+            batch=pa.RecordBatch.from_arrays(columns, schema=shape.stored_schemas[port]),
+            keys=shape.key_columns(page, port),
+            ids=np.zeros(len(page), np.int32),
+            ticks=ticks,
+            low=low,
+            high=high,
+            matched=np.zeros(len(page), np.uint8) if shape.tracked[port] else None,
+        )
+
+    def _accepted(self, shape: Shape, page: Page, tuples: Tuples, port: int, some: Candidates) -> Candidates:
+        """Give the pairs that the window relates and that satisfy the residual predicate."""
+        if self._single:
+            return some
+        stored = np.concatenate([segment.ticks[rows] for segment, rows in some.found.parts])
+        own = tuples.ticks[some.rows]
+        related = self.window.exact(own, stored) if port == 0 else self.window.exact(stored, own)
+        if related is not None:
+            some = some.select(related)
+        accepted = shape.accepts(*self._columns(shape, page, port, some), len(some.rows))
+        return some if accepted is None else some.select(accepted)
+
+    def _columns(self, shape: Shape, page: Page, port: int, pairs: Candidates) -> tuple[Columns, Columns]:
+        """Give how to get the attributes of both tuples of each pair, left and right."""
+        rows, found = pa.array(pairs.rows), pairs.found
+        places = {number: place for place, number in enumerate(shape.stored[1 - port])}
+
+        def arriving(number: int) -> pa.Array:
+            return page.batch.column(number).take(rows)
+
+        def stored(number: int) -> pa.Array:
+            return found.column(places[number])
+
+        return (arriving, stored) if port == 0 else (stored, arriving)
+
+    def _emit_pairs(self, shape: Shape, page: Page, port: int, pairs: Candidates, emit: Emit) -> None:
+        out = shape.page(*self._columns(shape, page, port, pairs), len(pairs.rows))
+        if self.in_order and pairs.found.order is not None:
+            out = out.take(np.argsort(pairs.rows, kind="stable"))
+        self._counts["results"] += len(out)
+        emit(out)
+
+    def _emit_alone(self, shape: Shape, port: int, columns: Columns, length: int, emit: Emit) -> None:
+        """Give tuples without a partner: in an anti join as they are, in an outer join beside nulls."""
+        self._counts["unmatched"] += length
+        self._emit_pages(shape.page(*((columns, None) if port == 0 else (None, columns)), length), emit)
+
+    def _emit_pages(self, page: Page, emit: Emit) -> None:
+        for start in range(0, len(page), self.page_rows):
+            emit(page.slice(start, min(start + self.page_rows, len(page))))
+
+    def _first_partner(self, shape: Shape, pairs: Candidates, ids: Ids, emit: Emit) -> Iterator[tuple[Candidates, Ids]]:
+        """Give the stored left tuples of a semi or anti join that had no partner before; emit the semi's."""
+        start = 0
+        for segment, rows in pairs.found.parts:
+            distinct, places = np.unique(rows, return_index=True)
+            assert segment.matched is not None
+            fresh = segment.matched[distinct] == 0
+            distinct, places = distinct[fresh], pairs.rows[start + places[fresh]]
+            start += len(rows)
+            if len(distinct) == 0:
+                continue
+            segment.matched[distinct] = 1
+            found = Found([(segment, distinct)], None)
+            if shape.kind == "semi":
+                self._emit_left(shape, found, emit)
+            yield Candidates(places, found, pairs.plain), ids[places]
+
+    def _emit_left(self, shape: Shape, found: Found, emit: Emit) -> None:
+        places = {number: place for place, number in enumerate(shape.stored[0])}
+        length = sum(len(rows) for _, rows in found.parts)
+        self._counts["results"] += length
+        self._emit_pages(shape.page(lambda number: found.column(places[number]), None, length), emit)
+
+    def _keep(
+        self, shape: Shape, page: Page, port: int, tuples: Tuples, stays: Bools | None, plain: bool, emit: Emit
+    ) -> None:
+        """Store the tuples that may still meet a partner, and give those that have met none and will meet none."""
+        matched = tuples.matched
+        goes = None if stays is None else ~stays
+        if goes is not None:
+            self._counts["not_stored"] += int(goes.sum())
+            if shape.outer[port] and matched is not None:
+                alone = page.select(goes & (matched == 0))
+                if len(alone):
+                    self._emit_alone(shape, port, lambda i: alone.batch.column(i), len(alone), emit)
+        if shape.filtering and port == 0 and matched is not None:
+            done = matched == 1
+            if shape.kind == "semi" and done.any():
+                partnered = page.select(done)
+                self._counts["results"] += len(partnered)
+                self._emit_pages(shape.page(lambda i: partnered.batch.column(i), None, len(partnered)), emit)
+            goes = done if goes is None else goes | done
+        if goes is not None and goes.any():
+            tuples = tuples.select(~goes)
+        self._memory.hold(tuples, port, plain=plain)
+
+    def _gone(self, shape: Shape, port: int, dropped: list[Found], emit: Emit) -> None:
+        """Give the dropped tuples that had no partner, if the join gives such."""
+        for found in dropped:
+            self._counts["purged"] += sum(len(rows) for _, rows in found.parts)
+            if shape.outer[port]:
+                alone = found.select(found.unmatched())
+                length = sum(len(rows) for _, rows in alone.parts)
+                if length:
+                    places = {number: place for place, number in enumerate(shape.stored[port])}
+                    self._emit_alone(shape, port, lambda i, a=alone, p=places: a.column(p[i]), length, emit)
+
+    def _advance(self, shape: Shape, port: int, bound: int, punctuation: Punctuation, emit: Emit) -> None:
+        memory, told = self._memory, self._told
+        memory.bounds.linear[port] = bound
+        settled = told.settled(memory.bounds, 1 - port)
+        self._gone(shape, 1 - port, memory.advance(port, bound, settled), emit)
+        if all(b == FOREVER for b in memory.bounds.linear):
+            memory.clear()
+            emit(END)
+            return
+        self._tell(punctuation.assumed, emit)
+
+    def _tell(self, assumed: bool, emit: Emit) -> None:
+        """Promise what has become true."""
+        memory, told = self._memory, self._told
+        for promise in told.advanced(memory.bounds, memory.sides, assumed):
+            emit(promise)
+        for promise in told.settled_waiting(memory.bounds):
+            emit(promise)
+        if memory.index is not None:
+            pinned = memory.bounds.pinned
+            for promise in told.of_keys(memory.bounds, memory.sides, memory.index, pinned, named=False):
+                emit(promise)
+
+    def _advance_keys(self, shape: Shape, port: int, punctuation: Punctuation, emit: Emit) -> None:
+        memory, told = self._memory, self._told
+        listed = False
+        if memory.names_keys(port, punctuation):
+            ids, listed = memory.lift(port, punctuation)
+            settled = told.settled_keys(memory.bounds, 1 - port, ids)
+            dropped = memory.drop_keys(1 - port, ids, settled)
+            self._gone(shape, 1 - port, dropped, emit)
+            if listed and memory.index is not None:
+                for promise in told.of_keys(memory.bounds, memory.sides, memory.index, ids, named=True):
+                    emit(promise)
+            if dropped:
+                self._tell(punctuation.assumed, emit)
+        if not listed:
+            for promise in told.wait(port, punctuation, memory.sides[port]):
+                emit(promise)
+
+
+def _valid(column: pa.Array) -> Bools | None:
+    """Tell which values are not null, shape (n,); None when all are."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return None if column.null_count == 0 else np.asarray(column.is_valid().to_numpy(zero_copy_only=False))

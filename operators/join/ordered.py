@@ -1,0 +1,206 @@
+"""The joins of in-order engines: the pairs of OA-Join in the order of the left time, at the price of buffers.
+
+They are here to be measured against it (thesis 7.3): OPOB-Join sorts what a join gives, OPIB-Join what it takes. An
+engine that needs order has Merge or Reorder in front of them; they assume none, and do without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+
+from operators.errors import SchemaError
+from operators.held import Held
+from operators.join.oa import OAJoin
+from operators.join.window import FOREVER, NEVER
+from operators.merge import Merge
+from operators.page import Page
+from operators.protocol import Emit, State, StateValue
+from operators.saved import part, prefixed, read_int, read_integers
+from operators.schema import Schema
+from operators.window import LIMIT
+from punctuation import END, Punctuation, before, whole
+
+_ROWS = 1 << 16
+
+
+@attrs.define(eq=False)
+class OPOBJoin:
+    """Join, and hold the pairs back until they can leave in the order of the left time.
+
+    Pass: pairs below what the join promises of the left time, in order. Keep: what the join keeps, and the pairs above.
+    Propagate: `[left time < v]` alone. Cost: the join's, and O(log n) a pair. State: all pairs of a band's length.
+    Source: thesis 7.3, order-preserving output-buffered join.
+
+    >>> import pyarrow as pa
+    >>> from operators.drive import drive, rows
+    >>> from operators.join.window import Band
+    >>> schema = Schema.of(ts=pa.int64(), progress=["ts"])
+    >>> join = OPOBJoin(OAJoin(Band("ts", "ts", left=5, right=5)))
+    >>> output = join.output_schema(schema, schema)
+    >>> one, other = Page.of(schema, {"ts": [7, 5]}), Page.of(schema, {"ts": [9]})
+    >>> rows(drive(join, [(0, one), (1, other), (0, before("ts", 8)), (1, before("ts", 12))]))
+    [{'ts': 5, 'right_ts': 9}, {'ts': 7, 'right_ts': 9}]
+    """
+
+    join: OAJoin
+    _sort: Merge = attrs.field(init=False, factory=lambda: Merge(1, ""))
+    _peak: int = attrs.field(init=False, default=0)
+
+    def __attrs_post_init__(self) -> None:
+        self.join = attrs.evolve(self.join, promises="individual")
+
+    @property
+    def inputs(self) -> int:
+        return 2
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        schema = self.join.output_schema(*inputs)
+        time = inputs[0].resolve(self.join.window.attributes[0], where="join")
+        if time not in schema:
+            raise SchemaError(
+                f'join: results cannot be put in the order of "{time}", which is left out.\n'
+                f'  Add "{time}" to `attributes`.'
+            )
+        self._sort.attribute = time
+        kept = [promise for promise in schema.progress if promise == frozenset((time,))]
+        return self._sort.output_schema(schema.with_progress(kept))
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        self.join.process(page, lambda element: self._take(element, emit), port)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        self.join.punctuate(punctuation, lambda element: self._take(element, emit), port)
+
+    def statistics(self) -> dict[str, int]:
+        join, held = self.join.statistics(), self._sort.statistics()
+        return {
+            **join,
+            "state_tuples": join["state_tuples"] + held["state_tuples"],
+            "state_bytes": join.get("state_bytes", 0) + held["state_bytes"],
+            "buffered": held["state_tuples"],
+            "peak_state_tuples": self._peak,
+        }
+
+    def state(self) -> State:
+        return {
+            "peak": self._peak,
+            **prefixed("join.", self.join.state()),
+            **prefixed("sort.", self._sort.state()),
+        }
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._peak = read_int(state, "peak")
+        self.join.restore(part("join.", state))
+        self._sort.restore(part("sort.", state))
+
+    def _take(self, element: Page | Punctuation, emit: Emit) -> None:
+        if isinstance(element, Page):
+            self._sort.process(element, emit)
+            self._peak = max(self._peak, len(self.join) + self._sort.statistics()["state_tuples"])
+        elif element.is_end or element.bound(self._sort.attribute) is not None:
+            self._sort.punctuate(element, emit)
+
+
+@attrs.define(eq=False)
+class OPIBJoin:
+    """Hold left tuples back until all their partners are there, and join them in the order of their time.
+
+    Pass: the pairs of a left tuple below what both inputs allow, in order. Keep: the left tuples above, and the right
+    tuples until the left ones that may meet them have been joined. Propagate: what the join promises then; promises on
+    other attributes are not used. Cost: the join's, and O(log n) a left tuple. Source: thesis 7.3, order-preserving
+    input-buffered join.
+
+    >>> import pyarrow as pa
+    >>> from operators.drive import drive, rows
+    >>> from operators.join.window import Band
+    >>> schema = Schema.of(ts=pa.int64(), progress=["ts"])
+    >>> join = OPIBJoin(OAJoin(Band("ts", "ts", left=5, right=5)))
+    >>> output = join.output_schema(schema, schema)
+    >>> one, other = Page.of(schema, {"ts": [7, 5]}), Page.of(schema, {"ts": [9]})
+    >>> rows(drive(join, [(0, one), (1, other), (0, before("ts", 8)), (1, before("ts", 12))]))
+    [{'ts': 5, 'right_ts': 9}, {'ts': 7, 'right_ts': 9}]
+    """
+
+    join: OAJoin
+    _held: Held = attrs.field(init=False, factory=Held)
+    _times: tuple[str, str] = attrs.field(init=False, default=("", ""))
+    _bounds: list[int] = attrs.field(init=False, factory=lambda: [NEVER, NEVER])
+    _peak: int = attrs.field(init=False, default=0)
+
+    def __attrs_post_init__(self) -> None:
+        if self.join.kind != "inner":
+            raise ValueError(f'OPIB-Join gives pairs alone; kind="{self.join.kind}" is for OAJoin and OPOBJoin')
+        self.join = attrs.evolve(self.join, patience=0, in_order=True)
+
+    @property
+    def inputs(self) -> int:
+        return 2
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        schema = self.join.output_schema(*inputs)
+        left, right = self.join.window.attributes
+        self._times = inputs[0].resolve(left, where="join"), inputs[1].resolve(right, where="join")
+        times = [
+            s.with_progress([p for p in s.progress if p == frozenset((t,))])
+            for s, t in zip(inputs, self._times, strict=True)
+        ]
+        return Schema(schema.arrow, progress=attrs.evolve(self.join).output_schema(*times).progress)
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        if port == 0:
+            valid = page.valid(self._times[0])
+            page = page if valid is None else page.select(valid)
+            self._held.add(page, page.ticks(self._times[0]))
+        else:
+            self.join.process(page, emit, port)
+        self._peak = max(self._peak, len(self.join) + self._held.tuples)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        bound = FOREVER if punctuation.is_end else whole(punctuation.bound(self._times[port]))
+        if bound is None or bound <= self._bounds[port]:
+            return
+        self._bounds[port] = bound
+        joined = min(self._bounds[0], self._all_there(self._bounds[1]))
+        released = self._held.release(None if joined == FOREVER else joined)
+        if port == 1:
+            self.join.punctuate(punctuation, emit, 1)
+        if released is not None:
+            for start in range(0, len(released), _ROWS):
+                self.join.process(released.slice(start, min(start + _ROWS, len(released))), emit, 0)
+        if joined == FOREVER:
+            self.join.punctuate(END, emit, 0)
+        elif joined > NEVER:
+            self.join.punctuate(before(self._times[0], joined, assumed=punctuation.assumed), emit, 0)
+
+    def statistics(self) -> dict[str, int]:
+        join = self.join.statistics()
+        return {
+            **join,
+            "state_tuples": join["state_tuples"] + self._held.tuples,
+            "state_bytes": join.get("state_bytes", 0) + self._held.nbytes,
+            "buffered": self._held.tuples,
+            "peak_state_tuples": self._peak,
+        }
+
+    def state(self) -> State:
+        return {
+            "peak": self._peak,
+            "bounds": np.array(self._bounds, np.int64),
+            **prefixed("join.", self.join.state()),
+            **prefixed("held.", self._held.state()),
+        }
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._peak = read_int(state, "peak")
+        self._bounds = [int(bound) for bound in read_integers(state, "bounds")]
+        self.join.restore(part("join.", state))
+        self._held.restore(part("held.", state))
+
+    def _all_there(self, bound: int) -> int:
+        """Give the bound below which a left tuple's partners have all come."""
+        if bound in (NEVER, FOREVER):
+            return bound
+        return self.join.window.settled(max(-2 * LIMIT, min(bound, 2 * LIMIT)), 0)

@@ -1,0 +1,120 @@
+"""Tuples that few probes will ask for lie plain, as they came; they are indexed once they were asked for too often.
+
+To look at a plain page costs little a tuple, but all of it is looked at for each page of the other input; to index a
+tuple costs several looks, once. Where the other input is sparse, plain wins. (The thesis leaves adaptive joins open,
+chapter 9.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+
+from operators.join.segments import Found, Segment
+from operators.join.store import NOTHING
+from operators.join.tuples import Tuples
+from operators.page import Bools, Int64s
+from operators.protocol import State, StateValue
+from operators.saved import read_int
+
+_PAGES = 256
+
+
+@attrs.define(eq=False)
+class Plain:
+    """A stored page without an index."""
+
+    tuples: Tuples
+    looks: int = 0
+    segment: Segment = attrs.field(init=False)
+    _live: Bools = attrs.field(init=False)
+    _least: int = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        tuples = self.tuples
+        self.segment = Segment(0, tuples.batch, tuples.ticks, tuples.matched, len(tuples))
+        self._live = np.ones(len(tuples), np.bool_)
+        self._least = int(tuples.ticks.min())
+
+    def __len__(self) -> int:
+        """Number of live tuples."""
+        return self.segment.live
+
+    @property
+    def least(self) -> int:
+        """The least tick of a live tuple, NOTHING when there is none."""
+        return self._least
+
+    @property
+    def rows(self) -> Int64s:
+        """The rows of the live tuples."""
+        return np.flatnonzero(self._live)
+
+    def kept(self) -> Tuples:
+        """Give the live tuples."""
+        return self.tuples if self._live.all() else self.tuples.select(self._live)
+
+    def lives(self, rows: Int64s) -> Bools:
+        """Tell which of these rows are live."""
+        return self._live[rows]
+
+    def purge(self, bound: int) -> Found | None:
+        """Drop the tuples below a bound, and give them."""
+        if bound <= self._least:
+            return None
+        return self.drop(np.flatnonzero(self._live & (self.segment.ticks < bound)))
+
+    def drop(self, rows: Int64s) -> Found | None:
+        """Drop live tuples by their rows, each named once, and give them."""
+        if len(rows) == 0:
+            return None
+        self._live[rows] = False
+        self.segment.live -= len(rows)
+        ticks = self.segment.ticks[self._live]
+        self._least = int(ticks.min()) if len(ticks) else NOTHING
+        return Found([(self.segment, rows)], None)
+
+
+@attrs.define(eq=False)
+class Policy:
+    """Decide for each arriving page whether it is worth an index, from what came lately on both ports."""
+
+    patience: int
+    """How many looks at a plain tuple cost as much as to index it; 0: index at once."""
+    _pages: list[float] = attrs.field(factory=lambda: [0.0, 0.0], init=False)
+    _tuples: list[float] = attrs.field(factory=lambda: [0.0, 0.0], init=False)
+
+    def saw(self, port: int, tuples: int) -> None:
+        """Take note of a page."""
+        self._pages[port] += 1
+        self._tuples[port] += tuples
+        if sum(self._pages) > _PAGES:
+            self._pages = [n / 2 for n in self._pages]
+            self._tuples = [n / 2 for n in self._tuples]
+
+    def plain(self, port: int, held: int) -> bool:
+        """Tell whether the page just seen on a port should lie plain, `held` tuples of that port being stored.
+
+        While it is stored there come about (pages of the other port per tuple) * held looks at it; besides, each page
+        of the other port is indexed for the looks alone.
+        """
+        if self.patience == 0:
+            return False
+        other = 1 - port
+        page = self._tuples[port] / self._pages[port]
+        looks = self._pages[other] / self._pages[port] * max(1.0, held / page)
+        return looks / self.patience + self._tuples[other] / self._tuples[port] < 1.0
+
+    def state(self) -> State:
+        """Give what was seen."""
+        return {"patience": self.patience, "seen": np.array([*self._pages, *self._tuples])}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Become what gave this state."""
+        self.patience, seen = read_int(state, "patience"), state["seen"]
+        if not isinstance(seen, np.ndarray) or seen.shape != (4,):
+            raise ValueError(f"the saved state should tell what a join saw lately in four numbers, it has {seen!r}")
+        one, two, three, four = (float(v) for v in seen)
+        self._pages, self._tuples = [one, two], [three, four]

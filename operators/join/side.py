@@ -1,0 +1,111 @@
+"""A side of a join holds the tuples of one input that may still meet partners: most under an index, some plain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.join.plain import Plain
+from operators.join.segments import Flags, Found
+from operators.join.store import Store
+from operators.join.tuples import Tuples
+from operators.keys import Ids
+from operators.page import Int64s, Page
+from operators.protocol import State, StateValue
+from operators.saved import read_batch, read_integers
+from operators.schema import Schema
+from punctuation import Punctuation
+
+
+@attrs.define(eq=False)
+class Side:
+    """Hold tuples of one schema. Costs are those of `Store`; of plain pages one look at each of their tuples."""
+
+    schema: pa.Schema
+    store: Store
+    plain: list[Plain] = attrs.field(factory=list, init=False)
+
+    def __len__(self) -> int:
+        """Number of tuples."""
+        return len(self.store) + sum(map(len, self.plain))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.store.nbytes + sum(p.segment.batch.nbytes + 24 * len(p.segment.ticks) for p in self.plain)
+
+    @property
+    def least(self) -> int:
+        """The least tick, or a bound close below it; NOTHING when there is no tuple."""
+        return min([self.store.least(), *(plain.least for plain in self.plain)])
+
+    def add(self, tuples: Tuples, *, plain: bool) -> None:
+        """Hold tuples; those to be indexed bear numbers of keys below what the store has room for."""
+        if len(tuples) == 0:
+            return
+        if plain:
+            self.plain.append(Plain(tuples))
+        else:
+            self.store.insert(tuples.ids, tuples.ticks, tuples.batch, tuples.matched)
+
+    def purge(self, bound: int) -> tuple[list[Found], Ids]:
+        """Drop the tuples below a bound; gives them, and the keys whose last indexed tuple went."""
+        gone, emptied = self.store.purge(bound) if len(self.store) else (None, np.empty(0, np.int32))
+        found = [gone, *(plain.purge(bound) for plain in self.plain)]
+        self.tidy()
+        return [f for f in found if f is not None], emptied
+
+    def tidy(self) -> None:
+        """Let go of plain pages without a live tuple."""
+        if any(not len(plain) for plain in self.plain):
+            self.plain = [plain for plain in self.plain if len(plain)]
+
+    def latest(self, promise: Punctuation) -> int | None:
+        """Give the greatest tick of the tuples that match a promise; None when there is none.
+
+        A tuple that was dropped but not yet thrown out may count.
+        """
+        found: int | None = None
+        for segment in [*self.store.segments, *(plain.segment for plain in self.plain)]:
+            ticks = segment.ticks[Page(Schema(self.schema), segment.batch).matching(promise)]
+            if len(ticks):
+                greatest = int(ticks.max())
+                found = greatest if found is None else max(found, greatest)
+        return found
+
+    def state(self) -> State:
+        """Give all tuples, the plain ones last, with a key number of -1."""
+        ids, ticks, found = self.store.tuples()
+        parts: list[tuple[Found, Ids, Int64s]] = [] if found is None else [(found, ids, ticks)]
+        for plain in self.plain:
+            rows = plain.rows
+            parts.append(
+                (Found([(plain.segment, rows)], None), np.full(len(rows), -1, np.int32), plain.segment.ticks[rows])
+            )
+        batches: list[pa.RecordBatch] = []
+        numbers, times, flags = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, np.uint8)]
+        for some, some_ids, some_ticks in parts:
+            columns = [some.column(i) for i in range(len(self.schema))]
+            batches.append(pa.RecordBatch.from_arrays(columns, schema=self.schema))
+            numbers.append(some.arranged(some_ids))
+            times.append(some.arranged(some_ticks))
+            flags += [s.matched[rows] for s, rows in some.parts if s.matched is not None]
+        state: State = {
+            "ids": np.concatenate(numbers),
+            "ticks": np.concatenate(times),
+            "matched": np.concatenate(flags),
+        }
+        if batches:
+            state["tuples"] = pa.concat_batches(batches)
+        return state
+
+    def restored(self, state: Mapping[str, StateValue]) -> tuple[pa.RecordBatch, Ids, Int64s, Flags | None] | None:
+        """Read the tuples of a state: what they are, key numbers, ticks, and which had a partner."""
+        if "tuples" not in state:
+            return None
+        flags = read_integers(state, "matched").astype(np.uint8)
+        ids = read_integers(state, "ids").astype(np.int32)
+        return read_batch(state, "tuples"), ids, read_integers(state, "ticks"), flags if len(flags) else None

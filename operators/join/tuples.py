@@ -1,0 +1,43 @@
+"""Some tuples of one input with what a join knows of them: keys, times, partners' times, whether they had a partner."""
+
+from __future__ import annotations
+
+import attrs
+import pyarrow as pa
+
+from operators.join.segments import Flags
+from operators.keys import Ids
+from operators.page import Bools, Int64s
+
+
+@attrs.frozen(eq=False)
+class Tuples:
+    """Tuples as columns, arrays of shape (n,)."""
+
+    batch: pa.RecordBatch
+    """The attributes that are stored."""
+    keys: list[pa.Array]
+    ids: Ids
+    """Numbers of the keys, -1 for a key that has none."""
+    ticks: Int64s
+    low: Int64s
+    high: Int64s
+    """First and last tick of their partners."""
+    matched: Flags | None
+    """Which had a partner, None when nobody asks."""
+
+    def __len__(self) -> int:
+        return len(self.ticks)
+
+    def select(self, mask: Bools) -> Tuples:
+        """Give the tuples where the mask, shape (n,), is true."""
+        chosen = pa.array(mask)
+        return Tuples(
+            batch=self.batch.filter(chosen),
+            keys=[key.filter(chosen) for key in self.keys],
+            ids=self.ids[mask],
+            ticks=self.ticks[mask],
+            low=self.low[mask],
+            high=self.high[mask],
+            matched=None if self.matched is None else self.matched[mask],
+        )

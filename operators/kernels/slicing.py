@@ -1,0 +1,646 @@
+# pyright: reportMissingParameterType=false
+"""Compiled stream slicer: edges cut time into cells, and each tuple finds its cell and, in it, its slice.
+
+A cell [begin, end) lies between two consecutive edges of context-free windows. A slice is a maximal run of tuples of
+one group in one cell whose distances are below the smallest session gap; without sessions it is all of them. Cells
+stand in `cells` by number and in `order` by time; slices stand in `links` (and `times`, when there are sessions) by
+slot, doubly chained by group in order of time and by cell in no order.
+
+The columns are named below; `bands` are the context-free windows, `heap` the next edge of each of their two sequences,
+`sessions` the gaps, `ledger` what holds for all tuples of a call, `ledger` what is counted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from operators.kernels.kernel import kernel
+
+NEVER = np.int64(2**62)
+LIMIT = np.int64(2**61)
+
+BEGIN, END, UNTIL, HEAD, SIZE = 0, 1, 2, 3, 4
+"""Columns of `cells`: its ticks, the end of the last window that begins with it, its first slice, how many it has."""
+NOBODY = -2
+"""The head of a cell that no window covers; -1 is that of an empty one."""
+GROUP, CELL, OLDER, NEWER, NEXT, PREVIOUS = 0, 1, 2, 3, 4, 5
+"""Columns of `links`: the neighbours of a slice in its group, and in its cell. OLDER chains what is free, too."""
+FIRST, LAST, DONE = 0, 1, 2
+"""Columns of `times`: the first and last tick, and the bits of the session windows that have no use for the slice."""
+NEWEST, IN_CELL, OLDEST = 0, 1, 2
+"""Columns of `chains`, by group: its newest slice, the cell of that, its oldest slice."""
+OWN, DUE = 0, 1
+"""Columns of `bounds`, by group: up to where it was promised alone, and its deadline."""
+START, NUMBER = 0, 1
+"""Columns of `order`: the begin of a cell, and which one it is."""
+RANGE, SLIDE, ORIGIN, LEAST, MOST = 0, 1, 2, 3, 4
+"""Columns of `bands`: window w covers [origin + (w+1)slide - range, origin + (w+1)slide) for least <= w <= most."""
+GAP, SINCE, BIT = 0, 1, 2
+"""Columns of `sessions`: distances from the gap on separate, ticks before `since` do not count, the bit in DONE."""
+BOUND, LOW, NEAR, ALL, GAPPY, ASKED, JOINED, SINGLE = 0, 1, 2, 3, 4, 5, 6, 7
+"""Places of `ledger` for what holds.
+
+What was promised, below what no context-free window is open, the smallest gap (0 without sessions), all session bits,
+whether ticks may be in no window, whether cells are cut elsewhere, from which tick all sessions count, no groups.
+"""
+CELLS, CELLS_MADE, CELLS_FREE, SLICES, MADE, FREE = 8, 9, 10, 11, 12, 13
+"""Places of `ledger` for cells in order, ever made and first free, and for slices held, ever made and first free."""
+FRESH, MERGED, LATE, NOWHERE, UNUSABLE, EDGES, DUES, TOP, BOTTOM = 14, 15, 16, 17, 18, 19, 20, 21, 22
+"""Places of `ledger` for what is counted.
+
+Slices made and merged in this call; tuples too late, in no window, without a tick; edges in the heap (-1: to be built);
+deadlines; the largest tick ever; the least one of this call.
+"""
+NEW, INTO, SOURCE = 0, 1, 2
+"""Columns of `news`: the slices made in a call; those merged, and those that others were merged into."""
+FULL = -3
+ASK = -4
+
+
+@kernel
+def _rise(heap, i, tick, ref):  # type: ignore[no-untyped-def]
+    """Put an entry in the place i, or above it where larger ones are."""
+    while i > 0:
+        parent = (i - 1) // 2
+        if heap[parent, 0] <= tick:
+            break
+        heap[i, 0] = heap[parent, 0]
+        heap[i, 1] = heap[parent, 1]
+        i = parent
+    heap[i, 0] = tick
+    heap[i, 1] = ref
+
+
+@kernel
+def _sift(heap, n):  # type: ignore[no-untyped-def]
+    """Let the first of n entries sink to its place: the smaller child rises all the way, then the entry from below.
+
+    The next edge of a window is mostly late among all, so looking from below takes fewer guesses.
+    """
+    tick = heap[0, 0]
+    ref = heap[0, 1]
+    i = np.int64(0)
+    child = np.int64(1)
+    while child + 1 < n:
+        child += np.int64(heap[child + 1, 0] < heap[child, 0])
+        heap[i, 0] = heap[child, 0]
+        heap[i, 1] = heap[child, 1]
+        i = child
+        child = 2 * i + 1
+    if child < n:
+        heap[i, 0] = heap[child, 0]
+        heap[i, 1] = heap[child, 1]
+        i = child
+    _rise(heap, i, tick, ref)
+
+
+@kernel
+def _until(tick, bands):  # type: ignore[no-untyped-def]
+    """Give the end of the last window that begins at a tick, -NEVER when none does."""
+    until = -NEVER
+    if tick <= -NEVER:
+        return until
+    for i in range(len(bands)):
+        size, slide, origin = bands[i, RANGE], bands[i, SLIDE], bands[i, ORIGIN]
+        w = (tick - origin + size) // slide - 1
+        if origin + (w + 1) * slide - size == tick and bands[i, LEAST] <= w <= bands[i, MOST]:
+            until = max(until, tick + size)
+    return until
+
+
+@kernel
+def cut(t, bands):  # type: ignore[no-untyped-def]
+    """Give the cell around a tick by division: begin, end, until, and whether a window covers it."""
+    begin = -NEVER
+    end = NEVER
+    covered = False
+    for i in range(len(bands)):
+        size, slide, origin = bands[i, RANGE], bands[i, SLIDE], bands[i, ORIGIN]
+        least, most = bands[i, LEAST], bands[i, MOST]
+        # The last window that begins at or before t, and the one after it.
+        w = (t - origin + size) // slide - 1
+        if min(w, most) >= least:
+            begin = max(begin, origin + (min(w, most) + 1) * slide - size)
+        if max(w + 1, least) <= most:
+            end = min(end, origin + (max(w + 1, least) + 1) * slide - size)
+        # The last window that ends at or before t, and the one after it.
+        w = (t - origin) // slide - 1
+        if min(w, most) >= least:
+            begin = max(begin, origin + (min(w, most) + 1) * slide)
+        w = max(w + 1, least)
+        if w <= most:
+            stop = origin + (w + 1) * slide
+            end = min(end, stop)
+            if stop - size <= t:
+                covered = True
+    return begin, end, _until(begin, bands), covered
+
+
+@kernel
+def _aim(t, bands, heap, ledger):  # type: ignore[no-untyped-def]
+    """Fill the heap with the next edge after t of every sequence of starts and of ends."""
+    n = 0
+    for i in range(len(bands)):
+        size, slide, origin = bands[i, RANGE], bands[i, SLIDE], bands[i, ORIGIN]
+        w = max((t - origin + size) // slide, bands[i, LEAST])
+        if w <= bands[i, MOST]:
+            _rise(heap, np.int64(n), origin + (w + 1) * slide - size, 2 * i)
+            n += 1
+        w = max((t - origin) // slide, bands[i, LEAST])
+        # Where every end is the start of another window, the starts alone are the edges.
+        if w <= bands[i, MOST] and (size % slide != 0 or bands[i, MOST] < LIMIT):
+            _rise(heap, np.int64(n), origin + (w + 1) * slide, 2 * i + 1)
+            n += 1
+    ledger[EDGES] = n
+
+
+@kernel
+def _cross(bands, heap, ledger):  # type: ignore[no-untyped-def]
+    """Move every sequence that has its next edge first in the heap on by one; gives until when windows begin there."""
+    tick = heap[0, 0]
+    n = ledger[EDGES]
+    until = -NEVER
+    while n > 0 and heap[0, 0] == tick:
+        i = heap[0, 1] // 2
+        starts = heap[0, 1] % 2 == 0
+        if starts:
+            until = max(until, tick + bands[i, RANGE])
+        following = tick + bands[i, SLIDE]
+        last = bands[i, MOST]
+        if last < LIMIT:
+            w = (following - bands[i, ORIGIN] + (bands[i, RANGE] if starts else 0)) // bands[i, SLIDE] - 1
+            if w > last:
+                n -= 1
+                following = heap[n, 0]
+                heap[0, 1] = heap[n, 1]
+        heap[0, 0] = following
+        if n > 0:
+            _sift(heap, n)
+    ledger[EDGES] = n
+    return until
+
+
+@kernel
+def _add_cell(at, begin, end, until, nobody, cells, order, ledger):  # type: ignore[no-untyped-def]
+    """Enter a cell at a position of the order, which has room."""
+    c = ledger[CELLS_FREE]
+    if c >= 0:
+        ledger[CELLS_FREE] = cells[c, HEAD]
+    else:
+        c = ledger[CELLS_MADE]
+        ledger[CELLS_MADE] += 1
+    cells[c, BEGIN] = begin
+    cells[c, END] = end
+    cells[c, UNTIL] = until
+    cells[c, HEAD] = NOBODY if nobody else -1
+    cells[c, SIZE] = 0
+    for k in range(ledger[CELLS], at, -1):
+        order[k, START] = order[k - 1, START]
+        order[k, NUMBER] = order[k - 1, NUMBER]
+    order[at, START] = begin
+    order[at, NUMBER] = c
+    ledger[CELLS] += 1
+
+
+@kernel
+def position(t, order, n):  # type: ignore[no-untyped-def]
+    """Give the last of the first n places whose begin is at or before a tick, -1 when there is none."""
+    low = np.int64(0)
+    high = np.int64(n)
+    while low < high:
+        middle = (low + high) // 2
+        if order[middle, START] <= t:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
+
+
+@kernel
+def insert_cell(begin, end, until, nobody, cells, order, ledger):  # type: ignore[no-untyped-def]
+    """Enter a cell that was cut elsewhere; gives its position."""
+    at = position(begin, order, ledger[CELLS]) + 1
+    _add_cell(at, begin, end, until, nobody, cells, order, ledger)
+    return at
+
+
+@kernel
+def _reach(t, cells, order, heap, bands, ledger):  # type: ignore[no-untyped-def]
+    """Give the position of the cell that a tick is in, cutting it when it is new; FULL without room, ASK to be told."""
+    n = ledger[CELLS]
+    k = n - 1 if n > 0 and order[n - 1, START] <= t else position(t, order, n)
+    if k >= 0 and t < cells[order[k, NUMBER], END]:
+        return k
+    if n >= len(order) or (ledger[CELLS_FREE] < 0 and ledger[CELLS_MADE] >= len(cells)):
+        return np.int64(FULL)
+    if ledger[ASKED] != 0:
+        return np.int64(ASK)
+    if ledger[EDGES] > 0 and t >= heap[0, 0] and ledger[GAPPY] == 0:
+        # Walk on from edge to edge and enter the cells on the way, unless they are too many.
+        for _ in range(2 * len(bands) + 16):
+            begin = heap[0, 0]
+            until = _cross(bands, heap, ledger)
+            end = heap[0, 0] if ledger[EDGES] > 0 else NEVER
+            _add_cell(ledger[CELLS], begin, end, until, False, cells, order, ledger)
+            if t < end:
+                return ledger[CELLS] - 1
+            if ledger[CELLS] >= len(order) or (ledger[CELLS_FREE] < 0 and ledger[CELLS_MADE] >= len(cells)):
+                return np.int64(FULL)
+    ahead = ledger[EDGES] < 0 or (ledger[EDGES] > 0 and t >= heap[0, 0])
+    begin, end, until, covered = cut(t, bands)
+    if ahead:
+        _aim(t, bands, heap, ledger)
+    at = position(t, order, ledger[CELLS]) + 1
+    _add_cell(at, begin, end, until, ledger[GAPPY] != 0 and not covered, cells, order, ledger)
+    return at
+
+
+@kernel
+def unlink(slot, cells, links, chains):  # type: ignore[no-untyped-def]
+    """Take a slice out of the chains of its group and of its cell."""
+    g, c = links[slot, GROUP], links[slot, CELL]
+    older, newer = links[slot, OLDER], links[slot, NEWER]
+    if older >= 0:
+        links[older, NEWER] = newer
+    else:
+        chains[g, OLDEST] = newer
+    if newer >= 0:
+        links[newer, OLDER] = older
+    else:
+        chains[g, NEWEST] = older
+        chains[g, IN_CELL] = links[older, CELL] if older >= 0 else -1
+    following, before = links[slot, NEXT], links[slot, PREVIOUS]
+    if following >= 0:
+        links[following, PREVIOUS] = before
+    if before >= 0:
+        links[before, NEXT] = following
+    else:
+        cells[c, HEAD] = following
+    cells[c, SIZE] -= 1
+
+
+@kernel
+def _released(t, g, before, after, times, sessions, bounds, ledger):  # type: ignore[no-untyped-def]
+    """Give the bits of the session windows to which a tick of a group comes too late, or does not count."""
+    bound = max(ledger[BOUND], bounds[g, OWN])
+    if t >= bound and t >= ledger[JOINED]:
+        return np.int64(0)
+    bits = np.int64(0)
+    for j in range(len(sessions)):
+        gap, bit = sessions[j, GAP], sessions[j, BIT]
+        if t < sessions[j, SINCE]:
+            bits |= bit
+        elif t + gap <= bound:
+            # A session of its own would be over; an open session next to it may still take it.
+            open_before = before >= 0 and t - times[before, LAST] < gap and (times[before, DONE] & bit) == 0
+            open_after = after >= 0 and times[after, FIRST] - t < gap and (times[after, DONE] & bit) == 0
+            if not (open_before or open_after):
+                bits |= bit
+    return bits
+
+
+@kernel
+def _make(g, links, ledger, news):  # type: ignore[no-untyped-def]
+    """Give a slot that is free to a slice of a group; FULL when there is none."""
+    slot = ledger[FREE]
+    if slot >= 0:
+        ledger[FREE] = links[slot, OLDER]
+    elif ledger[MADE] < len(links):
+        slot = ledger[MADE]
+        ledger[MADE] += 1
+    else:
+        return np.int64(FULL)
+    news[ledger[FRESH], NEW] = slot
+    ledger[FRESH] += 1
+    ledger[SLICES] += 1
+    links[slot, GROUP] = g
+    return slot
+
+
+@kernel
+def _append(g, c, cells, links, chains, ledger, news):  # type: ignore[no-untyped-def]
+    """Make the newest slice of a group, in an empty cell; FULL when there is no room."""
+    slot = _make(g, links, ledger, news)
+    if slot == FULL:
+        return slot
+    before = chains[g, NEWEST]
+    links[slot, OLDER] = before
+    links[slot, NEWER] = -1
+    if before >= 0:
+        links[before, NEWER] = slot
+    else:
+        chains[g, OLDEST] = slot
+    chains[g, NEWEST] = slot
+    chains[g, IN_CELL] = c
+    links[slot, CELL] = c
+    links[slot, NEXT] = -1
+    links[slot, PREVIOUS] = -1
+    cells[c, HEAD] = slot
+    cells[c, SIZE] = 1
+    return slot
+
+
+@kernel
+def _place(t, g, k, cells, order, links, times, sessions, chains, bounds, dues, ledger, news):  # type: ignore[no-untyped-def]
+    """Give the slice for a tick of a group in the cell at position k: one there is, a merged or a new one.
+
+    -1 when the tuple is too late or in no window, FULL when there is no room. Cases 1.1 to 3 are those of the paper's
+    Fig 9, within one cell: a distance equal to the gap separates.
+    """
+    c = order[k, NUMBER]
+    near = ledger[NEAR]
+    after = np.int64(-1)
+    if ledger[SINGLE] != 0:
+        # All slices are of one group, so the cell before leads to its slices without a walk along the group.
+        j = k
+        while j >= 0 and cells[order[j, NUMBER], HEAD] < 0:
+            j -= 1
+        before = np.int64(cells[order[j, NUMBER], HEAD]) if j >= 0 else np.int64(-1)
+        while before >= 0 and links[before, NEWER] >= 0 and links[links[before, NEWER], CELL] == order[j, NUMBER]:
+            before = np.int64(links[before, NEWER])
+        after = np.int64(links[before, NEWER]) if before >= 0 else np.int64(chains[g, OLDEST])
+    else:
+        before = np.int64(chains[g, NEWEST])
+        while before >= 0 and links[before, CELL] != c and cells[links[before, CELL], BEGIN] > t:
+            after = before
+            before = np.int64(links[before, OLDER])
+    if near > 0:
+        while before >= 0 and links[before, CELL] == c and times[before, FIRST] > t:
+            after = before
+            before = np.int64(links[before, OLDER])
+    here = before >= 0 and links[before, CELL] == c
+    bits = np.int64(0)
+    if near > 0:
+        bits = _released(t, g, before, after, times, sessions, bounds, ledger)
+    if t < ledger[BOUND] and t < ledger[LOW] and bits == ledger[ALL]:
+        ledger[LATE] += 1
+        return np.int64(-1)
+    if near == 0:
+        if here:
+            return before
+    else:
+        if here and t <= times[before, LAST]:
+            return before  # Case 1.1
+        joins_before = here and t - times[before, LAST] < near and times[before, DONE] == bits
+        joins_after = (
+            after >= 0 and links[after, CELL] == c and times[after, FIRST] - t < near and times[after, DONE] == bits
+        )
+        if joins_before and joins_after:  # Case 2
+            times[before, LAST] = times[after, LAST]
+            unlink(after, cells, links, chains)
+            news[ledger[MERGED], INTO] = before
+            news[ledger[MERGED], SOURCE] = after
+            ledger[MERGED] += 1
+            ledger[SLICES] -= 1
+            return before
+        if joins_before:  # Case 1.2
+            times[before, LAST] = t
+            return before
+        if joins_after:  # Case 1.3
+            times[after, FIRST] = t
+            return after
+    if cells[c, HEAD] == NOBODY:
+        ledger[NOWHERE] += 1
+        return np.int64(-1)
+    slot = _make(g, links, ledger, news)
+    if slot == FULL:
+        return slot
+    links[slot, CELL] = c
+    links[slot, OLDER] = before
+    links[slot, NEWER] = after
+    if before >= 0:
+        links[before, NEWER] = slot
+    else:
+        chains[g, OLDEST] = slot
+    if after >= 0:
+        links[after, OLDER] = slot
+    else:
+        chains[g, NEWEST] = slot
+        chains[g, IN_CELL] = c
+    chain(slot, c, cells, links)
+    if near > 0:  # Case 3
+        times[slot, FIRST] = t
+        times[slot, LAST] = t
+        times[slot, DONE] = bits
+        if bits != ledger[ALL] and t + near < bounds[g, DUE]:
+            bounds[g, DUE] = t + near
+            _rise(dues, ledger[DUES], bounds[g, DUE], g)
+            ledger[DUES] += 1
+    return slot
+
+
+@kernel
+def chain(slot, c, cells, links):  # type: ignore[no-untyped-def]
+    """Put a slice at the head of its cell."""
+    following = max(cells[c, HEAD], -1)
+    links[slot, CELL] = c
+    links[slot, NEXT] = following
+    links[slot, PREVIOUS] = -1
+    if following >= 0:
+        links[following, PREVIOUS] = slot
+    cells[c, HEAD] = slot
+    cells[c, SIZE] += 1
+
+
+@kernel
+def _span(ticks, valid, start, quanta, ledger):  # type: ignore[no-untyped-def]
+    """Give (least tick, shift) such that (tick - least) >> shift < quanta for all ticks; shift -1 if none is."""
+    least = LIMIT
+    most = -LIMIT
+    if len(valid) == 0:
+        for i in range(start, len(ticks)):
+            least = min(least, ticks[i])
+            most = max(most, ticks[i])
+    else:
+        for i in range(start, len(ticks)):
+            if valid[i]:
+                least = min(least, ticks[i])
+                most = max(most, ticks[i])
+    ledger[BOTTOM] = min(ledger[BOTTOM], least)
+    if least <= -LIMIT or most >= LIMIT:
+        for i in range(start, len(ticks)):
+            if (len(valid) == 0 or valid[i]) and -LIMIT < ticks[i] < LIMIT:
+                ledger[TOP] = max(ledger[TOP], ticks[i])
+        return least, np.int64(-1)
+    ledger[TOP] = max(ledger[TOP], most)
+    shift = np.int64(0)
+    while (most - least) >> shift >= quanta:
+        shift += 1
+    return least, shift if len(ticks) - start >= 64 else np.int64(-1)
+
+
+@kernel
+def _remember(table, base, shift, low, high, what):  # type: ignore[no-untyped-def]
+    """Enter what is known of the ticks [low, high) for the quanta that lie in them as a whole."""
+    start = max(low - base + (np.int64(1) << shift) - 1, np.int64(0)) >> shift
+    stop = min(max(high - base, np.int64(0)) >> shift, np.int64(len(table)))
+    for q in range(start, stop):
+        table[q] = what
+
+
+@kernel
+def place_single(  # type: ignore[no-untyped-def]
+    ticks, valid, cells, order, heap, bands, links, times, sessions, chains, bounds, dues, ledger,
+    news, table, slots, start,
+):  # fmt: skip
+    """Write the slot of each tuple from `start` on, all of one group; -1 for what is in no open window.
+
+    Stops early when there is no room (FULL) or a cell is to be told (ASK); gives the number of tuples done, and why.
+    What the ticks of a quantum of time have in common is remembered in `table`, so most tuples cost one look-up there.
+    """
+    n = np.int64(len(ticks))
+    near = ledger[NEAR]
+    checked = len(valid) > 0
+    floor = max(ledger[BOUND], ledger[JOINED]) if near > 0 else ledger[BOUND]
+    base, shift = _span(ticks, valid, start, len(table), ledger)
+    quick = shift >= 0
+    if quick:
+        table[:] = -1
+    low, high, slot = np.int64(0), np.int64(0), np.int64(-1)
+    i = start
+    while i < n:
+        if quick and near == 0:
+            while i < n and not (checked and not valid[i]):
+                known = table[(ticks[i] - base) >> shift]
+                if known == -1:
+                    break
+                slots[i] = known
+                i += 1
+        elif quick:
+            while i < n and not (checked and not valid[i]):
+                t = ticks[i]
+                known = table[(t - base) >> shift]
+                if known < 0:
+                    break
+                # Written in any case: whether a tuple is late is too hard to guess.
+                times[known, FIRST] = min(times[known, FIRST], t)
+                times[known, LAST] = max(times[known, LAST], t)
+                slots[i] = known
+                i += 1
+        if i == n:
+            break
+        t = ticks[i]
+        if (checked and not valid[i]) or t >= LIMIT or t <= -LIMIT:
+            ledger[UNUSABLE] += 1
+            slots[i] = -1
+        elif low <= t < high:
+            if near > 0:
+                times[slot, FIRST] = min(times[slot, FIRST], t)
+                times[slot, LAST] = max(times[slot, LAST], t)
+            slots[i] = slot
+        else:
+            k = _reach(t, cells, order, heap, bands, ledger)
+            if k < 0:
+                return i, k
+            before = ledger[SLICES]
+            unions = ledger[MERGED]
+            c = order[k, NUMBER]
+            if near == 0 and cells[c, HEAD] >= 0 and t >= floor:
+                slot = cells[c, HEAD]
+            elif near == 0 and cells[c, HEAD] == -1 and t >= floor and k == ledger[CELLS] - 1:
+                slot = _append(np.int64(0), c, cells, links, chains, ledger, news)
+            else:
+                slot = _place(
+                    t, np.int64(0), k, cells, order, links, times, sessions, chains, bounds, dues, ledger, news
+                )
+            if slot == FULL:
+                return i, slot
+            slots[i] = slot
+            low, high = t, t
+            if slot >= 0 and near == 0:
+                low, high = max(cells[c, BEGIN], floor), cells[c, END]
+            elif slot >= 0:
+                alone = cells[c, SIZE] == 1
+                if quick and (ledger[MERGED] != unions or (not alone and ledger[SLICES] != before)):
+                    # What was remembered of a slice may reach too far now that it has a neighbour, or is another.
+                    table[:] = -1
+                if times[slot, DONE] == 0:
+                    low, high = times[slot, FIRST], times[slot, LAST] + 1
+                    if alone:
+                        low, high = max(cells[c, BEGIN], low - near + 1), min(cells[c, END], high - 1 + near)
+                    low = max(low, floor)
+            if quick and low < high:
+                _remember(table, base, shift, low, high, slot)
+        i += 1
+    return i, np.int64(0)
+
+
+@kernel
+def place_grouped(  # type: ignore[no-untyped-def]
+    ticks, valid, groups, cells, order, heap, bands, links, times, sessions, chains, bounds, dues, ledger,
+    news, table, slots, start,
+):  # fmt: skip
+    """As `place_single` with a group for each tuple; `table` remembers cells."""
+    n = np.int64(len(ticks))
+    near = ledger[NEAR]
+    checked = len(valid) > 0
+    floor = max(ledger[BOUND], ledger[JOINED])
+    base, shift = _span(ticks, valid, start, len(table), ledger)
+    quick = shift >= 0
+    if quick:
+        table[:] = -1
+    low, high, c = np.int64(0), np.int64(0), np.int64(-1)
+    for i in range(start, n):
+        t = ticks[i]
+        if (checked and not valid[i]) or t >= LIMIT or t <= -LIMIT:
+            ledger[UNUSABLE] += 1
+            slots[i] = -1
+            continue
+        g = groups[i]
+        if t < low or t >= high:
+            known = np.int64(-1)
+            if quick:
+                known = np.int64(table[(t - base) >> shift])
+            if known >= 0:
+                c = known
+            else:
+                k = _reach(t, cells, order, heap, bands, ledger)
+                if k < 0:
+                    return np.int64(i), k
+                c = np.int64(order[k, NUMBER])
+                if quick:
+                    _remember(table, base, shift, cells[c, BEGIN], cells[c, END], c)
+            low, high = cells[c, BEGIN], cells[c, END]
+        if chains[g, IN_CELL] == c:
+            slot = chains[g, NEWEST]
+            if near == 0:
+                slots[i] = slot
+                continue
+            inside = t >= times[slot, FIRST] and t - times[slot, LAST] < near
+            if inside and times[slot, DONE] == 0 and t >= floor and t >= bounds[g, OWN]:
+                times[slot, LAST] = max(times[slot, LAST], t)
+                slots[i] = slot
+                continue
+        k = position(t, order, ledger[CELLS])
+        made = _place(
+            t, np.int64(g), k, cells, order, links, times, sessions, chains, bounds, dues, ledger, news,
+        )  # fmt: skip
+        if made == FULL:
+            return np.int64(i), made
+        slots[i] = made
+    return np.int64(n), np.int64(0)
+
+
+@kernel
+def recut(end, bands, cells, order, ledger):  # type: ignore[no-untyped-def]
+    """Fit the cells to other windows, no new one of which begins up to the largest tick; its cell ends at `end`.
+
+    Cells after the largest tick and those of nobody are empty and vanish. The others get the end of the last window
+    that begins with each.
+    """
+    top = ledger[TOP]
+    kept = np.int64(0)
+    for k in range(ledger[CELLS]):
+        c = order[k, NUMBER]
+        if cells[c, BEGIN] > top or cells[c, HEAD] == NOBODY:
+            cells[c, HEAD] = ledger[CELLS_FREE]
+            ledger[CELLS_FREE] = c
+            continue
+        if cells[c, END] > top:
+            cells[c, END] = end
+        cells[c, UNTIL] = _until(cells[c, BEGIN], bands)
+        order[kept, START] = order[k, START]
+        order[kept, NUMBER] = c
+        kept += 1
+    ledger[CELLS] = kept
+    ledger[EDGES] = -1

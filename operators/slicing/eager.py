@@ -1,0 +1,240 @@
+"""The eager store combines slices ahead of the windows, so that a release is cheap however many slices a window has.
+
+Punctuation makes slices final in order of time, whatever the order of arrival, so both structures only grow at one end
+and shrink at the other. An aggregate that can be taken away exactly keeps running totals: a window is the difference of
+two. All others keep a binary tree above the slices (FlatFAT, Tangwongsan et al. 2015): a window is at most
+2 log2(slices) nodes.
+
+Cost: a slice one combination for each structure, amortised; a release O(1), or O(log slices) combinations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from operators.functions.protocol import Accumulator, Slots, Subtractable
+from operators.kernels import slicing as slicer
+from operators.kernels import slicing_release as releasing
+from operators.kernels import slicing_tree as kernels
+from operators.page import Int64s
+from operators.slicing.slices import Held, Slices
+from operators.window.protocol import Int32s
+
+_LEAST = 64
+
+
+@attrs.define(eq=False)
+class Queue:
+    """Hold rows of whole numbers that come at one end and go at the other, amortised O(1) a row."""
+
+    width: int
+    _rows: Int64s = attrs.field(init=False)
+    _start: int = attrs.field(init=False, default=0)
+    _stop: int = attrs.field(init=False, default=0)
+
+    def __attrs_post_init__(self) -> None:
+        self._rows = np.zeros((self.width, _LEAST), np.int64)
+
+    def __len__(self) -> int:
+        return self._stop - self._start
+
+    @property
+    def nbytes(self) -> int:
+        return self._rows.nbytes
+
+    def __getitem__(self, column: int) -> Int64s:
+        """Give one column of all rows."""
+        return self._rows[column, self._start : self._stop]
+
+    def append(self, *columns: npt.NDArray[np.signedinteger]) -> None:
+        """Add rows at the end."""
+        more, held = len(columns[0]), len(self)
+        if self._stop + more > self._rows.shape[1]:
+            rows = np.zeros((self.width, max(_LEAST, 2 * (held + more))), np.int64)
+            rows[:, :held] = self._rows[:, self._start : self._stop]
+            self._rows, self._start, self._stop = rows, 0, held
+        for column, values in enumerate(columns):
+            self._rows[column, self._stop : self._stop + more] = values
+        self._stop += more
+
+    def drop(self, number: int) -> None:
+        """Take rows away at the front."""
+        self._start += number
+
+
+_KEY, _SLOT, _TOTAL = 0, 1, 2
+
+
+@attrs.define(eq=False)
+class Eager:
+    """Answer windows of a stream without groups from running totals and a tree over its final slices."""
+
+    slices: Slices
+    joins = False
+    """Slices keep their places, so they are not joined."""
+    _queue: Queue = attrs.field(init=False, factory=lambda: Queue(3))
+    """The key, the slot and the running total of each final slice."""
+    _base: int = attrs.field(init=False, default=-1)
+    _head: int = attrs.field(init=False, default=0)
+    _width: int = attrs.field(init=False, default=_LEAST)
+    _nodes: Int32s = attrs.field(init=False)
+    _dirty: bool = attrs.field(init=False, default=False)
+    _summed: list[tuple[Accumulator, Subtractable]] = attrs.field(init=False)
+    _others: list[Accumulator] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        accumulators = self.slices.accumulators
+        self._summed = [(a, a) for a in accumulators if isinstance(a, Subtractable)]
+        self._others = [a for a in accumulators if not isinstance(a, Subtractable)]
+        self._nodes = np.full(2 * self._width, -1, np.int32)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held besides the slots."""
+        return self._queue.nbytes + self._nodes.nbytes
+
+    def disturb(self) -> None:
+        """Take notice that a late tuple may have changed final slices."""
+        self._dirty = True
+
+    def keys(self) -> Int64s:
+        """Give a tick of every final slice that stands for it in windows, ascending."""
+        return self._queue[_KEY]
+
+    def advance(self, bound: int) -> None:
+        """Append the slices that a bound made final."""
+        if self._dirty:
+            self.clear()
+        slices, queue = self.slices, self._queue
+        start = int(slices.chains[0, slicer.OLDEST])
+        if len(queue):
+            start = int(slices.links[queue[_SLOT][-1], slicer.NEWER])
+        if start < 0:
+            return
+        room = len(slices) - len(queue)
+        slots, keys = np.empty(room, np.int32), np.empty(room, np.int64)
+        near = slices.ledger[slicer.NEAR]
+        n = kernels.final_slices(start, bound, near, slices.cells, slices.links, slices.times, slots, keys)
+        if n:
+            self._append(slots[:n], keys[:n])
+
+    def _append(self, slots: Slots, keys: Int64s) -> None:
+        count = self._head + len(self._queue)
+        totals = self._sum_up(slots) if self._summed else slots
+        self._queue.append(keys, slots, totals)
+        if self._others and 2 * len(self._queue) > self._width:
+            self._plant()
+        elif self._others:
+            self._raise(slots, count)
+
+    def _sum_up(self, slots: Slots) -> Slots:
+        """Give the running totals up to these slices, which come after those held."""
+        totals = self.slices.take(len(slots))
+        before = np.empty(len(totals), np.int32)
+        before[0] = self._queue[_TOTAL][-1] if len(self._queue) else self._base
+        before[1:] = totals[:-1]
+        # Each total is the one before it and the slice, in order.
+        into, source = np.repeat(totals, 2), np.stack((before, slots), axis=1).reshape(-1)
+        if before[0] < 0:
+            into, source = into[1:], source[1:]
+        for accumulator, _ in self._summed:
+            accumulator.init(totals)
+            accumulator.combine(into, source)
+        return totals
+
+    def _raise(self, slots: Slots, count: int) -> None:
+        """Append slices to the tree, at positions from `count` on."""
+        slices = self.slices
+        # So many nodes at most are completed: one a slice on average, and the last slice may complete one a level.
+        spare = slices.take(len(slots) + self._width.bit_length())
+        into, source = np.empty(2 * len(spare), np.int32), np.empty(2 * len(spare), np.int32)
+        used = kernels.raise_nodes(slots, self._head, count, self._width, self._nodes, spare, into, source)
+        for accumulator in self._others:
+            accumulator.init(spare[:used])
+            accumulator.combine(into[: 2 * used], source[: 2 * used])
+        slices.give_back(spare[used:])
+
+    def _plant(self) -> None:
+        """Build the tree anew over all slices held, with room to grow."""
+        held = len(self._queue)
+        # The newest slices are in no node yet; there is nothing to fell above them.
+        self._fell(self._head + held)
+        while 4 * held > self._width:
+            self._width *= 2
+        self._nodes = np.full(2 * self._width, -1, np.int32)
+        self._head = 0
+        self._raise(self._queue[_SLOT].astype(np.int32), 0)
+
+    def _fell(self, until: int) -> None:
+        """Let go of the nodes that reach back before a position."""
+        out = np.empty(len(self._nodes), np.int32)
+        count = self._head + len(self._queue)
+        n = kernels.fell_nodes(self._head, until, count, self._width, self._nodes, out)
+        if n:
+            for accumulator in self._others:
+                accumulator.free(out[:n])
+            self.slices.give_back(out[:n])
+
+    def settled(self) -> None:
+        """Let go of the slices that have been dropped since the last call, all of them the oldest ones."""
+        oldest, queue = int(self.slices.chains[0, slicer.OLDEST]), self._queue
+        found = np.flatnonzero(queue[_SLOT] == oldest) if oldest >= 0 else np.empty(0, np.int64)
+        gone = int(found[0]) if len(found) else len(queue)
+        if gone == 0:
+            return
+        if self._others:
+            self._fell(self._head + gone)
+        if self._summed:
+            totals = queue[_TOTAL][:gone].astype(np.int32)
+            unused = totals[:-1] if self._base < 0 else np.append(totals[:-1], np.int32(self._base))
+            self._base = int(totals[-1])
+            self._release(unused)
+        queue.drop(gone)
+        self._head += gone
+
+    def _release(self, totals: Slots) -> None:
+        for accumulator, _ in self._summed:
+            accumulator.free(totals)
+        self.slices.give_back(totals)
+
+    def clear(self) -> None:
+        """Forget what was combined; the slices remain, and `advance` begins anew."""
+        if self._others:
+            self._fell(self._head + len(self._queue))
+        if self._summed:
+            totals = self._queue[_TOTAL].astype(np.int32)
+            self._release(totals if self._base < 0 else np.append(totals, np.int32(self._base)))
+        self._queue = Queue(3)
+        self._base, self._head, self._dirty = -1, 0, False
+
+    def answers(self, opens: Int64s, closes: Int64s) -> Iterator[Held]:
+        """Give the results of windows [opens[i], closes[i]), all of whose slices are final."""
+        slices, queue = self.slices, self._queue
+        windows, starts, stops = (np.empty(len(opens), np.int64) for _ in range(3))
+        n = int(releasing.ranges(opens, closes, queue[_KEY], windows, starts, stops))
+        if n == 0:
+            return
+        starts, stops = starts[:n], stops[:n]
+        slots = slices.results(n)
+        if summed := self._summed:
+            totals = queue[_TOTAL]
+            last = totals[stops - 1].astype(np.int32)
+            first = np.where(starts > 0, totals[starts - 1], self._base).astype(np.int32)
+            earlier = first >= 0
+            for accumulator, subtractable in summed:
+                accumulator.combine(slots, last)
+                subtractable.subtract(slots[earlier], first[earlier])
+        if others := self._others:
+            room = 2 * n * max(1, self._width.bit_length())
+            into, source = np.empty(room, np.int32), np.empty(room, np.int32)
+            pairs = kernels.climb(starts, stops, self._head, self._width, self._nodes, into, source)
+            targets = into[:pairs] + slots[0]
+            for accumulator in others:
+                accumulator.combine(targets, source[:pairs])
+        yield Held(windows[:n], np.zeros(n, np.int32), slots)
+        for accumulator in slices.accumulators:
+            accumulator.free(slots)

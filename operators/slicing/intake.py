@@ -1,0 +1,179 @@
+"""Tuples come in: at once into their slices, or, where order matters, when a promise has made their order certain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+
+from operators.kernels import slicing as kernels
+from operators.keys import KeyIndex
+from operators.page import Bools, Int64s, Page
+from operators.protocol import State, StateValue
+from operators.saved import part, prefixed, read_int
+from operators.slicing.answers import Answers
+from operators.slicing.waiting import Waiting
+from operators.slicing.windows import NEVER, Cell, Extent
+from operators.window.protocol import LIMIT
+
+LOST = ("late", "in_no_window", "without_value", "late_for_some")
+
+
+@attrs.define(eq=False)
+class Intake:
+    """Place tuples in slices, by group, and cut slices at the edges that contexts set."""
+
+    wattr: str
+    by: tuple[str, ...]
+    answers: Answers
+    groups: KeyIndex | None
+    waiting: Waiting | None
+    _late: int = attrs.field(init=False, default=0)
+    _unusable: int = attrs.field(init=False, default=0)
+    _late_for_some: int = attrs.field(init=False, default=0)
+
+    @property
+    def waiting_tuples(self) -> int:
+        """Number of tuples held."""
+        return 0 if self.waiting is None else self.waiting.tuples
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, slices included."""
+        index = 0 if self.groups is None else self.groups.nbytes
+        return self.answers.nbytes + index + (0 if self.waiting is None else self.waiting.nbytes)
+
+    def lost(self) -> dict[str, int]:
+        """Count the tuples that are in no slice, by the reason, and those that came too late for some windows."""
+        late, nowhere, unusable = self.answers.slices.lost()
+        return dict(
+            zip(LOST, (late + self._late, nowhere, unusable + self._unusable, self._late_for_some), strict=True)
+        )
+
+    def take(self, page: Page) -> None:
+        """Take the tuples of a page, in whatever order."""
+        ticks, valid = page.ticks(self.wattr), page.valid(self.wattr)
+        if self.waiting is None and not self.answers.used.tracked:
+            self._place(page, ticks, valid)
+            return
+        usable = (ticks < LIMIT) & (ticks > -LIMIT) & (True if valid is None else valid)
+        late = usable & (ticks < self.answers.bound)
+        self._unusable += int(np.count_nonzero(~usable))
+        self._late += int(np.count_nonzero(late))
+        if late.any() or not usable.all():
+            page, ticks = page.select(usable & ~late), ticks[usable & ~late]
+        if self.waiting is None:
+            self._admit(page, ticks)
+        else:
+            self.waiting.add(page, ticks)
+
+    def settle(self, bound: int) -> list[tuple[int, list[Extent]]]:
+        """Let in what waited for a bound, and give the windows by place that contexts say it completes."""
+        waiting = self.waiting
+        if waiting is not None and (page := waiting.release(None if bound == NEVER else bound)) is not None:
+            self._admit(page, page.ticks(self.wattr))
+        found: list[tuple[int, list[Extent]]] = []
+        for place, window in self.answers.used.tracked:
+            extents, edges = window.windows(bound)
+            for edge in edges:
+                self._cut(edge)
+            found.append((place, extents))
+        return found
+
+    def forget(self, bound: int) -> None:
+        """Let go of edges and tuples that no context needs after a bound, and of the keys of groups without a slice."""
+        used, slices = self.answers.used, self.answers.slices
+        for _, window in used.tracked:
+            window.forget(bound)
+        if self.waiting is not None and used.looks_back:
+            horizon = min(bound, *(window.horizon for _, window in used.tracked))
+            cell = slices.find(horizon)
+            # What is in the slice of the horizon may have to be placed again.
+            self.waiting.forget(horizon if cell < 0 else int(slices.cells[cell, kernels.BEGIN]))
+        idle = slices.idle()
+        if self.groups is not None and len(idle):
+            self.groups.free(idle)
+
+    def tell(self, tick: int) -> Cell:
+        """Cut the cell around a tick for windows that must be asked, and for the others."""
+        begin, end, until, covered = kernels.cut(tick, self.answers.used.bands)
+        for _, window in self.answers.used.asked:
+            low, high, lasts, covers = window.around(tick)
+            if low > begin:
+                begin, until = low, lasts
+            elif low == begin:
+                until = max(until, lasts)
+            end, covered = min(end, high), covered or covers
+        return int(begin), int(end), int(until), bool(covered)
+
+    def _admit(self, page: Page, ticks: Int64s) -> None:
+        """Show tuples in order of time to the contexts, cut slices at the edges that these set, place the tuples."""
+        used = self.answers.used
+        for _, window in used.tracked:
+            for edge in window.notify(page, ticks):
+                self._cut(edge)
+        self._place(page, ticks, None)
+        if self.waiting is not None and used.looks_back:
+            self.waiting.keep(page, ticks)
+
+    def _cut(self, edge: int) -> None:
+        """Let a slice begin at an edge; tuples on both sides of it are taken out and placed again."""
+        slices, waiting = self.answers.slices, self.waiting
+        cell = slices.find(edge)
+        if cell < 0:
+            return
+        begin, end = slices.cells[cell, [kernels.BEGIN, kernels.END]].tolist()
+        if begin == edge:
+            return
+        if waiting is None or waiting.between(edge, end) is None:
+            slices.part(cell, edge)
+            return
+        both = waiting.between(begin, end)
+        assert both is not None
+        gone = slices.empty(cell)
+        slices.part(cell, edge)
+        # These tuples came in time, and are in the sessions that they were in.
+        bound, slices.ledger[kernels.BOUND] = int(slices.ledger[kernels.BOUND]), -NEVER
+        self._place(both, both.ticks(self.wattr), None, again=True)
+        slices.ledger[kernels.BOUND] = bound
+        if gone:
+            slices.again([cell, slices.find(edge)], gone)
+
+    def _place(self, page: Page, ticks: Int64s, valid: Bools | None, *, again: bool = False) -> None:
+        answers = self.answers
+        slices, index = answers.slices, self.groups
+        groups, capacity = None, 1
+        if index is not None:
+            groups = index.assign([page.column(name) for name in self.by])
+            capacity = index.capacity
+        dropped = slices.dropped
+        slots = slices.place(page, ticks, valid, groups, capacity, self.tell)
+        if slices.least < answers.bound and not again:
+            behind = (ticks < answers.bound) & (slots >= 0)
+            answers.disturb(ticks[behind], None if groups is None else groups[behind])
+            self._late_for_some += int(np.count_nonzero(behind & (ticks < answers.settled)))
+        if index is not None and groups is not None and slices.dropped > dropped:
+            # A group of which no tuple is in a slice is not remembered.
+            unused = np.unique(groups[slots < 0])
+            index.free(unused[slices.chains[unused, kernels.NEWEST] < 0])
+
+    def state(self) -> State:
+        """Give all that is held."""
+        state: State = {"late": self._late, "unusable": self._unusable, "late_for_some": self._late_for_some}
+        state |= prefixed("answers.", self.answers.state())
+        if self.groups is not None:
+            state |= prefixed("groups.", self.groups.state())
+        if self.waiting is not None:
+            state |= prefixed("waiting.", self.waiting.state())
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Become what gave this state; the windows in use are the same."""
+        self._late, self._unusable = read_int(state, "late"), read_int(state, "unusable")
+        self._late_for_some = read_int(state, "late_for_some")
+        self.answers.restore(part("answers.", state))
+        if self.groups is not None:
+            self.groups.restore(part("groups.", state))
+        if self.waiting is not None:
+            self.waiting.restore(part("waiting.", state))

@@ -1,0 +1,383 @@
+"""The slicing aggregate answers any mix of concurrent windows over one attribute from slices that all of them share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Literal
+
+import attrs
+import pyarrow as pa
+
+from operators.aggregate.named import matched
+from operators.errors import SchemaError
+from operators.functions.protocol import AggregateFunction
+from operators.kernels import slicing as kernels
+from operators.keys import KeyIndex
+from operators.page import Page
+from operators.protocol import Emit, State, StateValue
+from operators.saved import part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
+from operators.schema import Schema
+from operators.slicing.answers import Answers
+from operators.slicing.decisions import Decision, waits
+from operators.slicing.eager import Eager
+from operators.slicing.intake import LOST, Intake
+from operators.slicing.lazy import Lazy
+from operators.slicing.results import START, STOP, WID, Output, Results
+from operators.slicing.revisions import Revisions
+from operators.slicing.slices import Slices
+from operators.slicing.waiting import Waiting
+from operators.slicing.windows import NEVER, Spec, Windows, dump_windows, read_windows
+from operators.window.protocol import LIMIT
+from punctuation import END, Below, GroupPromise, Pattern, Progress, Punctuation, before, below, whole
+from punctuation.plain import dump_progress, read_progress
+
+_MANY = 256
+"""Slices a window from which combining ahead pays."""
+
+
+def _copied(windows: Mapping[str, Spec]) -> Mapping[str, Spec]:
+    return dict(windows)
+
+
+_COUNTS = ("results", "windows", "peak_state_tuples", "peak_state_bytes")
+
+
+@attrs.define
+class SlicingAggregate:
+    """Aggregate the tuples of each window and group, for several windows over one attribute at once.
+
+    Emits the grouping attributes, one attribute a function, `window` (the name, where there are several windows), then
+    wid, window_start and window_end; the wid of a session is its first tick.
+    Pass: the results of a window on the promise that completes it. Keep: one partial aggregate for each slice and
+    group; slices between which no open window begins are joined, those before all open windows dropped. Tuples only
+    where order matters (see `waits`), until a promise makes it certain. Propagate: `[ts < v]` as `[window_start < b]`
+    and `[window_end < e]`, and `[wid < w]` when there is one window; promises on single groups as promises on their
+    window_end.
+    Cost: O(aggregates) a tuple, however many windows; O(log windows) an edge; a release as its store says (`lazy`,
+    `eager`). Source: Scotty (TODS 2021), Algorithms 1 to 6 over out-of-order pages; sessions as in its section 6.
+
+    With `lateness`, a window that changes within so many ticks behind the promise is given again at the next one. There
+    is an attribute `revision`, 0 at first, then 1, 2, ...: the last one of each (by, window, wid) holds. A session that
+    is no more, because a late tuple joined it to another, is given with null aggregates and a null window_end.
+
+    >>> from operators.drive import drive, rows
+    >>> from operators.functions import count
+    >>> from operators.window import SlidingWindow
+    >>> from operators.window.session import SessionWindow
+    >>> windows = {"ten": SlidingWindow("ts", size=10, slide=10), "busy": SessionWindow("ts", gap=5)}
+    >>> page = Page.of(Schema.of(ts=pa.int64(), progress=["ts"]), {"ts": [7, 3, 12]})
+    >>> operator = SlicingAggregate(windows, {"n": count()})
+    >>> rows(drive(operator, [page, before("ts", 12)]))  # doctest: +NORMALIZE_WHITESPACE
+    [{'n': 2, 'window': 'ten', 'wid': 0, 'window_start': 0, 'window_end': 10},
+     {'n': 2, 'window': 'busy', 'wid': 3, 'window_start': 3, 'window_end': 12}]
+    """
+
+    windows: Mapping[str, Spec] = attrs.field(converter=_copied)
+    functions: Mapping[str, AggregateFunction]
+    by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    store: Literal["auto", "lazy", "eager"] = attrs.field(default="auto", kw_only=True)
+    lateness: int = attrs.field(default=0, kw_only=True)
+    """For so many ticks behind the promise, late tuples still change windows, which are then given again."""
+    named: bool = attrs.field(default=attrs.Factory(lambda self: len(self.windows) > 1, takes_self=True), kw_only=True)
+    """Give the attribute `window`; by default where there are several windows. Needed to add others to one."""
+    ordered: bool = attrs.field(default=False, kw_only=True)
+    """Whether tuples come in order of time, so that none waits for its order to be certain but for FCA windows."""
+    _used: Windows = attrs.field(init=False)
+    _wattr: str = attrs.field(init=False)
+    _input: Schema | None = attrs.field(init=False, default=None)
+    _output: Output | None = attrs.field(init=False, default=None)
+    _intake: Intake | None = attrs.field(init=False, default=None)
+    _bound: int = attrs.field(init=False, default=-NEVER)
+    _promised: Progress = attrs.field(init=False, factory=Progress)
+    _counts: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(_COUNTS, 0))
+    _lost: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(LOST, 0))
+
+    def __attrs_post_init__(self) -> None:
+        if not self.windows:
+            raise SchemaError('slicing: there is no window; give one, as {"w": tumbling("ts", 10)}.')
+        if len(self.windows) > 1 and not self.named:
+            raise SchemaError("slicing(named=False): with several windows, only `window` tells their results apart.")
+        for name, spec in self.windows.items():
+            self._check(name, spec)
+        if self.lateness < 0:
+            raise SchemaError(f"slicing(lateness={self.lateness}): allowed lateness is a number of ticks from 0 on.")
+        self._used = Windows.of(self.windows)
+        self._wattr = next(iter(self.windows.values())).wattr
+
+    def _check(self, name: str, spec: Spec) -> None:
+        first = next((window.wattr for window in self.windows.values()), spec.wattr)
+        if spec.wattr != first:
+            raise SchemaError(
+                f'slicing: window "{name}" is over {spec.wattr}, others are over {first}; slices are shared over one'
+                " attribute.\n  Use one slicing aggregate for each attribute."
+            )
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    @property
+    def wattr(self) -> str:
+        """The windowing attribute of all windows."""
+        return self._wattr
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        where = "slicing"
+        kind = schema.field(self.wattr, where=where).type
+        if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
+            raise SchemaError(
+                f'{where}: the windowing attribute "{self.wattr}" has type {kind}.\n'
+                "  A window needs an attribute that counts: an integer or a time. Project it to one first."
+            )
+        if self.store == "eager" and self.by:
+            raise SchemaError(
+                f'{where}(store="eager"): slices are combined ahead of the windows for streams without groups only.\n'
+                f'  Leave out by=({", ".join(self.by)}), or write store="lazy".'
+            )
+        if self.lateness and self.store == "eager":
+            raise SchemaError(
+                f'{where}(store="eager"): what is combined ahead of the windows cannot change, but with'
+                f' lateness={self.lateness} it does.\n  Write store="lazy", or leave out the lateness.'
+            )
+        if self.lateness and self.waits:
+            raise SchemaError(
+                f"{where}(lateness={self.lateness}): tuples wait here until their order is certain, because"
+                f" {self.waits.why};\n  a later one could not change that. Leave out the lateness and promise later."
+            )
+        for used in self._used.used:
+            for name in () if used.tracked is None else used.tracked.spec.reads:
+                schema.field(name, where=f'{where}: window "{used.name}"')
+        output = self._outputs(schema)
+        progress: list[frozenset[str]] = []
+        for promise in schema.progress:
+            if promise == frozenset((self.wattr,)):
+                progress += [frozenset((name,)) for name in ([] if self.named else [WID]) + [START, STOP]]
+            elif promise <= {self.wattr, *self.by} and self._by_group:
+                progress.append(frozenset(STOP if name == self.wattr else name for name in promise))
+        return output.schema.with_progress(progress)
+
+    def _outputs(self, schema: Schema) -> Output:
+        kind = schema.field(self.wattr).type
+        times = kind if pa.types.is_temporal(kind) else pa.int64()
+        return Output.of(schema, self.functions, self.by, times, named=self.named, revised=self.lateness > 0)
+
+    @property
+    def _by_group(self) -> bool:
+        """Tell whether single groups are released: edges, order and lateness are certain for all groups at once."""
+        return not (self.waits or self.lateness or self._used.tracked)
+
+    @property
+    def waits(self) -> Decision:
+        """Tell whether tuples wait until a promise makes their order certain, and why (Fig 4 of the paper)."""
+        return waits(self.functions.values(), self._used.contexts, in_order=self.ordered)
+
+    def add(self, name: str, window: Spec) -> int:
+        """Let another window count from now on: its windows that begin after all ticks seen and promised so far.
+
+        A session window counts the tuples from there on. Gives the first tick that counts, which is one more than the
+        largest seen, or what was promised if that is more: up to there, slices may not be cut at the new edges.
+        """
+        if name in self.windows:
+            raise SchemaError(f'slicing: there is a window "{name}" already; choose another name, or remove it first.')
+        if not self.named:
+            raise SchemaError(f'slicing: results of "{name}" could not be told apart; write named=True at the start.')
+        self._check(name, window)
+        since = self._bound
+        if self._intake is not None:
+            since = max(since, int(self._intake.answers.slices.ledger[kernels.TOP]) + 1)
+        self._used.add(name, window, since)
+        if self.lateness and self.waits:
+            why = self.waits.why
+            self._used.remove(name)
+            raise SchemaError(f'slicing: "{name}" cannot be added to windows with a lateness: {why}.')
+        self.windows = {**self.windows, name: window}
+        self._change(self._used.bit(name), done=True)
+        return since
+
+    def remove(self, name: str) -> None:
+        """Give no more results of a window, and let go of what only it needed."""
+        if name not in self.windows:
+            known = ", ".join(self.windows)
+            raise SchemaError(f'slicing: there is no window "{name}" to remove; there are {known}.')
+        self.windows = {key: window for key, window in self.windows.items() if key != name}
+        bit = self._used.bit(name)
+        self._used.remove(name)
+        self._change(bit, done=False)
+
+    def _change(self, bit: int, *, done: bool) -> None:
+        """Fit slices to other windows; those held are of no use to a new session window, and forget an old one."""
+        intake = self._intake
+        if intake is None:
+            return
+        slices, used = intake.answers.slices, self._used
+        top = int(slices.ledger[kernels.TOP])
+        if top > -NEVER:
+            slices.recut(intake.tell(top)[1], used.bands)
+        slices.use(used.bands, used.sessions, gappy=used.gappy, asked=bool(used.asked))
+        slices.mark(bit, done=done)
+        if intake.waiting is None and self.waits:
+            intake.waiting = Waiting(self.wattr)
+        intake.answers.change()
+        intake.forget(self._bound)
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        intake = self._intake if self._intake is not None else self._begin(page.schema)
+        if len(page):
+            intake.take(page)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        if punctuation.is_end:
+            self._release(NEVER, emit)
+            self._forget()
+            emit(END)
+            return
+        patterns: dict[str, Pattern] = dict(punctuation.patterns)
+        bound: int | None = None
+        if self.wattr in patterns:
+            bound = whole(below(patterns.pop(self.wattr)))
+            if bound is None:
+                return
+            bound = max(-2 * LIMIT, min(bound, 2 * LIMIT))
+            if not patterns:
+                if bound > self._bound:
+                    self._advance(bound, punctuation.assumed, emit)
+                elif self._intake is not None and self._intake.answers.revising:
+                    self._release(self._bound, emit)
+                return
+        groups = Punctuation(patterns)
+        promise = GroupPromise.of(groups)
+        if promise is None or not set(promise.shape[0]) <= set(self.by) or promise.shape[1] is not None:
+            return
+        if not self._by_group:
+            return
+        if bound is None or bound > self._bound:
+            self._release_groups(groups, NEVER if bound is None else bound, emit)
+        if bound is not None:
+            patterns[STOP] = Below(bound + 1)
+        out = Punctuation(patterns, assumed=punctuation.assumed)
+        if self._promised.advance(out):
+            emit(out)
+
+    def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
+        self._bound = bound
+        self._release(bound, emit)
+        self._promise(bound, assumed, emit)
+
+    def _release(self, bound: int, emit: Emit) -> None:
+        """Give the results of the windows that a bound completes, and let go of what they needed."""
+        intake = self._intake
+        if intake is None:
+            return
+        self._measure(intake)
+        for results in intake.answers.linear(bound, intake.settle(bound)):
+            self._emit(results, emit)
+        intake.forget(bound)
+
+    def _release_groups(self, promise: Punctuation, bound: int, emit: Emit) -> None:
+        intake = self._intake
+        if intake is None or intake.groups is None or not len(intake.groups):
+            return
+        which = matched(intake.groups, promise)
+        which = which[intake.answers.slices.bounds[which, kernels.OWN] < bound]
+        if len(which):
+            for results in intake.answers.of_groups(which, bound):
+                self._emit(results, emit)
+            intake.forget(self._bound)
+
+    def _promise(self, bound: int, assumed: bool, emit: Emit) -> None:
+        """Promise what every later result is beyond: the windows that the bound leaves open."""
+        used = self._used
+        answers = None if self._intake is None else self._intake.answers
+        settled = bound - self.lateness
+        begin, end = used.unfinished(settled) if answers is None else (answers.begin, answers.end)
+        if len(used.sessions):
+            begin = min(begin, settled if answers is None else answers.earliest())
+            end = min(end, settled + 1)
+        for name, value in ((WID, None if self.named else used.wid(settled, begin)), (START, begin), (STOP, end)):
+            if value is not None and abs(value) < NEVER:
+                promise = before(name, value, assumed=assumed)
+                if self._promised.advance(promise):
+                    emit(promise)
+
+    def _emit(self, results: Results, emit: Emit) -> None:
+        output, intake = self._output, self._intake
+        assert output is not None and intake is not None
+        for page in output.pages(results, intake.answers.slices.accumulators, intake.groups, self._used.labels):
+            emit(page)
+        self._counts["results"] += len(results)
+        self._counts["windows"] += results.windows if self.by else len(results)
+
+    def _begin(self, schema: Schema, *, eager: bool | None = None) -> Intake:
+        self.output_schema(schema)
+        self._input, self._output = schema, self._outputs(schema)
+        used = self._used
+        if eager is None:
+            ahead = not (self.by or self.lateness or used.tracked)
+            eager = ahead and (self.store == "eager" or (self.store == "auto" and used.slices_a_window() > _MANY))
+        slices = Slices([function.accumulator(schema) for function in self.functions.values()], not self.by)
+        slices.use(used.bands, used.sessions, gappy=used.gappy, asked=bool(used.asked))
+        store = Eager(slices) if eager else Lazy(slices)
+        revisions = Revisions() if self.lateness else None
+        answers = Answers(slices, used, store, self._bound, self.lateness, revisions)
+        groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None
+        waiting = Waiting(self.wattr) if self.waits else None
+        self._intake = Intake(self.wattr, self.by, answers, groups, waiting)
+        return self._intake
+
+    def _forget(self) -> None:
+        self._lost = self._lost_so_far()
+        self._intake = None
+        self._promised = Progress()
+
+    def _measure(self, intake: Intake) -> None:
+        counts, slices = self._counts, len(intake.answers.slices)
+        counts["peak_state_tuples"] = max(counts["peak_state_tuples"], slices + intake.waiting_tuples)
+        counts["peak_state_bytes"] = max(counts["peak_state_bytes"], intake.nbytes)
+
+    def statistics(self) -> dict[str, int]:
+        intake = self._intake
+        if intake is None:
+            names = ("state_tuples", "state_bytes", "slices", "cells", "waiting", "groups", "null_arguments")
+            return dict.fromkeys(names, 0) | self._counts | self._lost
+        slices = intake.answers.slices
+        return {
+            "state_tuples": len(slices) + intake.waiting_tuples,
+            "state_bytes": intake.nbytes,
+            "slices": len(slices),
+            "cells": slices.occupied,
+            "waiting": intake.waiting_tuples,
+            "groups": 0 if intake.groups is None else len(intake.groups),
+            "null_arguments": sum(accumulator.nulls for accumulator in slices.accumulators),
+            **self._counts,
+            **self._lost_so_far(),
+        }
+
+    def _lost_so_far(self) -> dict[str, int]:
+        new = {} if self._intake is None else self._intake.lost()
+        return {name: count + new.get(name, 0) for name, count in self._lost.items()}
+
+    def state(self) -> State:
+        state: State = {f"count.{name}": value for name, value in (self._counts | self._lost).items()}
+        state |= {"bound": self._bound, "promised": dump_progress(self._promised), "windows": dump_windows(self._used)}
+        intake = self._intake
+        if intake is not None:
+            assert self._input is not None
+            state["input"] = save_schema(self._input.arrow)
+            state["progress"] = json.dumps(sorted(sorted(promise) for promise in self._input.progress))
+            state["eager"] = isinstance(intake.answers.store, Eager)
+            state |= prefixed("intake.", intake.state())
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._counts = {name: read_int(state, f"count.{name}") for name in _COUNTS}
+        self._lost = {name: read_int(state, f"count.{name}") for name in LOST}
+        self._bound = read_int(state, "bound")
+        self._promised = read_progress(read_text(state, "promised"))
+        self._used = read_windows(read_text(state, "windows"), self.windows)
+        self.windows = {used.name: used.spec for used in self._used.used}
+        if "input" in state:
+            progress: list[list[str]] = json.loads(read_text(state, "progress"))
+            schema = Schema(read_batch(state, "input").schema, progress=progress)
+            self._begin(schema, eager=read_flag(state, "eager")).restore(part("intake.", state))

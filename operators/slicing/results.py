@@ -1,0 +1,142 @@
+"""Results in columns become pages: the grouping attributes, the aggregates, the window, its id and its ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.errors import AggregateOverflow, SchemaError
+from operators.functions.protocol import Accumulator, AggregateFunction
+from operators.keys import KeyIndex
+from operators.page import Bools, Int64s, Page
+from operators.schema import Schema
+from operators.window.protocol import Int32s
+
+WINDOW, WID, START, STOP, REVISION = "window", "wid", "window_start", "window_end", "revision"
+_ROWS = 1 << 16
+
+
+@attrs.frozen(eq=False)
+class Results:
+    """Hold results in columns: place of the window, window-id, begin, end, group, and the slot of the aggregate."""
+
+    places: Int64s
+    wids: Int64s
+    opens: Int64s
+    closes: Int64s
+    groups: Int32s
+    slots: Int32s
+    revisions: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64))
+    """How often each was given before, where windows are revised."""
+    gone: bool = False
+    """Whether these are sessions that are no more; they have no slots and no end."""
+
+    def __len__(self) -> int:
+        return len(self.wids)
+
+    @property
+    def windows(self) -> int:
+        """Number of windows, where the results of one stand together."""
+        if len(self) == 0:
+            return 0
+        other = (self.wids[1:] != self.wids[:-1]) | (self.places[1:] != self.places[:-1])
+        return int(np.count_nonzero(other)) + 1
+
+    def where(self, chosen: slice | Bools) -> Results:
+        """Give the chosen ones."""
+        return Results(
+            self.places[chosen],
+            self.wids[chosen],
+            self.opens[chosen],
+            self.closes[chosen],
+            self.groups[chosen],
+            self.slots[chosen] if len(self.slots) else self.slots,
+            self.revisions[chosen] if len(self.revisions) else self.revisions,
+            gone=self.gone,
+        )
+
+
+@attrs.frozen(eq=False)
+class Output:
+    """Say what the results of an operator look like, and make pages of them."""
+
+    schema: Schema
+    functions: Sequence[str]
+    by: Sequence[str]
+    named: bool
+    revised: bool
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        functions: Mapping[str, AggregateFunction],
+        by: Sequence[str],
+        times: pa.DataType,
+        *,
+        named: bool,
+        revised: bool,
+    ) -> Output:
+        """Make the output over an input, without promises; SchemaError when names clash or arguments do not fit."""
+        fields = [schema.field(name, where="slicing") for name in by]
+        KeyIndex(fields)
+        of_functions = [function.output_field(schema, name) for name, function in functions.items()]
+        fields += [field.with_nullable(True) for field in of_functions] if revised else of_functions
+        if named:
+            fields.append(pa.field(WINDOW, pa.string()))
+        fields += [pa.field(WID, pa.int64()), pa.field(START, times), pa.field(STOP, times)]
+        if revised:
+            fields.append(pa.field(REVISION, pa.int64()))
+        names = [field.name for field in fields]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise SchemaError(f"slicing: two results are named {', '.join(twice)}; rename one.")
+        return cls(Schema(pa.schema(fields)), list(functions), by, named, revised)
+
+    def pages(
+        self, results: Results, accumulators: Sequence[Accumulator], groups: KeyIndex | None, labels: pa.Array
+    ) -> Iterator[Page]:
+        """Give results as pages; `labels` are the names of windows by place."""
+        schema = self.schema
+        times = schema.field(START).type
+        for at in range(0, len(results), _ROWS):
+            some = results if len(results) <= _ROWS else results.where(slice(at, at + _ROWS))
+            arrays = [] if groups is None else groups.keys(some.groups)
+            if some.gone:
+                arrays += [pa.nulls(len(some), schema.field(name).type) for name in self.functions]
+            else:
+                arrays += self._finalized(some, accumulators, groups, labels)
+            if self.named:
+                arrays.append(labels.take(pa.array(some.places)))
+            ends = pa.nulls(len(some), times) if some.gone else _times(some.closes, times)
+            arrays += [pa.array(some.wids), _times(some.opens, times), ends]
+            if self.revised:
+                arrays.append(pa.array(some.revisions))
+            yield Page(schema, pa.RecordBatch.from_arrays(arrays, schema=schema.arrow))
+
+    def _finalized(
+        self, results: Results, accumulators: Sequence[Accumulator], groups: KeyIndex | None, labels: pa.Array
+    ) -> Iterator[pa.Array]:
+        for name, accumulator in zip(self.functions, accumulators, strict=True):
+            try:
+                yield accumulator.finalize(results.slots)
+            except AggregateOverflow as overflow:
+                at = int(np.flatnonzero(results.slots == getattr(overflow, "slot", -1))[0])
+                group = "all tuples"
+                if groups is not None:
+                    keys = groups.keys(results.groups[at : at + 1])
+                    group = ", ".join(f"{n} = {k[0].as_py()}" for n, k in zip(self.by, keys, strict=True))
+                window = f"window {results.wids[at]}"
+                if self.named:
+                    window += f' of "{labels[int(results.places[at])].as_py()}"'
+                raise AggregateOverflow(f"aggregate {name} of {window}, {group}: {overflow}") from overflow
+
+
+def _times(values: Int64s, kind: pa.DataType) -> pa.Array:
+    """Make a column of times of ticks."""
+    array = pa.array(values)
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return array.cast(pa.int32()).view(kind)
+    return array if kind == pa.int64() else array.view(kind)

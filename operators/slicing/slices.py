@@ -1,0 +1,425 @@
+"""Slices are the only state of a tuple that came: one slot for each slice, no tuple kept.
+
+The arrays are those that `operators.kernels.slicing` describes; this room makes them, grows them and saves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from operators.functions.protocol import Accumulator, Slots
+from operators.kernels import slicing as kernels
+from operators.kernels import slicing_settle as settling
+from operators.page import Bools, Int64s, Page
+from operators.protocol import State, StateValue
+from operators.saved import part, prefixed, read_int, read_integers
+from operators.window.protocol import Int32s
+
+T = TypeVar("T", bound=np.generic)
+NEVER = 2**62
+"""Beyond every tick."""
+QUANTA = 1024
+_LEAST = 16
+_ALL_VALID = np.empty(0, np.bool_)
+_UNBOUND = np.array([-NEVER, NEVER])
+"""What `bounds` says of a group of which nothing is known."""
+Cell = tuple[int, int, int, bool]
+"""Begin and end of a cell, the end of the last window that begins with it, whether a window covers it."""
+
+
+@attrs.frozen(eq=False)
+class Held:
+    """Results of complete windows: the window and the group of each, and the slot with its aggregate."""
+
+    windows: Int64s
+    groups: Int32s
+    slots: Slots
+
+
+@attrs.define(eq=False)
+class Slices:
+    """Hold cells, and a slot for each slice: 24 bytes, 24 more with sessions, and the accumulators' own.
+
+    Cost: O(1) a tuple that meets the newest slices; a late one O(log cells), with groups O(newer slices of its group);
+    an edge O(log windows).
+    """
+
+    accumulators: Sequence[Accumulator]
+    single: bool
+    cells: Int64s = attrs.field(init=False)
+    order: Int64s = attrs.field(init=False)
+    heap: Int64s = attrs.field(init=False)
+    bands: Int64s = attrs.field(init=False)
+    sessions: Int64s = attrs.field(init=False)
+    links: Int32s = attrs.field(init=False)
+    times: Int64s = attrs.field(init=False)
+    chains: Int32s = attrs.field(init=False)
+    bounds: Int64s = attrs.field(init=False)
+    dues: Int64s = attrs.field(init=False)
+    ledger: Int64s = attrs.field(init=False)
+    _table: Int32s = attrs.field(init=False)
+    _news: Int32s = attrs.field(init=False)
+    _room: int = attrs.field(init=False, default=0)
+    _idle: list[Int32s] = attrs.field(init=False, factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        self.cells = np.zeros((_LEAST, 5), np.int64)
+        self.order = np.zeros((_LEAST, 2), np.int64)
+        self.heap = np.zeros((1, 2), np.int64)
+        self.bands = np.zeros((0, 5), np.int64)
+        self.sessions = np.zeros((0, 3), np.int64)
+        self.links = np.zeros((_LEAST, 6), np.int32)
+        self.times = np.zeros((0, 3), np.int64)
+        self.chains = np.full((_LEAST, 3), -1, np.int32)
+        self.bounds = np.tile(_UNBOUND, (_LEAST, 1))
+        self.dues = np.zeros((_LEAST, 2), np.int64)
+        self.ledger = np.zeros(23, np.int64)
+        self.ledger[[kernels.BOUND, kernels.LOW, kernels.JOINED, kernels.TOP]] = -NEVER
+        self.ledger[[kernels.CELLS_FREE, kernels.FREE, kernels.EDGES]] = -1
+        self.ledger[kernels.SINGLE] = self.single
+        self._table = np.zeros(QUANTA, np.int32)
+        self._news = np.zeros((_LEAST, 3), np.int32)
+        self._reserve(_LEAST)
+
+    def __len__(self) -> int:
+        """Number of slices held."""
+        return int(self.ledger[kernels.SLICES])
+
+    @property
+    def cell_count(self) -> int:
+        """Number of cells known, empty ones included."""
+        return int(self.ledger[kernels.CELLS])
+
+    @property
+    def occupied(self) -> int:
+        """Number of cells that have a slice."""
+        cells = self.cells[self.order[: self.cell_count, kernels.NUMBER]]
+        return int(np.count_nonzero(cells[:, kernels.SIZE]))
+
+    def spans(self) -> list[tuple[int, int]]:
+        """Give begin and end of the cells that have a slice, in order of time."""
+        cells = self.cells[self.order[: self.cell_count, kernels.NUMBER]]
+        cells = cells[cells[:, kernels.SIZE] > 0]
+        return list(zip(cells[:, kernels.BEGIN].tolist(), cells[:, kernels.END].tolist(), strict=True))
+
+    @property
+    def least(self) -> int:
+        """The least tick of the last call of `place`."""
+        return int(self.ledger[kernels.BOTTOM])
+
+    @property
+    def dropped(self) -> int:
+        """Tuples that are in no slice, all told."""
+        return sum(self.lost())
+
+    def lost(self) -> tuple[int, int, int]:
+        """Count the tuples that came too late, that are in no window, and that have no usable tick."""
+        late, nowhere, unusable = self.ledger[[kernels.LATE, kernels.NOWHERE, kernels.UNUSABLE]].tolist()
+        return late, nowhere, unusable
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, accumulators included."""
+        own = (
+            self.cells,
+            self.order,
+            self.heap,
+            self.bands,
+            self.sessions,
+            self.links,
+            self.times,
+            self.chains,
+            self.bounds,
+        )
+        return sum(a.nbytes for a in own) + self.dues.nbytes + sum(a.nbytes for a in self.accumulators)
+
+    def use(self, bands: Int64s, sessions: Int64s, *, gappy: bool, asked: bool) -> None:
+        """Take the windows to slice for, before the first tuple or after `recut`."""
+        if len(sessions) and len(self.times) < len(self.links):
+            # Slices from before there were sessions stand for all of their cell, as far as tuples came.
+            self.times = np.zeros((len(self.links), 3), np.int64)
+            of = self.cells[self.links[:, kernels.CELL]]
+            self.times[:, kernels.FIRST] = of[:, kernels.BEGIN]
+            self.times[:, kernels.LAST] = np.minimum(of[:, kernels.END] - 1, self.ledger[kernels.TOP])
+        self.bands, self.sessions = bands, sessions
+        self.heap = np.zeros((2 * len(bands) + 1, 2), np.int64)
+        self.ledger[kernels.EDGES] = -1
+        ledger = self.ledger
+        ledger[kernels.NEAR] = sessions[:, kernels.GAP].min() if len(sessions) else 0
+        ledger[kernels.ALL] = np.bitwise_or.reduce(sessions[:, kernels.BIT]) if len(sessions) else 0
+        ledger[kernels.JOINED] = sessions[:, kernels.SINCE].max(initial=-NEVER)
+        ledger[kernels.GAPPY], ledger[kernels.ASKED] = gappy, asked
+
+    def mark(self, bit: int, *, done: bool) -> None:
+        """Say of all slices whether the session window of a bit has no use for them."""
+        if len(self.times):
+            self.times[:, kernels.DONE] |= bit
+            if not done:
+                self.times[:, kernels.DONE] ^= bit
+
+    def recut(self, end: int, bands: Int64s) -> None:
+        """Fit the cells to other windows, which begin and end after the largest tick; its cell ends at `end` now."""
+        kernels.recut(end, bands, self.cells, self.order, self.ledger)
+
+    def place(
+        self,
+        page: Page,
+        ticks: Int64s,
+        valid: Bools | None,
+        groups: Int32s | None,
+        capacity: int,
+        tell: Callable[[int], Cell],
+    ) -> Slots:
+        """Add tuples to their slices and give the slot of each, -1 for what is in no open window.
+
+        `capacity` is above every group id, `tell` cuts cells that windows must tell. Slots may be merged since.
+        """
+        if capacity > len(self.chains):
+            self._seat(max(capacity, len(self.chains) + len(self.chains) // 2))
+        if len(ticks) > len(self._news):
+            self._news = np.zeros((len(ticks), 3), np.int32)
+        if len(self.sessions):
+            self.make_dues(len(ticks))
+        slots = np.empty(len(ticks), np.int32)
+        ledger = self.ledger
+        ledger[kernels.MERGED], ledger[kernels.BOTTOM] = 0, NEVER
+        checked = _ALL_VALID if valid is None else valid
+        done = 0
+        while True:
+            ledger[kernels.FRESH] = 0
+            shared = (
+                self.cells, self.order, self.heap, self.bands, self.links, self.times, self.sessions, self.chains,
+                self.bounds, self.dues, ledger, self._news, self._table, slots, done,
+            )  # fmt: skip
+            if groups is None:
+                done, why = kernels.place_single(ticks, checked, *shared)
+            else:
+                done, why = kernels.place_grouped(ticks, checked, groups, *shared)
+            if new := int(ledger[kernels.FRESH]):
+                fresh = self._news[:new, kernels.NEW].copy()
+                for accumulator in self.accumulators:
+                    accumulator.init(fresh)
+            if done == len(ticks):
+                break
+            if why == kernels.ASK:
+                self.insert(*tell(int(ticks[done])))
+            else:
+                self._grow()
+        for accumulator in self.accumulators:
+            accumulator.update(slots, page)
+        if unions := int(ledger[kernels.MERGED]):
+            self.combine(self._news[:unions, kernels.INTO].copy(), self._news[:unions, kernels.SOURCE].copy())
+        return slots
+
+    def make_dues(self, more: int) -> None:
+        """Make room for so many more deadlines."""
+        needed = int(self.ledger[kernels.DUES]) + more
+        if needed > len(self.dues):
+            self.dues = _grown(self.dues, needed + needed // 2)
+
+    def insert(self, begin: int, end: int, until: int, covered: bool) -> None:
+        """Enter a cell that is not known."""
+        if self.ledger[kernels.CELLS] >= len(self.order) or self._no_cell:
+            self._grow()
+        nobody = not covered and len(self.sessions) == 0
+        kernels.insert_cell(begin, end, until, nobody, self.cells, self.order, self.ledger)
+
+    def find(self, tick: int) -> int:
+        """Give the cell that is known to hold a tick, -1 when there is none."""
+        k = int(kernels.position(tick, self.order, self.ledger[kernels.CELLS]))
+        if k < 0:
+            return -1
+        cell = int(self.order[k, kernels.NUMBER])
+        return cell if tick < self.cells[cell, kernels.END] else -1
+
+    def part(self, cell: int, edge: int) -> int:
+        """Let a cell end at an edge within it, and give where it ended."""
+        end = int(self.cells[cell, kernels.END])
+        self.cells[cell, kernels.END] = edge
+        return end
+
+    def empty(self, cell: int) -> list[tuple[int, int, int, int]]:
+        """Forget the slices of a cell, whose tuples are to be placed again; its groups are not idle.
+
+        Gives group, first and last tick, and the sessions that are done with it, of each slice; see `again`.
+        """
+        gone: list[tuple[int, int, int, int]] = []
+        slots = self._members(cell)
+        for slot in slots:
+            if len(self.times):
+                first, last, done = self.times[slot].tolist()
+                gone.append((int(self.links[slot, kernels.GROUP]), first, last, done))
+            kernels.unlink(slot, self.cells, self.links, self.chains)
+        self.ledger[kernels.SLICES] -= len(slots)
+        self.free(np.array(slots, np.int32))
+        return gone
+
+    def again(self, cells: Sequence[int], gone: Sequence[tuple[int, int, int, int]]) -> None:
+        """Let the slices that took the place of others be done with as these were."""
+        for slot in [slot for cell in cells for slot in self._members(cell)]:
+            group, tick = int(self.links[slot, kernels.GROUP]), int(self.times[slot, kernels.FIRST])
+            bits = [done for g, first, last, done in gone if g == group and first <= tick <= last]
+            self.times[slot, kernels.DONE] = bits[0] if bits else 0
+
+    def _members(self, cell: int) -> list[int]:
+        slots: list[int] = []
+        slot = int(self.cells[cell, kernels.HEAD])
+        while slot >= 0:
+            slots.append(slot)
+            slot = int(self.links[slot, kernels.NEXT])
+        return slots
+
+    def combine(self, into: Slots, source: Slots) -> None:
+        """Combine slices into others and forget them."""
+        for accumulator in self.accumulators:
+            accumulator.combine(into, source)
+        self.free(source)
+
+    def free(self, slots: Slots) -> None:
+        """Forget what slots hold that are in no chain any more."""
+        for accumulator in self.accumulators:
+            accumulator.free(slots)
+        self.give_back(slots)
+
+    def take(self, number: int) -> Slots:
+        """Give slots to keep something else in, not initialised; `give_back` returns them."""
+        slots, done = np.empty(number, np.int32), 0
+        while done < number:
+            done += int(settling.take(self.links, self.ledger, slots[done:]))
+            if done < number:
+                self._grow()
+        return slots
+
+    def give_back(self, slots: Slots) -> None:
+        """Let slots be given away again."""
+        settling.give_back(slots, self.links, self.ledger)
+
+    def results(self, number: int) -> Slots:
+        """Make room for results behind the slices and give their slots, initialised; they hold until the next call."""
+        base = int(self.ledger[kernels.MADE])
+        if base + number > self._room:
+            self._reserve(max(base + number, self._room + self._room // 4))
+        slots = np.arange(base, base + number, dtype=np.int32)
+        for accumulator in self.accumulators:
+            accumulator.init(slots)
+        return slots
+
+    def settle(self, settled: int, low: int, *, join: bool) -> None:
+        """Drop and join what is before a bound, as `kernels.slicing_settle.settle` does."""
+        room = len(self)
+        gone, into, source = (np.empty(room, np.int32) for _ in range(3))
+        dropped, pairs, gone_cells = settling.settle(
+            settled, low, join, self.cells, self.order, self.links, self.times, self.chains, self.ledger, gone, into,
+            source,
+        )  # fmt: skip
+        # The oldest places are given up without moving the others.
+        self.order = self.order[gone_cells:]
+        if pairs:
+            self.combine(into[:pairs], source[:pairs])
+        self.drop(gone[:dropped])
+
+    def drop(self, gone: Slots) -> None:
+        """Forget slices that were taken out of their chains; groups left without one are listed for `idle`."""
+        if len(gone):
+            out = np.empty(len(gone), np.int32)
+            left = settling.idle(gone, self.links, self.chains, out)
+            self.free(gone)
+            if left:
+                self._idle.append(out[:left])
+
+    def idle(self) -> Int32s:
+        """Give the groups that were left without a slice since the last call, and reset what is known of them."""
+        idle = np.concatenate(self._idle) if self._idle else np.empty(0, np.int32)
+        self._idle.clear()
+        self.chains[idle] = -1
+        self.bounds[idle] = _UNBOUND
+        return idle
+
+    @property
+    def _no_cell(self) -> bool:
+        return bool(self.ledger[kernels.CELLS_FREE] < 0 and self.ledger[kernels.CELLS_MADE] >= len(self.cells))
+
+    def _grow(self) -> None:
+        ledger = self.ledger
+        if ledger[kernels.CELLS] >= len(self.order) or self._no_cell:
+            size = 2 * max(self.cell_count, _LEAST)
+            self.cells, self.order = _grown(self.cells, size), _grown(self.order, size)
+            if self._no_cell:
+                self.cells = _grown(self.cells, 2 * len(self.cells))
+        if ledger[kernels.FREE] < 0 and ledger[kernels.MADE] >= len(self.links):
+            self._reserve(larger(len(self.links)))
+            self.links = _grown(self.links, self._room)
+            if len(self.sessions):
+                self.times = _grown(self.times, self._room)
+
+    def _reserve(self, room: int) -> None:
+        if room > self._room:
+            self._room = room
+            for accumulator in self.accumulators:
+                accumulator.reserve(room)
+
+    def _seat(self, capacity: int) -> None:
+        groups = len(self.chains)
+        self.chains, self.bounds = _grown(self.chains, capacity), _grown(self.bounds, capacity)
+        self.chains[groups:] = -1
+        self.bounds[groups:] = _UNBOUND
+
+    def state(self) -> State:
+        """Give everything held, copied; the windows are not part of it."""
+        ledger = self.ledger
+        made = int(ledger[kernels.MADE])
+        state: State = {
+            "cells": self.cells[: int(ledger[kernels.CELLS_MADE])].copy(),
+            "order": self.order[: self.cell_count].copy(),
+            "heap": self.heap[: max(0, int(ledger[kernels.EDGES]))].copy(),
+            "links": self.links[:made].copy(),
+            "times": self.times[:made].copy(),
+            "chains": self.chains.copy(),
+            "bounds": self.bounds.copy(),
+            "dues": self.dues[: int(ledger[kernels.DUES])].copy(),
+            "ledger": ledger.copy(),
+            "room": self._room,
+        }
+        for i, accumulator in enumerate(self.accumulators):
+            state |= prefixed(f"aggregate{i}.", accumulator.state())
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Become the slices whose `state` this was; `use` was called with the same windows."""
+        self.ledger = read_integers(state, "ledger")
+        room = read_int(state, "room")
+        cells, order = (read_integers(state, name) for name in ("cells", "order"))
+        size = max(_LEAST, len(cells), len(order))
+        self.cells, self.order = _grown(cells.reshape(-1, 5), size), _grown(order.reshape(-1, 2), size)
+        heap = read_integers(state, "heap").reshape(-1, 2)
+        self.heap[: len(heap)] = heap
+        links = read_integers(state, "links").astype(np.int32).reshape(-1, 6)
+        times = read_integers(state, "times").reshape(-1, 3)
+        self.links = _grown(links, max(_LEAST, len(links)))
+        self.times = _grown(times, len(self.links) if len(self.sessions) else 0)
+        self.chains = read_integers(state, "chains").astype(np.int32).reshape(-1, 3)
+        self.bounds = read_integers(state, "bounds").reshape(-1, 2)
+        dues = read_integers(state, "dues").reshape(-1, 2)
+        self.dues = _grown(dues, max(_LEAST, len(dues)))
+        for i, accumulator in enumerate(self.accumulators):
+            accumulator.restore(part(f"aggregate{i}.", state))
+            accumulator.reserve(room)
+        self._room = room
+
+
+def larger(size: int) -> int:
+    """Give the next size of arrays of a size: twice as large while small, a quarter larger when memory matters."""
+    return 2 * size if size < 1 << 18 else size + size // 4
+
+
+def _grown(array: npt.NDArray[T], size: int) -> npt.NDArray[T]:
+    if size <= len(array):
+        return array
+    more = np.zeros((size, *array.shape[1:]), array.dtype)
+    more[: len(array)] = array
+    return more

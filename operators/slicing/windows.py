@@ -1,0 +1,276 @@
+"""The windows that share slices, as the arrays that the slicer reads: bands, session gaps, and windows to be asked.
+
+A band is a context-free window that repeats: sliding, tumbling, or one fixed stretch. Sessions share the slices of the
+smallest gap. All others say themselves where a cell ends, once for each cell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.errors import SchemaError
+from operators.kernels.slicing_release import unfinished, upcoming
+from operators.page import Int64s
+from operators.slicing.decisions import Context
+from operators.slicing.tracked import Contextual, Tracked
+from operators.window import SlidingWindow
+from operators.window.delimited import DelimitedWindow, FixedBandWindow
+from operators.window.session import SessionWindow
+
+NEVER = 2**62
+_LEAST = -(2**63)
+_BITS = 62
+Extent: TypeAlias = tuple[int, int, int]
+"""Window-id, begin and end."""
+Cell: TypeAlias = tuple[int, int, int, bool]
+"""Begin, end, until when windows last that begin here, and whether any covers it."""
+
+
+@runtime_checkable
+class AskedWindow(Protocol):
+    """A window that says for single ticks where its edges are: the slow path, one question a cell."""
+
+    @property
+    def wattr(self) -> str:
+        """The windowing attribute."""
+        ...
+
+    @property
+    def context(self) -> str:
+        """The class of thesis 6.1.2, derived: "CF", "FCF" or "FCA"."""
+        ...
+
+    def around(self, tick: int) -> Cell:
+        """Give the last edge at or before a tick, the first after it, and what `Cell` tells of the windows there."""
+        ...
+
+    def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[Extent]:
+        """Give the windows that touch one of these spans of ticks and end after `after`, and at or before `bound`."""
+        ...
+
+    def unfinished(self, bound: int) -> int:
+        """Give the least begin of the windows that end after a bound, or a tick before it."""
+        ...
+
+
+Spec: TypeAlias = SlidingWindow | FixedBandWindow | SessionWindow | AskedWindow | Contextual
+
+
+@attrs.define
+class _Used:
+    """A window in use: its place among bands or sessions, and from which tick it counts."""
+
+    name: str
+    spec: Spec
+    since: int = -NEVER
+    bit: int = 0
+    next: int = _LEAST
+    tracked: Tracked | None = None
+
+
+@attrs.define(eq=False)
+class Windows:
+    """Hold windows by name, and the arrays made of them, anew after `add` and `remove`."""
+
+    used: list[_Used] = attrs.field(factory=list)
+    bands: Int64s = attrs.field(init=False, factory=lambda: np.zeros((0, 5), np.int64))
+    nexts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
+    """The first window of each band that is not released."""
+    sessions: Int64s = attrs.field(init=False, factory=lambda: np.zeros((0, 3), np.int64))
+    banded: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
+    """Which window each band is."""
+    gapped: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
+    """Which window each session gap is, in the order of `sessions`."""
+    asked: list[tuple[int, AskedWindow]] = attrs.field(init=False, factory=list)
+    """The windows that are asked for every cell, with their places."""
+    tracked: list[tuple[int, Tracked]] = attrs.field(init=False, factory=list)
+    """Those of them that have a context."""
+    labels: pa.Array = attrs.field(init=False, factory=lambda: pa.array([], pa.string()))
+
+    @classmethod
+    def of(cls, windows: Mapping[str, Spec]) -> Windows:
+        """Take windows that count from the beginning."""
+        self = cls()
+        for name, spec in windows.items():
+            self.add(name, spec, -NEVER)
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        return [used.name for used in self.used]
+
+    @property
+    def contexts(self) -> list[Context]:
+        """The class of each window."""
+        return ["session" if isinstance(u.spec, SessionWindow) else _class(u.spec.context) for u in self.used]
+
+    @property
+    def looks_back(self) -> bool:
+        """Tell whether some context may find a window that begins where no edge was set."""
+        return any(window.horizon < NEVER for _, window in self.tracked)
+
+    def bit(self, name: str) -> int:
+        """Give the bit of a session window among those of slices, 0 for other windows."""
+        return next(used.bit for used in self.used if used.name == name)
+
+    def unfinished(self, bound: int) -> tuple[int, int]:
+        """Give the least begin and the least end of the windows, sessions apart, that a bound does not complete."""
+        begin, end = unfinished(self.bands, bound)
+        return self._with_asked(bound, int(begin), int(end))
+
+    def upcoming(self, bound: int) -> tuple[int, int]:
+        """As `unfinished`, when the bands have told all that a bound completes."""
+        begin, end = upcoming(self.bands, self.nexts)
+        return self._with_asked(bound, int(begin), int(end))
+
+    def _with_asked(self, bound: int, begin: int, end: int) -> tuple[int, int]:
+        for _, window in self.asked:
+            # Only a tuple at the bound may show a context that a window ends there.
+            end = min(end, bound if isinstance(window, Tracked) else bound + 1)
+            begin = min(begin, window.unfinished(bound))
+        return begin, end
+
+    def skip(self, bound: int) -> None:
+        """Count the windows of bands that a bound completes as given."""
+        if bound > -NEVER:
+            given = (bound - self.bands[:, 2]) // self.bands[:, 1]
+            self.nexts = np.maximum(self.nexts, np.maximum(given, self.bands[:, 3]))
+
+    def wid(self, bound: int, begin: int) -> int | None:
+        """Give the first window-id that is not complete when one window alone tells ids apart, by bound or by begin."""
+        if len(self.used) != 1 or self.asked:
+            return None
+        if len(self.sessions):
+            return begin
+        _, slide, origin, least, _ = self.bands[0].tolist()
+        return max((bound - origin) // slide, least)
+
+    def slices_a_window(self) -> int:
+        """Estimate how many slices the longest window has when it is complete and slices were joined behind it."""
+        if len(self.bands) == 0:
+            return 1
+        edges = sum((2 if size % slide else 1) / slide for size, slide, _, _, _ in self.bands.tolist())
+        starts = sum(-(-size // slide) for size, slide, _, _, _ in self.bands.tolist())
+        return int(min(starts, edges * float(self.bands[:, 0].max())))
+
+    @property
+    def gappy(self) -> bool:
+        """Tell whether some tick may be in no window, as far as the specifications say."""
+        if len(self.sessions):
+            return False
+        endless = (self.bands[:, 3] == _LEAST) & (self.bands[:, 4] >= NEVER)
+        return not bool(((self.bands[:, 0] >= self.bands[:, 1]) & endless).any())
+
+    def add(self, name: str, spec: Spec, since: int) -> None:
+        """Take a window, of which those that begin before `since` do not count."""
+        bit = 0
+        if isinstance(spec, SessionWindow):
+            taken = {used.bit for used in self.used}
+            bit = next((1 << i for i in range(_BITS) if 1 << i not in taken), 0)
+            if bit == 0:
+                raise SchemaError(f"slicing: {_BITS} session windows share slices at most; run the others apart.")
+        self.keep()
+        tracked = Tracked(name, spec, since) if isinstance(spec, Contextual) else None
+        self.used.append(_Used(name, spec, since, bit, tracked=tracked))
+        self.compile()
+
+    def remove(self, name: str) -> None:
+        """Let a window go."""
+        self.keep()
+        self.used = [used for used in self.used if used.name != name]
+        self.compile()
+
+    def keep(self) -> None:
+        """Take notice in `used` of how far each band has been released."""
+        for place, following in zip(self.banded.tolist(), self.nexts.tolist(), strict=True):
+            self.used[place].next = following
+
+    def compile(self) -> None:
+        """Make the arrays anew."""
+        bands: list[tuple[int, ...]] = []
+        banded: list[int] = []
+        gaps: list[tuple[int, int, int, int]] = []
+        asked: list[tuple[int, AskedWindow]] = []
+        tracked: list[tuple[int, Tracked]] = []
+        for i, used in enumerate(self.used):
+            spec = used.spec
+            if isinstance(spec, SlidingWindow):
+                least = spec.least
+                if used.since > -NEVER:
+                    # The first window that begins at `since` or later.
+                    least = max(least, -((spec.origin - spec.size - used.since) // spec.slide) - 1)
+                bands.append((spec.size, spec.slide, spec.origin, least, NEVER))
+                banded.append(i)
+            elif isinstance(spec, FixedBandWindow):
+                counts = spec.start >= used.since
+                bands.append((spec.size, spec.size, spec.start, 0, 0 if counts else -1))
+                banded.append(i)
+            elif isinstance(spec, SessionWindow):
+                gaps.append((spec.gap, used.since, used.bit, i))
+            elif used.tracked is not None:
+                asked.append((i, used.tracked))
+                tracked.append((i, used.tracked))
+            elif isinstance(spec, AskedWindow):
+                asked.append((i, spec))
+        gaps.sort()
+        self.labels = pa.array(self.names, pa.string())
+        self.asked, self.tracked = asked, tracked
+        self.bands = np.array(bands, np.int64).reshape(-1, 5)
+        self.banded = np.array(banded, np.int64)
+        self.nexts = np.array([self.used[i].next for i in banded], np.int64)
+        self.sessions = np.array([gap[:3] for gap in gaps], np.int64).reshape(-1, 3)
+        self.gapped = np.array([gap[3] for gap in gaps], np.int64)
+
+
+def dump_windows(windows: Windows) -> str:
+    """Give the windows in use as text; a user's window is saved by its name and has to be there again."""
+    windows.keep()
+    listed: list[dict[str, object]] = []
+    for used in windows.used:
+        kind = type(used.spec).__name__
+        listed.append(
+            {
+                "name": used.name,
+                "kind": kind,
+                "spec": attrs.asdict(used.spec) if kind in _KINDS else None,  # type: ignore[arg-type]
+                "since": used.since,
+                "bit": used.bit,
+                "next": used.next,
+                "tracked": None if used.tracked is None else used.tracked.state(),
+            }
+        )
+    return json.dumps(listed)
+
+
+def read_windows(text: str, known: Mapping[str, Spec]) -> Windows:
+    """Give the windows that `dump_windows` saved; ValueError when a user's window is not among the known ones."""
+    windows = Windows()
+    for saved in json.loads(text):
+        name = saved["name"]
+        if saved["spec"] is None and name not in known:
+            raise ValueError(
+                f'the saved state has a window "{name}" of the user\'s own kind {saved["kind"]}, which is not among'
+                f" {', '.join(known)}; make the operator with it, or add it, before restoring"
+            )
+        spec = known[name] if saved["spec"] is None else _KINDS[saved["kind"]](**saved["spec"])
+        tracked = Tracked(name, spec, saved["since"]) if isinstance(spec, Contextual) else None
+        if tracked is not None:
+            tracked.restore(saved["tracked"])
+        windows.used.append(_Used(name, spec, saved["since"], saved["bit"], saved["next"], tracked))
+    windows.compile()
+    return windows
+
+
+_KINDS: dict[str, Callable[..., Spec]] = {
+    kind.__name__: kind for kind in (SlidingWindow, FixedBandWindow, SessionWindow, DelimitedWindow)
+}
+
+
+def _class(context: str) -> Context:
+    return "CF" if context == "CF" else "FCF" if context == "FCF" else "FCA"

@@ -1,0 +1,214 @@
+"""Windows of the user's own kind, by what is supplied: a next-edge function, the extents, or a context to notify.
+
+The class of thesis 6.1.2 follows from that: edges that need no tuples make the window CF, a context that sets edges
+only from the tuple on that it is notified of makes it FCF, and one that looks back (it has a `horizon`) FCA.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import attrs
+
+from operators.errors import SchemaError
+from operators.kernels.slicing_edges import FAR, around, compiled_search
+from operators.page import Row
+from operators.window.protocol import LIMIT
+
+NEVER = 2**62
+Around: TypeAlias = tuple[int, int, int, bool]
+"""The last edge at or before a tick, the first after it, until when windows last that begin there, is any around it."""
+Extent: TypeAlias = tuple[int, int, int]
+"""Window-id, begin, end."""
+
+
+@attrs.frozen
+class EdgeWindow:
+    """Windows between consecutive edges, as months are: `next_edge(t)` gives the first edge after t, and never falls.
+
+    The window-id is the begin. The function is compiled when it is plain arithmetic on integers; otherwise it is
+    called as it is, which is slower, though not more often than O(log length) times a slice. Source: the interface for
+    context-free windows in Scotty, section 5.4.2.
+
+    >>> def next_power(t):
+    ...     edge = 1
+    ...     while edge <= t:
+    ...         edge *= 2
+    ...     return edge
+    >>> window = EdgeWindow("ts", next_power)
+    >>> window.compiled, window.around(5), window.around(8)
+    (True, (4, 8, 8, True), (8, 16, 16, True))
+    """
+
+    wattr: str
+    next_edge: Callable[[int], int]
+    _search: Callable[[int], tuple[int, int]] = attrs.field(init=False, repr=False, eq=False)
+    compiled: bool = attrs.field(init=False, eq=False, repr=False)
+    """Whether the function runs as native code; if not, it is called by the interpreter, about 50 times slower."""
+
+    def __attrs_post_init__(self) -> None:
+        for tick in (0, 1):
+            if (edge := self.next_edge(tick)) <= tick:
+                raise SchemaError(
+                    f"{self.wattr}: next_edge({tick}) gave {edge}; the next edge after {tick} must be a whole number"
+                    f" from {tick + 1} on"
+                )
+        search = compiled_search(self.next_edge, 0)
+        object.__setattr__(self, "compiled", search is not None)
+        object.__setattr__(self, "_search", search or (lambda tick: around(self.next_edge, tick)))
+
+    @property
+    def context(self) -> str:
+        return "CF"
+
+    def extent(self, wid: int) -> tuple[int, int]:
+        """Give the window that begins at `wid`."""
+        return wid, self.next_edge(wid)
+
+    def around(self, tick: int) -> Around:
+        """Give the window that a tick is in; before the first edge there is none."""
+        low, high = self._search(tick)
+        return (-NEVER, high, -NEVER, False) if low <= -FAR else (low, high, high, True)
+
+    def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[Extent]:
+        """Give the windows that have one of these cells and end in (after, bound]."""
+        end = -NEVER
+        for begin, _ in spans:
+            if begin >= end:
+                low, end, _, there = self.around(max(begin, -LIMIT))
+                if there and after < end <= bound:
+                    yield low, low, end
+
+    def unfinished(self, bound: int) -> int:
+        """Give the begin of the window around a bound, or of the first one."""
+        if abs(bound) >= LIMIT:
+            return bound
+        low, high, _, there = self.around(bound)
+        return low if there else high
+
+
+@attrs.frozen
+class ExtentWindow:
+    """Windows of which nothing is known but `extent(wid)`, for every wid of a finite set: the slow path.
+
+    They may overlap, leave gaps, have any length, and need not be consecutive. Cost: O(windows) a slice, and a release.
+
+    >>> shifts = {1: (0, 8), 2: (6, 14), 7: (20, 22)}
+    >>> window = ExtentWindow("ts", shifts.__getitem__, shifts)
+    >>> window.around(7), window.around(15)
+    ((6, 8, 14, True), (14, 20, -4611686018427387904, False))
+    """
+
+    wattr: str
+    extent: Callable[[int], tuple[int, int]]
+    wids: tuple[int, ...] = attrs.field(converter=tuple[int, ...])
+    _extents: Sequence[Extent] = attrs.field(init=False, repr=False, eq=False)
+    _edges: Sequence[int] = attrs.field(init=False, repr=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        extents = sorted((end, begin, wid) for wid in self.wids for begin, end in [self.extent(wid)] if begin < end)
+        object.__setattr__(self, "_extents", [(wid, begin, end) for end, begin, wid in extents])
+        edges = sorted({edge for _, begin, end in self._extents for edge in (begin, end)})
+        object.__setattr__(self, "_edges", edges)
+
+    @property
+    def context(self) -> str:
+        return "CF"
+
+    def around(self, tick: int) -> Around:
+        """Give the edges around a tick."""
+        at = bisect_right(self._edges, tick)
+        low = self._edges[at - 1] if at > 0 else -NEVER
+        high = self._edges[at] if at < len(self._edges) else NEVER
+        until = max((end for _, begin, end in self._extents if begin == low), default=-NEVER)
+        return low, high, until, any(begin <= tick < end for _, begin, end in self._extents)
+
+    def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[Extent]:
+        """Give the windows that have one of these cells and end in (after, bound]."""
+        begins = [begin for begin, _ in spans]
+        for wid, begin, end in self._extents:
+            at = bisect_left(begins, begin)
+            if after < end <= bound and at < len(begins) and begins[at] < end:
+                yield wid, begin, end
+
+    def unfinished(self, bound: int) -> int:
+        """Give the least begin of the windows that end after a bound, never when there are no more."""
+        return min((begin for _, begin, end in self._extents if end > bound), default=NEVER)
+
+
+@runtime_checkable
+class Context(Protocol):
+    """What a window knows of the tuples so far. It is notified in order of time, whatever the order of arrival."""
+
+    def notify(self, tick: int, row: Row) -> Iterable[int]:
+        """Take the next tuple, as the attributes that the window reads; give the edges that it sets, none before it."""
+        ...
+
+    def complete(self, bound: int) -> Iterable[tuple[int, int]]:
+        """Give the windows [begin, end) with end <= bound that were not given yet; all tuples before it are known."""
+        ...
+
+    def unfinished(self) -> int:
+        """Give the least begin of the windows that are not given yet, as far as it is known; never falls."""
+        ...
+
+    def state(self) -> str:
+        """Give all that is remembered, as text."""
+        ...
+
+    def restore(self, state: str) -> None:
+        """Become the context whose `state` this was."""
+        ...
+
+
+@runtime_checkable
+class LookingBack(Context, Protocol):
+    """A context whose windows may begin where no edge was set before: tuples are kept from its horizon on."""
+
+    def horizon(self) -> int:
+        """Give a tick before which no window that is still to be given begins; never falls."""
+        ...
+
+
+@attrs.frozen
+class ContextWindow:
+    """Windows that a context of the user's finds; `make` makes a fresh one, `reads` names what it is shown of a tuple.
+
+    Tuples wait for the promise that makes their order certain, and a window leaves at the first bound after its end, as
+    a tuple at the end itself may have set it. The edges count for all groups alike. The window-id is the begin. Source:
+    the interface for context-aware windows in Scotty, section 5.4.2, notified behind the promise.
+
+    >>> import json
+    >>> class EveryThird:
+    ...     '''Windows of three ticks of the data each.'''
+    ...     def __init__(self):
+    ...         self.seen, self.begin, self.found = 0, None, []
+    ...     def notify(self, tick, row):
+    ...         self.seen += 1
+    ...         if self.seen % 3 == 1:
+    ...             if self.begin is not None:
+    ...                 self.found.append((self.begin, tick))
+    ...             self.begin = tick
+    ...             yield tick
+    ...     def complete(self, bound):
+    ...         found, self.found = self.found, []
+    ...         return found
+    ...     def unfinished(self):
+    ...         return 2**62 if self.begin is None else min([b for b, _ in self.found] + [self.begin])
+    ...     def state(self):
+    ...         return json.dumps([self.seen, self.begin, self.found])
+    ...     def restore(self, state):
+    ...         self.seen, self.begin, self.found = json.loads(state)
+    >>> ContextWindow("ts", EveryThird).context
+    'FCF'
+    """
+
+    wattr: str
+    make: Callable[[], Context]
+    reads: tuple[str, ...] = attrs.field(default=(), converter=tuple[str, ...])
+
+    @property
+    def context(self) -> str:
+        return "FCA" if isinstance(self.make(), LookingBack) else "FCF"

@@ -1,0 +1,203 @@
+"""Windows of every kind are said in the same way, in Python and as text, and every strategy gives the same answer."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import oop_engine as oop
+from oop_engine.demand import Pace, demands, windows_of
+from oop_engine.physical import STRATEGIES
+from oop_engine.plan import OperatorNode, Plan
+from oop_engine.stream import Stream, Windowed
+from operators.slicing.operator import SlicingAggregate
+from operators.stacks.aggregate import StackAggregate
+from operators.window import SlidingWindow
+from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
+from operators.window.delimited import FixedBandWindow
+from operators.window.session import SessionWindow
+
+SECOND = 1_000_000_000
+TIMES = [3, 1, 8, 7, 2, 9, 15, 30, 31, 12]
+
+
+def packets() -> Stream:
+    table = pa.table(
+        {
+            "ts": pa.array([t * SECOND for t in TIMES]).cast(pa.timestamp("ns", "UTC")),
+            "k": ["a", "b", "a", "a", "b", "b", "a", "a", "b", "a"],
+            "v": range(10),
+        }
+    )
+    return oop.arrow(table)
+
+
+def rows(stream: Stream, *names: str) -> list[tuple[object, ...]]:
+    return sorted(tuple(row[name] for name in names) for row in stream.to_arrow().to_pylist())
+
+
+def operators(stream: Stream) -> list[object]:
+    return [node.operator for node in Plan((stream.node,)).nodes if isinstance(node, OperatorNode)]
+
+
+@pytest.mark.parametrize(
+    ("window", "specification"),
+    [
+        (oop.tumbling("10 s"), SlidingWindow("ts", size=10 * SECOND, slide=10 * SECOND)),
+        (
+            oop.sliding("10 s", "2 s", origin="1 s"),
+            SlidingWindow("ts", size=10 * SECOND, slide=2 * SECOND, origin=SECOND),
+        ),
+        (oop.session("500 ms"), SessionWindow("ts", gap=SECOND // 2)),
+        (oop.band(5, "3 s"), FixedBandWindow("ts", start=5, size=3 * SECOND)),
+        (oop.counted(100, slide=10), CountWindow("ts", size=100, slide=10)),
+        (oop.latest(10, every="5 s"), LastTuples("ts", size=10, slide=5 * SECOND)),
+        (oop.slide_by_tuple("5 s"), SlideByTuple("ts", size=5 * SECOND)),
+        (oop.slide_by_rows("5 s", 3), SlideByRows("ts", size=5 * SECOND, rows=3, number="row_num")),
+        (oop.slide_by_rank("5 s", 3), SlideByRank("ts", size=5 * SECOND, rows=3)),
+    ],
+)  # fmt: skip
+def test_a_window_is_a_value_that_waits_for_its_stream(window: oop.WindowOf, specification: object) -> None:
+    counted = packets().window(window).aggregate(oop.count())
+    assert specification in [w for operator in operators(counted) for w in windows_of(operator)]
+    text = f"SELECT count(*) [{window}] FROM Main"
+    if "BAND" not in text and "ORIGIN" not in text and window.text != "RANGE 10 s, SLIDE 2 s, WA ts":
+        assert oop.query(text, Main=packets()).to_arrow().equals(counted.to_arrow())
+
+
+@pytest.mark.parametrize("strategy", [s for s in STRATEGIES if s not in ("auto", "slicing", "stacks")])
+def test_every_strategy_gives_the_same_results_by_group(strategy: str) -> None:
+    windowed = packets().window(range="10 s", slide="3 s")
+    functions = {"n": oop.count(), "total": oop.sum("v"), "mean": oop.avg("v")}
+    expected = rows(windowed.aggregate(by="k", **functions), "k", "wid", "n", "total", "mean")
+    assert len(expected) == 19
+    assert (
+        rows(windowed.aggregate(by="k", strategy=strategy, **functions), "k", "wid", "n", "total", "mean") == expected
+    )
+
+
+@pytest.mark.parametrize(
+    "strategy", [s for s in STRATEGIES if s not in ("auto", "stacks", "adaptive", "adaptive_panes")]
+)
+def test_every_strategy_gives_the_same_results_without_groups(strategy: str) -> None:
+    windowed = packets().window(range="10 s", slide="3 s")
+    expected = rows(windowed.aggregate(oop.count()), "wid", "count", "window_start", "window_end")
+    found = windowed.aggregate(oop.count(), strategy=strategy)
+    assert rows(found, "wid", "count", "window_start", "window_end") == expected
+
+
+def test_concurrent_windows_share_slices_and_tell_which_is_which() -> None:
+    together = packets().windows(short=oop.tumbling("10 s"), talk=oop.session("4 s"))
+    found = together.aggregate(oop.count(), by="k")
+    (slicing,) = operators(found)
+    assert isinstance(slicing, SlicingAggregate)
+    for name, alone in (("short", oop.tumbling("10 s")), ("talk", oop.session("4 s"))):
+        apart = packets().window(alone).aggregate(oop.count(), by="k")
+        expected = rows(apart, "k", "window_start", "window_end", "count")
+        assert [
+            row[1:] for row in rows(found, "window", "k", "window_start", "window_end", "count") if row[0] == name
+        ] == expected
+
+
+def test_windows_that_tuples_define_are_of_the_whole_stream_or_of_each_partition() -> None:
+    whole = packets().window(oop.counted(4)).aggregate(oop.count(), by="k")
+    assert rows(whole, "wid", "k", "count") == [
+        (0, "a", 2),
+        (0, "b", 2),
+        (1, "a", 3),
+        (1, "b", 1),
+        (2, "a", 1),
+        (2, "b", 1),
+    ]
+    each = packets().window(oop.counted(4), partition="k").aggregate(oop.count())
+    assert rows(each, "k", "wid", "count") == [("a", 0, 4), ("a", 1, 2), ("b", 0, 4)]
+    text = "SELECT k, count(*) [RANGE 4 rows, WA rank(ts), PA k] FROM Main"
+    assert rows(oop.query(text, Main=packets()), "k", "wid", "count") == rows(each, "k", "wid", "count")
+
+
+def test_row_windows_without_groups_are_answered_by_stacks() -> None:
+    found = packets().window(range="4 rows", slide="2 rows", wattr="row_num").aggregate(oop.max("v"))
+    assert any(isinstance(operator, StackAggregate) for operator in operators(found))
+    assert rows(found, "wid", "max_v") == [(0, 1), (1, 3), (2, 5), (3, 7), (4, 9), (5, 9)]
+
+
+def test_released_windows_are_given_again_when_a_late_tuple_comes_in_time() -> None:
+    schema = pa.schema([("ts", pa.int64()), ("v", pa.int64())])
+    tuples = [(1, 1), (12, 2), (3, 4), (25, 8), (4, 16), (39, 32), (5, 64), (22, 128)]
+    late = oop.rows(tuples, schema=schema, punctuate=oop.ordered("ts"))
+    found = late.window(oop.tumbling(10)).aggregate(oop.sum("v"), lateness=12).run()
+    assert sorted((r["wid"], r["revision"], r["sum_v"]) for r in found.table.to_pylist()) == [
+        (0, 0, 1), (0, 1, 5), (0, 2, 21), (1, 0, 2), (2, 0, 8), (2, 1, 136), (3, 0, 32),
+    ]  # fmt: skip
+    assert found.statistics.late == 1
+
+
+@pytest.mark.parametrize(
+    ("refused", "words"),
+    [
+        (lambda w: w.aggregate(oop.count(), strategy="pains"), r'no such strategy.\n  Did you mean "panes"'),
+        (lambda w: w.aggregate(oop.count(), strategy="stacks", by="k"), "without groups, not for groups"),
+        (lambda w: w.aggregate(oop.count(), strategy="buffer", empty=True), "empty=True"),
+        (lambda w: w.aggregate(oop.count(), strategy="panes", lateness="1 s"), "lateness"),
+        (lambda w: w.stream.window(oop.session("1 s")).aggregate(oop.count(), strategy="wid"), "no window-ids"),
+        (lambda w: w.stream.window(oop.counted(3)).aggregate(oop.count(), strategy="panes"), "defined by the tuples"),
+        (lambda w: w.stream.window(oop.session("1 s"), partition="k").aggregate(oop.count()), "partitions are groups"),
+        (lambda w: w.stream.window(oop.session("1 s"), slide="1 s"), "it says all itself"),
+        (lambda w: w.stream.window(oop.counted(0)).aggregate(oop.count()), "whole number from 1 on, not 0"),
+        (lambda w: w.stream.window(oop.session("0 s")).aggregate(oop.count()), "must be more than nothing"),
+        (lambda w: w.stream.window(oop.tumbling("1 s", wattr="k")), "must be an integer or a time"),
+        (lambda w: w.stream.windows(), "needs at least one"),
+        (lambda w: w.stream.windows(a="10 s"), "no window"),
+        (lambda w: w.stream.windows(a=oop.counted(3), b=oop.tumbling("1 s")).aggregate(oop.count()), "cannot share"),
+        (
+            lambda w: w.stream.windows(a=oop.tumbling(3, wattr="v"), b=oop.tumbling("1 s")).aggregate(oop.count()),
+            "all are over one attribute",
+        ),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused_with_a_way_out(refused: object, words: str) -> None:
+    windowed: Windowed = packets().window(range="10 s", slide="3 s")
+    with pytest.raises((oop.PlanError, oop.SchemaError), match=words):
+        refused(windowed)  # type: ignore[operator]
+
+
+def test_explain_says_the_strategy_why_and_what_is_kept() -> None:
+    def explained(stream: Stream) -> str:
+        return " ".join(stream.explain().replace("│", " ").split())
+
+    text = explained(packets().window(range="9 s", slide="6 s").aggregate(oop.count(), by="k"))
+    assert "panes [RANGE 3 s, SLIDE 3 s, WA ts], windows over them [RANGE 3, SLIDE 2, WA pane-id]" in text
+    assert "strategy panes" in text and "bytes for each slice and group" in text
+    session = explained(packets().window(oop.session("4 s")).aggregate(oop.count(), by="k"))
+    assert "[SESSION 4 s, WA ts], class FCF" in session and "strategy slicing" in session
+
+
+def test_windows_ask_for_promises_as_often_as_they_need_them() -> None:
+    def pace(stream: Stream) -> list[Pace]:
+        return [found["ts"] for found in demands(Plan((stream.node,))).values()]
+
+    assert pace(packets().window(oop.session("4 s")).aggregate(oop.count())) == [Pace(SECOND)]
+    assert pace(packets().window(oop.slide_by_tuple("4 s")).aggregate(oop.count())) == [Pace(SECOND)]
+    assert pace(packets().window(oop.latest(3, every="4 s")).aggregate(oop.count())) == [Pace(4 * SECOND)]
+    both = packets().windows(a=oop.tumbling("4 s"), b=oop.tumbling("6 s"))
+    assert pace(both.aggregate(oop.count())) == [Pace(2 * SECOND)]
+
+
+def test_windows_of_ones_own_are_windows_like_any_other() -> None:
+    def decade(t: int) -> int:
+        return (t // (10 * SECOND) + 1) * (10 * SECOND)
+
+    found = packets().window(oop.edges(decade)).aggregate(oop.count(), by="k")
+    expected = packets().window(oop.tumbling("10 s")).aggregate(oop.count(), by="k")
+    names = ("k", "window_start", "window_end", "count")
+    assert rows(found, *names) == rows(expected, *names)
+    assert "[EdgeWindow, WA ts], class CF" in found.explain()
+
+
+def test_marked_tuples_delimit_windows() -> None:
+    marks = packets().derive(new="v = 4 or v = 6 or v = 8")  # at 2 s, 15 s and 31 s
+    found = marks.window(oop.marked("new")).aggregate(oop.count())
+    assert rows(found, "window_start", "count") == [
+        (pa.scalar(2 * SECOND, pa.timestamp("ns", "UTC")).as_py(), 6),
+        (pa.scalar(15 * SECOND, pa.timestamp("ns", "UTC")).as_py(), 2),
+    ]

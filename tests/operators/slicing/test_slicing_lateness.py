@@ -1,0 +1,157 @@
+"""Allowed lateness: what is given at a promise is exactly what changed in the naive answer since the last one."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from operators.drive import deliver, drive, punctuations, rows
+from operators.errors import SchemaError
+from operators.functions import count, sum
+from operators.page import Page, Row
+from operators.protocol import Element
+from operators.saved import decode_state, encode_state
+from operators.schema import Schema
+from operators.slicing import SlicingAggregate
+from operators.testing import Script, streams
+from operators.window import tumbling
+from operators.window.delimited import DelimitedWindow
+from operators.window.session import SessionWindow
+from punctuation import END, Punctuation, before
+from tests.naive_slicing import naive_slicing
+from tests.operators.slicing.mixes import ANSWERS, FUNCTIONS, SCHEMA, Mix, mixes
+
+Key = tuple[object, ...]
+
+
+def keyed(found: list[Row], by: tuple[str, ...]) -> dict[Key, Row]:
+    """Give rows by what identifies a result."""
+    return {tuple(row[name] for name in (*by, "window", "wid")): row for row in found}
+
+
+@given(
+    mixes,
+    st.integers(1, 12),
+    st.integers(1, 8),
+    st.sampled_from([(), ("k",)]),
+    st.booleans(),
+    streams(SCHEMA, tuples=16, disorder=2, promises=("linear",), nulls=("v",)),
+)
+def test_what_is_given_again_is_what_changed(
+    mix: Mix, lateness: int, early: int, by: tuple[str, ...], saving: bool, script: Script
+) -> None:
+    def make() -> SlicingAggregate:
+        return SlicingAggregate(mix, FUNCTIONS, by, lateness=lateness, named=True)  # type: ignore[arg-type]
+
+    operator = make()
+    seen: list[Row] = []
+    shown: dict[Key, Row] = {}
+    given_before: dict[Key, int] = {}
+    bound = -(2**62)
+    for _, element in script:
+        if isinstance(element, Page):
+            emitted: list[Element] = []
+            deliver(operator, element, emitted.append)
+            assert not rows(emitted)
+            # Tuples behind the lateness may change windows that are settled; those have no naive answer.
+            seen += [row for row in element.rows() if int(row["ts"]) >= bound - lateness]  # type: ignore[arg-type]
+            if any(int(row["ts"]) < bound - lateness for row in element.rows()):  # type: ignore[arg-type]
+                return
+            continue
+        if element.is_end:
+            bound, promise = 2**62, element
+        else:
+            value = element.bound("ts")
+            assert isinstance(value, int)
+            # The promise is made too early by a few ticks, so that tuples come late.
+            bound = max(bound, value + early)
+            promise = before("ts", bound)
+        emitted = []
+        operator.punctuate(promise, emitted.append)
+        answer = naive_slicing(mix, ANSWERS, by, seen, named=True)
+        now = keyed([row for row in answer if int(row["window_end"]) <= bound], by)  # type: ignore[arg-type]
+        changed = {key for key in now.keys() | shown.keys() if now.get(key) != shown.get(key)}
+        found = rows(emitted)
+        by_key = keyed(found, by)
+        assert len(by_key) == len(found), "a result was given twice at once"
+        assert set(by_key) == changed
+        for key, row in by_key.items():
+            assert row["revision"] == given_before.get(key, 0)
+            given_before[key] = given_before.get(key, 0) + 1
+            content = {name: value for name, value in row.items() if name != "revision"}
+            if key in now:
+                assert content == now[key]
+            else:
+                assert row["window_end"] is None and all(row[name] is None for name in FUNCTIONS)
+        shown = now
+        if saving and not element.is_end:
+            fresh = make()
+            fresh.restore(decode_state(encode_state(operator.state())))
+            operator = fresh
+    assert operator.statistics()["state_tuples"] == 0
+
+
+@given(
+    mixes,
+    st.integers(0, 12),
+    st.sampled_from([(), ("k",)]),
+    streams(SCHEMA, tuples=14, disorder=3, promises=("linear",), nulls=("v",)),
+)
+def test_promises_stay_true_when_tuples_come_late(mix: Mix, lateness: int, by: tuple[str, ...], script: Script) -> None:
+    operator = SlicingAggregate(mix, FUNCTIONS, by, lateness=lateness + 1)  # type: ignore[arg-type]
+    made: list[Punctuation] = []
+    bound = -(2**62)
+    for _, element in script:
+        if isinstance(element, Page) and any(int(row["ts"]) < bound - lateness - 1 for row in element.rows()):  # type: ignore[arg-type]
+            return
+        if isinstance(element, Punctuation) and isinstance(value := element.bound("ts"), int):
+            bound = max(bound, value + lateness // 2)
+            element = before("ts", bound)
+        for out in drive(operator, [element]):
+            if isinstance(out, Punctuation):
+                made.append(out)
+            else:
+                for row in out.rows():  # type: ignore[union-attr]
+                    assert not any(promise.matches(row) for promise in made), (row, made)
+
+
+SMALL = Schema.of(ts=pa.int64(), v=pa.int64(), progress=["ts"])
+
+
+def test_a_session_that_grows_together_takes_the_old_ones_back() -> None:
+    windows = {"busy": SessionWindow("ts", gap=3)}
+    operator = SlicingAggregate(windows, {"n": count(), "total": sum("v")}, lateness=100)
+    found = rows(drive(operator, [Page.of(SMALL, {"ts": [1, 5], "v": [1, 2]}), before("ts", 20)]))
+    assert [(r["wid"], r["window_end"], r["n"], r["revision"]) for r in found] == [(1, 4, 1, 0), (5, 8, 1, 0)]
+    found = rows(drive(operator, [Page.of(SMALL, {"ts": [3], "v": [4]}), before("ts", 21)]))
+    assert found == [
+        {"n": 3, "total": 7, "wid": 1, "window_start": 1, "window_end": 8, "revision": 1},
+        {"n": None, "total": None, "wid": 5, "window_start": 5, "window_end": None, "revision": 1},
+    ]
+
+
+def test_a_tuple_later_than_allowed_changes_nothing_and_is_counted() -> None:
+    operator = SlicingAggregate({"w": tumbling("ts", 5)}, {"n": count()}, lateness=10)
+    drive(operator, [Page.of(SMALL, {"ts": [1, 7], "v": [0, 0]}), before("ts", 15)])
+    assert rows(drive(operator, [Page.of(SMALL, {"ts": [2], "v": [0]}), before("ts", 16)])) == []
+    assert operator.statistics()["late"] == 1
+    found = rows(drive(operator, [Page.of(SMALL, {"ts": [8, 8], "v": [0, 0]}), before("ts", 17)]))
+    assert [(r["wid"], r["n"], r["revision"]) for r in found] == [(1, 3, 1)]
+    assert rows(drive(operator, [END])) == []
+
+
+def test_promises_lag_by_the_lateness() -> None:
+    operator = SlicingAggregate({"w": tumbling("ts", 5)}, {"n": count()}, lateness=10)
+    made = punctuations(drive(operator, [Page.of(SMALL, {"ts": [1], "v": [0]}), before("ts", 20)]))
+    assert [str(p) for p in made] == ["[wid < 2]", "[window_start < 10]", "[window_end < 15]"]
+
+
+def test_lateness_is_refused_where_tuples_wait_or_slices_are_combined_ahead() -> None:
+    with pytest.raises(SchemaError, match="a late tuple may set an edge within a slice"):
+        SlicingAggregate({"m": DelimitedWindow("ts", "v")}, {"n": count()}, lateness=1).output_schema(SMALL)
+    with pytest.raises(SchemaError, match=r'Write store="lazy"'):
+        SlicingAggregate({"w": tumbling("ts", 5)}, {"n": count()}, lateness=1, store="eager").output_schema(SMALL)
+    with pytest.raises(SchemaError, match="number of ticks from 0 on"):
+        SlicingAggregate({"w": tumbling("ts", 5)}, {"n": count()}, lateness=-1)

@@ -1,0 +1,29 @@
+"""Any mix of windows gives the naive answer for every order, paging, punctuation, store, and place of saving."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from operators.testing import Script, check_operator, streams
+from tests.operators.slicing.mixes import SCHEMA, Mix, mixes, must_be_out, naive, operator
+
+
+@given(mixes, st.sampled_from(["lazy", "eager"]), streams(SCHEMA, tuples=12, promises=("linear", "general")))
+def test_any_mix_of_windows_gives_the_naive_answer(mix: Mix, store: str, script: Script) -> None:
+    check_operator(
+        lambda: operator(mix, store=store),
+        script,
+        naive=lambda table: naive(mix, (), table),
+        settled=lambda tables, progress: must_be_out(mix, (), tables[0], progress[0]),
+    )
+
+
+@given(mixes, st.sampled_from([("k",), ("k",), ("k", "v")]), streams(SCHEMA, group=("k",), tuples=12))
+def test_groups_have_their_own_slices_sessions_and_releases(mix: Mix, by: tuple[str, ...], script: Script) -> None:
+    check_operator(
+        lambda: operator(mix, by),
+        script,
+        naive=lambda table: naive(mix, by, table),
+        settled=lambda tables, progress: must_be_out(mix, by, tables[0], progress[0]),
+    )

@@ -1,0 +1,333 @@
+"""Windows of the user's own kind, context-free, forward-context-free and forward-context-aware, alone and mixed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from operators.drive import drive, rows
+from operators.errors import SchemaError
+from operators.functions import Accumulator, Slots, count
+from operators.page import Page, Row
+from operators.protocol import State, StateValue
+from operators.schema import Schema
+from operators.slicing import SlicingAggregate
+from operators.testing import Script, check_operator, streams
+from operators.window import tumbling
+from operators.window.delimited import DelimitedWindow
+from operators.window.session import SessionWindow
+from operators.window.user import ContextWindow, EdgeWindow, ExtentWindow
+from punctuation import END, before
+from tests.naive_slicing import Extent, naive_slicing
+from tests.operators.slicing.mixes import ANSWERS, FUNCTIONS, SCHEMA, kinds, mixed, naive, operator
+
+
+def next_prime_gap(t: int) -> int:
+    """Edges where t is a multiple of 7, or 3 after one."""
+    base = (t // 7) * 7
+    if t < base + 3:
+        return base + 3
+    return base + 7
+
+
+def next_after_zero(t: int) -> int:
+    """Edges at 2, 4, 8, ...: none before 2."""
+    edge = 2
+    while edge <= t:
+        edge *= 2
+    return edge
+
+
+class EveryThird:
+    """Windows of three distinct ticks of the data each."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+        self.found: list[tuple[int, int]] = []
+
+    def notify(self, tick: int, row: Row) -> Iterable[int]:
+        if self.seen and self.seen[-1] == tick:
+            return ()
+        if len(self.seen) == 3:
+            self.found.append((self.seen[0], tick))
+            self.seen = []
+        self.seen.append(tick)
+        return (tick,) if len(self.seen) == 1 else ()
+
+    def complete(self, bound: int) -> Iterable[tuple[int, int]]:
+        found, self.found = self.found, []
+        return found
+
+    def unfinished(self) -> int:
+        return min([begin for begin, _ in self.found] + self.seen[:1] + [2**62])
+
+    def state(self) -> str:
+        return json.dumps([self.seen, self.found])
+
+    def restore(self, state: str) -> None:
+        self.seen, self.found = json.loads(state)
+
+
+def every_third(table: list[Row]) -> Iterator[Extent]:
+    ticks = sorted({int(row["ts"]) for row in table})  # type: ignore[arg-type]
+    for i in range(0, len(ticks) - 3, 3):
+        yield ticks[i], ticks[i], ticks[i + 3]
+
+
+class LastTwo:
+    """Every four ticks, the window from the last but one distinct tick of the data before it on."""
+
+    def __init__(self) -> None:
+        self.ticks: list[int] = []
+        self.told: int | None = None
+
+    def notify(self, tick: int, row: Row) -> Iterable[int]:
+        if not self.ticks or self.ticks[-1] != tick:
+            self.ticks.append(tick)
+        return ()
+
+    def complete(self, bound: int) -> Iterable[tuple[int, int]]:
+        if not self.ticks:
+            return []
+        low = self.ticks[0] // 4 + 1 if self.told is None else self.told
+        high = min(bound // 4, self.ticks[-1] // 4 + 1)
+        found = []
+        for k in range(low, high + 1):
+            before_it = [tick for tick in self.ticks if tick < 4 * k]
+            if len(before_it) >= 2 and before_it[-1] >= 4 * k - 4:
+                found.append((before_it[-2], 4 * k))
+        self.told = max(low, high + 1)
+        self.ticks = self.ticks[-2:] if self.ticks[-1] < 4 * self.told - 4 else self.ticks
+        return found
+
+    def horizon(self) -> int:
+        return self.ticks[0] if self.ticks else 2**61
+
+    def unfinished(self) -> int:
+        return self.horizon()
+
+    def state(self) -> str:
+        return json.dumps([self.ticks, self.told])
+
+    def restore(self, state: str) -> None:
+        self.ticks, self.told = json.loads(state)
+
+
+def last_two(table: list[Row]) -> Iterator[Extent]:
+    ticks = sorted({int(row["ts"]) for row in table})  # type: ignore[arg-type]
+    for k in range(-10, 60):
+        earlier = [tick for tick in ticks if tick < 4 * k]
+        if len(earlier) >= 2 and earlier[-1] >= 4 * k - 4:
+            yield earlier[-2], earlier[-2], 4 * k
+
+
+extents = st.dictionaries(
+    st.integers(-5, 5), st.tuples(st.integers(-3, 20), st.integers(0, 6)), min_size=1, max_size=5
+).map(
+    lambda drawn: (lambda listed: ExtentWindow("ts", listed.__getitem__, tuple(listed)))(
+        {wid: (begin, begin + size) for wid, (begin, size) in drawn.items()}
+    )
+)
+edges = st.sampled_from([EdgeWindow("ts", next_prime_gap), EdgeWindow("ts", next_after_zero)])
+delimited = st.just(DelimitedWindow("ts", "v"))
+
+
+@given(
+    st.one_of(extents, edges),
+    st.lists(kinds, max_size=2),
+    st.sampled_from([(), ("k",)]),
+    streams(SCHEMA, group=("k",), tuples=12),
+)
+def test_context_free_windows_of_the_users_own(
+    window: object, more: list[object], by: tuple[str, ...], script: Script
+) -> None:
+    mix = mixed([window, *more])
+    check_operator(lambda: operator(mix, by), script, naive=lambda table: naive(mix, by, table))
+
+
+FOUND = {"thirds": every_third, "looking back": last_two}
+CONTEXTS = {
+    "marks": DelimitedWindow("ts", "v"),
+    "thirds": ContextWindow("ts", EveryThird),
+    "looking back": ContextWindow("ts", LastTwo),
+}
+
+
+@given(
+    st.lists(st.sampled_from(sorted(CONTEXTS)), min_size=1, unique=True),
+    st.lists(kinds, max_size=2),
+    st.sampled_from([(), ("k",)]),
+    streams(SCHEMA, group=("k",), tuples=14),
+)
+def test_windows_with_a_context_whatever_the_order_of_arrival(
+    names: list[str], more: list[object], by: tuple[str, ...], script: Script
+) -> None:
+    mix: Mapping[str, object] = {**{name: CONTEXTS[name] for name in names}, **mixed(more)}
+    check_operator(
+        lambda: operator(mix, by),
+        script,
+        naive=lambda table: naive_slicing(mix, ANSWERS, by, table, others=FOUND),
+    )
+
+
+def test_classes_follow_from_what_is_supplied() -> None:
+    assert EdgeWindow("ts", next_prime_gap).context == "CF"
+    assert ContextWindow("ts", EveryThird).context == "FCF"
+    assert ContextWindow("ts", LastTwo).context == "FCA"
+    assert DelimitedWindow("ts", "v").context == "FCF"
+    assert SessionWindow("ts", gap=1).context == "FCF"
+
+
+def test_a_function_that_cannot_be_compiled_runs_interpreted_and_says_so() -> None:
+    calendar = {0: 3, 3: 9, 9: 12}
+
+    def from_a_table(t: int) -> int:
+        return min((edge for edge in calendar.values() if edge > t), default=2**61)
+
+    window = EdgeWindow("ts", from_a_table)
+    assert not window.compiled
+    schema = Schema.of(ts=pa.int64(), progress=["ts"])
+    page = Page.of(schema, {"ts": [1, 4, 8, 10]})
+    found = rows(drive(SlicingAggregate({"a": window}, {"n": count()}), [page, END]))
+    assert [(r["wid"], r["window_end"], r["n"]) for r in found] == [(3, 9, 2), (9, 12, 1)]
+
+
+def test_a_next_edge_that_does_not_move_on_is_refused() -> None:
+    with pytest.raises(SchemaError, match=r"next_edge\(0\) gave 0"):
+        EdgeWindow("ts", lambda t: t)
+
+
+def test_an_edge_before_the_tuple_is_refused_without_a_horizon() -> None:
+    class Backward(EveryThird):
+        def notify(self, tick: int, row: Row) -> Iterable[int]:
+            return (tick - 1,)
+
+    schema = Schema.of(ts=pa.int64(), progress=["ts"])
+    operator = SlicingAggregate({"a": ContextWindow("ts", Backward)}, {"n": count()})
+    with pytest.raises(SchemaError, match=r"set the edge 4, which is before it.\n  Give the context a method horizon"):
+        drive(operator, [Page.of(schema, {"ts": [5]}), END])
+
+
+def test_an_attribute_that_a_context_reads_must_be_there() -> None:
+    schema = Schema.of(ts=pa.int64(), progress=["ts"])
+    with pytest.raises(SchemaError, match='window "a": the input has no attribute "mark"'):
+        SlicingAggregate({"a": DelimitedWindow("ts", "mark")}, {"n": count()}).output_schema(schema)
+
+
+@attrs.define(eq=False)
+class Trails:
+    """Hold the values in the order in which they were added, as text."""
+
+    nulls: int = attrs.field(default=0, init=False)
+    _texts: list[str] = attrs.field(factory=list, init=False)
+
+    @property
+    def nbytes(self) -> int:
+        return len(self._texts)
+
+    def reserve(self, capacity: int) -> None:
+        self._texts += [""] * (capacity - len(self._texts))
+
+    def init(self, slots: Slots) -> None:
+        for slot in slots.tolist():
+            self._texts[slot] = ""
+
+    def update(self, slots: Slots, page: Page) -> None:
+        for slot, value in zip(slots.tolist(), page.column("v").to_pylist(), strict=True):
+            if slot >= 0 and value is not None:
+                self._texts[slot] += f"{value},"
+
+    def combine(self, into: Slots, source: Slots) -> None:
+        for to, of in zip(into.tolist(), source.tolist(), strict=True):
+            self._texts[to] += self._texts[of]
+
+    def finalize(self, slots: Slots) -> pa.Array:
+        return pa.array([self._texts[slot] for slot in slots.tolist()], pa.string())
+
+    def free(self, slots: Slots) -> None:
+        self.init(slots)
+
+    def state(self) -> State:
+        return {"texts": pa.RecordBatch.from_arrays([pa.array(self._texts, pa.string())], ["t"]), "nulls": self.nulls}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        batch = state["texts"]
+        assert isinstance(batch, pa.RecordBatch)
+        self._texts = batch.column("t").to_pylist()
+
+
+@attrs.frozen
+class Trail:
+    """Write the values down in order of time: an aggregate that is not commutative."""
+
+    name: str = "trail"
+    arguments: tuple[str, ...] = ("v",)
+    invertible: bool = False
+    commutative: bool = False
+    arrival_order: bool = False
+
+    def output_name(self) -> str:
+        return "trail_v"
+
+    def output_field(self, schema: Schema, name: str) -> pa.Field:
+        return pa.field(name, pa.string())
+
+    def accumulator(self, schema: Schema) -> Accumulator:
+        return Trails()
+
+
+def trail(members: list[Row]) -> str:
+    ordered = sorted(members, key=lambda row: int(row["ts"]))  # type: ignore[arg-type]
+    return "".join(f"{row['v']}," for row in ordered if row["v"] is not None)
+
+
+@given(
+    st.lists(kinds, min_size=1, max_size=3).map(mixed),
+    st.sampled_from(["lazy", "eager", "by"]),
+    streams(SCHEMA, group=("k",), tuples=12, nulls=("v",)),
+)
+def test_an_aggregate_that_is_not_commutative_sees_tuples_in_order_of_time(
+    mix: Mapping[str, object], how: str, script: Script
+) -> None:
+    by = ("k",) if how == "by" else ()
+    store = "auto" if by else how
+    check_operator(
+        lambda: SlicingAggregate(mix, {"n": count(), "trail": Trail()}, by, store=store),  # type: ignore[arg-type]
+        script,
+        naive=lambda table: naive_slicing(mix, {"n": len, "trail": trail}, by, table),
+        # Ties are ordered by arrival.
+        laws={1, 2, 3, 5, 7, 8, 9, 10},
+    )
+
+
+def test_in_order_nothing_waits_but_for_windows_that_look_back() -> None:
+    schema = Schema.of(ts=pa.int64(), v=pa.int64(), progress=["ts"])
+    page = Page.of(schema, {"ts": [1, 2, 5, 6, 9], "v": [1, 0, 0, 1, 1]})
+    marks = {"marks": DelimitedWindow("ts", "v")}
+    for ordered, waiting in ((False, 5), (True, 0)):
+        operator = SlicingAggregate(marks, {"n": count(), "trail": Trail()}, ordered=ordered)
+        drive(operator, [page])
+        assert operator.statistics()["waiting"] == waiting
+        found = rows(drive(operator, [before("ts", 9), END]))
+        assert [(r["wid"], r["n"], r["trail"]) for r in found] == [(1, 3, "1,0,0,"), (6, 1, "1,")]
+    operator = SlicingAggregate({"back": ContextWindow("ts", LastTwo)}, {"n": count()}, ordered=True)
+    drive(operator, [page])
+    assert operator.statistics()["waiting"] == 5
+
+
+def test_windows_that_look_back_share_slices_that_are_cut_again() -> None:
+    schema = Schema.of(ts=pa.int64(), v=pa.int64(), progress=["ts"])
+    page = Page.of(schema, {"ts": np.arange(12), "v": np.ones(12, np.int64)})
+    windows = {"back": ContextWindow("ts", LastTwo), "all": tumbling("ts", 12)}
+    operator = SlicingAggregate(windows, FUNCTIONS, ())
+    found = rows(drive(operator, [page, before("ts", 8), END]))
+    assert sorted((r["window"], r["wid"], r["window_end"], r["n"]) for r in found) == [
+        ("all", 0, 12, 12), ("back", 2, 4, 2), ("back", 6, 8, 2), ("back", 10, 12, 2),
+    ]  # fmt: skip
