@@ -17,7 +17,8 @@ fairness = oop.user_aggregate(
 packets = oop.pcap("demos/captures/web.pcap.gz").filter("srcPort = 80")
 windows = packets.window(range="20 s", slide="5 s").aggregate(fairness, oop.count(), by="srcIP")
 for row in sorted(windows.to_arrow().to_pylist(), key=lambda r: (r["fairness_length"], r["wid"]))[:5]:
-    print(f"{row['window_start']:%H:%M:%S}  {row['srcIP']:15} {row['count']:5} packets, fairness {row['fairness_length']:.2f}")
+    text = f"{row['count']:5} packets, fairness {row['fairness_length']:.2f}"
+    print(f"{row['window_start']:%H:%M:%S}  {row['srcIP']:15} {text}")
 
 print("""
 1 is all packets of one size, less is less even. lift, combine, lower and invert were tried for their laws when the

@@ -18,4 +18,4 @@ for name, some in table.groupby("window"):
 slicing = results.statistics.operators[-1]
 print(f"""
 {slicing.tuples_in:,} packets, each added to one slice of its server whatever the number of windows;
-at most {slicing.details['peak_state_tuples']:,} partial aggregates were held, and no packet.""")
+at most {slicing.details["peak_state_tuples"]:,} partial aggregates were held, and no packet.""")

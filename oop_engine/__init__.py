@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from oop_engine.errors import AggregateOverflow, PlanError, SchemaError, StreamError, StreamViolation
+    from oop_engine.in_order import in_order
     from oop_engine.language import LanguageError
     from oop_engine.meter import Statistics
     from oop_engine.outcome import Outcome, run_outputs
@@ -78,6 +79,7 @@ __version__ = "0.1.0"
 
 _PLACES = {
     "oop_engine.errors": "AggregateOverflow PlanError SchemaError StreamError StreamViolation",
+    "oop_engine.in_order": "in_order",
     "oop_engine.language": "LanguageError",
     "oop_engine.meter": "Statistics",
     "oop_engine.outcome": "Outcome run_outputs",
@@ -141,6 +143,7 @@ __all__ = [
     "geometric_mean",
     "heartbeat",
     "heavy_hitters",
+    "in_order",
     "ip_field",
     "last",
     "latest",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oop_engine.demand import promised_by
 from oop_engine.plan import Node, OperatorNode, SourceNode
+from oop_engine.window_join import WindowJoin
 from operators.apply import Apply
 from operators.expression import Column
 from operators.project import Project
@@ -19,6 +20,9 @@ def unpromised(node: Node, attribute: str) -> str:
         if old is None or below.schema.progressing(old):
             return "\n".join((first, *_lost(at, below, name)))
         at, name = below, old
+    if isinstance(at, OperatorNode) and isinstance(at.operator, WindowJoin):
+        lines = [f"  {at.label} promises {promised_by(at)}."]
+        return "\n".join((first, *lines, "  Use a time of the join as the windowing attribute."))
     if isinstance(at, OperatorNode):
         shares = ", ".join(f"{_source(n).label} {promised_by(n)}" for n in at.inputs)
         lines = [f"  {at.label} promises only what every input promises: {shares}."]

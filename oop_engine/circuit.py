@@ -18,7 +18,7 @@ from typing import Self, TypeAlias
 import attrs
 import pyarrow as pa
 
-from oop_engine.demand import Pace, columns, demands
+from oop_engine.demand import Pace, columns, demands, pruned
 from oop_engine.lateness import allowances
 from oop_engine.meter import Meter, OperatorStatistics, watched
 from oop_engine.plan import OperatorNode, Plan, SourceNode, own_promises
@@ -61,6 +61,7 @@ class Circuit:
     _stopped: bool = attrs.field(init=False, default=False)
 
     def __attrs_post_init__(self) -> None:
+        self.plan = pruned(self.plan)
         self._columns = columns(self.plan)
         self.meters = [Meter(node.label) for node in self.plan.nodes]
 

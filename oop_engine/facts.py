@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 import attrs
 import pyarrow as pa
 
-from oop_engine.demand import Pace, columns, demands
+from oop_engine.demand import Pace, columns, demands, pruned
 from oop_engine.language.durations import Duration, format_duration
-from oop_engine.plan import Node, Plan, SourceNode, own_promises
+from oop_engine.plan import OperatorNode, Plan, SourceNode, own_promises
 from oop_engine.ticks import tick_ns
+from oop_engine.window_join import WindowJoin
 from operators.protocol import Operator
 from operators.schema import Schema, is_ip
 
@@ -48,6 +49,7 @@ class Facts:
 
 def facts(plan: Plan) -> tuple[Facts, ...]:
     """Give the facts of every node, in the order of `plan.nodes`."""
+    plan = pruned(plan)
     paces, read, consumers = demands(plan), columns(plan), plan.consumers()
     places = {id(node): place for place, node in enumerate(plan.nodes)}
     effective = _effective(plan, paces)
@@ -133,10 +135,10 @@ def _in_order(schema: Schema) -> list[list[str]]:
     return sorted(promises, key=lambda names: (len(names), [schema.names.index(n) for n in names]))
 
 
-def _operator_attributes(node: Node) -> str:
+def _operator_attributes(node: OperatorNode) -> str:
     """List what leaves an operator, or what it adds when its input's attributes all pass through it."""
     own = node.schema.arrow
-    if node.inputs:
+    if node.inputs and not isinstance(node.operator, WindowJoin):
         given = node.inputs[0].schema.arrow
         if own.equals(given):
             return "those of its input" if len(node.inputs) == 1 else "those of its inputs"

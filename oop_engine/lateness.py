@@ -21,7 +21,7 @@ from operators.expression import Column
 from operators.filter import Filter
 from operators.meld import Meld
 from operators.project import Project
-from operators.slicing.operator import SlicingAggregate
+from operators.slicing.aggregate import SlicingAggregate
 from operators.window import LIMIT, SlidingWindow
 
 ANY_DISTANCE: Final = LIMIT

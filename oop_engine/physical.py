@@ -25,7 +25,7 @@ from operators.ranked.counted import CountAggregate
 from operators.ranked.last import LastAggregate
 from operators.ranked.slide import SlideAggregate
 from operators.schema import Schema
-from operators.slicing.operator import SlicingAggregate
+from operators.slicing.aggregate import SlicingAggregate
 from operators.slicing.windows import Spec
 from operators.stacks.aggregate import StackAggregate
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from oop_engine.demand import pruned
 from oop_engine.entry import numbered, stamped
 from oop_engine.language import syntax as s
 from oop_engine.language.parse import parse
 from oop_engine.language.placed import placed
-from oop_engine.plan import Plan
 from oop_engine.sources.protocol import ARRIVAL
 from oop_engine.stream import Stream
 from oop_engine.translate.groups import aggregated
@@ -32,8 +30,7 @@ def query(text: str, streams: Mapping[str, Stream] | None = None, **named: Strea
 
         oop.query("SELECT srcIP, count(*) [RANGE 10 minutes, SLIDE 1 minute, WA ts] FROM M GROUP BY srcIP", M=packets)
     """
-    node = _stream_of(parse(text), given(streams, named)).node
-    return Stream(pruned(Plan((node,))).outputs[0])
+    return _stream_of(parse(text), given(streams, named))
 
 
 def _stream_of(tree: s.Query, streams: Mapping[str, Stream]) -> Stream:

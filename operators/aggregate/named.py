@@ -23,7 +23,7 @@ def matched(index: KeyIndex, promise: Punctuation) -> Ids:
     if groups is not None and groups.shape[1] is None and set(groups.shape[0]) == set(names):
         places = [groups.shape[0].index(name) for name in names]
         columns = [
-            _constants([key[place] for key in groups.keys], field.type)
+            constants([key[place] for key in groups.keys], field.type)
             for place, field in zip(places, index.fields, strict=True)
         ]
         if all(column is not None for column in columns):
@@ -35,7 +35,7 @@ def matched(index: KeyIndex, promise: Punctuation) -> Ids:
     return live[keys.matching(promise)]
 
 
-def _constants(values: Sequence[Value], kind: pa.DataType) -> pa.Array | None:
+def constants(values: Sequence[Value], kind: pa.DataType) -> pa.Array | None:
     """Make a column of the constants of a pattern, times from integers; None when a constant is not of the type."""
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if pa.types.is_date32(kind) or pa.types.is_time32(kind):

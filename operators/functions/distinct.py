@@ -78,7 +78,7 @@ class Members:
     """Hold a set of value ids a slot."""
 
     bounded: ClassVar[bool] = False
-    """A slot has no fixed size (thesis 6.2.2.2), so aggregates that are carried along would grow with what they hold."""
+    """A slot has no fixed size (thesis 6.2.2.2): an aggregate that is carried along would grow with what it holds."""
     fields: list[pa.Field]
     nulls: int = attrs.field(default=0, init=False)
     _index: KeyIndex = attrs.field(init=False)

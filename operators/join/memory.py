@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.aggregate.named import _constants as constants
+from operators.aggregate.named import constants
 from operators.join.bounds import Bounds, latest
 from operators.join.plain import Plain, Policy
 from operators.join.segments import Found

@@ -70,6 +70,7 @@ class OPOBJoin:
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         self.join.process(page, lambda element: self._take(element, emit), port)
+        self._peak = max(self._peak, len(self.join) + self._sort.statistics()["state_tuples"])
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         self.join.punctuate(punctuation, lambda element: self._take(element, emit), port)

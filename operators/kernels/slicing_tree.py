@@ -36,6 +36,22 @@ def final_slices(slot, bound, near, cells, links, times, slots, keys):  # type: 
 
 
 @kernel
+def chain_totals(before, totals, slots, into, source):  # type: ignore[no-untyped-def]
+    """List what makes up each running total: the one before it, when there is one (before >= 0), and its slice."""
+    n = np.int64(0)
+    for i in range(len(totals)):
+        if before >= 0:
+            into[n] = totals[i]
+            source[n] = before
+            n += 1
+        into[n] = totals[i]
+        source[n] = slots[i]
+        n += 1
+        before = np.int64(totals[i])
+    return n
+
+
+@kernel
 def _node(level, j, width):  # type: ignore[no-untyped-def]
     """Give the place of a node."""
     return 2 * width - ((2 * width) >> level) + (j & ((width >> level) - 1))

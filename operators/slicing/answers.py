@@ -255,11 +255,13 @@ class Answers:
                 done, slices.ledger[slicer.LOW], slices.cells, slices.links, slices.chains, slices.ledger, gone
             )
             slices.drop(gone[:n])
+            self.store.settled(int(n))
 
     def _settle(self) -> None:
         """Drop slices that are in no window after the bound, and join those that no open window tells apart."""
-        self.slices.settle(self.settled, self.begin, join=self.store.joins and not self.used.looks_back)
-        self.store.settled()
+        slices, held = self.slices, len(self.slices)
+        slices.settle(self.settled, self.begin, join=self.store.joins and not self.used.looks_back)
+        self.store.settled(held - len(slices))
 
     def of_groups(self, which: Int32s, bound: int) -> Iterator[Results]:
         """Give the results of single groups whose windows end at or before their own bound, then let go."""

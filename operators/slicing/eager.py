@@ -134,16 +134,12 @@ class Eager:
     def _sum_up(self, slots: Slots) -> Slots:
         """Give the running totals up to these slices, which come after those held."""
         totals = self.slices.take(len(slots))
-        before = np.empty(len(totals), np.int32)
-        before[0] = self._queue[_TOTAL][-1] if len(self._queue) else self._base
-        before[1:] = totals[:-1]
-        # Each total is the one before it and the slice, in order.
-        into, source = np.repeat(totals, 2), np.stack((before, slots), axis=1).reshape(-1)
-        if before[0] < 0:
-            into, source = into[1:], source[1:]
+        before = int(self._queue[_TOTAL][-1]) if len(self._queue) else self._base
+        into, source = np.empty(2 * len(slots), np.int32), np.empty(2 * len(slots), np.int32)
+        n = kernels.chain_totals(before, totals, slots, into, source)
         for accumulator, _ in self._summed:
             accumulator.init(totals)
-            accumulator.combine(into, source)
+            accumulator.combine(into[:n], source[:n])
         return totals
 
     def _raise(self, slots: Slots, count: int) -> None:
@@ -179,11 +175,10 @@ class Eager:
                 accumulator.free(out[:n])
             self.slices.give_back(out[:n])
 
-    def settled(self) -> None:
-        """Let go of the slices that have been dropped since the last call, all of them the oldest ones."""
-        oldest, queue = int(self.slices.chains[0, slicer.OLDEST]), self._queue
-        found = np.flatnonzero(queue[_SLOT] == oldest) if oldest >= 0 else np.empty(0, np.int64)
-        gone = int(found[0]) if len(found) else len(queue)
+    def settled(self, gone: int) -> None:
+        """Let go of so many slices that have been dropped, all of them the oldest ones."""
+        queue = self._queue
+        gone = min(gone, len(queue))
         if gone == 0:
             return
         if self._others:

@@ -35,8 +35,8 @@ class Lazy:
     def advance(self, bound: int) -> None:
         """Take notice that no tuple before a bound will come."""
 
-    def settled(self) -> None:
-        """Take notice that slices were dropped."""
+    def settled(self, gone: int) -> None:
+        """Take notice that so many slices were dropped."""
 
     def disturb(self) -> None:
         """Take notice that a late tuple may have changed final slices."""

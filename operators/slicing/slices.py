@@ -325,12 +325,14 @@ class Slices:
 
     def drop(self, gone: Slots) -> None:
         """Forget slices that were taken out of their chains; groups left without one are listed for `idle`."""
-        if len(gone):
+        if len(gone) == 0:
+            return
+        if not self.single:
             out = np.empty(len(gone), np.int32)
             left = settling.idle(gone, self.links, self.chains, out)
-            self.free(gone)
             if left:
                 self._idle.append(out[:left])
+        self.free(gone)
 
     def idle(self) -> Int32s:
         """Give the groups that were left without a slice since the last call, and reset what is known of them."""

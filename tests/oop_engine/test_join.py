@@ -220,9 +220,24 @@ def test_a_joint_promise_releases_a_group_that_individual_ones_hold(promises: st
     assert len(rows(found)) == 1
 
 
+def test_a_run_reads_and_stores_what_is_read_of_a_join_and_no_more() -> None:
+    counted = A.join(B, "k", range=3).window(range=7, wattr="right_ts").aggregate(count())
+    run = Run(Plan((counted.node,)))
+    assert list(run)
+    *_, join, _, _ = run.circuit.operators
+    assert isinstance(join, WindowJoin) and join.join.attributes == ("right_ts",)
+    assert "attributes right_ts int64 punctuated" in " ".join(counted.explain().replace("│", " ").split())
+
+
+def test_a_window_over_a_join_that_nothing_releases_is_told_to_use_a_time_of_the_join() -> None:
+    with pytest.raises(PlanError, match="Use a time of the join as the windowing attribute"):
+        LIVES.join(LIVES, "k", range=2).window(range=5, wattr="n").aggregate(count())
+
+
 # What is refused
 
 
+LIVES = oop.arrow(iter([]), schema=SCHEMA, name="lives", punctuate=oop.ordered("ts"))
 LIVE = oop.arrow(iter([]), schema=SCHEMA, name="live")
 REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "no window": (lambda: A.join(B, "k"), PlanError, 'Give range="2 minutes"'),

@@ -10,7 +10,7 @@ from oop_engine.demand import Pace, demands, windows_of
 from oop_engine.physical import STRATEGIES
 from oop_engine.plan import OperatorNode, Plan
 from oop_engine.stream import Stream, Windowed
-from operators.slicing.operator import SlicingAggregate
+from operators.slicing.aggregate import SlicingAggregate
 from operators.stacks.aggregate import StackAggregate
 from operators.window import SlidingWindow
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
