@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from math import gcd
-from typing import Final
+from typing import Final, cast
 
 import attrs
 
@@ -225,7 +225,7 @@ def _slicing(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
                 f"aggregate: the window {name or ''} {window_text(window, schema)} cannot share slices with others.\n"
                 "  Aggregate it by itself."
             )
-        shared[name] = window
+        shared[name] = cast(Spec, window)
     attributes = {window.wattr for window in shared.values()}
     if len(attributes) > 1:
         raise PlanError(
@@ -234,7 +234,7 @@ def _slicing(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
         )
     operator = SlicingAggregate(shared, wanted.functions, wanted.by, lateness=wanted.lateness)
     remarks = [f"strategy slicing: {STRATEGIES['slicing']}; {why}"]
-    for name, window in shared.items():
+    for name, window in wanted.windows.items():
         remarks.append(f"{name} {window_text(window, schema)}, {window_remarks(window)[0]}".strip())
     remarks.append(_state(wanted.window, wanted.functions, wanted.by, schema))
     return (Step(operator, f"slice and {wanted.label()}", tuple(remarks)),)
