@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from oop_engine.meter import Statistics
     from oop_engine.outcome import Outcome, run_outputs
     from oop_engine.punctuate import blocks, embedded, every, heartbeat, ordered, slack, tuple_slack
-    from oop_engine.read import arrow, from_source, packets, pages, pcap, read, rows, table
+    from oop_engine.read import arrow, from_source, netflow, packets, pages, pcap, read, rows, table, zeek
     from oop_engine.sources.generator import Band, Blocks
     from oop_engine.stream import Output, Stream, Windowed, meld, merge
     from oop_engine.translate import query
@@ -85,7 +85,7 @@ _PLACES = {
     "oop_engine.outcome": "Outcome run_outputs",
     "oop_engine.punctuate": "blocks embedded every heartbeat ordered slack tuple_slack",
     "oop_engine.translate": "query",
-    "oop_engine.read": "arrow from_source packets pages pcap read rows table",
+    "oop_engine.read": "arrow from_source netflow packets pages pcap read rows table zeek",
     "oop_engine.sources.generator": "Band Blocks",
     "oop_engine.stream": "Output Stream Windowed meld merge",
     "oop_engine.windowing": (
@@ -156,6 +156,7 @@ __all__ = [
     "min",
     "minmax",
     "mode",
+    "netflow",
     "ordered",
     "own",
     "packets",
@@ -180,6 +181,7 @@ __all__ = [
     "tuple_slack",
     "user_aggregate",
     "variance",
+    "zeek",
 ]
 
 

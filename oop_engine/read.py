@@ -13,9 +13,9 @@ need no other promise. For a file that is the time of its reading, not of its re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import pyarrow as pa
 
@@ -38,6 +38,9 @@ from operators.page import Page
 from operators.protocol import Element
 from operators.schema import Schema
 from punctuation import Punctuation
+
+if TYPE_CHECKING:
+    from oop_engine.sources import flows
 
 Place: TypeAlias = "str | Path | BinaryIO"
 Promises: TypeAlias = "Promise | Iterable[Promise] | None"
@@ -94,6 +97,54 @@ def pcap(
     paths = [found for place in places for found in _expanded(place)]
     source = Packets(paths, label=name, strict=strict)
     return from_source(source, punctuate=punctuate, slack=slack, late=late, divert=divert, arrival_ts=arrival_ts)
+
+
+def netflow(
+    *places: Place,
+    columns: Sequence[str | flows.Element] = (),
+    ports: Sequence[int] | int | None = None,
+    allow: Sequence[str] | str | None = None,
+    name: str = "",
+    strict: bool = False,
+    punctuate: Promises = None,
+    slack: Amount | None = None,
+    on: str = "ts",
+    late: str = "drop",
+    divert: Divert = None,
+    arrival_ts: Arrival = False,
+) -> Stream:
+    """Read flow exports, NetFlow v5 and v9, IPFIX and sFlow v5, from captures of them or files of datagrams.
+
+    Attributes: ts and end_ts (start and end of the flow), srcIP, destIP, ports, bytes, packets, exporter, sampling, ...
+    as in `oop_engine.sources.flows.FLOW_SCHEMA`; `columns` names further elements as IANA does. `ports` are the UDP
+    ports of collectors in captures, `allow` networks that exporters may send from. What is not decoded is counted by
+    exporter and reason, and noted at the end of a run.
+    """
+    from oop_engine.sources.flows import FlowExports
+
+    if not places:
+        raise PlanError('netflow needs at least one file, e.g. oop.netflow("exports.pcap")')
+    paths = [found for place in places for found in _expanded(place)]
+    source = FlowExports(paths, columns=columns, ports=ports, allow=allow, label=name, strict=strict)
+    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
+
+
+def zeek(
+    *places: Place,
+    name: str = "",
+    punctuate: Promises = None,
+    slack: Amount | None = None,
+    on: str = "ts",
+    late: str = "drop",
+    divert: Divert = None,
+) -> Stream:
+    """Read connection logs of Zeek, tab-separated or JSON, plain or packed."""
+    from oop_engine.sources.flows import ZeekLogs
+
+    if not places:
+        raise PlanError('zeek needs at least one log, e.g. oop.zeek("conn.log.gz")')
+    source = ZeekLogs([found for place in places for found in _expanded(place)], label=name)
+    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
 
 
 def table(

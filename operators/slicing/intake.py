@@ -138,7 +138,7 @@ class Intake:
         self._place(both, both.ticks(self.wattr), None, again=True)
         slices.ledger[kernels.BOUND] = bound
         if gone:
-            slices.again([cell, slices.find(edge)], gone)
+            slices.again(begin, end, gone)
 
     def _place(self, page: Page, ticks: Int64s, valid: Bools | None, *, again: bool = False) -> None:
         answers = self.answers

@@ -19,6 +19,7 @@ from operators.protocol import State, StateValue
 from operators.saved import part, prefixed, read_integers
 from operators.window.protocol import Int32s
 
+_GONE = -(2**63)
 _KEY = [pa.field(name, pa.int64()) for name in ("place", "wid", "group")]
 
 
@@ -28,7 +29,7 @@ class Revisions:
 
     _index: KeyIndex = attrs.field(init=False, factory=lambda: KeyIndex(_KEY))
     _table: Int64s = attrs.field(init=False, factory=lambda: np.zeros((16, 5), np.int64))
-    """By id: place, window-id, group, end (-1 when it was taken back), and how often it was given."""
+    """By id: place, window-id, group, end (_GONE when it was taken back), and how often it was given."""
     _ticks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
     _groups: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
 
@@ -81,11 +82,11 @@ class Revisions:
         """
         live = self._index.live()
         rows = self._table[live]
-        candidates = (rows[:, 3] >= 0) & np.isin(rows[:, 0], sessions) & np.isin(rows[:, 2], groups)
+        candidates = (rows[:, 3] != _GONE) & np.isin(rows[:, 0], sessions) & np.isin(rows[:, 2], groups)
         candidates[np.isin(live, self._index.find(_columns(*listed)))] = False
         gone = live[candidates]
         found = self._table[gone][:, [0, 1, 2, 4]]
-        self._table[gone, 3] = -1
+        self._table[gone, 3] = _GONE
         self._table[gone, 4] += 1
         return found
 
@@ -97,7 +98,7 @@ class Revisions:
         self._ticks, self._groups = np.zeros(0, np.int64), np.zeros(0, np.int32)
         live = self._index.live()
         rows = self._table[live]
-        taken_back = rows[:, 3] < 0
+        taken_back = rows[:, 3] == _GONE
         over = (rows[:, 3] <= settled) & ~taken_back
         over[taken_back] = rows[taken_back, 1] < begun[rows[taken_back, 2]]
         self._index.free(live[over])

@@ -259,9 +259,11 @@ class Slices:
         self.free(np.array(slots, np.int32))
         return gone
 
-    def again(self, cells: Sequence[int], gone: Sequence[tuple[int, int, int, int]]) -> None:
-        """Let the slices that took the place of others be done with as these were."""
-        for slot in [slot for cell in cells for slot in self._members(cell)]:
+    def again(self, begin: int, end: int, gone: Sequence[tuple[int, int, int, int]]) -> None:
+        """Let the slices that took the place of others in [begin, end) be done with as these were."""
+        order = self.order[: self.cell_count]
+        inside = (order[:, kernels.START] >= begin) & (order[:, kernels.START] < end)
+        for slot in [slot for cell in order[inside, kernels.NUMBER].tolist() for slot in self._members(cell)]:
             group, tick = int(self.links[slot, kernels.GROUP]), int(self.times[slot, kernels.FIRST])
             bits = [done for g, first, last, done in gone if g == group and first <= tick <= last]
             self.times[slot, kernels.DONE] = bits[0] if bits else 0

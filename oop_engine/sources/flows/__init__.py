@@ -1,0 +1,28 @@
+"""Flow exports, NetFlow v5 and v9, IPFIX and sFlow v5, become Arrow batches; so do files of nfdump and logs of Zeek."""
+
+from oop_engine.sources.flows.captured import PORTS
+from oop_engine.sources.flows.counters import ExporterCounters
+from oop_engine.sources.flows.datagrams import Datagrams
+from oop_engine.sources.flows.decoder import FlowDecoder, flow_columns
+from oop_engine.sources.flows.elements import ELEMENTS, Element
+from oop_engine.sources.flows.nfdump import NfdumpFiles
+from oop_engine.sources.flows.schema import FLOW_ALIASES, FLOW_SCHEMA
+from oop_engine.sources.flows.source import FlowExports, FlowReader
+from oop_engine.sources.flows.zeek import ZEEK_ALIASES, ZeekLogs
+
+__all__ = [
+    "ELEMENTS",
+    "FLOW_ALIASES",
+    "FLOW_SCHEMA",
+    "PORTS",
+    "ZEEK_ALIASES",
+    "Datagrams",
+    "Element",
+    "ExporterCounters",
+    "FlowDecoder",
+    "FlowExports",
+    "FlowReader",
+    "NfdumpFiles",
+    "ZeekLogs",
+    "flow_columns",
+]

@@ -1,0 +1,115 @@
+"""Datagrams of flow exports are found in captures by the decoder of packets: UDP to the ports of collectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.sources.capture import Capture
+from oop_engine.sources.capture import decode as d
+from oop_engine.sources.capture.rows import Rows
+from oop_engine.sources.capture.supply import Supply
+from oop_engine.sources.flows.datagrams import Datagrams
+
+PORTS: Final = frozenset({2055, 2056, 4432, 4739, 6343, 9555, 9995, 9996})
+"""Where collectors listen by custom: NetFlow 2055, 2056, 9555, 9995 and 9996, IPFIX 4739 and 4432, sFlow 6343."""
+
+
+@attrs.define
+class CapturedDatagrams:
+    """The datagrams of one capture to these ports, all ports where there are none; what was passed over is counted."""
+
+    capture: Capture
+    ports: frozenset[int] = PORTS
+    cut: int = 0
+    """Datagrams of which the capture has only a part."""
+    fragmented: int = 0
+    """Datagrams that came in fragments, which are not put together."""
+
+    def blocks(self) -> Iterator[Datagrams]:
+        """Give the datagrams as they were captured; each block is good until the next is asked for."""
+        self.cut = self.fragmented = 0
+        wanted = np.array(sorted(self.ports), np.uint16)
+
+        def located(supply: Supply, rows: Rows, count: int, untimed: int) -> Datagrams:
+            return self._locate(supply.data, rows, count, wanted)
+
+        return self.capture._read(located)
+
+    def _locate(self, data: NDArray[np.uint8], rows: Rows, count: int, ports: NDArray[np.uint16]) -> Datagrams:
+        packets = _Headers.decode(
+            data, rows.offset[:count], rows.caplen[:count], rows.length[:count], rows.link[:count]
+        )
+        chosen = (packets.proto == 17) & (packets.seen & d.HAS_PORTS != 0)
+        if len(ports):
+            chosen &= np.isin(packets.port, ports)
+        whole = packets.seen & d.HAS_FRAGMENT == 0
+        self.fragmented += int(np.count_nonzero(chosen & ~whole))
+        kept = np.flatnonzero(chosen & whole & (packets.seen & d.HAS_PAYLOAD != 0))
+        offset, caplen = rows.offset[kept], rows.caplen[kept]
+        start = _transport(data, offset, caplen, rows.length[kept], rows.link[kept])
+        said = data[offset + start + 4].astype(np.int32) << 8 | data[offset + start + 5]
+        length = packets.payload[kept]
+        length = np.where((said >= 8) & (said - 8 < length), said - 8, length)
+        here = np.maximum(caplen - start - 8, 0)
+        self.cut += int(np.count_nonzero(here < length))
+        return Datagrams(
+            data,
+            offset + start + 8,
+            np.minimum(here, length).astype(np.int32),
+            rows.ts[kept],
+            packets.source.reshape(-1, 2)[kept].reshape(-1),
+            packets.source_port[kept].astype(np.int32),
+        )
+
+
+@attrs.frozen(eq=False)
+class _Headers:
+    """What the headers of packets say."""
+
+    source: NDArray[np.uint64]
+    source_port: NDArray[np.uint16]
+    port: NDArray[np.uint16]
+    proto: NDArray[np.uint8]
+    payload: NDArray[np.int32]
+    seen: NDArray[np.uint8]
+
+    @classmethod
+    def decode(
+        cls, data: NDArray[np.uint8], offset: NDArray[np.int64], caplen: NDArray[np.int32],
+        length: NDArray[np.int32], link: NDArray[np.int32],
+    ) -> _Headers:  # fmt: skip
+        n = len(offset)
+        made = cls(
+            np.empty(2 * n, np.uint64), np.empty(n, np.uint16), np.empty(n, np.uint16), np.empty(n, np.uint8),
+            np.empty(n, np.int32), np.empty(n, np.uint8),
+        )  # fmt: skip
+        none: dict[str, NDArray[Any]] = {kind: np.empty(0, kind) for kind in ("uint8", "uint16", "int32", "uint64")}
+        d.decode(
+            data, n, offset, caplen, length, link, d.WANT_SRC | d.WANT_PORTS | d.WANT_PROTO | d.WANT_PAYLOAD,
+            made.source, none["uint64"], made.source_port, made.port, made.proto, none["uint8"], none["int32"],
+            made.payload, none["uint8"], none["uint16"], none["int32"], none["uint8"], made.seen,
+        )  # fmt: skip
+        return made
+
+
+def _transport(
+    data: NDArray[np.uint8], offset: NDArray[np.int64], caplen: NDArray[np.int32], length: NDArray[np.int32],
+    link: NDArray[np.int32],
+) -> NDArray[np.int64]:  # fmt: skip
+    """Give where in each packet its UDP header begins.
+
+    The decoder of packets knows but does not tell. It finds ports as soon as the first four bytes of the header are
+    there, so the shortest part of a packet in which it finds them ends with those four.
+    """
+    without, found = np.zeros(len(offset), np.int32), caplen.copy()
+    while (found - without > 1).any():
+        part = (without + found) // 2
+        ported = _Headers.decode(data, offset, part, length, link).seen & d.HAS_PORTS != 0
+        found = np.where(ported, part, found)
+        without = np.where(ported, without, part)
+    return found.astype(np.int64) - 4

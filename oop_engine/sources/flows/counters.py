@@ -1,0 +1,92 @@
+"""What was counted of an exporter: every datagram, record and set is in one of these numbers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.sources.flows import entries as e
+from oop_engine.sources.flows.sessions import Sessions
+
+_MALFORMED: Final = {
+    "header": e.BAD_HEADER,
+    "length": e.BAD_LENGTH,
+    "set": e.BAD_SET,
+    "record": e.BAD_RECORD,
+    "template": e.BAD_TEMPLATE,
+    "options": e.BAD_OPTIONS,
+    "sample": e.BAD_SAMPLE,
+    "field": e.BAD_FIELD,
+    "too many": e.TOO_MANY,
+}
+
+
+@attrs.frozen
+class ExporterCounters:
+    """One session of an exporter: its address (16 bytes), port, protocol and domain; or, without address, nobody's.
+
+    `lost` counts by the sequence what never came: flow records of v5 and IPFIX, datagrams of v9 and sFlow; one that
+    comes late after all is taken from it and counted in `reordered`. `malformed` counts by reason: a header that is
+    too short or of no version that is read, a length that is not the header's, a set or record or sample that reaches
+    beyond what holds it, a template or options that cannot be, a field of a length its type cannot have (which is left
+    out), and a datagram of too many records. `no_template` counts sets of data whose template never came, `held` those
+    that wait for it. `skipped` are sets and samples of other kinds.
+    """
+
+    address: bytes | None
+    port: int
+    version: int
+    domain: int
+    datagrams: int
+    records: int
+    options: int
+    counter_samples: int
+    skipped: int
+    templates: int
+    withdrawn: int
+    expired: int
+    held: int
+    no_template: int
+    lost: int
+    reordered: int
+    duplicated: int
+    restarts: int
+    refused: int
+    untimed: int
+    malformed: dict[str, int]
+
+    @property
+    def protocol(self) -> str:
+        """Name the protocol: "NetFlow v5", "NetFlow v9", "IPFIX", "sFlow v5"; "unknown" for what is none of them."""
+        return {e.V5: "NetFlow v5", e.V9: "NetFlow v9", e.IPFIX: "IPFIX", e.SFLOW: "sFlow v5"}.get(
+            self.version, "unknown"
+        )
+
+
+def counted(sessions: Sessions) -> list[ExporterCounters]:
+    """Give the counters of all sessions; nobody's, with those of sessions that were left behind, last."""
+    rows = [(sessions.keys[n].tobytes(), sessions.table[n]) for n in range(1, len(sessions.known))]
+    nobody = sessions.table[e.NOBODY].copy()
+    nobody[e.COUNTERS :] += sessions.forgotten[e.COUNTERS :]
+    found = [_one(address, row) for address, row in rows]
+    if nobody[e.COUNTERS :].any():
+        found.append(_one(None, nobody))
+    return found
+
+
+def _one(address: bytes | None, row: NDArray[np.int64]) -> ExporterCounters:
+    def of(entry: int) -> int:
+        return int(row[entry])
+
+    return ExporterCounters(
+        address=address, port=of(e.T_PORT), version=of(e.T_VERSION), domain=of(e.T_DOMAIN),
+        datagrams=of(e.DATAGRAMS), records=of(e.RECORDS), options=of(e.OPTION_RECORDS),
+        counter_samples=of(e.COUNTER_SAMPLES), skipped=of(e.SKIPPED), templates=of(e.TEMPLATES_SEEN),
+        withdrawn=of(e.WITHDRAWN), expired=of(e.EXPIRED), held=of(e.HELD), no_template=of(e.NO_TEMPLATE),
+        lost=of(e.LOST), reordered=of(e.REORDERED), duplicated=of(e.DUPLICATED), restarts=of(e.RESTARTS),
+        refused=of(e.REFUSED), untimed=of(e.UNTIMED),
+        malformed={reason: of(entry) for reason, entry in _MALFORMED.items() if of(entry)},
+    )  # fmt: skip

@@ -1,0 +1,417 @@
+"""A decoder turns datagrams of flow exports into record batches: any bytes give records or a counted reason.
+
+    decoder = FlowDecoder(columns=("ts", "srcIP", "bytes"))
+    for batch in decoder.decode(Datagrams.of(payloads)): ...
+    decoder.exporters()     what each exporter sent, what was lost of it, what could not be read
+
+Records leave in the order of their datagrams. Data that come before their template are held back, within bounds, and
+leave when it comes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.sources.flows import entries as e
+from oop_engine.sources.flows import fill as f
+from oop_engine.sources.flows import walk as w
+from oop_engine.sources.flows.counters import ExporterCounters, counted
+from oop_engine.sources.flows.datagrams import Datagrams
+from oop_engine.sources.flows.elements import Element
+from oop_engine.sources.flows.layout import Layout, Room, Runs
+from oop_engine.sources.flows.options import Announced, of_interest, read_options
+from oop_engine.sources.flows.plans import compile_plan
+from oop_engine.sources.flows.sampled import fill_samples
+from oop_engine.sources.flows.schema import COMMON, Column, more_columns
+from oop_engine.sources.flows.sessions import Held, Plans, Sessions
+from oop_engine.sources.flows.templates import Fault, Field, Template, Withdrawal, read_templates
+from operators.errors import SchemaError, did_you_mean
+
+MOST_RECORDS: Final = 2000
+"""Records in one datagram; a file of IPFIX has longer messages, and no bound but theirs."""
+
+LIFETIME: Final = 7_200 * 10**9
+"""How long a template is good, in ns: four times the half hour after which routers send theirs again."""
+
+_MOST_ROWS: Final = 65_536
+"""Rows that are filled at once, if there are as many; a batch is a slice of them."""
+_MOST_RUNS: Final = 16_384
+_ROOM: Final = 1024
+_FOREVER: Final = 2**63 - 1
+_V5_LAYOUT: Final = (
+    (8, 4), (12, 4), (15, 4), (10, 2), (14, 2), (2, 4), (1, 4), (22, 4), (21, 4), (7, 2), (11, 2), (210, 1), (6, 1),
+    (4, 1), (5, 1), (16, 2), (17, 2), (9, 1), (13, 1), (210, 2),
+)  # fmt: skip
+_V5_TEMPLATE: Final = Template(0, tuple(Field(number, length) for number, length in _V5_LAYOUT))
+_SFLOW_TEMPLATE: Final = Template(0, ())
+_MOST_TEMPLATES: Final = 100
+"""Templates in one set that came over UDP."""
+_HELD_SETS: Final = 64
+_HELD_BYTES: Final = 64 << 10
+
+Networks = Sequence[tuple[bytes, bytes]]
+
+
+def flow_columns(more: Iterable[str | Element] = ()) -> tuple[Column, ...]:
+    """Give the common columns and those a user names beyond them."""
+    return (*COMMON, *more_columns(more))
+
+
+class FlowDecoder:
+    """Decode NetFlow v5, v9, IPFIX and sFlow v5, told apart by their headers.
+
+    `available` are the columns there could be (templates are checked against all of them), `columns` the names of those
+    that are decoded. `allow` are networks, as their first and last address, from which exporters may send; other
+    datagrams are counted as refused. `lifetime` is how long a template is good after it was last sent, in ns.
+    `reliable`: the datagrams come as they were sent, as from a file, so that templates may be withdrawn, as they may
+    not over UDP. `hold_for` is how long, in ns, data wait for their template.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        available: tuple[Column, ...] = COMMON,
+        batch_rows: int = 65_536,
+        allow: Networks | None = None,
+        most_records: int = MOST_RECORDS,
+        lifetime: int | None = LIFETIME,
+        hold_for: int = 600 * 10**9,
+        reliable: bool = False,
+    ) -> None:
+        if batch_rows < 1:
+            raise ValueError(f"batch_rows is {batch_rows}; a batch holds at least one row.")
+        known = [column.name for column in available]
+        names = known if columns is None else list(columns)
+        for name in names:
+            if name not in known:
+                raise SchemaError(f'flow records have no column "{name}".\n  {did_you_mean(name, known)}')
+        self.schema: pa.Schema = pa.schema([column.field for column in available if column.name in names])
+        # The end of a flow may be told by its start and duration, and the other way round.
+        needed = {*names, "ts", "end_ts"} if {"ts", "end_ts"} & set(names) else set(names)
+        self._available = available
+        self._layout = Layout(tuple(column for column in available if column.name in needed))
+        self._batch_rows = batch_rows
+        self._most_rows = max(batch_rows, most_records, _MOST_ROWS)
+        self._most_records = most_records
+        self._allow = allow
+        self._lifetime = lifetime
+        self._hold_for = hold_for
+        self._reliable = reliable
+        self.sessions = Sessions(Plans(np.zeros((8, len(self._layout.columns)), np.uint8)))
+        self._kept = {number: self._layout.offsets.get(column.name, -1) for number, column in enumerate(available)}
+        for template in (_V5_TEMPLATE, _SFLOW_TEMPLATE):
+            self.sessions.plans.add(compile_plan(template, available).only(self._kept), e.K_FLOWS, _FOREVER)
+        self._cursor = np.zeros(e.CURSOR_WIDTH, np.int64)
+        self._runs = Runs.empty(_MOST_RUNS)
+        self._heads = np.zeros((0, e.H_WIDTH), np.int64)
+        self._place = np.zeros(_ROOM, np.int64)
+        self._value = np.zeros(_ROOM, np.int64)
+        self._other = np.zeros(_ROOM, np.int64)
+
+    def decode(self, datagrams: Datagrams) -> Iterator[pa.RecordBatch]:
+        """Give the records of datagrams in batches of 1 to `batch_rows` rows; read them all before the next call."""
+        cursor, sessions, runs = self._cursor, self.sessions, self._runs
+        clock = int(cursor[e.C_CLOCK])
+        cursor[:] = 0
+        cursor[e.C_CLOCK] = clock
+        if len(self._heads) < len(datagrams):
+            self._heads = np.zeros((len(datagrams), e.H_WIDTH), np.int64)
+        while True:
+            plans = sessions.plans
+            why = w.walk(
+                datagrams.data, len(datagrams), datagrams.offset, datagrams.length, datagrams.arrival,
+                datagrams.address, datagrams.port, cursor, sessions.keys, sessions.table, sessions.index,
+                sessions.recent, sessions.gaps, sessions.read, sessions.slot_ids, sessions.slot_plans, plans.facts,
+                plans.segments, self._heads, self._most_records, self._most_rows, runs.plan, runs.at, runs.count,
+                runs.row, runs.datagram,
+            )  # fmt: skip
+            if why in (e.DONE, e.FULL):
+                yield from self._flush(datagrams)
+                if why == e.DONE:
+                    return
+            elif why == e.STRANGER:
+                self._stranger(datagrams)
+            elif why == e.RESTARTED:
+                yield from self._restarted(datagrams)
+            elif why == e.TEMPLATES:
+                yield from self._templates(datagrams)
+            elif why == e.OPTIONS:
+                yield from self._options(datagrams)
+            else:
+                self._hold(datagrams)
+
+    def finish(self) -> None:
+        """Give up the data that still wait for their template: no more will come."""
+        for session in range(len(self.sessions.known)):
+            self._give_up(session, e.NO_TIME)
+
+    def exporters(self) -> list[ExporterCounters]:
+        """Give what was counted of each session, in the order they came, and last what is nobody's any more."""
+        return counted(self.sessions)
+
+    def _flush(self, datagrams: Datagrams) -> Iterator[pa.RecordBatch]:
+        rows, count = int(self._cursor[e.C_ROWS]), int(self._cursor[e.C_RUNS])
+        self._cursor[e.C_ROWS] = self._cursor[e.C_RUNS] = 0
+        if rows:
+            yield from self._batches(datagrams, self._runs, count, rows, self._heads)
+        self.sessions.plans.release()
+
+    def _batches(
+        self, datagrams: Datagrams, runs: Runs, count: int, rows: int, heads: NDArray[np.int64]
+    ) -> Iterator[pa.RecordBatch]:
+        """Turn runs of records into batches."""
+        layout, plans = self._layout, self.sessions.plans
+        room = layout.room(rows)
+        out = room.bytes[: len(room.bytes) // 8 * 8]
+        f.fill(
+            datagrams.data, count, runs.plan, runs.at, runs.count, runs.row, runs.datagram, heads, datagrams.address,
+            plans.facts, plans.segments, plans.operations, self.sessions.samplers, room.bases, room.sizes,
+            layout.widths, out, out.view(np.uint16), out.view(np.uint32), out.view(np.uint64), out.view(np.float64),
+            room.untimed, self._place, self._value, self._other,
+        )  # fmt: skip
+        if e.PLAN_SFLOW in runs.plan[:count]:
+            bad = fill_samples(room, datagrams, runs, count, heads)
+            np.add.at(self.sessions.table[:, e.BAD_SAMPLE], heads[runs.datagram[:count], e.H_SESSION], bad)
+        batch = self._batch(room, datagrams, runs, count)
+        self._count_untimed(batch, runs, count, heads)
+        for start in range(0, rows, self._batch_rows):
+            yield batch.slice(start, self._batch_rows)
+
+    def _batch(self, room: Room, datagrams: Datagrams, runs: Runs, count: int) -> pa.RecordBatch:
+        layout, has = self._layout, self.sessions.plans.has
+        used = np.unique(runs.plan[:count])
+        every: list[bool] = np.asarray(has[used].all(axis=0)).tolist()
+        some: list[bool] = np.asarray(has[used].any(axis=0)).tolist()
+        arrays: dict[str, pa.Array] = {}
+        for number, column in enumerate(layout.columns):
+            if column.name not in self.schema.names:
+                continue
+            filled: NDArray[np.bool_] | bool = every[number]
+            if column.name == "exporter" and not datagrams.addressed:
+                filled = False
+            elif some[number] and not every[number]:
+                filled = np.zeros(room.rows, np.bool_)
+                f.present(count, runs.plan, runs.count, runs.row, has, number, filled)
+            if number in room.present:
+                known = np.full(room.rows, filled) if isinstance(filled, bool) else filled
+                rows, present = room.present[number]
+                known[rows] = present
+                filled = known
+            arrays[column.name] = room.array(number, filled, datagrams.data)
+        return pa.RecordBatch.from_arrays([arrays[name] for name in self.schema.names], schema=self.schema)
+
+    def _count_untimed(self, batch: pa.RecordBatch, runs: Runs, count: int, heads: NDArray[np.int64]) -> None:
+        if "ts" not in self.schema.names or not batch.column("ts").null_count:
+            return
+        absent = np.asarray(batch.column("ts").is_null().to_numpy(zero_copy_only=False), np.int64)
+        each = np.add.reduceat(absent, runs.row[:count])
+        np.add.at(self.sessions.table[:, e.UNTIMED], heads[runs.datagram[:count], e.H_SESSION], each)
+
+    def _now(self, datagrams: Datagrams) -> int:
+        """Give when the datagram at hand came, or was sent where that is not known."""
+        place = int(self._cursor[e.C_DATAGRAM])
+        arrived = int(datagrams.arrival[place])
+        return arrived if arrived != e.NO_TIME else int(self._heads[place, e.H_EXPORT])
+
+    def _stranger(self, datagrams: Datagrams) -> None:
+        cursor, sessions = self._cursor, self.sessions
+        place = int(cursor[e.C_DATAGRAM])
+        high, low = (int(part) for part in datagrams.address[2 * place : 2 * place + 2])
+        sessions.admit(
+            high, low, int(datagrams.port[place]), int(cursor[e.C_VERSION]), int(cursor[e.C_DOMAIN]),
+            refused=not self._allowed(datagrams, place),
+        )  # fmt: skip
+
+    def _allowed(self, datagrams: Datagrams, place: int) -> bool:
+        if self._allow is None or not datagrams.addressed:
+            return True
+        address = datagrams.address[2 * place : 2 * place + 2].tobytes()
+        return any(first <= address <= last for first, last in self._allow)
+
+    def _restarted(self, datagrams: Datagrams) -> Iterator[pa.RecordBatch]:
+        """Let the templates of an exporter go that began anew: it may number others so."""
+        session = int(self._cursor[e.C_SESSION])
+        yield from self._flush(datagrams)
+        for template in list(self.sessions.known[session].templates):
+            self.sessions.drop(session, template)
+        self._give_up(session, e.NO_TIME)
+        row = self.sessions.table[session]
+        row[e.T_INIT] = e.NO_TIME
+        row[e.T_SAMPLERS] = 0
+        if row[e.T_VERSION] != e.V5:
+            row[e.T_RATE] = 1
+        self._tell(row)
+
+    def _tell(self, row: NDArray[np.int64]) -> None:
+        """Let the rest of the datagram know what its session has announced."""
+        head = self._heads[self._cursor[e.C_DATAGRAM]]
+        head[e.H_INIT], head[e.H_RATE], head[e.H_SAMPLERS] = row[e.T_INIT], row[e.T_RATE], row[e.T_SAMPLERS]
+
+    def _body(self, datagrams: Datagrams) -> bytes:
+        return datagrams.data[self._cursor[e.C_BODY] : self._cursor[e.C_BODY_END]].tobytes()
+
+    def _templates(self, datagrams: Datagrams) -> Iterator[pa.RecordBatch]:
+        cursor = self._cursor
+        session, version = int(cursor[e.C_SESSION]), int(cursor[e.C_VERSION])
+        options = int(cursor[e.C_TEMPLATE]) in (1, 3)
+        now = self._now(datagrams)
+        good = many = 0
+        for many, found in enumerate(read_templates(self._body(datagrams), version, options=options), 1):
+            row = self.sessions.table[session]
+            if many > _MOST_TEMPLATES and not self._reliable:
+                row[e.BAD_TEMPLATE] += 1
+                return
+            if isinstance(found, Fault):
+                row[e.BAD_TEMPLATE] += 1
+            elif isinstance(found, Withdrawal):
+                self._withdraw(session, found.number, options)
+            else:
+                row[e.TEMPLATES_SEEN] += 1
+                good += 1
+                yield from self._learn(datagrams, session, found, now)
+        if good and good == many:
+            soon = _FOREVER if self._lifetime is None or now == e.NO_TIME else now + self._lifetime // 16
+            self.sessions.was_read(session, int(cursor[e.C_BYTES]), good, soon)
+
+    def _withdraw(self, session: int, number: int, options: bool) -> None:
+        known = self.sessions.known[session].templates
+        row = self.sessions.table[session]
+        if not self._reliable or not (number >= 256 or number == 2 + options):
+            row[e.BAD_TEMPLATE] += 1
+            return
+        for template in [t for t, _ in known.values() if t.number == number or (number < 4 and t.options == options)]:
+            row[e.WITHDRAWN] += 1
+            self.sessions.drop(session, template.number)
+
+    def _learn(self, datagrams: Datagrams, session: int, template: Template, now: int) -> Iterator[pa.RecordBatch]:
+        sessions, plans = self.sessions, self.sessions.plans
+        expires = _FOREVER if self._lifetime is None or now == e.NO_TIME else now + self._lifetime
+        known = sessions.known[session].templates.get(template.number)
+        if known is not None and known[0] == template:
+            plans.facts[known[1], e.P_EXPIRES] = expires
+        else:
+            if plans.scarce():
+                yield from self._flush(datagrams)  # so that the numbers of retired plans can be used again
+            sessions.make_room()
+            compiled = compile_plan(template, self._available)
+            kind = e.K_FLOWS
+            if template.options:
+                kind = e.K_READ_OPTIONS if of_interest(template) else e.K_OPTIONS
+            else:
+                sessions.table[session, e.BAD_FIELD] += compiled.mismatched
+            plan = plans.add(compiled.only(self._kept), kind, expires)
+            plans.facts[plan, e.P_USED] = self._cursor[e.C_CLOCK]
+            sessions.learn(session, template, plan)
+        if any(held.template == template.number for held in sessions.known[session].held):
+            yield from self._release(datagrams, session, template.number)
+
+    def _release(self, datagrams: Datagrams, session: int, template: int) -> Iterator[pa.RecordBatch]:
+        """Give the records of sets that waited for a template."""
+        yield from self._flush(datagrams)
+        known = self.sessions.known[session]
+        ready = [held for held in known.held if held.template == template]
+        known.held = deque(held for held in known.held if held.template != template)
+        row = self.sessions.table[session]
+        row[e.HELD] -= len(ready)
+        plans, plan = self.sessions.plans, known.templates[template][1]
+        facts = plans.facts[plan]
+        if facts[e.P_KIND] != e.K_FLOWS:  # options that are overtaken by their template are not read
+            row[e.NO_TEMPLATE] += len(ready)
+            return
+        bodies = Datagrams.of([held.body for held in ready])
+        runs, used, rows = Runs.empty(len(ready)), 0, 0
+        for place, held in enumerate(ready):
+            first, last = int(bodies.offset[place]), int(bodies.offset[place]) + len(held.body)
+            if facts[e.P_VARIABLE]:
+                count, fault = w.measure(
+                    bodies.data, first, last, int(facts[e.P_SIZE]), int(facts[e.P_VARIABLE]), plan, plans.segments,
+                    self._most_records,
+                )  # fmt: skip
+            else:
+                count, fault = len(held.body) // int(facts[e.P_SIZE]), 0
+                if count > self._most_records:
+                    count, fault = self._most_records, e.TOO_MANY
+            if fault:
+                row[fault] += 1
+            bodies.address[2 * place : 2 * place + 2] = held.address
+            if count:
+                runs.plan[used], runs.at[used], runs.datagram[used] = plan, first, place
+                runs.count[used], runs.row[used] = count, rows
+                used += 1
+            rows += int(count)
+        row[e.RECORDS] += rows
+        if rows:
+            heads = np.array([held.head for held in ready])
+            whence = attrs.evolve(bodies, addressed=datagrams.addressed)
+            yield from self._batches(whence, runs, used, rows, heads)
+
+    def _hold(self, datagrams: Datagrams) -> None:
+        """Keep a set until its template comes, as long as there is room."""
+        cursor = self._cursor
+        session, place = int(cursor[e.C_SESSION]), int(cursor[e.C_DATAGRAM])
+        known, row, number = self.sessions.known[session], self.sessions.table[session], int(cursor[e.C_TEMPLATE])
+        if number in known.templates:  # it was not sent again for too long
+            row[e.EXPIRED] += 1
+            self.sessions.drop(session, number)
+        now = self._now(datagrams)
+        self._give_up(session, now)
+        body = self._body(datagrams)
+        if len(body) > _HELD_BYTES or not self._hold_for:
+            row[e.NO_TEMPLATE] += 1
+            return
+        address = datagrams.address[2 * place : 2 * place + 2].copy()
+        known.held.append(Held(number, body, self._heads[place].copy(), address, now))
+        row[e.HELD] += 1
+        size = sum(len(held.body) for held in known.held)
+        while len(known.held) > _HELD_SETS or size > _HELD_BYTES:
+            size -= len(known.held.popleft().body)
+            row[e.HELD] -= 1
+            row[e.NO_TEMPLATE] += 1
+
+    def _give_up(self, session: int, now: int) -> None:
+        """Count what has waited for its template too long; all of it where `now` is NO_TIME and nothing more comes."""
+        known, row = self.sessions.known[session], self.sessions.table[session]
+        while known.held and (now == e.NO_TIME or now - known.held[0].since > self._hold_for):
+            known.held.popleft()
+            row[e.HELD] -= 1
+            row[e.NO_TEMPLATE] += 1
+
+    def _options(self, datagrams: Datagrams) -> Iterator[pa.RecordBatch]:
+        """Take note of what an exporter announces of itself."""
+        cursor, sessions = self._cursor, self.sessions
+        session = int(cursor[e.C_SESSION])
+        template = sessions.known[session].templates[int(cursor[e.C_TEMPLATE])][0]
+        row = sessions.table[session]
+        try:
+            announced = list(read_options(template, self._body(datagrams), int(cursor[e.C_COUNT])))
+        except ValueError:
+            row[e.BAD_OPTIONS] += 1
+            return
+        for said in announced:
+            if self._is_news(session, said):
+                sessions.read[session] = 0
+                yield from self._flush(datagrams)  # records that came before keep what held before
+                if said.init is not None:
+                    row[e.T_INIT] = said.init
+                elif said.kind == 0:
+                    row[e.T_RATE] = said.rate
+                else:
+                    sessions.rate(session, said.kind, said.key, said.rate)
+                self._tell(row)
+        sessions.was_read(session, int(cursor[e.C_BYTES]), 0, _FOREVER)
+
+    def _is_news(self, session: int, said: Announced) -> bool:
+        row = self.sessions.table[session]
+        if said.init is not None:
+            return bool(row[e.T_INIT] != said.init)
+        if said.kind == 0:
+            return bool(row[e.T_RATE] != said.rate)
+        return self.sessions.news(session, said.kind, said.key, said.rate)

@@ -1,0 +1,183 @@
+"""What the entries of the decoder's arrays mean, for the compiled loops and for Python alike.
+
+A session's row of `table`, a datagram's row of `heads`, a plan's row of `facts`, an operation of a plan, the walk's
+`cursor`: all are int64 (operations int32), told apart by these numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from numpy import int64
+
+Whole: TypeAlias = "int64 | int"
+
+NO_TIME: Final = -(2**63)
+EARLIEST: Final = 631_152_000 * 10**9  # 1990
+LATEST: Final = 4_102_444_800 * 10**9  # 2100
+VARIABLE: Final = 0xFFFF
+"""The length of a field that brings its own."""
+
+# What an operation does with the field it loads.
+UNSIGNED: Final = 0
+SIGNED: Final = 1
+BOOLEAN: Final = 2
+FLOAT32: Final = 3  # four bytes into a column of eight
+SECONDS: Final = 4
+MILLISECONDS: Final = 5
+NTP_MICROSECONDS: Final = 6
+NTP_NANOSECONDS: Final = 7
+DELTA_MICROSECONDS: Final = 8
+UPTIME: Final = 9
+UPTIME_SINCE: Final = 10  # of a record that says when its clock began, which OTHER has loaded
+AFTER: Final = 11  # a duration, added to a time column that is filled already
+OTHER: Final = 12  # kept for the operation that follows
+RATE: Final = 13
+RATE_SPACED: Final = 14  # packets taken; OTHER has loaded the packets left out
+SAMPLER: Final = 15  # the number of a sampler, or of an interface, whose rate the exporter announced
+# What it takes from the datagram.
+FROM_HEAD: Final = 16
+# What it copies.
+IPV4: Final = 17
+IPV4_SET: Final = 18  # an address unless it is 0.0.0.0
+BYTES: Final = 19
+VARYING: Final = 20
+VARYING_TEXT: Final = 21  # without the zero bytes that fill a fixed length
+FROM_EXPORTER: Final = 22
+
+# The columns of an operation.
+O_COLUMN: Final = 0
+O_KIND: Final = 1
+O_SEGMENT: Final = 2
+O_OFFSET: Final = 3
+O_LENGTH: Final = 4
+O_EXTRA: Final = 5  # the entry of the head, the column AFTER adds to and its factor, the kind of sampler
+O_FACTOR: Final = 6
+O_WIDTH: Final = 7  # how many there are
+
+# What a datagram's head tells of all its records.
+H_EXPORT: Final = 0  # ns since 1970, NO_TIME where it cannot be
+H_UPTIME: Final = 1  # ms, -1 where the protocol has none
+H_INIT: Final = 2  # ms since 1970 at which the exporter's clock began, NO_TIME where it was not said
+H_RATE: Final = 3
+H_DOMAIN: Final = 4
+H_VERSION: Final = 5
+H_SESSION: Final = 6
+H_ARRIVAL: Final = 7
+H_PORT: Final = 8
+H_SAMPLERS: Final = 9  # how many rates the session has announced for a sampler or an interface
+H_WIDTH: Final = 10
+
+# The kinds of samplers.
+BY_SAMPLER: Final = 1
+BY_INTERFACE: Final = 2
+
+# Why a walk stopped.
+DONE: Final = 0
+FULL: Final = 1  # no room for more rows or runs
+STRANGER: Final = 2  # a session that is not known
+RESTARTED: Final = 3  # the exporter began anew
+TEMPLATES: Final = 4
+OPTIONS: Final = 5
+UNKNOWN: Final = 6  # data without a template, or with one that has expired
+
+# Versions as users see them.
+V5: Final = 5
+V9: Final = 9
+IPFIX: Final = 10
+SFLOW: Final = 105
+
+# A session's entries in `table`: who it is, what was last seen, what was announced, what was counted.
+T_VERSION: Final = 0
+T_DOMAIN: Final = 1
+T_PORT: Final = 2
+T_USED: Final = 3
+T_REFUSED: Final = 4
+T_EXPECTED: Final = 5  # the sequence number to come, -1 where it is not known
+T_UPTIME: Final = 6
+T_BOOT: Final = 7  # ms since 1970 at which the exporter's clock began, modulo 2^32, by its last header
+T_EXPORT: Final = 8
+T_CANDIDATE: Final = 9  # the number to come if the last one out of place is right, -1 where there is none
+T_RECENT: Final = 10  # where the next mark goes
+T_GAPS: Final = 11
+T_IDLE: Final = 12  # the last datagram moved the sequence by nothing
+T_INIT: Final = 13
+T_RATE: Final = 14
+T_SAMPLERS: Final = 15
+T_READ: Final = 16  # where the next set that was read goes
+DATAGRAMS: Final = 17
+RECORDS: Final = 18
+OPTION_RECORDS: Final = 19
+COUNTER_SAMPLES: Final = 20
+SKIPPED: Final = 21  # sets and samples of kinds that nothing here reads
+TEMPLATES_SEEN: Final = 22
+WITHDRAWN: Final = 23
+EXPIRED: Final = 24
+HELD: Final = 25
+NO_TEMPLATE: Final = 26
+LOST: Final = 27
+REORDERED: Final = 28
+DUPLICATED: Final = 29
+RESTARTS: Final = 30
+REFUSED: Final = 31
+BAD_HEADER: Final = 32  # too short, or of no version that is read
+BAD_LENGTH: Final = 33  # another length than the header says
+BAD_SET: Final = 34  # a set that reaches beyond its datagram
+BAD_RECORD: Final = 35  # a record that reaches beyond its set
+BAD_TEMPLATE: Final = 36
+BAD_OPTIONS: Final = 37
+BAD_SAMPLE: Final = 38
+BAD_FIELD: Final = 39  # a field of a template whose length its type cannot have
+TOO_MANY: Final = 40  # a datagram of more records than one may hold
+UNTIMED: Final = 41
+TABLE_WIDTH: Final = 42
+COUNTERS: Final = DATAGRAMS  # the first of them
+
+NOBODY: Final = 0
+"""The session of what cannot be laid to anybody."""
+
+# What is known of a plan.
+P_KIND: Final = 0
+P_SIZE: Final = 1  # bytes of a record, at least
+P_VARIABLE: Final = 2  # fields of variable length
+P_EXPIRES: Final = 3  # ns since 1970
+P_OPERATIONS: Final = 4
+P_USED: Final = 5
+P_WIDTH: Final = 6
+
+K_FLOWS: Final = 0
+K_OPTIONS: Final = 1  # of interest to nobody
+K_READ_OPTIONS: Final = 2
+
+PLAN_V5: Final = 0
+PLAN_SFLOW: Final = 1
+PLANS_BUILT_IN: Final = 2
+
+# Where the walk stands.
+C_DATAGRAM: Final = 0
+C_AT: Final = 1  # 0: before the header
+C_END: Final = 2
+C_SESSION: Final = 3
+C_UNITS: Final = 4  # by how much this datagram moves its sequence; -1 where that is not known
+C_MODE: Final = 5
+C_SEQUENCE: Final = 6
+C_MARK: Final = 7
+C_ROWS: Final = 8
+C_RUNS: Final = 9
+C_RECORDS: Final = 10  # of this datagram
+C_CLOCK: Final = 11  # datagrams walked so far, for the order of use
+C_BODY: Final = 12  # the set or header that Python has to see
+C_BODY_END: Final = 13
+C_PLAN: Final = 14
+C_TEMPLATE: Final = 15
+C_DOMAIN: Final = 16
+C_VERSION: Final = 17
+C_COUNT: Final = 18
+C_BYTES: Final = 19  # the mark of the bytes that Python has to see
+CURSOR_WIDTH: Final = 20
+
+# A set of templates or options that was read already, and changes nothing until its time.
+R_BYTES: Final = 0
+R_TEMPLATES: Final = 1  # how many it has
+R_UNTIL: Final = 2
+R_WIDTH: Final = 3

@@ -1,0 +1,240 @@
+"""What is known of every exporter: at most 1,024 sessions with 256 templates each, the least used left behind.
+
+A session that has not yet given a record goes before one that has, so that senders of noise push out each other first.
+Nothing that was counted is lost when a session is: what it counted stays in the sum.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.sources.flows import entries as e
+from oop_engine.sources.flows import walk as w
+from oop_engine.sources.flows.plans import Plan
+from oop_engine.sources.flows.templates import Template
+
+MOST_SESSIONS: Final = 1024
+MOST_TEMPLATES: Final = 256
+MOST_PLANS: Final = 8192
+_MARKS: Final = 64
+_GAPS: Final = 16
+_READ: Final = 16
+_SAMPLERS: Final = 256
+
+
+@attrs.frozen(eq=False)
+class Held:
+    """A set of records whose template has not come yet, with what its datagram's head told."""
+
+    template: int
+    body: bytes
+    head: NDArray[np.int64]
+    address: NDArray[np.uint64]
+    since: int
+
+
+@attrs.define(eq=False)
+class Known:
+    """What Python knows of a session beside its arrays."""
+
+    templates: dict[int, tuple[Template, int]] = attrs.field(factory=dict)
+    held: deque[Held] = attrs.field(factory=deque)
+
+
+def _grown(array: NDArray[Any], rows: int, fill: int = 0) -> NDArray[Any]:
+    larger = np.full((rows, *array.shape[1:]), fill, array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+@attrs.define(eq=False)
+class Plans:
+    """The plans of all templates, as arrays over their numbers."""
+
+    has: NDArray[np.uint8]
+    facts: NDArray[np.int64] = attrs.field(factory=lambda: np.zeros((8, e.P_WIDTH), np.int64))
+    segments: NDArray[np.int32] = attrs.field(factory=lambda: np.zeros((8, 4), np.int32))
+    operations: NDArray[np.int32] = attrs.field(factory=lambda: np.zeros((8, 32, e.O_WIDTH), np.int32))
+    used: int = 0
+    free: list[int] = attrs.field(factory=list)
+    retired: list[int] = attrs.field(factory=list)
+
+    def add(self, plan: Plan, kind: int, expires: int) -> int:
+        """Take in a plan; give its number."""
+        if self.free:
+            number = self.free.pop()
+        else:
+            number = self.used
+            self.used += 1
+        if number >= len(self.facts):
+            rows = 2 * len(self.facts)
+            self.facts = _grown(self.facts, rows)
+            self.segments = _grown(self.segments, rows)
+            self.operations = _grown(self.operations, rows)
+            self.has = _grown(self.has, rows)
+        if len(plan.segments) > self.segments.shape[1]:
+            wider = np.zeros((len(self.segments), 2 * len(plan.segments)), np.int32)
+            wider[:, : self.segments.shape[1]] = self.segments
+            self.segments = wider
+        if len(plan.operations) > self.operations.shape[1]:
+            more = np.zeros((len(self.operations), 2 * len(plan.operations), e.O_WIDTH), np.int32)
+            more[:, : self.operations.shape[1]] = self.operations
+            self.operations = more
+        self.facts[number] = 0
+        self.facts[number, e.P_KIND] = kind
+        self.facts[number, e.P_SIZE] = plan.least
+        self.facts[number, e.P_VARIABLE] = len(plan.segments) - 1
+        self.facts[number, e.P_EXPIRES] = expires
+        self.facts[number, e.P_OPERATIONS] = len(plan.operations)
+        self.segments[number, : len(plan.segments)] = plan.segments
+        self.operations[number, : len(plan.operations)] = plan.operations
+        self.has[number] = plan.has
+        return number
+
+    def scarce(self) -> bool:
+        """Tell whether plans are retired faster than they are released."""
+        return len(self.retired) > MOST_SESSIONS
+
+    def release(self) -> None:
+        """Let the numbers of retired plans be used again, once no run refers to them."""
+        self.free.extend(self.retired)
+        self.retired.clear()
+
+
+@attrs.define(eq=False)
+class Sessions:
+    """The sessions as arrays over their numbers, which the walk reads and writes; number 0 is nobody's."""
+
+    plans: Plans
+    keys: NDArray[np.uint64] = attrs.field(factory=lambda: np.zeros((8, 2), np.uint64))
+    table: NDArray[np.int64] = attrs.field(factory=lambda: np.zeros((8, e.TABLE_WIDTH), np.int64))
+    recent: NDArray[np.int64] = attrs.field(factory=lambda: np.zeros((8, _MARKS), np.int64))
+    gaps: NDArray[np.int64] = attrs.field(factory=lambda: np.zeros((8, 2 * _GAPS), np.int64))
+    read: NDArray[np.int64] = attrs.field(factory=lambda: np.zeros((8, _READ, e.R_WIDTH), np.int64))
+    slot_ids: NDArray[np.int32] = attrs.field(factory=lambda: np.full((8, 2 * MOST_TEMPLATES), -1, np.int32))
+    slot_plans: NDArray[np.int32] = attrs.field(factory=lambda: np.zeros((8, 2 * MOST_TEMPLATES), np.int32))
+    samplers: NDArray[np.int64] = attrs.field(factory=lambda: np.zeros((8, _SAMPLERS, 3), np.int64))
+    index: NDArray[np.int32] = attrs.field(factory=lambda: np.full(4 * MOST_SESSIONS, -1, np.int32))
+    known: list[Known] = attrs.field(factory=lambda: [Known()])
+    forgotten: NDArray[np.int64] = attrs.field(factory=lambda: np.zeros(e.TABLE_WIDTH, np.int64))
+    evicted: int = 0
+    evicted_templates: int = 0
+
+    def _victim(self) -> int:
+        """Give the session that goes when a stranger comes: the one least used of those without a record, or of all."""
+        table = self.table[1 : len(self.known)]
+        order = table[:, e.T_USED] + (table[:, e.RECORDS] > 0) * (1 << 60)
+        return 1 + int(np.argmin(order))
+
+    def admit(self, high: int, low: int, port: int, version: int, domain: int, *, refused: bool) -> int:
+        """Take in a session; where there is no room, in the place of the victim.
+
+        The victim's rates stay where records that wait to be filled look for them, until the next change of rates,
+        before which those are filled.
+        """
+        if len(self.known) > MOST_SESSIONS:
+            number = self._victim()
+            self.forget(number)
+        else:
+            number = len(self.known)
+            self.known.append(Known())
+            if number >= len(self.table):
+                self._grow(2 * len(self.table))
+        self.keys[number] = high, low
+        row = self.table[number]
+        row[:] = 0
+        row[e.T_VERSION], row[e.T_DOMAIN], row[e.T_PORT] = version, domain, port
+        row[e.T_REFUSED] = refused
+        row[e.T_EXPECTED] = row[e.T_CANDIDATE] = -1
+        row[e.T_INIT] = row[e.T_EXPORT] = e.NO_TIME
+        row[e.T_RATE] = 1
+        self.recent[number] = self.read[number] = 0
+        self.slot_ids[number] = -1
+        w.add_session(self.keys, self.table, self.index, number)
+        return number
+
+    def forget(self, number: int) -> None:
+        """Let a session go; its counts stay in the sum."""
+        w.remove_session(self.keys, self.table, self.index, number)
+        table = self.table[number]
+        table[e.NO_TEMPLATE] += len(self.known[number].held)
+        table[e.HELD] = 0
+        self.forgotten[e.COUNTERS :] += table[e.COUNTERS :]
+        self.evicted += 1
+        for _, plan in self.known[number].templates.values():
+            self.plans.retired.append(plan)
+        self.known[number] = Known()
+
+    def _grow(self, rows: int) -> None:
+        self.keys = _grown(self.keys, rows)
+        self.table = _grown(self.table, rows)
+        self.recent = _grown(self.recent, rows)
+        self.read = _grown(self.read, rows)
+        self.gaps = _grown(self.gaps, rows)
+        self.slot_ids = _grown(self.slot_ids, rows, -1)
+        self.slot_plans = _grown(self.slot_plans, rows)
+        self.samplers = _grown(self.samplers, rows)
+
+    def learn(self, session: int, template: Template, plan: int) -> None:
+        """Note a session's template and its plan, in the place of an earlier one of that number."""
+        known = self.known[session].templates
+        if template.number in known:
+            self.plans.retired.append(known[template.number][1])
+        elif len(known) >= MOST_TEMPLATES:
+            self._drop_least(session)
+        known[template.number] = template, plan
+        self.read[session] = 0
+        place = int(w.find_template(self.slot_ids, session, template.number))
+        slot = place if place >= 0 else -1 - place
+        self.slot_ids[session, slot] = template.number
+        self.slot_plans[session, slot] = plan
+
+    def drop(self, session: int, template: int) -> None:
+        """Let a template go."""
+        known = self.known[session].templates
+        self.plans.retired.append(known.pop(template)[1])
+        self.read[session] = 0
+        w.remove_template(self.slot_ids, self.slot_plans, session, template)
+
+    def make_room(self) -> None:
+        """Let templates go until another can be learnt: of the session that is the next to go, the one least used."""
+        plans = self.plans
+        while plans.used - len(plans.free) - len(plans.retired) >= MOST_PLANS:
+            held = [number for number, known in enumerate(self.known) if known.templates]
+            crowded = min(held, key=lambda n: (self.table[n, e.RECORDS] > 0, self.table[n, e.T_USED]))
+            self._drop_least(crowded)
+
+    def _drop_least(self, session: int) -> None:
+        known, facts = self.known[session].templates, self.plans.facts
+        self.drop(session, min(known, key=lambda number: int(facts[known[number][1], e.P_USED])))
+        self.evicted_templates += 1
+
+    def was_read(self, session: int, mark: int, templates: int, until: int) -> None:
+        """Note that a set of templates or options changes nothing if it comes again, as long as nothing else does."""
+        row = self.table[session]
+        self.read[session, row[e.T_READ]] = mark, templates, until
+        row[e.T_READ] = (row[e.T_READ] + 1) % _READ
+
+    def news(self, session: int, kind: int, key: int, rate: int) -> bool:
+        """Tell whether another rate of a sampler or an interface is known, or none."""
+        known = self.samplers[session, : self.table[session, e.T_SAMPLERS]]
+        return not bool((known == (kind, key, rate)).all(axis=1).any())
+
+    def rate(self, session: int, kind: int, key: int, rate: int) -> None:
+        """Note the rate of a sampler or an interface; where there is no room, in the place of the oldest."""
+        known = int(self.table[session, e.T_SAMPLERS])
+        samplers = self.samplers[session]
+        for place in range(known):
+            if samplers[place, 0] == kind and samplers[place, 1] == key:
+                samplers[place, 2] = rate
+                return
+        if known == _SAMPLERS:
+            samplers[:-1] = samplers[1:].copy()
+            known -= 1
+        samplers[known] = kind, key, rate
+        self.table[session, e.T_SAMPLERS] = known + 1

@@ -1,0 +1,249 @@
+"""Flow exports as a source: captures and files of datagrams read one after the other as one stream of flow records."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, Final, Protocol, cast
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.sources.capture import Capture
+from oop_engine.sources.capture.compression import PackedDamage, Plain, unpack
+from oop_engine.sources.capture.formats import header_bytes
+from oop_engine.sources.columns import ticks
+from oop_engine.sources.errors import SourceError
+from oop_engine.sources.flows.captured import PORTS, CapturedDatagrams
+from oop_engine.sources.flows.counters import ExporterCounters
+from oop_engine.sources.flows.datagrams import Datagrams
+from oop_engine.sources.flows.decoder import LIFETIME, MOST_RECORDS, FlowDecoder, Networks, flow_columns
+from oop_engine.sources.flows.elements import Element
+from oop_engine.sources.flows.schema import Column
+from oop_engine.sources.flows.stored import StoredDatagrams, is_stored
+from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.turn import Turn
+from operators.address import format_ip, parse_network
+from operators.page import Int64s
+
+_WALKED: Final = 1024
+_MOST_MESSAGE: Final = 65_536
+_NFDUMP: Final = (b"\x0c\xa5", b"\xa5\x0c")
+_SHOWN: Final = 20
+
+
+class Feed(Protocol):
+    """Where datagrams come from."""
+
+    def blocks(self) -> Iterator[Datagrams]:
+        """Give the datagrams in order of arrival; each block is good until the next is asked for."""
+        ...
+
+
+def _ports(value: Sequence[int] | int | None) -> frozenset[int]:
+    return PORTS if value is None else frozenset((value,) if isinstance(value, int) else value)
+
+
+def _networks(value: Sequence[str] | str | None) -> Networks | None:
+    if value is None:
+        return None
+    return tuple(parse_network(text) for text in ((value,) if isinstance(value, str) else value))
+
+
+def _check_ports(instance: object, attribute: attrs.Attribute[frozenset[int]], value: frozenset[int]) -> None:
+    for port in value:
+        if not 0 < port < 65_536:
+            raise SourceError(f"{port} is no port; collectors listen on ports such as 2055, 4739 and 6343.")
+
+
+@attrs.frozen
+class FlowExports:
+    """The flow records of exports, in the order of the files and of the datagrams in them.
+
+    A file is a capture of the datagrams (pcap or pcapng), of which those to `ports` are read (by default those that
+    collectors use; an empty sequence means every UDP port), or holds the datagrams end to end, as IPFIX files do.
+    `columns` are elements beyond the common columns, or their names; `allow` networks from which exporters may send.
+    All files are of one set of exporters: templates of one are good for the next. Where no file is a capture, templates
+    may be withdrawn and do not expire.
+    """
+
+    paths: tuple[Path | BinaryIO, ...] = attrs.field(converter=tuple)
+    columns: tuple[str | Element, ...] = attrs.field(converter=tuple, default=(), kw_only=True)
+    ports: frozenset[int] = attrs.field(converter=_ports, default=None, validator=_check_ports, kw_only=True)
+    allow: Networks | None = attrs.field(converter=_networks, default=None, kw_only=True)
+    label: str = attrs.field(default="", kw_only=True)
+    strict: bool = attrs.field(default=False, kw_only=True)
+    _known: tuple[Column, ...] = attrs.field(init=False, eq=False, repr=False)
+    _turn: Turn = attrs.field(init=False, factory=Turn, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_known", flow_columns(self.columns))
+
+    @property
+    def name(self) -> str:
+        if self.label:
+            return self.label
+        first = self.paths[0]
+        named = first.name if isinstance(first, Path) else "stdin"
+        return named if len(self.paths) == 1 else f"{named} and {len(self.paths) - 1} more"
+
+    @property
+    def arrow(self) -> pa.Schema:
+        return pa.schema([column.field for column in self._known])
+
+    @property
+    def rewindable(self) -> bool:
+        return all(isinstance(path, Path) for path in self.paths)
+
+    @property
+    def promised(self) -> tuple[str, ...]:
+        return ()
+
+    def open(self, columns: Sequence[str], batch_rows: int) -> FlowReader:
+        if not self.rewindable:
+            self._turn.take(self.name)
+        return self._reader(columns, batch_rows)
+
+    def values(self, column: str) -> Iterator[Int64s]:
+        for batch in self._reader((column,), 65_536).batches():
+            yield ticks(batch, column)
+
+    def _reader(self, columns: Sequence[str], batch_rows: int) -> FlowReader:
+        stored = not any(_is_capture(path) for path in self.paths)
+        decoder = FlowDecoder(
+            columns,
+            available=self._known,
+            batch_rows=batch_rows,
+            allow=self.allow,
+            most_records=_MOST_MESSAGE if stored else MOST_RECORDS,
+            lifetime=None if stored else LIFETIME,
+            reliable=stored,
+        )
+        return FlowReader(decoder, self.paths, self.ports, self.strict)
+
+
+@attrs.define
+class FlowReader:
+    """One reading of flow exports."""
+
+    decoder: FlowDecoder
+    paths: tuple[Path | BinaryIO, ...]
+    ports: frozenset[int] = PORTS
+    strict: bool = False
+    _feeds: list[CapturedDatagrams | StoredDatagrams] = attrs.field(init=False, factory=list)
+    _ended: bool = attrs.field(init=False, default=False)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Give the records in batches of at most the decoder's rows."""
+        for path in self.paths:
+            feed = feed_of(path, self.ports, strict=self.strict)
+            self._feeds.append(feed)
+            for datagrams in feed.blocks():
+                yield from self.decoder.decode(datagrams)
+        self.decoder.finish()
+        self._ended = True
+
+    def chunks(self) -> Iterator[Chunk]:
+        yield from self.batches()
+
+    def progress(self) -> tuple[int, int | None]:
+        read = sum(f.capture.position if isinstance(f, CapturedDatagrams) else f.position for f in self._feeds)
+        sizes = [path.stat().st_size if isinstance(path, Path) and path.is_file() else None for path in self.paths]
+        known = [size for size in sizes if size is not None]
+        return read, sum(known) if len(known) == len(sizes) else None
+
+    def arrived(self) -> int | None:
+        return None
+
+    def exporters(self) -> list[ExporterCounters]:
+        """Give what was counted of every exporter so far."""
+        return self.decoder.exporters()
+
+    def notes(self) -> list[str]:
+        found: list[str] = []
+        for feed in self._feeds:
+            if isinstance(feed, CapturedDatagrams):
+                found += feed.capture.notes
+                if feed.cut:
+                    found.append(f"{feed.capture.name}: {feed.cut} datagrams are cut by the capture's snaplen")
+                if feed.fragmented:
+                    found.append(
+                        f"{feed.capture.name}: {feed.fragmented} datagrams came in fragments and were left out"
+                    )
+            else:
+                found += feed.notes
+        told = [line for counters in self.exporters() if (line := trouble(counters))]
+        more = [f"{len(told) - _SHOWN} more exporters had losses or errors"] if len(told) > _SHOWN else []
+        return found + told[:_SHOWN] + more
+
+
+def trouble(counters: ExporterCounters) -> str | None:
+    """Say in one line what was lost of an exporter or could not be read; None when nothing was."""
+    lost = "flow records" if counters.version in (5, 10) else "datagrams"
+    parts = [
+        f"{number:,} {what}"
+        for number, what in (
+            (counters.lost, f"{lost} lost"),
+            (counters.reordered, "datagrams out of order"),
+            (counters.duplicated, "datagrams twice"),
+            (counters.restarts, "restarts"),
+            (counters.no_template, "sets without a template"),
+            (counters.held, "sets that wait for a template"),
+            (counters.untimed, "records without a time"),
+            (counters.refused, "datagrams refused"),
+            (counters.skipped, "sets or samples of other kinds"),
+            *((number, f"malformed ({reason})") for reason, number in counters.malformed.items()),
+        )
+        if number
+    ]
+    if not parts:
+        return None
+    who = "unknown senders"
+    if counters.address is not None:
+        (text,) = format_ip(pa.array([counters.address], pa.binary(16))).to_pylist()
+        whence = f"{text} port {counters.port}, " if counters.address != bytes(16) else ""
+        who = f"{whence}{counters.protocol}, domain {counters.domain}"
+    return f"{who}: {', '.join(parts)}"
+
+
+def _head(path: Path | BinaryIO) -> bytes:
+    """Give the first four bytes of what a file holds, unpacked; of a stream, without using them up."""
+    try:
+        if isinstance(path, Path):
+            with path.open("rb") as file:
+                return unpack(Plain(cast(BinaryIO, file))).read(4)
+        return _peekable(path).peek(4)[:4]
+    except PackedDamage:
+        return b""
+
+
+def _peekable(stream: BinaryIO) -> io.BufferedReader:
+    if not isinstance(stream, io.BufferedReader):
+        raise SourceError(
+            "flow exports are read from paths or buffered streams; wrap this one in io.BufferedReader(...)."
+        )
+    return stream
+
+
+def _is_capture(path: Path | BinaryIO) -> bool:
+    return not is_stored(_head(path))
+
+
+def feed_of(
+    path: Path | BinaryIO, ports: frozenset[int] = PORTS, *, strict: bool = False
+) -> CapturedDatagrams | StoredDatagrams:
+    """Tell by its first bytes how the datagrams in a file are found; SourceError for what holds none."""
+    head = _head(path)
+    name = str(path) if isinstance(path, Path) else str(getattr(path, "name", "stream"))
+    if is_stored(head):
+        return StoredDatagrams(path, name)
+    if head[:2] in _NFDUMP:
+        raise SourceError(f"{name} is a file of nfdump; read it with oop.nfdump, which runs nfdump.")
+    if head and not header_bytes(head) and len(head) == 4:
+        raise SourceError(
+            f"{name} holds no flow exports: its first bytes are {head.hex(' ')}.\n"
+            "  Read are captures (pcap, pcapng) of the datagrams, IPFIX files, and payloads of NetFlow v5, v9, IPFIX\n"
+            "  or sFlow v5 end to end; plain, in gzip or in zstd."
+        )
+    return CapturedDatagrams(Capture(path, batch_rows=_WALKED, strict=strict), ports)

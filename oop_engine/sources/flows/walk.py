@@ -1,0 +1,635 @@
+"""Walking datagrams finds who sent each, whether it is whole, new and in order, and the runs of records in it.
+
+The walk stops at what Python has to see (a stranger, a template, options, data without a template) and goes on where it
+stopped; all else is counted here. Every byte is read behind a comparison with the end of its datagram, every loop moves
+on by at least a byte, so any bytes come to an end.
+
+A session is what numbers its datagrams: an exporter's address and port, the protocol, and the domain in the header.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from numpy import int32, int64, uint8, uint64
+from numpy.typing import NDArray
+
+from oop_engine.sources.flows import entries as e
+from oop_engine.sources.flows.entries import Whole
+from operators.kernels.kernel import kernel
+
+# How a datagram stands to its session's sequence.
+_NEXT, _AHEAD, _LATE, _STRAY, _ANEW, _KNOWN = 0, 1, 2, 3, 4, 5
+_JUMP: Final = 1 << 20
+# In ms: how far a clock's beginning may seem to move (headers of v9 have whole seconds), and how late a straggler is.
+_BOOT_TOLERANCE: Final = 3000
+_UPTIME_TOLERANCE: Final = 60_000
+
+
+@kernel
+def _home(high: uint64, low: uint64, port: Whole, version: Whole, domain: Whole) -> uint64:
+    """Give the hash of a session's key."""
+    word = high * uint64(0x9E3779B97F4A7C15) ^ low * uint64(0xC2B2AE3D27D4EB4F)
+    word ^= (uint64(port) << uint64(40) | uint64(version) << uint64(32) | uint64(domain)) * uint64(0x165667B19E3779F9)
+    word ^= word >> uint64(29)
+    word *= uint64(0xBF58476D1CE4E5B9)
+    return word >> uint64(32)
+
+
+@kernel
+def find_session(
+    keys: NDArray[uint64], table: NDArray[int64], index: NDArray[int32], high: uint64, low: uint64, port: Whole,
+    version: Whole, domain: Whole,
+) -> Whole:  # fmt: skip
+    """Give the place in `index` of a session, or -1 - the free place it would have."""
+    mask = uint64(len(index) - 1)
+    at = _home(high, low, port, version, domain) & mask
+    while True:
+        session = int64(index[at])
+        if session < 0:
+            return -1 - int64(at)
+        if (
+            keys[session, 0] == high
+            and keys[session, 1] == low
+            and table[session, e.T_DOMAIN] == domain
+            and table[session, e.T_PORT] == port
+            and table[session, e.T_VERSION] == version
+        ):
+            return int64(at)
+        at = (at + uint64(1)) & mask
+
+
+@kernel
+def add_session(keys: NDArray[uint64], table: NDArray[int64], index: NDArray[int32], session: Whole) -> None:
+    """Put a session into `index` by its key."""
+    place = find_session(
+        keys, table, index, keys[session, 0], keys[session, 1], table[session, e.T_PORT], table[session, e.T_VERSION],
+        table[session, e.T_DOMAIN],
+    )  # fmt: skip
+    index[-1 - place] = session
+
+
+@kernel
+def remove_session(keys: NDArray[uint64], table: NDArray[int64], index: NDArray[int32], session: Whole) -> None:
+    """Take a session out of `index`, and close the gap for those whose search leads over it."""
+    mask = uint64(len(index) - 1)
+    place = find_session(
+        keys, table, index, keys[session, 0], keys[session, 1], table[session, e.T_PORT], table[session, e.T_VERSION],
+        table[session, e.T_DOMAIN],
+    )  # fmt: skip
+    hole = uint64(place)
+    at = (hole + uint64(1)) & mask
+    while index[at] >= 0:
+        other = int64(index[at])
+        home = _home(
+            keys[other, 0], keys[other, 1], table[other, e.T_PORT], table[other, e.T_VERSION], table[other, e.T_DOMAIN]
+        )
+        if (at - home) & mask >= (at - hole) & mask:
+            index[hole] = other
+            hole = at
+        at = (at + uint64(1)) & mask
+    index[hole] = -1
+
+
+@kernel
+def find_template(slot_ids: NDArray[int32], session: Whole, template: Whole) -> Whole:
+    """Give the slot of a session's template, or -1 - the free slot it would have."""
+    mask = slot_ids.shape[1] - 1
+    at = (template * 40_503 >> 3) & mask
+    while True:
+        if slot_ids[session, at] == template:
+            return at
+        if slot_ids[session, at] < 0:
+            return -1 - at
+        at = (at + 1) & mask
+
+
+@kernel
+def remove_template(slot_ids: NDArray[int32], slot_plans: NDArray[int32], session: Whole, template: Whole) -> None:
+    """Take a template out of its session's slots, and close the gap for those whose search leads over it."""
+    mask = slot_ids.shape[1] - 1
+    hole = find_template(slot_ids, session, template)
+    at = (hole + 1) & mask
+    while slot_ids[session, at] >= 0:
+        home = (int64(slot_ids[session, at]) * 40_503 >> 3) & mask
+        if (at - home) & mask >= (at - hole) & mask:
+            slot_ids[session, hole] = slot_ids[session, at]
+            slot_plans[session, hole] = slot_plans[session, at]
+            hole = at
+        at = (at + 1) & mask
+    slot_ids[session, hole] = -1
+
+
+@kernel
+def _two(a: uint8, b: uint8) -> Whole:
+    """Join two bytes in network order."""
+    return int64(a) << 8 | int64(b)
+
+
+@kernel
+def _four(a: uint8, b: uint8, c: uint8, d: uint8) -> Whole:
+    """Join four bytes in network order."""
+    return int64(a) << 24 | int64(b) << 16 | int64(c) << 8 | int64(d)
+
+
+@kernel
+def _signed32(value: Whole) -> Whole:
+    """Take the lower 32 bits as a signed number."""
+    value = value & 0xFFFFFFFF
+    return value - 0x100000000 if value >= 0x80000000 else value
+
+
+@kernel
+def _stir(word: uint64, a: uint8, b: uint8, c: uint8, d: uint8, e: uint8, f: uint8, g: uint8, h: uint8) -> uint64:
+    """Stir eight bytes into a mark."""
+    low = uint64(a) | uint64(b) << uint64(8) | uint64(c) << uint64(16) | uint64(d) << uint64(24)
+    high = uint64(e) | uint64(f) << uint64(8) | uint64(g) << uint64(16) | uint64(h) << uint64(24)
+    word = (word ^ (low | high << uint64(32))) * uint64(0x9E3779B97F4A7C15)
+    return word ^ word >> uint64(32)
+
+
+@kernel
+def _bytes(data: NDArray[uint8], at: Whole, end: Whole, kind: Whole) -> Whole:
+    """Give a number that the same bytes in a set of the same kind give again; never 0."""
+    word = uint64(end - at) * uint64(0x9E3779B97F4A7C15) ^ uint64(kind)
+    for p in range(at, end):
+        word = (word ^ uint64(data[uint64(p)])) * uint64(0x100000001B3)
+        word ^= word >> uint64(29)
+    return int64(word >> uint64(1)) | 1
+
+
+@kernel
+def _read_before(read: NDArray[int64], session: Whole, mark: Whole, now: Whole) -> Whole:
+    """Give how many templates a set has that was read before and is still good, -1 for one that has to be read."""
+    for k in range(read.shape[1]):
+        if read[session, k, e.R_BYTES] == mark and now <= read[session, k, e.R_UNTIL]:
+            return read[session, k, e.R_TEMPLATES]
+    return int64(-1)
+
+
+@kernel
+def _enter(
+    table: NDArray[int64], recent: NDArray[int64], gaps: NDArray[int64], session: Whole, sequence: Whole,
+    uptime: Whole, export: Whole, mark: Whole,
+) -> Whole:  # fmt: skip
+    """Tell how a datagram stands to what its session sent before."""
+    expected = table[session, e.T_EXPECTED]
+    ahead = _signed32(sequence - expected) if expected >= 0 else int64(0)
+    # A copy of what came before has a number that is over; or any, where the number to come is not known.
+    if ahead < 0 or expected < 0 or (ahead == 0 and table[session, e.T_IDLE]):
+        for k in range(recent.shape[1]):
+            if recent[session, k] == mark:
+                return int64(_KNOWN)
+    if ahead == 0:
+        return int64(_NEXT)
+    if 0 < ahead <= _JUMP:
+        return int64(_AHEAD)
+    for g in range(table[session, e.T_GAPS]):
+        if (sequence - gaps[session, 2 * g]) & 0xFFFFFFFF < gaps[session, 2 * g + 1]:
+            return int64(_LATE)
+    # The sequence is elsewhere. The exporter began anew if its clock did; else the next datagram has to agree.
+    if uptime >= 0 and export != e.NO_TIME and table[session, e.T_EXPORT] != e.NO_TIME:
+        if abs(_signed32(export // 1_000_000 - uptime - table[session, e.T_BOOT])) > _BOOT_TOLERANCE:
+            return int64(_ANEW)
+    elif uptime >= 0 and _signed32(uptime - table[session, e.T_UPTIME]) < -_UPTIME_TOLERANCE:
+        return int64(_ANEW)
+    return int64(_STRAY)
+
+
+@kernel
+def _settle(
+    table: NDArray[int64], gaps: NDArray[int64], session: Whole, mode: Whole, sequence: Whole, units: Whole,
+    after: Whole,
+) -> None:  # fmt: skip
+    """Take note of a datagram that was not the next, now that it is known how far it moves its session's sequence."""
+    many = table[session, e.T_GAPS]
+    if mode == _LATE:
+        table[session, e.REORDERED] += 1
+        for g in range(many):
+            start = gaps[session, 2 * g]
+            size = gaps[session, 2 * g + 1]
+            before = (sequence - start) & 0xFFFFFFFF
+            if before < size:
+                found = min(max(units, 0), size - before)
+                table[session, e.LOST] -= found
+                gaps[session, 2 * g + 1] = before
+                rest = size - before - found
+                if rest > 0 and before > 0 and many < gaps.shape[1] // 2:
+                    gaps[session, 2 * many] = (sequence + found) & 0xFFFFFFFF
+                    gaps[session, 2 * many + 1] = rest
+                    table[session, e.T_GAPS] = many + 1
+                elif before == 0:
+                    gaps[session, 2 * g] = (sequence + found) & 0xFFFFFFFF
+                    gaps[session, 2 * g + 1] = rest
+                break
+        return
+    jumped = _signed32(sequence - table[session, e.T_EXPECTED])
+    if mode == _STRAY:
+        if table[session, e.T_CANDIDATE] != sequence:
+            table[session, e.REORDERED] += 1
+            table[session, e.T_CANDIDATE] = after
+            return
+        # The second that agrees: the first was no straggler. Backwards it is a restart, forwards a loss.
+        table[session, e.REORDERED] -= 1
+        if jumped < 0 or sequence < table[session, e.T_EXPECTED]:
+            table[session, e.RESTARTS] += 1
+            table[session, e.T_GAPS] = 0
+        else:
+            table[session, e.LOST] += jumped
+    elif mode == _ANEW:
+        table[session, e.T_GAPS] = 0
+    elif mode == _AHEAD:
+        table[session, e.LOST] += jumped
+        if many == gaps.shape[1] // 2:
+            for g in range(2, 2 * many):
+                gaps[session, g - 2] = gaps[session, g]
+            many -= 1
+        gaps[session, 2 * many] = table[session, e.T_EXPECTED]
+        gaps[session, 2 * many + 1] = jumped
+        table[session, e.T_GAPS] = many + 1
+    table[session, e.T_CANDIDATE] = -1
+    table[session, e.T_EXPECTED] = after
+    table[session, e.T_IDLE] = units == 0
+
+
+@kernel
+def measure(
+    data: NDArray[uint8], first: Whole, last: Whole, least: Whole, variable: Whole, plan: Whole,
+    segments: NDArray[int32], room: Whole,
+) -> tuple[Whole, Whole]:  # fmt: skip
+    """Count the whole records with fields of variable length in data[first:last], at most `room`; give the fault too.
+
+    What is shorter than the least record at the end is padding.
+    """
+    count = int64(0)
+    p = first
+    while p + least <= last:
+        if count == room:
+            return count, int64(e.TOO_MANY)
+        for s in range(variable):
+            p += int64(segments[plan, s])
+            if p + 3 > last and (p >= last or data[uint64(p)] == 255):
+                return count, int64(e.BAD_RECORD)
+            field = int64(data[uint64(p)])
+            p += 1
+            if field == 255:
+                field = _two(data[uint64(p)], data[uint64(p + 1)])
+                p += 2
+            p += field
+        p += int64(segments[plan, variable])
+        if p > last:
+            return count, int64(e.BAD_RECORD)
+        count += 1
+    return count, int64(0)
+
+
+@kernel
+def walk(
+    data: NDArray[uint8], datagrams: Whole, offset: NDArray[int64], length: NDArray[int32], arrival: NDArray[int64],
+    address: NDArray[uint64], port: NDArray[int32], cursor: NDArray[int64], keys: NDArray[uint64],
+    table: NDArray[int64], index: NDArray[int32], recent: NDArray[int64], gaps: NDArray[int64], read: NDArray[int64],
+    slot_ids: NDArray[int32], slot_plans: NDArray[int32], facts: NDArray[int64], segments: NDArray[int32],
+    heads: NDArray[int64], most_records: Whole, most_rows: Whole, run_plan: NDArray[int32], run_at: NDArray[int64],
+    run_count: NDArray[int32], run_row: NDArray[int64], run_datagram: NDArray[int32],
+) -> Whole:  # fmt: skip
+    """Walk datagrams from where `cursor` stands, note the runs of records, and say why it stopped."""
+    while cursor[e.C_DATAGRAM] < datagrams:
+        i = int64(cursor[e.C_DATAGRAM])
+        at = int64(cursor[e.C_AT])
+        if at == 0:
+            # 1. The header: whose it is, how long, when it was sent.
+            at = int64(offset[uint64(i)])
+            end = at + int64(length[uint64(i)])
+            version = int64(0)
+            if at + 2 <= end:
+                version = _two(data[uint64(at)], data[uint64(at + 1)])
+            domain = int64(0)
+            sequence = int64(0)
+            uptime = int64(-1)
+            export = int64(e.NO_TIME)
+            units = int64(1)
+            count = int64(0)
+            body = int64(0)
+            fault = int64(0)
+            rate = int64(1)
+            if version == 5 and at + 24 <= end:
+                count = _two(data[uint64(at + 2)], data[uint64(at + 3)])
+                uptime = _four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)])
+                seconds = _four(
+                    data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)]
+                )
+                part = _four(data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)])
+                sequence = _four(
+                    data[uint64(at + 16)], data[uint64(at + 17)], data[uint64(at + 18)], data[uint64(at + 19)]
+                )
+                domain = _two(data[uint64(at + 20)], data[uint64(at + 21)])
+                rate = max(_two(data[uint64(at + 22)], data[uint64(at + 23)]) & 0x3FFF, 1)
+                export = seconds * 1_000_000_000 + min(part, 999_999_999)
+                units = count
+                body = at + 24
+                if count * 48 != end - body:
+                    fault = int64(e.BAD_LENGTH)
+                count = min(count, (end - body) // 48)
+            elif version == 9 and at + 20 <= end:
+                uptime = _four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)])
+                seconds = _four(
+                    data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)]
+                )
+                sequence = _four(
+                    data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)]
+                )
+                domain = _four(
+                    data[uint64(at + 16)], data[uint64(at + 17)], data[uint64(at + 18)], data[uint64(at + 19)]
+                )
+                export = seconds * 1_000_000_000
+                body = at + 20
+            elif version == 10 and at + 16 <= end:
+                seconds = _four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)])
+                sequence = _four(
+                    data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)]
+                )
+                domain = _four(
+                    data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)]
+                )
+                export = seconds * 1_000_000_000
+                body = at + 16
+                units = int64(0)
+                said = _two(data[uint64(at + 2)], data[uint64(at + 3)])
+                if at + said != end:
+                    fault = int64(e.BAD_LENGTH)
+                end = max(min(end, at + said), body)
+            elif (
+                version == 0
+                and at + 28 <= end
+                and _two(data[uint64(at + 2)], data[uint64(at + 3)]) == 5
+                and _four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)]) <= 2
+            ):
+                # The agent's address is none, IPv4 or IPv6.
+                agent = 4 * int64(data[uint64(at + 7)]) ** 2
+                p = at + 8 + (agent if agent <= 4 else 16)
+                if p + 16 <= end:
+                    version = e.SFLOW
+                    domain = _four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
+                    sequence = _four(data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)])
+                    uptime = _four(data[uint64(p + 8)], data[uint64(p + 9)], data[uint64(p + 10)], data[uint64(p + 11)])
+                    count = _four(
+                        data[uint64(p + 12)], data[uint64(p + 13)], data[uint64(p + 14)], data[uint64(p + 15)]
+                    )
+                    body = p + 16
+            if body == 0:
+                table[e.NOBODY, e.DATAGRAMS] += 1
+                table[e.NOBODY, e.BAD_HEADER] += 1
+                cursor[e.C_DATAGRAM] = i + 1
+                continue
+            if not e.EARLIEST <= export < e.LATEST:
+                export = int64(e.NO_TIME)
+            session = cursor[e.C_SESSION]
+            if (
+                keys[session, 0] != address[uint64(2 * i)]
+                or keys[session, 1] != address[uint64(2 * i + 1)]
+                or table[session, e.T_PORT] != int64(port[i])
+                or table[session, e.T_DOMAIN] != domain
+                or table[session, e.T_VERSION] != version
+            ):
+                found = find_session(
+                    keys, table, index, address[uint64(2 * i)], address[uint64(2 * i + 1)], int64(port[i]), version,
+                    domain,
+                )  # fmt: skip
+                if found < 0:
+                    cursor[e.C_VERSION] = version
+                    cursor[e.C_DOMAIN] = domain
+                    return e.STRANGER
+                session = int64(index[found])
+                cursor[e.C_SESSION] = session
+            cursor[e.C_CLOCK] += 1
+            table[session, e.T_USED] = cursor[e.C_CLOCK]
+            table[session, e.DATAGRAMS] += 1
+            if table[session, e.T_REFUSED]:
+                table[session, e.REFUSED] += 1
+                cursor[e.C_DATAGRAM] = i + 1
+                continue
+            if fault:
+                table[session, fault] += 1
+
+            # 2. Its place in the sequence.
+            # A copy of a datagram has the same mark: of its length, its header and what follows it, and its last bytes.
+            # Datagrams of one session differ in their headers already.
+            word = uint64(end - at)
+            for part in range(6):
+                p = at + 8 * part if part < 5 else end - 8
+                if p + 8 <= end:
+                    word = _stir(
+                        word, data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)],
+                        data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)],
+                    )  # fmt: skip
+            mark = int64(word >> uint64(1)) | 1
+            mode = int64(_NEXT)
+            if sequence != table[session, e.T_EXPECTED] or table[session, e.T_IDLE]:
+                mode = int64(_enter(table, recent, gaps, session, sequence, uptime, export, mark))
+            if mode == _KNOWN:
+                table[session, e.DUPLICATED] += 1
+                cursor[e.C_DATAGRAM] = i + 1
+                continue
+            if mode != _LATE and mode != _STRAY:
+                table[session, e.T_UPTIME] = uptime
+                table[session, e.T_EXPORT] = export
+                if export != e.NO_TIME and uptime >= 0:
+                    table[session, e.T_BOOT] = (export // 1_000_000 - uptime) & 0xFFFFFFFF
+            if version == e.V5:
+                table[session, e.T_RATE] = rate
+            heads[i, e.H_EXPORT] = export
+            heads[i, e.H_UPTIME] = uptime
+            heads[i, e.H_DOMAIN] = domain
+            heads[i, e.H_VERSION] = version
+            heads[i, e.H_SESSION] = session
+            heads[i, e.H_ARRIVAL] = arrival[i]
+            heads[i, e.H_PORT] = int64(port[i])
+            heads[i, e.H_INIT] = table[session, e.T_INIT]
+            heads[i, e.H_RATE] = table[session, e.T_RATE]
+            heads[i, e.H_SAMPLERS] = table[session, e.T_SAMPLERS]
+            at = body
+            cursor[e.C_END] = end
+            cursor[e.C_SESSION] = session
+            cursor[e.C_UNITS] = units
+            cursor[e.C_MODE] = mode
+            cursor[e.C_SEQUENCE] = sequence
+            cursor[e.C_MARK] = mark
+            cursor[e.C_RECORDS] = 0
+            cursor[e.C_VERSION] = version
+            cursor[e.C_COUNT] = count
+            cursor[e.C_AT] = at
+            if mode == _ANEW:
+                table[session, e.RESTARTS] += 1
+                return e.RESTARTED
+
+        end = cursor[e.C_END]
+        session = cursor[e.C_SESSION]
+        version = cursor[e.C_VERSION]
+        if version == e.V5:
+            # 3. Records of one layout.
+            count = min(cursor[e.C_COUNT], most_records)
+            if count > 0:
+                row = cursor[e.C_ROWS]
+                run = cursor[e.C_RUNS]
+                if row + count > most_rows or run == len(run_plan):
+                    return e.FULL
+                run_plan[run] = e.PLAN_V5
+                run_at[run] = at
+                run_count[run] = count
+                run_row[run] = row
+                run_datagram[run] = i
+                cursor[e.C_ROWS] = row + count
+                cursor[e.C_RUNS] = run + 1
+                table[session, e.RECORDS] += count
+            table[session, e.TOO_MANY] += cursor[e.C_COUNT] > most_records
+        elif version == e.SFLOW:
+            # 4. Samples, of which those of flows are one row each.
+            samples = int64(0)
+            p = at
+            left = cursor[e.C_COUNT]
+            others = int64(0)
+            counters = int64(0)
+            cut = False
+            while left > 0 and not cut:
+                if p + 8 > end:
+                    cut = True
+                    break
+                kind = _four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
+                size = _four(data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)])
+                if p + 8 + size > end:
+                    cut = True
+                    break
+                if (kind == 1 and size >= 32) or (kind == 3 and size >= 44):
+                    samples += 1
+                elif kind == 2 or kind == 4:
+                    counters += 1
+                else:
+                    others += 1
+                p += 8 + size
+                left -= 1
+            many = samples > most_records
+            samples = min(samples, most_records)
+            if samples > 0:
+                row = cursor[e.C_ROWS]
+                run = cursor[e.C_RUNS]
+                if row + samples > most_rows or run == len(run_plan):
+                    return e.FULL
+                run_plan[run] = e.PLAN_SFLOW
+                run_at[run] = at
+                run_count[run] = samples
+                run_row[run] = row
+                run_datagram[run] = i
+                cursor[e.C_ROWS] = row + samples
+                cursor[e.C_RUNS] = run + 1
+                table[session, e.RECORDS] += samples
+            table[session, e.COUNTER_SAMPLES] += counters
+            table[session, e.SKIPPED] += others
+            table[session, e.BAD_SAMPLE] += cut
+            table[session, e.TOO_MANY] += many
+        else:
+            # 5. Sets of records, each of one template.
+            while at + 4 <= end:
+                kind = _two(data[uint64(at)], data[uint64(at + 1)])
+                size = _two(data[uint64(at + 2)], data[uint64(at + 3)])
+                if kind == 0 and size == 0:  # filled up with zeros
+                    break
+                if size < 4 or at + size > end:
+                    table[session, e.BAD_SET] += 1
+                    if version == e.IPFIX:
+                        cursor[e.C_UNITS] = -1
+                    break
+                first = at + 4
+                last = at + size
+                now = arrival[i] if arrival[i] != e.NO_TIME else heads[i, e.H_EXPORT]
+                if kind < 256:
+                    cursor[e.C_AT] = last
+                    if (version == e.V9 and kind <= 1) or (version == e.IPFIX and (kind == 2 or kind == 3)):
+                        same = _bytes(data, first, last, kind)
+                        known = _read_before(read, session, same, now)
+                        if known >= 0:
+                            table[session, e.TEMPLATES_SEEN] += known
+                            at = last
+                            continue
+                        cursor[e.C_BODY] = first
+                        cursor[e.C_BODY_END] = last
+                        cursor[e.C_TEMPLATE] = kind
+                        cursor[e.C_BYTES] = same
+                        return e.TEMPLATES
+                    table[session, e.SKIPPED] += 1
+                    at = last
+                    continue
+                slot = find_template(slot_ids, session, kind)
+                plan = int64(-1)
+                if slot >= 0:
+                    plan = int64(slot_plans[session, slot])
+                    if now > facts[plan, e.P_EXPIRES]:
+                        slot = int64(-1)
+                if slot < 0:
+                    cursor[e.C_AT] = last
+                    cursor[e.C_BODY] = first
+                    cursor[e.C_BODY_END] = last
+                    cursor[e.C_TEMPLATE] = kind
+                    if version == e.IPFIX:
+                        cursor[e.C_UNITS] = -1
+                    return e.UNKNOWN
+                stride = facts[plan, e.P_SIZE]
+                variable = facts[plan, e.P_VARIABLE]
+                room = int64(most_records) - cursor[e.C_RECORDS]
+                count = int64(0)
+                fault = int64(0)
+                if variable == 0:
+                    count = (last - first) // stride
+                    if count > room:
+                        count = room
+                        fault = int64(e.TOO_MANY)
+                else:
+                    count, fault = measure(data, first, last, facts[plan, e.P_SIZE], variable, plan, segments, room)
+                facts[plan, e.P_USED] = cursor[e.C_CLOCK]
+                flows = facts[plan, e.P_KIND] == e.K_FLOWS
+                if count > 0 and flows:
+                    row = cursor[e.C_ROWS]
+                    run = cursor[e.C_RUNS]
+                    if row + count > most_rows or run == len(run_plan):
+                        cursor[e.C_AT] = at
+                        return e.FULL
+                    run_plan[run] = plan
+                    run_at[run] = first
+                    run_count[run] = count
+                    run_row[run] = row
+                    run_datagram[run] = i
+                    cursor[e.C_ROWS] = row + count
+                    cursor[e.C_RUNS] = run + 1
+                if fault:
+                    table[session, fault] += 1
+                    if version == e.IPFIX:
+                        cursor[e.C_UNITS] = -1
+                table[session, e.RECORDS if flows else e.OPTION_RECORDS] += count
+                cursor[e.C_RECORDS] += count
+                if version == e.IPFIX and cursor[e.C_UNITS] >= 0:
+                    cursor[e.C_UNITS] += count
+                at = end if fault == e.TOO_MANY else last
+                cursor[e.C_AT] = at
+                same = int64(0)
+                if count > 0 and facts[plan, e.P_KIND] == e.K_READ_OPTIONS:
+                    same = _bytes(data, first, last, kind)
+                if same != 0 and _read_before(read, session, same, now) < 0:
+                    cursor[e.C_BYTES] = same
+                    cursor[e.C_BODY] = first
+                    cursor[e.C_BODY_END] = last
+                    cursor[e.C_PLAN] = plan
+                    cursor[e.C_TEMPLATE] = kind
+                    cursor[e.C_COUNT] = count
+                    return e.OPTIONS
+        recent[session, table[session, e.T_RECENT]] = cursor[e.C_MARK]
+        table[session, e.T_RECENT] = (table[session, e.T_RECENT] + 1) % recent.shape[1]
+        units = cursor[e.C_UNITS]
+        after = (cursor[e.C_SEQUENCE] + units) & 0xFFFFFFFF if units >= 0 else int64(-1)
+        if cursor[e.C_MODE] == _NEXT:
+            table[session, e.T_CANDIDATE] = -1
+            table[session, e.T_EXPECTED] = after
+            table[session, e.T_IDLE] = units == 0
+        else:
+            _settle(table, gaps, session, cursor[e.C_MODE], cursor[e.C_SEQUENCE], units, after)
+        cursor[e.C_AT] = 0
+        cursor[e.C_DATAGRAM] = i + 1
+    return e.DONE

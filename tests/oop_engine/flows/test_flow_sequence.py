@@ -1,0 +1,184 @@
+"""Sequence numbers tell what was lost, what came late, twice or from an exporter that began anew: injected, counted."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oop_engine.sources.flows import ExporterCounters
+from tests.oop_engine.flows.exporter import (
+    NOW,
+    a_set,
+    four,
+    ipfix,
+    ipfix_templates,
+    number,
+    read,
+    sflow,
+    template,
+    v5,
+    v5_record,
+    v9,
+    v9_templates,
+)
+
+Maker = Callable[[int, int, int], bytes]
+"""Makes the k-th datagram, of so many records, with this sequence number."""
+
+_FIELDS = template(256, [(8, 4), (1, 4)])
+
+
+def _records(k: int, many: int) -> bytes:
+    return b"".join(four("10.0.0.1") + number(1000 * k + r, 4) for r in range(many))
+
+
+def _v5(k: int, many: int, sequence: int, boot: int = 0) -> bytes:
+    records = [v5_record(octets=1000 * k + r) for r in range(many)]
+    return v5(records, sequence=sequence, seconds=NOW + k, uptime=(1000 * (k - boot) + 50_000) & 0xFFFFFFFF)
+
+
+def _v9(k: int, many: int, sequence: int, boot: int = 0) -> bytes:
+    sets = [v9_templates(_FIELDS), a_set(256, _records(k, many))]
+    return v9(sets, sequence=sequence, seconds=NOW + k, uptime=(1000 * (k - boot) + 50_000) & 0xFFFFFFFF)
+
+
+def _ipfix(k: int, many: int, sequence: int, boot: int = 0) -> bytes:
+    return ipfix([ipfix_templates(_FIELDS), a_set(256, _records(k, many))], sequence=sequence, seconds=NOW + k)
+
+
+def _sflow(k: int, many: int, sequence: int, boot: int = 0) -> bytes:
+    return sflow([], sequence=sequence & 0xFFFFFFFF, uptime=(1000 * (k - boot) + 50_000) & 0xFFFFFFFF)
+
+
+PROTOCOLS = {"v5": (_v5, True), "v9": (_v9, False), "ipfix": (_ipfix, True), "sflow": (_sflow, False)}
+"""How each protocol's datagrams are made, and whether its sequence counts records."""
+
+each = pytest.mark.parametrize("protocol", PROTOCOLS)
+
+
+def stream(protocol: str, sizes: list[int], first: int = 0) -> tuple[list[bytes], list[int]]:
+    """Give a datagram for each size, and by how much each moves the sequence."""
+    make, by_records = PROTOCOLS[protocol]
+    units = [many if by_records else 1 for many in sizes]
+    payloads = [make(k, many, (first + sum(units[:k])) & 0xFFFFFFFF) for k, many in enumerate(sizes)]
+    return payloads, units
+
+
+def counts(one: ExporterCounters) -> tuple[int, int, int, int]:
+    return one.lost, one.reordered, one.duplicated, one.restarts
+
+
+@each
+@pytest.mark.parametrize("first", [0, 77, 2**32 - 40, 2**31 - 10])
+def test_nothing_is_lost_where_nothing_is_missing_even_over_the_wrap(protocol: str, first: int) -> None:
+    payloads, _ = stream(protocol, [3] * 40, first)
+    one = read(payloads).only
+    assert counts(one) == (0, 0, 0, 0) and one.datagrams == 40
+
+
+@each
+@given(
+    sizes=st.lists(st.integers(1, 9), min_size=6, max_size=40),
+    seed=st.integers(0, 2**32),
+    first=st.sampled_from([0, 5_000, 2**32 - 50, 2**31]),
+)
+def test_loss_duplication_and_reordering_are_counted_as_injected(
+    protocol: str, sizes: list[int], seed: int, first: int
+) -> None:
+    payloads, units = stream(protocol, sizes, first)
+    rng = random.Random(seed)
+    last = len(payloads) - 1
+    fate = [rng.choice(["ok", "ok", "ok", "lost", "twice", "late"]) for _ in payloads]
+    # What is lost at either end no sequence tells of, and what comes late must be overtaken.
+    fate[0] = fate[1] = fate[last] = "ok"
+    sent: list[tuple[float, bytes]] = []
+    for k, payload in enumerate(payloads):
+        if fate[k] == "late" and fate[k + 1] not in ("ok", "twice"):
+            fate[k] = "ok"
+        if fate[k] != "lost":
+            sent.append((k + (1.25 if fate[k] == "late" else 0), payload))
+        if fate[k] == "twice":
+            sent.append((k + rng.choice([0.1, 1.3, 2.6, 4.7]), payload))
+    ordered = [payload for _, payload in sorted(sent, key=lambda entry: entry[0])]
+    # A copy may be the last to come, behind which no more is lost.
+    one = read(ordered).only
+    lost = sum(unit for unit, what in zip(units, fate, strict=True) if what == "lost")
+    assert counts(one) == (lost, fate.count("late"), fate.count("twice"), 0)
+    assert one.datagrams == len(ordered)
+    kept = sum(many for many, what in zip(sizes, fate, strict=True) if what != "lost")
+    assert one.records == (0 if protocol == "sflow" else kept)
+
+
+@each
+def test_a_late_datagram_fills_its_part_of_a_gap(protocol: str) -> None:
+    payloads, units = stream(protocol, [2] * 12)
+    order = [0, 1, 9, 5, 3, 8, 2, 10, 4, 11]  # 6 and 7 never come
+    one = read([payloads[k] for k in order]).only
+    assert counts(one) == (units[6] + units[7], 5, 0, 0)
+
+
+@pytest.mark.parametrize("protocol", ["v5", "v9"])
+@pytest.mark.parametrize("expected", [500, 2**31 + 500])
+def test_a_restart_is_no_loss_and_takes_the_templates_of_v9(protocol: str, expected: int) -> None:
+    make, by_records = PROTOCOLS[protocol]
+    step = 2 if by_records else 1
+    before = [make(k, 2, (expected + step * k) & 0xFFFFFFFF) for k in range(5)]
+    after = [make(k, 2, step * (k - 20), 40) for k in range(20, 25)]
+    one = read([*before, *after]).only
+    assert counts(one) == (0, 0, 0, 1) and one.records == 20
+    if protocol == "v9":
+        bare = v9([a_set(256, _records(20, 1))], sequence=0, seconds=NOW + 20, uptime=1000)
+        assert read([*before, bare]).only.no_template == 1
+        waiting = v9([a_set(300, _records(4, 1))], sequence=expected + 5, seconds=NOW + 5, uptime=55_000)
+        anew = v9([v9_templates(template(300, [(8, 4), (1, 4)]))], sequence=0, seconds=NOW + 20, uptime=1000)
+        one = read([*before, waiting, anew]).only
+        assert (one.records, one.no_template, one.restarts) == (10, 1, 1)
+
+
+@pytest.mark.parametrize("protocol", ["ipfix", "sflow"])
+def test_without_a_clock_two_datagrams_that_agree_are_a_restart(protocol: str) -> None:
+    make, by_records = PROTOCOLS[protocol]
+    step = 2 if by_records else 1
+    before = [make(k, 2, 5_000_000 + step * k) for k in range(5)]
+    after = [make(k, 2, step * (k - 5), 5) for k in range(5, 9)]
+    assert counts(read([*before, *after]).only) == (0, 0, 0, 1)
+    straggler = make(5, 2, 4_000_000)
+    assert counts(read([*before, straggler, make(6, 2, 5_000_000 + 5 * step)]).only) == (0, 1, 0, 0)
+
+
+@each
+def test_a_number_far_ahead_counts_only_when_the_next_agrees(protocol: str) -> None:
+    make, by_records = PROTOCOLS[protocol]
+    step = 2 if by_records else 1
+    far = 3_000_000
+    spoofed = [make(0, 2, 0), make(1, 2, far), make(2, 2, step)]
+    assert counts(read(spoofed).only) == (0, 1, 0, 0)
+    gone = [make(0, 2, 0), make(1, 2, far), make(2, 2, far + step), make(3, 2, far + 2 * step)]
+    assert counts(read(gone).only) == (far - step + step, 0, 0, 0)
+
+
+@pytest.mark.parametrize("protocol", ["v5", "v9"])
+def test_a_wrap_of_the_uptime_is_no_restart(protocol: str) -> None:
+    make, by_records = PROTOCOLS[protocol]
+    step = 2 if by_records else 1
+    boot = (50_000 - 2**32 + 3_000) // 1000 + 2  # so that the 32 bits wrap after a few datagrams
+    one = read([make(k, 2, step * k, boot) for k in (0, 1, 2, 3, 5, 4, 6, 7)]).only
+    assert counts(one) == (0, 1, 0, 0)
+
+
+def test_what_could_not_be_counted_is_not_taken_for_loss() -> None:
+    """How many records an IPFIX message without its template holds, only the next message tells."""
+    bare = [ipfix([a_set(300, bytes(40))], sequence=0), ipfix([a_set(300, bytes(40))], sequence=9)]
+    known = _ipfix(2, 3, 27)
+    one = read([*bare, known, _ipfix(3, 1, 30), _ipfix(4, 1, 33)]).only
+    assert counts(one) == (2, 0, 0, 0)
+
+
+def test_options_are_data_to_the_sequence_of_ipfix_and_templates_are_not() -> None:
+    options = a_set(3, bytes.fromhex("0200 0002 0001 0095 0004 0022 0004"))
+    first = ipfix([ipfix_templates(_FIELDS), options, a_set(512, bytes(24)), a_set(256, _records(0, 2))])
+    assert counts(read([first, _ipfix(1, 1, 5), _ipfix(2, 1, 6)]).only) == (0, 0, 0, 0)
