@@ -249,7 +249,8 @@ def _reach(t, cells, order, heap, bands, ledger):  # type: ignore[no-untyped-def
     ahead = ledger[EDGES] < 0 or (ledger[EDGES] > 0 and t >= heap[0, 0])
     begin, end, until, covered = cut(t, bands)
     if ahead:
-        _aim(t, bands, heap, ledger)
+        # Cells that are known lie before the next edge of the heap, so that cells are appended when it is crossed.
+        _aim(t if n == 0 else max(t, order[n - 1, START]), bands, heap, ledger)
     at = position(t, order, ledger[CELLS]) + 1
     _add_cell(at, begin, end, until, ledger[GAPPY] != 0 and not covered, cells, order, ledger)
     return at
