@@ -200,7 +200,7 @@ class SliceStore:
 
     def release(self, released: int, bound: int) -> Iterator[Released]:
         """Give the results of the windows [released, bound), a bounded number at a time; slots hold until the next."""
-        if self._running is None and (technique := self._worthwhile(released, bound)) is not None:
+        if self._running is None and (technique := self._worthwhile(released)) is not None:
             self._running = Running(self, technique)
         if self._running is not None:
             yield from self._running.release(released, bound)
@@ -241,18 +241,18 @@ class SliceStore:
         yield from self._combined(wids, groups, into, source)
         self._own[which] = np.maximum(self._own[which], bound)
 
-    def _worthwhile(self, released: int, bound: int) -> Technique | None:
+    def _worthwhile(self, released: int) -> Technique | None:
         """Decide how the windows from here on are made of their slices; None to combine each anew.
 
-        To combine costs every slot of every window (Eq. 6.1); to carry over costs something for each window, and the
-        slots only as they enter, turn over and leave (Eq. 6.2).
+        To combine costs every slot once a window (Eq. 6.1); to carry over costs something for a window, and the slots
+        only as they enter, turn over and leave (Eq. 6.2). Both are taken over all windows that the open slices are in.
         """
         if self.technique in ("differential", "two_stacks"):
             return self.technique
         order = self._sorted()
         if self.technique == "combine" or len(order) < _FEW_SLICES or (self._ends[order] == FOREVER).any():
             return None
-        begin, end = np.maximum(self._starts[order], released), np.minimum(self._ends[order], bound)
+        begin, end = np.maximum(self._starts[order], released), self._ends[order]
         within = end > begin
         sizes = self._sizes[order][within]
         if not within.any():

@@ -183,6 +183,12 @@ def _cross(bands, heap, ledger):  # type: ignore[no-untyped-def]
 @kernel
 def _add_cell(at, begin, end, until, nobody, cells, order, ledger):  # type: ignore[no-untyped-def]
     """Enter a cell at a position of the order, which has room."""
+    if at > 0 and cells[order[at - 1, NUMBER], END] > begin:
+        # An edge that only a removed window had still ends a cell.
+        begin = cells[order[at - 1, NUMBER], END]
+        until = -NEVER
+    if at < ledger[CELLS]:
+        end = min(end, order[at, START])
     c = ledger[CELLS_FREE]
     if c >= 0:
         ledger[CELLS_FREE] = cells[c, HEAD]
@@ -250,7 +256,7 @@ def _reach(t, cells, order, heap, bands, ledger):  # type: ignore[no-untyped-def
     begin, end, until, covered = cut(t, bands)
     if ahead:
         # Cells that are known lie before the next edge of the heap, so that cells are appended when it is crossed.
-        _aim(t if n == 0 else max(t, order[n - 1, START]), bands, heap, ledger)
+        _aim(t if n == 0 else max(t, cells[order[n - 1, NUMBER], END] - 1), bands, heap, ledger)
     at = position(t, order, ledger[CELLS]) + 1
     _add_cell(at, begin, end, until, ledger[GAPPY] != 0 and not covered, cells, order, ledger)
     return at

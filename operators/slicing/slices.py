@@ -140,7 +140,7 @@ class Slices:
 
     def use(self, bands: Int64s, sessions: Int64s, *, gappy: bool, asked: bool) -> None:
         """Take the windows to slice for, before the first tuple or after `recut`."""
-        if len(sessions) and len(self.times) < len(self.links):
+        if len(sessions) and len(self.sessions) == 0:
             # Slices from before there were sessions stand for all of their cell, as far as tuples came.
             self.times = np.zeros((len(self.links), 3), np.int64)
             of = self.cells[self.links[:, kernels.CELL]]

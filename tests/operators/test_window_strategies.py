@@ -112,16 +112,17 @@ def test_nothing_is_carried_past_the_end(strategy: Strategy) -> None:
 
 
 def test_auto_carries_over_many_groups_and_combines_few() -> None:
-    def carried(groups: int, *more: AggregateFunction) -> int:
+    def carried(groups: int, *more: AggregateFunction, step: int = 45) -> int:
         window = SlidingWindow("ts", size=40, slide=1)
         chosen = {"n": count()} | {f"m{i}": function for i, function in enumerate(more)}
         operator = WindowAggregate(window, chosen, ("v",))
         ts = np.repeat(np.arange(50), groups)
         page = Page.of(SCHEMA, {"ts": ts, "k": ["a"] * len(ts), "v": np.tile(np.arange(groups), 50)})
-        drive(Chain([Bucket(window), operator]), [page, before("ts", 45)])
+        drive(Chain([Bucket(window), operator]), [page, *(before("ts", bound) for bound in range(step, 46, step))])
         return operator.statistics()["carried"]
 
     assert (carried(10), carried(1000)) == (0, 1000)
+    assert carried(1000, step=1) == 1000
     assert carried(1000, max("v")) > 0
 
 
