@@ -259,10 +259,19 @@ class Stream:
 
         return Output(self, sink_for(target) if isinstance(target, (str, Path)) else target)
 
-    def run(self) -> Outcome:
-        """Run to the end and keep all results in memory; `to(...)` writes them instead."""
+    def run(self, *, mode: Literal["oop", "iop"] = "oop") -> Outcome:
+        """Run to the end and keep all results in memory; `to(...)` writes them instead.
+
+        `mode="iop"` sorts the streams between operators, as in-order systems do, to compare (`oop.in_order`).
+        """
         from oop_engine.outcome import collect
 
+        if mode not in ("oop", "iop"):
+            raise PlanError(f'run(mode="{mode}"): a plan runs out of order, "oop", or in order, "iop".')
+        if mode == "iop":
+            from oop_engine.in_order import in_order
+
+            return in_order(self).run()
         return collect(Plan((self.node,)))
 
     async def run_async(self) -> Outcome:

@@ -348,7 +348,17 @@ def _append(g, c, cells, links, chains, ledger, news):  # type: ignore[no-untype
 
 
 @kernel
-def _place(t, g, k, cells, order, links, times, sessions, chains, bounds, dues, ledger, news):  # type: ignore[no-untyped-def]
+def _covers(t, bands):  # type: ignore[no-untyped-def]
+    """Tell whether a context-free window covers a tick."""
+    for i in range(len(bands)):
+        w = max((t - bands[i, ORIGIN]) // bands[i, SLIDE], bands[i, LEAST])
+        if w <= bands[i, MOST] and bands[i, ORIGIN] + (w + 1) * bands[i, SLIDE] - bands[i, RANGE] <= t:
+            return True
+    return False
+
+
+@kernel
+def _place(t, g, k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, news):  # type: ignore[no-untyped-def]
     """Give the slice for a tick of a group in the cell at position k: one there is, a merged or a new one.
 
     -1 when the tuple is too late or in no window, FULL when there is no room. Cases 1.1 to 3 are those of the paper's
@@ -406,7 +416,7 @@ def _place(t, g, k, cells, order, links, times, sessions, chains, bounds, dues, 
         if joins_after:  # Case 1.3
             times[after, FIRST] = t
             return after
-    if cells[c, HEAD] == NOBODY:
+    if cells[c, HEAD] == NOBODY or (near > 0 and bits == ledger[ALL] and ledger[ASKED] == 0 and not _covers(t, bands)):
         ledger[NOWHERE] += 1
         return np.int64(-1)
     slot = _make(g, links, ledger, news)
@@ -548,7 +558,7 @@ def place_single(  # type: ignore[no-untyped-def]
                 slot = _append(np.int64(0), c, cells, links, chains, ledger, news)
             else:
                 slot = _place(
-                    t, np.int64(0), k, cells, order, links, times, sessions, chains, bounds, dues, ledger, news
+                    t, np.int64(0), k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, news
                 )
             if slot == FULL:
                 return i, slot
@@ -620,7 +630,7 @@ def place_grouped(  # type: ignore[no-untyped-def]
                 continue
         k = position(t, order, ledger[CELLS])
         made = _place(
-            t, np.int64(g), k, cells, order, links, times, sessions, chains, bounds, dues, ledger, news,
+            t, np.int64(g), k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, news,
         )  # fmt: skip
         if made == FULL:
             return np.int64(i), made

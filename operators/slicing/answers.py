@@ -124,8 +124,10 @@ class Answers:
         if self.revisions is not None:
             self._forget(self.revisions)
         self._look(told=told)
+        held = len(self.slices)
         self._over(over)
         self._settle()
+        self.store.settled(held - len(self.slices))
 
     def _numbered(self, results: Results) -> Results:
         if self.revisions is None:
@@ -255,13 +257,10 @@ class Answers:
                 done, slices.ledger[slicer.LOW], slices.cells, slices.links, slices.chains, slices.ledger, gone
             )
             slices.drop(gone[:n])
-            self.store.settled(int(n))
 
     def _settle(self) -> None:
         """Drop slices that are in no window after the bound, and join those that no open window tells apart."""
-        slices, held = self.slices, len(self.slices)
-        slices.settle(self.settled, self.begin, join=self.store.joins and not self.used.looks_back)
-        self.store.settled(held - len(slices))
+        self.slices.settle(self.settled, self.begin, join=self.store.joins and not self.used.looks_back)
 
     def of_groups(self, which: Int32s, bound: int) -> Iterator[Results]:
         """Give the results of single groups whose windows end at or before their own bound, then let go."""

@@ -176,11 +176,14 @@ class Eager:
             self.slices.give_back(out[:n])
 
     def settled(self, gone: int) -> None:
-        """Let go of so many slices that have been dropped, all of them the oldest ones."""
-        queue = self._queue
-        gone = min(gone, len(queue))
-        if gone == 0:
+        """Let go of so many slices that have been dropped; should they not be the oldest ones, all is built anew."""
+        queue, oldest = self._queue, int(self.slices.chains[0, slicer.OLDEST])
+        if gone == 0 or len(queue) == 0:
             return
+        if int(queue[_SLOT][gone]) != oldest if gone < len(queue) else bool((queue[_SLOT] == oldest).any()):
+            self._dirty = True
+            return
+        gone = min(gone, len(queue))
         if self._others:
             self._fell(self._head + gone)
         if self._summed:

@@ -134,3 +134,11 @@ def test_a_merge_holds_the_skew_that_a_meld_lets_through() -> None:
     counted = promised["Main1"].meld(promised["Main2"]).window(range="1 minute").aggregate(count())
     out_of_order, ordered = counted.run().statistics.peak_state, in_order(counted).run().statistics.peak_state
     assert out_of_order < ordered / 3
+
+
+def test_a_plan_runs_in_order_by_its_mode() -> None:
+    links = oop.meld(oop.packets(200, rate=20, link="A", seed=1), oop.packets(200, rate=20, link="B", seed=2))
+    counts = links.window(range="2 s").aggregate(oop.count())
+    assert counts.run(mode="iop").table.sort_by("wid").equals(counts.run().table.sort_by("wid"))
+    with pytest.raises(oop.PlanError, match='out of order, "oop", or in order, "iop"'):
+        counts.run(mode="sorted")  # type: ignore[arg-type]
