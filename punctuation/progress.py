@@ -129,6 +129,13 @@ class Progress:
             return wildcard
         return own if wildcard is None else max(own, wildcard)  # type: ignore[type-var]
 
+    def over(self, names: tuple[str, ...], key: Key) -> bool:
+        """Tell whether a group has no tuples any more: a promise ended it, or it lies behind a linear one."""
+        if key in self.grouped.get((names, None), {}):
+            return True
+        pairs = zip(names, key, strict=True)
+        return any(n in self.linear and includes(Below(self.linear[n]), Equals(value)) for n, value in pairs)
+
     def promises(self) -> Iterator[Punctuation]:
         """Give the promises in force, none implied by another of its own shape."""
         if self.ended:
@@ -204,20 +211,26 @@ class Meet:
 
     def _groups(self, live: list[Progress]) -> list[Punctuation]:
         new: list[Punctuation] = []
-        for shape in sorted({s for p in live for s in p.grouped}, key=repr):
-            keys = {key for p in live for key in p.grouped.get(shape, {})}
+        shapes = {shape for p in live for shape in p.grouped}
+        # A group that is over on one port is as far on all as the promises of the others are.
+        ended = {names for names, progressing in shapes if progressing is None}
+        shapes |= {(names, name) for names in ended for p in live for name in p.linear if name not in names}
+        for shape in sorted(shapes, key=repr):
+            names, progressing = shape
+            keys = {key for p in live for s in {shape, (names, None)} for key in p.grouped.get(s, {})}
             by_bound: dict[Value | None, list[Key]] = {}
             for key in keys:
-                if shape[1] is None:
-                    if all(key in p.grouped.get(shape, {}) for p in live):
-                        by_bound.setdefault(None, []).append(key)
-                    continue
-                bounds = [p.effective(shape, key) for p in live]
-                if all(b is not None for b in bounds):
-                    by_bound.setdefault(min(bounds), []).append(key)  # type: ignore[type-var]
+                behind = [p for p in live if not p.over(names, key)]
+                if not behind:
+                    by_bound.setdefault(None, []).append(key)
+                elif progressing is not None:
+                    bounds = [p.effective(shape, key) for p in behind]
+                    if all(b is not None for b in bounds):
+                        by_bound.setdefault(min(bounds), []).append(key)  # type: ignore[type-var]
             for bound, found in by_bound.items():
-                fresh = [k for k in found if not self._promised(shape, k, bound)]
-                new += self._new(group_punctuation(shape, fresh, bound))
+                told = shape if bound is not None else (names, None)
+                fresh = [k for k in found if not self._promised(told, k, bound)]
+                new += self._new(group_punctuation(told, fresh, bound))
         return new
 
     def _promised(self, shape: Shape, key: Key, bound: Value | None) -> bool:

@@ -164,3 +164,13 @@ def test_groups_that_share_a_bound_travel_together() -> None:
     apart = list(group_punctuation((("k", "x"), None), [("a", 1), ("b", 0)], None))
     assert apart == [Punctuation({"k": Equals(k), "x": Equals(x)}) for k, x in (("a", 1), ("b", 0))]
     assert list(group_punctuation((("k",), "ts"), [], 4)) == []
+
+
+def test_a_group_that_is_over_on_one_port_gets_as_far_as_the_others_are() -> None:
+    meet = Meet(2)
+    assert meet.advance(0, before("ts", 1)) == []
+    over = Punctuation({"k": Equals("a")})
+    assert [str(p) for p in meet.advance(1, over)] == ["[k = a, ts < 1]"]
+    assert [str(p) for p in meet.advance(0, before("ts", 5))] == ["[k = a, ts < 5]"]
+    assert meet.advance(1, before("ts", 3)) == [before("ts", 3)]
+    assert meet.advance(0, over) == [over]
