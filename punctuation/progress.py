@@ -25,6 +25,9 @@ Key: TypeAlias = tuple[Value, ...]
 Shape: TypeAlias = tuple[tuple[str, ...], str | None]
 """The group attributes, and the progressing attribute (None when the groups are finished altogether)."""
 
+CONJUNCTIONS = 1_000
+"""Conjunctions tried at one promise, at most; where there are more to try, those of groups, then all, wait for END."""
+
 
 @attrs.frozen
 class GroupPromise:
@@ -99,8 +102,13 @@ class Progress:
         promise = GroupPromise.of(punctuation)
         if promise is not None:
             bounds = self.grouped.setdefault(promise.shape, {})
+            ended = self.grouped.get((promise.shape[0], None), {}) if promise.bound is not None else {}
             for key in promise.keys:
+                if key in ended:
+                    continue
                 bounds[key] = _higher(bounds.get(key, promise.bound), promise.bound)
+            if promise.bound is None:
+                self._forget_bounds_of(promise)
             return True
         self.general = [q for q in self.general if not punctuation.implies(q)]
         self.general.append(punctuation)
@@ -115,7 +123,10 @@ class Progress:
                 return True
         if any(q.implies(punctuation) for q in self.general):
             return True
-        return any(_covers(shape, bounds, punctuation) for shape, bounds in self.grouped.items())
+        return any(
+            _covers(shape, bounds, self.grouped.get((shape[0], None), {}), punctuation)
+            for shape, bounds in self.grouped.items()
+        )
 
     def bound(self, attribute: str) -> Value | None:
         """Give the low-watermark of an attribute, None when nothing was promised on it."""
@@ -156,6 +167,14 @@ class Progress:
         for promise in self.promises():
             broken |= promise.mask(columns, length)
         return broken
+
+    def _forget_bounds_of(self, ended: GroupPromise) -> None:
+        names, _ = ended.shape
+        for shape in [s for s in self.grouped if s[0] == names and s[1] is not None]:
+            for key in ended.keys:
+                self.grouped[shape].pop(key, None)
+            if not self.grouped[shape]:
+                del self.grouped[shape]
 
     def _forget_groups_behind(self, name: str, bound: Value) -> None:
         for shape in [s for s in self.grouped if s[1] == name]:
@@ -202,7 +221,7 @@ class Meet:
             bound = min(p.linear[name] for p in live)  # type: ignore[type-var]
             new += self._new([before(name, bound, assumed=punctuation.assumed)])
         new += self._groups(live)
-        if any(p.general for p in self._progress):
+        if _crossing(live):
             new += self._conjunctions(live)
         return new
 
@@ -241,22 +260,51 @@ class Meet:
         return known is not None and known >= bound  # type: ignore[operator]
 
     def _conjunctions(self, live: list[Progress]) -> list[Punctuation]:
+        """Meet every promise of a port with every one of the others; without groups where that is too many."""
+        held = [list(p.promises()) for p in live]
+        if sum(map(len, held)) > CONJUNCTIONS:
+            held = [[q for q in promises if GroupPromise.of(q) is None] for promises in held]
         candidates: list[Punctuation] = [END]
-        for progress in live:
-            held = list(progress.promises())
-            candidates = [m for c in candidates for q in held if (m := c.meet(q)) is not None]
+        for promises in held:
+            if len(candidates) * len(promises) > CONJUNCTIONS:
+                return []
+            tried = [m for c in candidates for q in promises if (m := c.meet(q)) is not None]
+            candidates = _widest([m for m in tried if not self._emitted.implies(m)])
         return self._new(candidates)
 
     def _new(self, candidates: Iterable[Punctuation]) -> list[Punctuation]:
         return [p for p in candidates if not self._emitted.implies(p) and self._emitted.advance(p)]
 
 
+def _crossing(live: list[Progress]) -> bool:
+    """Tell whether ports may have promised on different attributes, so that only a conjunction is true of all."""
+    common = set[str].intersection(*(set(p.linear) for p in live))
+    shapes = {shape for p in live for shape in p.grouped}
+    return (
+        len(common) > 1
+        or any(p.general or len(p.linear) > len(common) for p in live)
+        or len({names for names, _ in shapes}) > 1
+        or any(progressing is not None and progressing not in common for _, progressing in shapes)
+    )
+
+
+def _widest(promises: list[Punctuation]) -> list[Punctuation]:
+    """Give the promises that no other of them implies."""
+    widest: list[Punctuation] = []
+    for promise in promises:
+        if not any(w.implies(promise) for w in widest):
+            widest = [w for w in widest if not promise.implies(w)] + [promise]
+    return widest
+
+
 def _higher(a: Value | None, b: Value | None) -> Value | None:
     return None if a is None or b is None else max(a, b)  # type: ignore[type-var]
 
 
-def _covers(shape: Shape, bounds: Mapping[Key, Value | None], punctuation: Punctuation) -> bool:
-    """Tell whether the bounds of groups contain a punctuation: it lists groups, and each has got that far."""
+def _covers(
+    shape: Shape, bounds: Mapping[Key, Value | None], ended: Mapping[Key, Value | None], punctuation: Punctuation
+) -> bool:
+    """Tell whether the bounds of groups contain a punctuation: it lists groups, each of them that far or ended."""
     names, progressing = shape
     lists: list[frozenset[Value]] = []
     for name in names:
@@ -266,6 +314,8 @@ def _covers(shape: Shape, bounds: Mapping[Key, Value | None], punctuation: Punct
         lists.append(listed)
     pattern = ANY if progressing is None else punctuation.pattern(progressing)
     for key in product(*lists):
+        if key in ended:
+            continue
         if key not in bounds:
             return False
         bound = bounds[key]
