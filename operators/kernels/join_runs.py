@@ -124,7 +124,7 @@ def _touch(keys, start, stop, entries, runs):  # type: ignore[no-untyped-def]
     for i in range(start, stop):
         key = np.int64(keys[i])
         if key >= 0 and runs[key, 3] == 0:
-            touched ^= entries[max(np.int64(runs[key, 0]) + np.int64(runs[key, 1]) - 1, 0), 0]
+            touched ^= entries[np.int64(runs[key, 0]) + max(np.int64(runs[key, 1]) - 1, 0), 0]
     return touched
 
 
@@ -393,6 +393,9 @@ def _drop(keys, bounds, waits, start, stop, entries, blocks, runs, free, tops, g
                 runs[key, 1] = last - at
                 if capacity >= 32 and 8 * (last - at) <= capacity:
                     _shrink(key, entries, runs, free, tops)
+            elif capacity == np.int64(1) << SMALLEST:
+                runs[key, 0] = np.int64(runs[key, 0]) & -capacity
+                runs[key, 1] = 0
             else:
                 base = np.int64(runs[key, 0]) & -capacity
                 size_class = SMALLEST
@@ -480,9 +483,13 @@ def strike(keys, ticks, positions, entries, blocks, runs, free):  # type: ignore
                 entries[j, 0] = entries[j + 1, 0]
                 entries[j, 1] = entries[j + 1, 1]
             if stop - start == 1:
-                _release(0, start, np.int64(runs[key, 2]), entries, free)
-                runs[key, 0] = 0
-                runs[key, 2] = 0
+                capacity = np.int64(runs[key, 2])
+                if capacity == np.int64(1) << SMALLEST:
+                    runs[key, 0] = start & -capacity
+                else:
+                    _release(0, start, capacity, entries, free)
+                    runs[key, 0] = 0
+                    runs[key, 2] = 0
         else:
             block = _block_of(key, ticks[i] - 1, blocks, runs)
             start = blocks[block, 1]
