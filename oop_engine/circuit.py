@@ -23,7 +23,7 @@ from oop_engine.lateness import allowances
 from oop_engine.meter import Meter, OperatorStatistics, watched
 from oop_engine.plan import OperatorNode, Plan, SourceNode, own_promises
 from oop_engine.sinks import Deliver, sink_for
-from oop_engine.sources.ahead import Ahead, Columnar, reopen
+from oop_engine.sources.outline import Outlined, Watch
 from oop_engine.sources.protocol import Chunk, Reader
 from oop_engine.ticks import tick_ns
 from operators.drive import deliver
@@ -31,7 +31,7 @@ from operators.input import Input
 from operators.page import Page
 from operators.protocol import Element, Emit, Operator
 from operators.schema import Schema
-from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum
+from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Unfolding
 from punctuation.punctuators import Punctuator
 
 PAGE_ROWS = 65_536
@@ -55,7 +55,7 @@ class Circuit:
     _emits: list[Emit] = attrs.field(init=False, factory=list)
     _schemas: dict[int, Schema] = attrs.field(init=False, factory=dict)
     _columns: dict[int, tuple[str, ...]] = attrs.field(init=False, factory=dict)
-    _known: dict[int, dict[str, pa.ChunkedArray]] = attrs.field(init=False, factory=dict)
+    _watches: dict[int, dict[str, Watch]] = attrs.field(init=False, factory=dict)
     _diverting: dict[int, Deliver] = attrs.field(init=False, factory=dict)
     _opened: ExitStack | None = attrs.field(init=False, default=None)
     _stopped: bool = attrs.field(init=False, default=False)
@@ -121,30 +121,36 @@ class Circuit:
     def _divert(self, place: int, page: Page) -> None:
         self._diverting[place](page)
 
-    def _schedule(self, place: int, node: SourceNode, attribute: str, pace: Pace) -> Schedule:
-        """Read one attribute of a bounded stream to the end; keep when which bound becomes true (Eq. 4.1, row P6)."""
+    def _schedule(self, place: int, node: SourceNode, attribute: str, pace: Pace) -> Schedule | Unfolding:
+        """Find when which bound becomes true (Eq. 4.1, row P6): by an outline, or reading one attribute to the end."""
+        if pace.step is not None and attribute in self._columns[place] and isinstance(node.source, Outlined):
+            outline = node.source.outline(attribute)
+            if outline is not None:
+                unfolding = Unfolding(outline.lengths, outline.leasts, step=pace.step, origin=pace.origin)
+                self._watches.setdefault(place, {})[attribute] = unfolding.feed
+                return unfolding
         passed = SuffixMinimum(step=pace.step, origin=pace.origin)
-        wanted = isinstance(node.source, Columnar) and node.source.columnar and attribute in self._columns[place]
-        ahead = Ahead(node.source.arrow.field(attribute).type) if wanted else None
         try:
             for values in node.source.values(attribute):
                 if self._stopped:
                     break
                 passed.feed(values)
-                if ahead is not None:
-                    ahead.take(values)
         except Exception as error:
             locate(error, f"while {attribute} of {node.label} was read ahead for its punctuation")
             raise
-        if ahead is not None and (column := ahead.column) is not None:
-            self._known.setdefault(place, {})[attribute] = column
         return passed.finish()
 
     def open(self, place: int) -> Iterator[Chunk]:
         """Open the source at a place and give its chunks."""
         node = self.plan.nodes[place]
         assert isinstance(node, SourceNode)
-        reader = reopen(node.source, self._columns[place], CHUNK_ROWS, self._known.pop(place, {}))
+        source, columns = node.source, self._columns[place]
+        watches = self._watches.pop(place, {})
+        reader = (
+            source.open_watched(columns, CHUNK_ROWS, watches)
+            if watches and isinstance(source, Outlined)
+            else source.open(columns, CHUNK_ROWS)
+        )
         self.readers[place] = reader
         return self._chunks(node, reader)
 

@@ -45,6 +45,7 @@ class KeyIndex:
     _bumped: bool = attrs.field(init=False, default=False)
     _keys: Words = attrs.field(init=False)
     _table: Ids = attrs.field(init=False)
+    _beside: Words = attrs.field(init=False)
     _free: Ids = attrs.field(init=False)
     _counters: npt.NDArray[np.int64] = attrs.field(init=False)
     _heaps: list[_Heap] = attrs.field(init=False)
@@ -61,7 +62,7 @@ class KeyIndex:
     def _clear(self) -> None:
         self._nulls, self._bumped = False, False
         self._keys = np.zeros((_LEAST, self._width), np.uint64)
-        self._table = np.full(2 * _LEAST, kernels.EMPTY)
+        self._fresh_table(2 * _LEAST)
         self._free = np.empty(_LEAST, np.int32)
         self._counters = np.zeros(3, np.int64)
         self._heaps = [_Heap() for words in self._layout if words.text]
@@ -78,7 +79,9 @@ class KeyIndex:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self._keys.nbytes + self._table.nbytes + self._free.nbytes + sum(heap.nbytes for heap in self._heaps)
+        return sum(a.nbytes for a in (self._keys, self._table, self._beside, self._free)) + sum(
+            heap.nbytes for heap in self._heaps
+        )
 
     def assign(self, columns: Sequence[pa.Array]) -> Ids:
         """Give the id of each tuple's key, shape (n,), making ids for new keys."""
@@ -146,7 +149,7 @@ class KeyIndex:
             return
         if len(self._free) < len(self._keys):
             self._free = _grown(self._free, len(self._keys))
-        kernels.remove(ids, self._keys, self._table, self._counters, self._free)
+        kernels.remove(ids, self._keys, self._table, self._beside, self._counters, self._free)
         for heap in self._heaps:
             heap.forget(ids)
             if heap.wasteful:
@@ -189,8 +192,8 @@ class KeyIndex:
         self._free = np.empty(size, np.int32)
         self._free[: len(free)] = free
         self._counters[:] = (len(ids), made, len(free))
-        self._table = np.full(2 * size, kernels.EMPTY)
-        kernels.rehash(ids.astype(np.int32), self._keys, self._table)
+        self._fresh_table(2 * size)
+        kernels.rehash(ids.astype(np.int32), self._keys, self._table, self._beside)
         for number, heap in enumerate(self._heaps):
             kept = _Text.of(read_batch(state, f"heap{number}").column(0))
             heap.keep(kept, np.arange(len(ids)), ids.astype(np.int32), size)
@@ -204,6 +207,7 @@ class KeyIndex:
                     words.reshape(-1),
                     self._keys.reshape(-1),
                     self._table,
+                    self._beside,
                     self._counters,
                     self._free,
                     ids,
@@ -217,6 +221,10 @@ class KeyIndex:
                 return
             self._grow()
 
+    def _fresh_table(self, size: int) -> None:
+        self._table = np.full(size, kernels.EMPTY)
+        self._beside = np.zeros(size if self._keys.shape[1] == 1 else 0, np.uint64)
+
     def _grow(self) -> None:
         live = self.live()
         size = 2 * len(self._keys)
@@ -224,16 +232,16 @@ class KeyIndex:
         keys[: len(self._keys)] = self._keys
         self._keys = keys
         self._free = _grown(self._free, size)
-        self._table = np.full(2 * size, kernels.EMPTY)
-        kernels.rehash(live, self._keys, self._table)
+        self._fresh_table(2 * size)
+        kernels.rehash(live, self._keys, self._table, self._beside)
 
     def _widen(self) -> None:
         """Make room for the words that say which attributes are null, from the first null on."""
         live = self.live()
         self._nulls = True
         self._keys = np.ascontiguousarray(np.pad(self._keys, ((0, 0), (0, self._null_words))))
-        self._table[:] = kernels.EMPTY
-        kernels.rehash(live, self._keys, self._table)
+        self._fresh_table(len(self._table))
+        kernels.rehash(live, self._keys, self._table, self._beside)
 
     def _settle(self) -> None:
         """Enter texts of one digest anew: a search ends where nothing is, and may not end where a freed key stood."""
@@ -255,8 +263,8 @@ class KeyIndex:
                 self._bumped = True
             taken.add(key)
         self._keys[live] = words
-        self._table[:] = kernels.EMPTY
-        kernels.rehash(live, self._keys, self._table)
+        self._fresh_table(len(self._table))
+        kernels.rehash(live, self._keys, self._table, self._beside)
 
     @property
     def _null_words(self) -> int:

@@ -28,7 +28,7 @@ from punctuation.punctuators import (
     Slack,
     TupleSlack,
 )
-from punctuation.schedule import NEVER, NO_TIME, Schedule, SuffixMinimum, low_watermarks
+from punctuation.schedule import NEVER, NO_TIME, Schedule, SuffixMinimum, Unfolding, low_watermarks
 
 __all__ = [
     "ANY",
@@ -61,6 +61,7 @@ __all__ = [
     "StreamViolation",
     "SuffixMinimum",
     "TupleSlack",
+    "Unfolding",
     "Value",
     "before",
     "below",

@@ -25,7 +25,7 @@ import numpy as np
 from punctuation.largest import running_largest
 from punctuation.pace import NOTHING, Int64s, Pace, Promises, integers, listed, not_negative, positive
 from punctuation.plain import Plain
-from punctuation.schedule import NEVER, NO_TIME, Schedule, floor_to
+from punctuation.schedule import NEVER, NO_TIME, Schedule, Unfolding, floor_to
 
 
 @runtime_checkable
@@ -247,10 +247,10 @@ class BlockEnd:
 
 @attrs.define
 class Scheduled:
-    """Promise the low-watermark itself, known from an earlier pass over the same stream (SuffixMinimum, Eq. 4.1)."""
+    """Promise the low-watermark itself (Eq. 4.1), by an earlier pass (SuffixMinimum) or an outline (Unfolding)."""
 
     attribute: str
-    schedule: Schedule = attrs.field(repr=False)
+    schedule: Schedule | Unfolding = attrs.field(repr=False)
     every: int | None = attrs.field(default=None, kw_only=True, validator=positive)
     step: int | None = attrs.field(default=None, kw_only=True, validator=positive)
     origin: int = attrs.field(default=0, kw_only=True)
@@ -261,9 +261,8 @@ class Scheduled:
 
     def observe(self, values: Int64s) -> Promises:
         start = self._pace.count
-        first, last = np.searchsorted(self.schedule.positions, (start, start + len(values)))
-        positions = self.schedule.positions[first:last] - start
-        return self._pace.thin_sparse(positions, self.schedule.bounds[first:last], len(values))
+        positions, bounds = self.schedule.between(start, start + len(values))
+        return self._pace.thin_sparse(positions - start, bounds, len(values))
 
     def elapse(self, now: int) -> int | None:
         return None

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TypeAlias
 
 import attrs
@@ -37,6 +38,11 @@ class Schedule:
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    def between(self, start: int, stop: int) -> tuple[Int64s, Int64s]:
+        """Give the entries whose position is in [start, stop): positions and bounds."""
+        first, last = np.searchsorted(self.positions, (start, stop))
+        return self.positions[first:last], self.bounds[first:last]
 
 
 def _positive(_: object, attribute: object, step: int | None) -> None:
@@ -169,6 +175,57 @@ class SuffixMinimum:
             self._minima.append(rest[:full].reshape(-1, _BLOCK).min(axis=1))
         if full < len(rest):
             self._open = int(rest[full:].min())
+
+
+@attrs.define(eq=False)
+class Unfolding:
+    """Hold the schedule of a stream that comes in pieces whose lengths and least values are known beforehand.
+
+    So nothing is read twice: what the pieces after this one hold is known from their least value, which is all that a
+    suffix minimum takes of them. The same bounds at the same positions as one pass over all of it gives, in steps.
+    `feed` a piece before any of its positions is asked for. ValueError for a piece that is not as it was outlined.
+    """
+
+    lengths: Int64s
+    """Tuples of each piece, shape (k,)."""
+    leasts: Int64s
+    """Least value of each piece, NEVER for one without a value, shape (k,)."""
+    step: int = attrs.field(kw_only=True, validator=_positive)
+    origin: int = attrs.field(default=0, kw_only=True)
+    _fed: int = attrs.field(default=0, init=False)
+    _base: int = attrs.field(default=0, init=False)
+    _parts: deque[tuple[int, Schedule]] = attrs.field(factory=deque, init=False)
+    """Where each piece that was fed and not passed yet ends, and its schedule."""
+
+    def feed(self, values: Int64s) -> None:
+        """Take the next piece whole, shape (n,), NO_TIME where a tuple has no value."""
+        piece = self._fed
+        if piece >= len(self.lengths) or len(values) != self.lengths[piece]:
+            expected = "no further piece" if piece >= len(self.lengths) else f"{self.lengths[piece]}"
+            raise ValueError(f"piece {piece} has {len(values)} tuples, and the outline says {expected}")
+        least = int(values.min(initial=NEVER))
+        if least == NO_TIME:
+            least = int(values[values != NO_TIME].min(initial=NEVER))
+        if least < self.leasts[piece]:
+            raise ValueError(f"piece {piece} has the value {least}, and the outline says at least {self.leasts[piece]}")
+        passed = SuffixMinimum(step=self.step, origin=self.origin)
+        passed.feed(values)
+        later = self.leasts[piece + 1 :].min(initial=NEVER)
+        if later != NEVER:
+            passed.feed(np.array([later], np.int64))
+        positions, bounds = passed.finish().between(0, len(values))
+        self._fed += 1
+        self._base += len(values)
+        self._parts.append((self._base, Schedule(positions + (self._base - len(values)), bounds)))
+
+    def between(self, start: int, stop: int) -> tuple[Int64s, Int64s]:
+        """Give the entries whose position is in [start, stop); `start` never goes back."""
+        while self._parts and self._parts[0][0] <= start:
+            self._parts.popleft()
+        found = [part.between(start, stop) for _, part in list(self._parts)]
+        if not found:
+            return _EMPTY, _EMPTY
+        return np.concatenate([p for p, _ in found]), np.concatenate([b for _, b in found])
 
 
 def _schedule(firsts: Int64s, lasts: Int64s) -> Schedule:

@@ -9,6 +9,7 @@ from typing import BinaryIO
 import attrs
 import pyarrow as pa
 
+from oop_engine.sources.outline import Outline, Watch
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.tables import Table
 from oop_engine.sources.turn import Turn
@@ -32,10 +33,8 @@ class Files:
         table = self._table(None, 8192)
         object.__setattr__(self, "arrow", table.schema)
         object.__setattr__(self, "rewindable", table.rewindable)
-        object.__setattr__(self, "_columnar", table.columnar)
         object.__setattr__(self, "_first", None if table.rewindable else table)
 
-    _columnar: bool = attrs.field(init=False, default=False, repr=False)
     _first: Table | None = attrs.field(init=False, default=None, repr=False)
     _turn: Turn = attrs.field(init=False, factory=Turn, repr=False)
 
@@ -47,11 +46,6 @@ class Files:
     def promised(self) -> tuple[str, ...]:
         return ()
 
-    @property
-    def columnar(self) -> bool:
-        """Tell whether a column that is left out is not read."""
-        return self._columnar
-
     def _table(self, columns: Sequence[str] | None, batch_rows: int) -> Table:
         return Table(self.given, format=self.format, columns=columns, types=self.types, batch_rows=batch_rows)
 
@@ -61,6 +55,13 @@ class Files:
             self._turn.take(self.name)
             return FileReader(self._first, tuple(columns))
         return FileReader(self._table(columns, batch_rows), tuple(columns))
+
+    def outline(self, column: str) -> Outline | None:
+        """Give the row groups of Parquet files and the least tick in each; None where these are not known."""
+        return None if self._first is not None else self._table((column,), 8192).outline(column)
+
+    def open_watched(self, columns: Sequence[str], batch_rows: int, watches: Mapping[str, Watch]) -> FileReader:
+        return FileReader(self._table(columns, batch_rows), tuple(columns), watches)
 
     def values(self, column: str) -> Iterator[Int64s]:
         return self._table((column,), 1 << 17).values(column)
@@ -72,9 +73,10 @@ class FileReader:
 
     table: Table
     columns: tuple[str, ...]
+    watches: Mapping[str, Watch] = attrs.field(factory=dict)
 
     def chunks(self) -> Iterator[Chunk]:
-        for batch in self.table.batches():
+        for batch in self.table.batches(self.watches):
             yield batch if tuple(batch.schema.names) == self.columns else batch.select(list(self.columns))
 
     def progress(self) -> tuple[int, int | None]:

@@ -12,23 +12,26 @@ from __future__ import annotations
 
 import io
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import attrs
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from oop_engine.sources.capture.compression import PackedDamage, Pieces, Plain, unpack
 from oop_engine.sources.columns import Types, check_columns, check_words, convert, stream_schema, ticks
 from oop_engine.sources.errors import SourceError, TableError
+from oop_engine.sources.outline import Outline, Watch
 from oop_engine.sources.paths import STDIN, expand, standard_input
 from oop_engine.sources.text import Delimited, Lines, Objects, Piece, pieces
 from operators.errors import SchemaError, did_you_mean
 from operators.page import Int64s
 from operators.schema import is_ip
+from punctuation import NEVER
 
 SUFFIXES = {
     ".csv": "csv",
@@ -46,7 +49,10 @@ SUFFIXES = {
 FORMATS = ("csv", "tsv", "ndjson", "parquet", "arrow")
 _PACKED = (".gz", ".zst", ".zstd")
 _GROUP_ROWS = 1 << 22
+_GROUP_BYTES = 1 << 28
 """Larger row groups are not decoded as a whole."""
+_LEAST_GROUP_ROWS = 1 << 14
+"""Row groups smaller than that on average are not decoded one by one."""
 
 
 class Table:
@@ -75,7 +81,6 @@ class Table:
         self._types: Types = dict(types or {})
         self._inputs = _inputs(source, format)
         self.rewindable = all(i.stream is None for i in self._inputs)
-        self.columnar = self.rewindable and all(i.format == "parquet" for i in self._inputs)
         name = self._inputs[0].name
         check_words(self._types, name)
         self._first = self._open(self._inputs[0])
@@ -99,9 +104,31 @@ class Table:
         """Give how many bytes of the sources the current reading has used, as they lie on disk."""
         return self._done + (self._reading.position() if self._reading is not None else 0)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Read all rows from the beginning, in batches of at most `batch_rows`; a stream can be read once only."""
-        yield from self._read(self.schema)
+    def batches(self, watches: Mapping[str, Watch] | None = None) -> Iterator[pa.RecordBatch]:
+        """Read all rows from the beginning, in batches of at most `batch_rows`; a stream can be read once only.
+
+        Those who watch a column are shown it piece by piece, as `outline` says the pieces are.
+        """
+        yield from self._read(self.schema, watches or {})
+
+    def outline(self, column: str) -> Outline | None:
+        """Give the row groups and the least tick in each; None when the files do not say, or it would not pay."""
+        if not self.rewindable:
+            return None
+        lengths: list[int] = []
+        leasts: list[int] = []
+        for given in self._inputs:
+            opened = self._open(given)
+            try:
+                found = opened.outline(column) if isinstance(opened, _Parquet) else None
+                # A unit that is not the first file's is converted, which its statistics are not.
+                if found is None or opened.file_schema.field(column).type != self.schema.field(column).type:
+                    return None
+            finally:
+                opened.close()
+            lengths += [length for length, _ in found]
+            leasts += [least for _, least in found]
+        return Outline(np.array(lengths, np.int64), np.array(leasts, np.int64))
 
     def values(self, column: str) -> Iterator[Int64s]:
         """Read one attribute alone: int64 ticks in arrival order, NO_TIME where it is null."""
@@ -109,7 +136,7 @@ class Table:
         for batch in self._read(wanted):
             yield ticks(batch, column)
 
-    def _read(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _read(self, schema: pa.Schema, watches: Mapping[str, Watch] | None = None) -> Iterator[pa.RecordBatch]:
         if self._begun and not self.rewindable:
             raise SourceError(f"{self._inputs[0].name} is a stream: it cannot be read a second time")
         self._begun = True
@@ -118,7 +145,7 @@ class Table:
             opened = self._first if number == 0 and not self.rewindable else self._open(given)
             self._reading = opened
             try:
-                yield from self._read_one(opened, schema, given.name)
+                yield from self._read_one(opened, schema, given.name, watches or {})
             except (pa.ArrowInvalid, PackedDamage) as error:
                 raise TableError(f"{given.name}: {error}") from error
             except OSError as error:
@@ -130,7 +157,9 @@ class Table:
                 self._reading = None
                 opened.close()
 
-    def _read_one(self, opened: _Opened, schema: pa.Schema, name: str) -> Iterator[pa.RecordBatch]:
+    def _read_one(
+        self, opened: _Opened, schema: pa.Schema, name: str, watches: Mapping[str, Watch]
+    ) -> Iterator[pa.RecordBatch]:
         for column in schema.names:
             if column not in opened.file_schema.names:
                 raise SchemaError(
@@ -140,6 +169,14 @@ class Table:
         for batch in opened.batches(schema.names, self.batch_rows):
             arrays = [self._column(batch, field, name) for field in schema]
             whole = pa.RecordBatch.from_arrays(arrays, schema=schema)
+            for column, watch in watches.items():
+                try:
+                    watch(ticks(whole, column))
+                except ValueError as error:
+                    raise TableError(
+                        f"its statistics of {column} are wrong, or it changed while it was read: {error}.\n"
+                        "  Give the input a punctuator, as punctuate=oop.slack(...), so that they are not needed."
+                    ) from error
             for start in range(0, len(whole), self.batch_rows):
                 yield whole.slice(start, self.batch_rows)
 
@@ -255,32 +292,57 @@ class _Parquet:
         return self._file.schema_arrow
 
     def batches(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        groups = self._file.metadata.num_row_groups
-        # Arrow decodes columns side by side; a single one is decoded row group by row group, two at a time.
-        if len(columns) == 1 and self._path is not None and groups > 1 and self._largest() <= _GROUP_ROWS:
-            found = self._groups(self._path, columns, groups)
-        else:
-            found = self._file.iter_batches(batch_rows, columns=columns, use_threads=True)
+        found = (
+            self._groups(self._path, columns)
+            if self._path is not None and self._whole_groups()
+            else self._file.iter_batches(batch_rows, columns=columns, use_threads=True)
+        )
         for batch in found:
             self._read += len(batch)
             yield batch
 
-    def _groups(self, path: Path, columns: list[str], groups: int) -> Iterator[pa.RecordBatch]:
-        def decode(number: int) -> pa.Table:
-            with pq.ParquetFile(str(path), page_checksum_verification=True) as file:
-                return file.read_row_group(number, columns=columns)
+    def outline(self, column: str) -> list[tuple[int, int]] | None:
+        """Give rows and least tick of each row group; None where a group is not read whole, or has no statistics."""
+        metadata = self._file.metadata
+        place = self._file.schema_arrow.get_field_index(column)
+        if self._path is None or place < 0 or not _is_int64(self.file_schema.field(column).type):
+            return None
+        if any(pa.types.is_nested(field.type) for field in self.file_schema) or not self._whole_groups():
+            return None
+        found: list[tuple[int, int]] = []
+        for number in range(metadata.num_row_groups):
+            statistics = metadata.row_group(number).column(place).statistics
+            rows = metadata.row_group(number).num_rows
+            if statistics is None or not (statistics.has_min_max or statistics.null_count == rows):
+                return None
+            found.append((rows, int(statistics.min_raw) if statistics.has_min_max else NEVER))
+        return found
 
+    def _groups(self, path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """Decode row group by row group, two ahead; each is one batch."""
+
+        def decode(number: int) -> pa.RecordBatch:
+            with pq.ParquetFile(str(path), page_checksum_verification=True) as file:
+                return _one_batch(file.read_row_group(number, columns=columns, use_threads=False))
+
+        groups = self._file.metadata.num_row_groups
         with ThreadPoolExecutor(2) as pool:
             waiting = deque(pool.submit(decode, number) for number in range(min(2, groups)))
             for number in range(groups):
-                table = waiting.popleft().result()
+                batch = waiting.popleft().result()
                 if number + 2 < groups:
                     waiting.append(pool.submit(decode, number + 2))
-                yield from table.combine_chunks().to_batches()
+                yield batch
 
-    def _largest(self) -> int:
+    def _whole_groups(self) -> bool:
+        """Tell whether row groups are large enough to be read one by one, and small enough to be held."""
         metadata = self._file.metadata
-        return max(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        return bool(groups) and (
+            max(group.num_rows for group in groups) <= _GROUP_ROWS
+            and max(group.total_byte_size for group in groups) <= _GROUP_BYTES
+            and metadata.num_rows >= _LEAST_GROUP_ROWS * (len(groups) - 1)
+        )
 
     def position(self) -> int:
         rows = self._file.metadata.num_rows
@@ -288,6 +350,17 @@ class _Parquet:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _is_int64(kind: pa.DataType) -> bool:
+    return pa.types.is_int64(kind) or (pa.types.is_temporal(kind) and getattr(kind, "bit_width", 0) == 64)
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    batches = table.combine_chunks().to_batches()
+    if len(batches) == 1:
+        return batches[0]
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in table.schema], schema=table.schema)
 
 
 class _Arrow:

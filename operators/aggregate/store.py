@@ -23,6 +23,8 @@ from operators.window.protocol import FOREVER, Int32s
 
 Slots = Int32s
 _BUDGET = 1 << 18
+_ROWS_BYTES = 1 << 20
+_ROW_BYTES_A_SLOT = 32
 _FEW_SLICES = 4
 _PARTS_A_WINDOW = 16_384
 _PASSES = 3
@@ -48,6 +50,9 @@ class SliceStore:
     _links: Int32s = attrs.field(init=False)
     _by_slice: Int32s = attrs.field(init=False)
     _by_group: Int32s = attrs.field(init=False)
+    _row_of: Int32s = attrs.field(init=False)
+    _rows: Int32s = attrs.field(init=False)
+    _spare_rows: list[int] = attrs.field(init=False)
     _sizes: Int64s = attrs.field(init=False)
     _starts: Int64s = attrs.field(init=False)
     _ends: Int64s = attrs.field(init=False)
@@ -68,6 +73,9 @@ class SliceStore:
         self._free = np.empty(16, np.int32)
         self._links = np.empty((16, 4), np.int32)
         self._by_slice = np.full(16, -1, np.int32)
+        self._row_of = np.full(16, -1, np.int32)
+        self._rows = np.full((1, 16), -1, np.int32)
+        self._spare_rows = [0]
         self._sizes = np.zeros(16, np.int64)
         self._starts = np.zeros(16, np.int64)
         self._ends = np.zeros(16, np.int64)
@@ -96,7 +104,7 @@ class SliceStore:
         """Bytes held, accumulators included."""
         own = (
             self._pairs, self._table, self._free, self._links, self._by_slice, self._by_group, self._sizes,
-            self._starts, self._ends, self._own,
+            self._starts, self._ends, self._own, self._row_of, self._rows,
         )  # fmt: skip
         carried = 0 if self._running is None else self._running.nbytes
         return sum(a.nbytes for a in own) + sum(a.nbytes for a in self.accumulators) + carried
@@ -114,6 +122,7 @@ class SliceStore:
             size = max(capacity, 2 * len(self._by_group))
             self._by_group = _grown(self._by_group, size, -1)
             self._own = _grown(self._own, size, _NEVER)
+            self._widen(size)
         slots = self._locate(self._slice_ids(first, last), groups)
         for accumulator in self.accumulators:
             accumulator.update(slots, page)
@@ -125,8 +134,8 @@ class SliceStore:
         while True:
             self._counters[3] = 0
             done = kernels.locate(
-                slices, groups, self._pairs, self._table, self._counters, self._free, self._by_slice, self._by_group,
-                self._sizes, self._links, slots, fresh, done,
+                slices, groups, self._row_of, self._rows, self._pairs, self._table, self._counters, self._free,
+                self._by_slice, self._by_group, self._sizes, self._links, slots, fresh, done,
             )  # fmt: skip
             new = fresh[: int(self._counters[3])]
             for accumulator in self.accumulators:
@@ -144,7 +153,7 @@ class SliceStore:
         links[: len(self._links)] = self._links
         self._links = links
         self._table = np.full(2 * size, -1, np.int32)
-        kernels.rehash(live, self._pairs, self._table)
+        kernels.rehash(live, self._row_of, self._pairs, self._table)
         for accumulator in self.accumulators:
             accumulator.reserve(size)
 
@@ -162,17 +171,36 @@ class SliceStore:
         number = self._spare.pop() if self._spare else len(self._open)
         if number >= len(self._starts):
             size = 2 * len(self._starts)
-            self._by_slice = _grown(self._by_slice, size, -1)
+            self._by_slice, self._row_of = _grown(self._by_slice, size, -1), _grown(self._row_of, size, -1)
             self._sizes, self._starts, self._ends = (
                 _grown(a, size, 0) for a in (self._sizes, self._starts, self._ends)
             )
         self._open[first, last] = number
+        self._row_of[number] = self._row()
         self._starts[number], self._ends[number] = first, last
         self._fresh.append(number)
         if 2 * len(self._open) > len(self._ranges):
             self._enter_slices()
         else:
             kernels.enter_slices(np.array([number], np.int32), self._starts, self._ends, self._ranges)
+
+    def _row(self) -> int:
+        """Give a row for a slice, -1 when rows would take more memory than the table and the slots of the others."""
+        if not self._spare_rows:
+            count, width = self._rows.shape
+            if 8 * count * width > _ROWS_BYTES + _ROW_BYTES_A_SLOT * len(self):
+                return -1
+            rows = np.full((2 * count, width), -1, np.int32)
+            rows[:count] = self._rows
+            self._rows = rows
+            self._spare_rows.extend(range(2 * count - 1, count - 1, -1))
+        return self._spare_rows.pop()
+
+    def _widen(self, groups: int) -> None:
+        """Make room in the rows for ids of groups below `groups`."""
+        rows = np.full((len(self._rows), groups), -1, np.int32)
+        rows[:, : self._rows.shape[1]] = self._rows
+        self._rows = rows
 
     def _enter_slices(self) -> None:
         """Build the table of ranges anew, after some were closed or when it is full."""
@@ -184,6 +212,9 @@ class SliceStore:
         for number in numbers:
             del self._open[int(self._starts[number]), int(self._ends[number])]
             self._spare.append(number)
+            if (row := int(self._row_of[number])) >= 0:
+                self._spare_rows.append(row)
+                self._row_of[number] = -1
         if self._running is not None:
             self._running.closed(np.array(numbers, np.int32))
         gone = np.zeros(len(self._starts), np.bool_)
@@ -403,8 +434,8 @@ class SliceStore:
     def _drop(self, slots: Slots) -> Int32s:
         idle = np.empty(len(slots), np.int32)
         left = kernels.drop(
-            slots, self._pairs, self._table, self._counters, self._free, self._by_slice, self._by_group, self._sizes,
-            self._links, idle,
+            slots, self._row_of, self._rows, self._pairs, self._table, self._counters, self._free, self._by_slice,
+            self._by_group, self._sizes, self._links, idle,
         )  # fmt: skip
         for accumulator in self.accumulators:
             accumulator.free(slots)
@@ -455,7 +486,7 @@ class SliceStore:
         highest = max(numbers, default=-1) + 1
         self._spare = [n for n in range(highest) if n not in set(numbers)]
         size = _power(highest)
-        self._by_slice = np.full(size, -1, np.int32)
+        self._by_slice, self._row_of = np.full(size, -1, np.int32), np.full(size, -1, np.int32)
         self._sizes, self._starts, self._ends = (np.zeros(size, np.int64) for _ in range(3))
         self._starts[numbers], self._ends[numbers] = first, last
         self._fresh.extend(numbers)
@@ -466,6 +497,7 @@ class SliceStore:
         capacity = _power(int(max(groups.max(initial=-1), own.max(initial=-1))) + 1)
         self._by_group = np.full(capacity, -1, np.int32)
         self._own = np.full(capacity, _NEVER)
+        self._widen(capacity)
         self._own[own] = read_integers(state, "own_bounds")
         self._grow(_power(made))
         # Slots are handed out again, from the end of the free list, in the reverse of the order in which chains list

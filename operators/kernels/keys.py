@@ -2,6 +2,8 @@
 
 Open addressing with linear probing, at most half full. A table holds ids alone (-1: empty), four bytes each, so that
 much of it stays in the cache; ids are made in order of first appearance, so the keys that are seen most stand together.
+Keys of one word stand beside their ids as well, `beside` of shape (len(table),), so that a search looks nowhere else;
+`beside` is empty where keys have more.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ def assign(words, keys, table, counters, free, ids, fresh, start):  # type: igno
 
 
 @kernel
-def assign_single(words, keys, table, counters, free, ids, fresh, start):  # type: ignore[no-untyped-def]
+def assign_single(words, keys, table, beside, counters, free, ids, fresh, start):  # type: ignore[no-untyped-def]
     """Write the id of each key of one word, words and keys of shape (n,), as `keys.assign` does for several words."""
     mask = np.uint64(len(table) - 1)
     live, made, spare = counters[0], counters[1], counters[2]
@@ -85,7 +87,7 @@ def assign_single(words, keys, table, counters, free, ids, fresh, start):  # typ
         place = (_mix(SEED ^ word) >> _HALF) & mask
         while True:
             found = np.int64(table[place])
-            if found < 0 or keys[found] == word:
+            if found < 0 or beside[place] == word:
                 break
             place = (place + np.uint64(1)) & mask
         fresh[i] = found < 0
@@ -102,6 +104,7 @@ def assign_single(words, keys, table, counters, free, ids, fresh, start):  # typ
             live += 1
             keys[found] = word
             table[place] = found
+            beside[place] = word
         ids[i] = found
     counters[0], counters[1], counters[2] = live, made, spare
     return done
@@ -133,7 +136,7 @@ def find(words, keys, table, ids):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def remove(gone, keys, table, counters, free):  # type: ignore[no-untyped-def]
+def remove(gone, keys, table, beside, counters, free):  # type: ignore[no-untyped-def]
     """Forget the keys of these ids, each live; their ids go to the free list."""
     width = keys.shape[1]
     mask = np.uint64(len(table) - 1)
@@ -157,6 +160,8 @@ def remove(gone, keys, table, counters, free):  # type: ignore[no-untyped-def]
             # The entry may fill the hole only if its home is not between the hole and itself.
             if ((probe - home) & mask) >= ((probe - hole) & mask):
                 table[hole] = entry
+                if len(beside) > 0:
+                    beside[hole] = beside[probe]
                 hole = probe
         table[hole] = EMPTY
         free[counters[2] + i] = gone[i]
@@ -165,7 +170,7 @@ def remove(gone, keys, table, counters, free):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rehash(live, keys, table):  # type: ignore[no-untyped-def]
+def rehash(live, keys, table, beside):  # type: ignore[no-untyped-def]
     """Enter the keys of these ids into an empty table."""
     width = keys.shape[1]
     mask = np.uint64(len(table) - 1)
@@ -177,6 +182,8 @@ def rehash(live, keys, table):  # type: ignore[no-untyped-def]
         while table[place] >= 0:
             place = (place + np.uint64(1)) & mask
         table[place] = live[i]
+        if len(beside) > 0:
+            beside[place] = keys[live[i], 0]
 
 
 @kernel

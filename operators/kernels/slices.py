@@ -3,6 +3,8 @@
 
 A slice is the set of tuples with one range of window-ids. `by_slice` and `by_group` head doubly linked chains:
 links[s] = (next in slice, previous in slice, next in group, previous in group).
+A slice may have a row: rows[row_of[s], g] is then the slot of each of its groups, -1 for none; the slots of slices
+without one (row_of[s] = -1) are found in a hash table.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ def _mix(h):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def locate(slices, groups, pairs, table, counters, free, by_slice, by_group, sizes, links, slots, fresh, start):  # type: ignore[no-untyped-def]
+def locate(  # type: ignore[no-untyped-def]
+    slices, groups, row_of, rows, pairs, table, counters, free, by_slice, by_group, sizes, links, slots, fresh, start
+):
     """Write the slot of each tuple's (slice, group), from tuple `start` on, making and chaining new slots.
 
     counters = [live slots, slots ever made, free slots, new slots of this call]; new slots are listed in `fresh`.
@@ -38,12 +42,17 @@ def locate(slices, groups, pairs, table, counters, free, by_slice, by_group, siz
         s = slices[i]
         g = groups[i]
         pair = (np.uint64(s) << _HALF) | np.uint64(g)
-        place = (_mix(pair) >> _HALF) & mask
-        while True:
-            slot = np.int64(table[place])
-            if slot < 0 or pairs[slot] == pair:
-                break
-            place = (place + np.uint64(1)) & mask
+        row = row_of[s]
+        place = np.uint64(0)
+        if row >= 0:
+            slot = np.int64(rows[row, g])
+        else:
+            place = (_mix(pair) >> _HALF) & mask
+            while True:
+                slot = np.int64(table[place])
+                if slot < 0 or pairs[slot] == pair:
+                    break
+                place = (place + np.uint64(1)) & mask
         if slot < 0:
             if live >= room or new >= len(fresh) or (spare == 0 and made >= len(pairs)):
                 done = np.int64(i)
@@ -58,7 +67,10 @@ def locate(slices, groups, pairs, table, counters, free, by_slice, by_group, siz
             fresh[new] = slot
             new += 1
             pairs[slot] = pair
-            table[place] = slot
+            if row >= 0:
+                rows[row, g] = slot
+            else:
+                table[place] = slot
             following = by_slice[s]
             links[slot, 0] = following
             links[slot, 1] = -1
@@ -78,10 +90,12 @@ def locate(slices, groups, pairs, table, counters, free, by_slice, by_group, siz
 
 
 @kernel
-def rehash(live, pairs, table):  # type: ignore[no-untyped-def]
-    """Enter these slots into an empty table."""
+def rehash(live, row_of, pairs, table):  # type: ignore[no-untyped-def]
+    """Enter these slots into an empty table, but those of slices with a row."""
     mask = np.uint64(len(table) - 1)
     for i in range(len(live)):
+        if row_of[np.int64(pairs[live[i]] >> _HALF)] >= 0:
+            continue
         place = (_mix(pairs[live[i]]) >> _HALF) & mask
         while table[place] >= 0:
             place = (place + np.uint64(1)) & mask
@@ -89,7 +103,7 @@ def rehash(live, pairs, table):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def drop(gone, pairs, table, counters, free, by_slice, by_group, sizes, links, idle):  # type: ignore[no-untyped-def]
+def drop(gone, row_of, rows, pairs, table, counters, free, by_slice, by_group, sizes, links, idle):  # type: ignore[no-untyped-def]
     """Unchain these slots and forget them; lists the groups that are left without a slot and gives their number."""
     mask = np.uint64(len(table) - 1)
     left = 0
@@ -99,20 +113,23 @@ def drop(gone, pairs, table, counters, free, by_slice, by_group, sizes, links, i
         pair = pairs[slot]
         s = np.int64(pair >> _HALF)
         g = np.int64(pair & _LOW)
-        hole = (_mix(pair) >> _HALF) & mask
-        while table[hole] != slot:
-            hole = (hole + np.uint64(1)) & mask
-        probe = hole
-        while True:
-            probe = (probe + np.uint64(1)) & mask
-            entry = table[probe]
-            if entry < 0:
-                break
-            home = (_mix(pairs[entry]) >> _HALF) & mask
-            if ((probe - home) & mask) >= ((probe - hole) & mask):
-                table[hole] = entry
-                hole = probe
-        table[hole] = -1
+        if row_of[s] >= 0:
+            rows[row_of[s], g] = -1
+        else:
+            hole = (_mix(pair) >> _HALF) & mask
+            while table[hole] != slot:
+                hole = (hole + np.uint64(1)) & mask
+            probe = hole
+            while True:
+                probe = (probe + np.uint64(1)) & mask
+                entry = table[probe]
+                if entry < 0:
+                    break
+                home = (_mix(pairs[entry]) >> _HALF) & mask
+                if ((probe - home) & mask) >= ((probe - hole) & mask):
+                    table[hole] = entry
+                    hole = probe
+            table[hole] = -1
         following = links[slot, 0]
         before = links[slot, 1]
         if following >= 0:
