@@ -19,10 +19,12 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.demand import Pace, columns, demands, pruned
+from oop_engine.errors import PlanError
 from oop_engine.lateness import allowances
 from oop_engine.meter import Meter, OperatorStatistics, watched
 from oop_engine.plan import OperatorNode, Plan, SourceNode, own_promises
 from oop_engine.sinks import Deliver, sink_for
+from oop_engine.sources.asked import Asked, Grain
 from oop_engine.sources.outline import Outlined, Watch
 from oop_engine.sources.protocol import Chunk, Reader
 from oop_engine.ticks import tick_ns
@@ -31,11 +33,12 @@ from operators.input import Input
 from operators.page import Page
 from operators.protocol import Element, Emit, Operator
 from operators.schema import Schema
-from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Unfolding
+from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Unfolding, before
+from punctuation.asked import known, regrain
 from punctuation.punctuators import Punctuator
 
-PAGE_ROWS = 65_536
-CHUNK_ROWS = 65_536
+PAGE_ROWS = 131_072
+CHUNK_ROWS = 131_072
 
 Crossed: TypeAlias = Callable[[int, int, Element], None]
 """Takes (place of the reader or -1 - output number, port, element)."""
@@ -57,6 +60,8 @@ class Circuit:
     _columns: dict[int, tuple[str, ...]] = attrs.field(init=False, factory=dict)
     _watches: dict[int, dict[str, Watch]] = attrs.field(init=False, factory=dict)
     _diverting: dict[int, Deliver] = attrs.field(init=False, factory=dict)
+    _paces: dict[int, dict[str, Pace]] = attrs.field(init=False, factory=dict)
+    _polled: set[int] = attrs.field(init=False, factory=set)
     _opened: ExitStack | None = attrs.field(init=False, default=None)
     _stopped: bool = attrs.field(init=False, default=False)
 
@@ -79,7 +84,8 @@ class Circuit:
 
     def prepare(self) -> None:
         """Make the operators; reads exact schedules of sources that can be read twice, so it may take a while."""
-        paces, allowed = demands(self.plan), allowances(self.plan)
+        paces, allowed = self._paces, allowances(self.plan)
+        paces.update(demands(self.plan))
         for place, node in enumerate(self.plan.nodes):
             if isinstance(node, SourceNode):
                 arrow = pa.schema([node.source.arrow.field(n) for n in self._columns[place]])
@@ -152,6 +158,8 @@ class Circuit:
             else source.open(columns, CHUNK_ROWS)
         )
         self.readers[place] = reader
+        if isinstance(reader, Asked):
+            reader.describe({name: Grain(pace.step, pace.origin) for name, pace in self._paces[place].items()})
         return self._chunks(node, reader)
 
     def _chunks(self, node: SourceNode, reader: Reader) -> Iterator[Chunk]:
@@ -172,6 +180,57 @@ class Circuit:
         page = Page(self._schemas[place], chunk)
         for at in range(0, len(page), self.page_rows):
             yield page.slice(at, min(at + self.page_rows, len(page)))
+        yield from self._answers(place)
+
+    def poll(self, place: int) -> None:
+        """Ask all sources that the node at a place reads how far they are now; from any thread (row O9).
+
+        A reader that makes the promises of its stream answers at once; where an Input makes them, it answers behind
+        what it is given next, at a call of its timer at the latest.
+        """
+        for source in self._above(place):
+            reader = self.readers.get(source)
+            if isinstance(reader, Asked):
+                reader.poll()
+            self._polled.add(source)
+
+    def describe(self, place: int, attribute: str, pace: Pace) -> None:
+        """Have a source promise an attribute at least as finely as this from now on; from any thread (row O8).
+
+        PlanError where it cannot: exact promises that were read ahead have the granularity they were read for.
+        """
+        wanted = self._paces.setdefault(place, {})
+        wanted[attribute] = wanted[attribute].and_also(pace) if attribute in wanted else pace
+        grain = Grain(wanted[attribute].step, wanted[attribute].origin)
+        reader, operator = self.readers.get(place), self.operators[place]
+        asked = isinstance(reader, Asked) and reader.describe({attribute: grain})
+        for punctuator in operator.punctuators if isinstance(operator, Input) else ():
+            asked |= punctuator.attribute == attribute and regrain(punctuator, grain.step, grain.origin)
+        if not asked:
+            raise PlanError(
+                f"{self.plan.nodes[place].label} cannot promise {attribute} otherwise while it is read.\n"
+                "  Streams that make their own promises can, and those with a slack; a file that is promised exactly\n"
+                "  was read ahead for the steps of its plan: run the finer query in a plan of its own."
+            )
+
+    def _above(self, place: int) -> list[int]:
+        """Give the places of the sources that reach a node."""
+        numbers = {id(node): i for i, node in enumerate(self.plan.nodes)}
+        reached = [place]
+        for at in reached:
+            reached += [numbers[id(n)] for n in self.plan.nodes[at].inputs if numbers[id(n)] not in reached]
+        return [at for at in reached if isinstance(self.plan.nodes[at], SourceNode)]
+
+    def _answers(self, place: int) -> Iterator[Punctuation]:
+        """Give what an Input that was asked can promise now."""
+        operator = self.operators[place]
+        if place not in self._polled or not isinstance(operator, Input):
+            return
+        self._polled.discard(place)
+        for punctuator in operator.punctuators:
+            bound = known(punctuator)
+            if bound is not None:
+                yield before(punctuator.attribute, bound)
 
     def elapse(self, place: int, now: int) -> None:
         """Tell a source's Input what time it is, in ns since the epoch."""
@@ -180,6 +239,8 @@ class Circuit:
             tick = tick_ns(self._schemas[place].field(operator.punctuators[0].attribute).type)
             if tick is not None:
                 operator.elapse(now // tick, self._emits[place])
+            for answer in self._answers(place):
+                self.give(place, 0, answer)
 
     def finish(self, place: int) -> None:
         """Say that a source has ended."""

@@ -93,7 +93,7 @@ class KeyIndex:
         ids = np.empty(len(words), np.int32)
         fresh = np.empty(len(words), np.bool_)
         self._enter(words, ids, fresh)
-        introduced = np.flatnonzero(fresh)
+        introduced = np.flatnonzero(fresh) if texts else np.empty(0, np.int64)
         while texts:
             self._keep(texts, ids, introduced)
             differs = self._differing(texts, ids)
