@@ -53,7 +53,8 @@ class Page:
 
     def column(self, name: str) -> pa.Array:
         """Give an attribute as an Arrow array; SchemaError when there is none."""
-        return self.batch.column(self.schema.resolve(name, where="page"))
+        place = self.schema.arrow.get_field_index(name)
+        return self.batch.column(self.schema.resolve(name, where="page") if place < 0 else place)
 
     def __getitem__(self, name: str) -> Array:
         """Give an attribute as a read-only array, shape (n,); what stands where it is null is unspecified.

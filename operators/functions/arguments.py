@@ -39,9 +39,14 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return pa.binary() if pa.types.is_binary_view(kind) else kind
 
 
+_LAID_OUT = frozenset(kind.id for kind in (pa.dictionary(pa.int32(), pa.string()), pa.string_view(), pa.binary_view()))
+
+
 def plain(page: Page, name: str) -> pa.Array:
     """Give a column of a page in its plain type."""
     column = page.column(name)
+    if column.type.id not in _LAID_OUT:
+        return column
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = plain_type(column.type)

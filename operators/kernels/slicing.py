@@ -55,6 +55,8 @@ NEW, INTO, SOURCE = 0, 1, 2
 """Columns of `news`: the slices made in a call; those merged, and those that others were merged into."""
 FULL = -3
 ASK = -4
+STRETCH = np.int64(256)
+"""Tuples that are looked at together, where it may pay."""
 
 
 @kernel
@@ -496,6 +498,16 @@ def _remember(table, base, shift, low, high, what):  # type: ignore[no-untyped-d
 
 
 @kernel
+def _within(ticks, start, low, high):  # type: ignore[no-untyped-def]
+    """Tell whether a stretch of ticks is in [low, high)."""
+    least, most = ticks[start], ticks[start]
+    for i in range(start, start + STRETCH):
+        least = min(least, ticks[i])
+        most = max(most, ticks[i])
+    return low <= least and most < high
+
+
+@kernel
 def place_single(  # type: ignore[no-untyped-def]
     ticks, valid, cells, order, heap, bands, links, times, sessions, chains, bounds, dues, ledger,
     news, table, slots, start,
@@ -516,13 +528,21 @@ def place_single(  # type: ignore[no-untyped-def]
     low, high, slot = np.int64(0), np.int64(0), np.int64(-1)
     i = start
     while i < n:
+        if near == 0 and not checked:
+            # Mostly in order, a stretch of tuples is in one slice, which its extremes tell.
+            while n - i >= STRETCH and low < high and _within(ticks, i, low, high):
+                slots[i : i + STRETCH] = slot
+                i += STRETCH
         if quick and near == 0:
-            while i < n and not (checked and not valid[i]):
+            stop = min(n, i + STRETCH) if low < high and not checked else n
+            while i < stop and not (checked and not valid[i]):
                 known = table[(ticks[i] - base) >> shift]
                 if known == -1:
                     break
                 slots[i] = known
                 i += 1
+            if i == stop and i < n:
+                continue
         elif quick:
             while i < n and not (checked and not valid[i]):
                 t = ticks[i]

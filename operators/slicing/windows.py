@@ -98,7 +98,8 @@ class Windows:
         """Take windows that count from the beginning."""
         self = cls()
         for name, spec in windows.items():
-            self.add(name, spec, -NEVER)
+            self._use(name, spec, -NEVER)
+        self.compile()
         return self
 
     @property
@@ -169,16 +170,19 @@ class Windows:
 
     def add(self, name: str, spec: Spec, since: int) -> None:
         """Take a window, of which those that begin before `since` do not count."""
+        self.keep()
+        self._use(name, spec, since)
+        self.compile()
+
+    def _use(self, name: str, spec: Spec, since: int) -> None:
         bit = 0
         if isinstance(spec, SessionWindow):
             taken = {used.bit for used in self.used}
             bit = next((1 << i for i in range(_BITS) if 1 << i not in taken), 0)
             if bit == 0:
                 raise SchemaError(f"slicing: {_BITS} session windows share slices at most; run the others apart.")
-        self.keep()
         tracked = Tracked(name, spec, since) if isinstance(spec, Contextual) else None
         self.used.append(_Used(name, spec, since, bit, tracked=tracked))
-        self.compile()
 
     def remove(self, name: str) -> None:
         """Let a window go."""

@@ -52,6 +52,22 @@ def test_one_window_gives_what_bucket_and_window_aggregate_give(
     assert lost == {name: chained.statistics()[name] for name in lost}
 
 
+@pytest.mark.parametrize("disorder", [0, 3, 400])
+@pytest.mark.parametrize("size", [70, 700, 10_000])
+@pytest.mark.parametrize("page", [300, 5_000])
+def test_stretches_of_tuples_in_one_slice_are_placed_as_tuples_one_by_one(disorder: int, size: int, page: int) -> None:
+    rng = np.random.default_rng(disorder + size)
+    times = np.arange(5_000) + rng.integers(-disorder, disorder + 1, 5_000)
+    schema = Schema.of(ts=pa.int64(), v=pa.int64(), progress=["ts"])
+    whole = Page.of(schema, {"ts": times, "v": rng.integers(0, 9, 5_000)})
+    window = SlidingWindow("ts", size, size // 2)
+    fed = [whole.slice(at, at + page) for at in range(0, 5_000, page)]
+    functions = {"n": count(), "total": sum("v")}
+    ours = rows(drive(SlicingAggregate({"w": window}, functions), [*fed, END]))
+    theirs = rows(drive(Chain([Bucket(window), WindowAggregate(window, functions)]), [*fed, END]))
+    assert sorted(map(repr, ours)) == sorted(map(repr, theirs))
+
+
 CASES = [
     ("1.1 within a session", 6, [(5, 8, 3), (14, 14, 1)]),
     ("1.1 at its first tick", 5, [(5, 8, 3), (14, 14, 1)]),
