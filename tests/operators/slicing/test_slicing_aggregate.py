@@ -60,7 +60,7 @@ def test_stretches_of_tuples_in_one_slice_are_placed_as_tuples_one_by_one(disord
     times = np.arange(5_000) + rng.integers(-disorder, disorder + 1, 5_000)
     schema = Schema.of(ts=pa.int64(), v=pa.int64(), progress=["ts"])
     whole = Page.of(schema, {"ts": times, "v": rng.integers(0, 9, 5_000)})
-    window = SlidingWindow("ts", size, size // 2)
+    window = SlidingWindow("ts", size=size, slide=size // 2)
     fed = [whole.slice(at, at + page) for at in range(0, 5_000, page)]
     functions = {"n": count(), "total": sum("v")}
     ours = rows(drive(SlicingAggregate({"w": window}, functions), [*fed, END]))
