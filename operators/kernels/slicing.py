@@ -527,14 +527,16 @@ def place_single(  # type: ignore[no-untyped-def]
         table[:] = -1
     low, high, slot = np.int64(0), np.int64(0), np.int64(-1)
     i = start
+    again = np.int64(start)
     while i < n:
-        if near == 0 and not checked:
-            # Mostly in order, a stretch of tuples is in one slice, which its extremes tell.
+        if near == 0 and i >= again and not checked:
+            # Mostly in order, a stretch of tuples is in one slice, which its extremes tell; if not, look later again.
             while n - i >= STRETCH and low < high and _within(ticks, i, low, high):
                 slots[i : i + STRETCH] = slot
                 i += STRETCH
+            again = i + STRETCH
         if quick and near == 0:
-            stop = min(n, i + STRETCH) if low < high and not checked else n
+            stop = min(n, again) if not checked else n
             while i < stop and not (checked and not valid[i]):
                 known = table[(ticks[i] - base) >> shift]
                 if known == -1:
