@@ -18,13 +18,29 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import oop_engine.queries as queries  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    import oop_engine.spark as spark  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    from oop_engine.disorder import Disorder, disorder
     from oop_engine.errors import AggregateOverflow, PlanError, SchemaError, StreamError, StreamViolation
     from oop_engine.in_order import in_order
     from oop_engine.language import LanguageError
     from oop_engine.meter import Statistics
     from oop_engine.outcome import Outcome, run_outputs
     from oop_engine.punctuate import blocks, embedded, every, heartbeat, ordered, slack, tuple_slack
-    from oop_engine.read import arrow, from_source, netflow, packets, pages, pcap, read, rows, table, zeek
+    from oop_engine.read import (
+        arrow,
+        from_source,
+        interface,
+        netflow,
+        nfdump,
+        packets,
+        pages,
+        pcap,
+        read,
+        rows,
+        table,
+        zeek,
+    )
     from oop_engine.sources.generator import Band, Blocks
     from oop_engine.stream import Output, Stream, Windowed, meld, merge
     from oop_engine.translate import query
@@ -56,11 +72,13 @@ if TYPE_CHECKING:
         count,
         count_distinct,
         first,
+        gap_variation,
         geometric_mean,
         heavy_hitters,
         last,
         m4,
         max,
+        mean_gap,
         median,
         min,
         minmax,
@@ -78,6 +96,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PLACES = {
+    "oop_engine.disorder": "Disorder disorder",
     "oop_engine.errors": "AggregateOverflow PlanError SchemaError StreamError StreamViolation",
     "oop_engine.in_order": "in_order",
     "oop_engine.language": "LanguageError",
@@ -85,7 +104,7 @@ _PLACES = {
     "oop_engine.outcome": "Outcome run_outputs",
     "oop_engine.punctuate": "blocks embedded every heartbeat ordered slack tuple_slack",
     "oop_engine.translate": "query",
-    "oop_engine.read": "arrow from_source netflow packets pages pcap read rows table zeek",
+    "oop_engine.read": "arrow from_source interface netflow nfdump packets pages pcap read rows table zeek",
     "oop_engine.sources.generator": "Band Blocks",
     "oop_engine.stream": "Output Stream Windowed meld merge",
     "oop_engine.windowing": (
@@ -95,8 +114,8 @@ _PLACES = {
     "operators.expression": "Column",
     "operators.functions": (
         "approx_count_distinct approx_heavy_hitters approx_quantile argmax argmin avg centre_of_mass concat "
-        "count count_distinct first geometric_mean heavy_hitters last m4 max median min minmax mode quantile "
-        "stddev sum top_k user_aggregate variance"
+        "count count_distinct first gap_variation geometric_mean heavy_hitters last m4 max mean_gap median "
+        "min minmax mode quantile stddev sum top_k user_aggregate variance"
     ),
     "operators.page": "Page",
     "operators.schema": "Schema ip_field",
@@ -108,6 +127,7 @@ __all__ = [
     "Band",
     "Blocks",
     "Column",
+    "Disorder",
     "LanguageError",
     "Outcome",
     "Output",
@@ -135,21 +155,25 @@ __all__ = [
     "count",
     "count_distinct",
     "counted",
+    "disorder",
     "edges",
     "embedded",
     "every",
     "first",
     "from_source",
+    "gap_variation",
     "geometric_mean",
     "heartbeat",
     "heavy_hitters",
     "in_order",
+    "interface",
     "ip_field",
     "last",
     "latest",
     "m4",
     "marked",
     "max",
+    "mean_gap",
     "median",
     "meld",
     "merge",
@@ -157,6 +181,7 @@ __all__ = [
     "minmax",
     "mode",
     "netflow",
+    "nfdump",
     "ordered",
     "own",
     "packets",
@@ -187,6 +212,10 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Load a public name when it is first used, so that `oop-engine --help` need not load compilers and Arrow."""
+    if name == "queries":
+        return import_module("oop_engine.queries")
+    if name == "spark":
+        return import_module("oop_engine.spark")
     place = _HOMES.get(name)
     if place is None:
         raise AttributeError(f"module 'oop_engine' has no attribute {name!r}{_hint(name)}")

@@ -25,14 +25,16 @@ from oop_engine.punctuate import Promise
 from oop_engine.punctuate import slack as slack_promise
 from oop_engine.sources.arrival import Clock, stamped_source
 from oop_engine.sources.files import Files
+from oop_engine.sources.kind import KINDS, kind_of
 from oop_engine.sources.memory import Once, Rows
 from oop_engine.sources.packets import Packets
 from oop_engine.sources.paths import expand, standard_input
 from oop_engine.sources.protocol import Source
 from oop_engine.sources.rows import PlainRow, from_pages, from_rows
+from oop_engine.sources.tables import FORMATS as _FORMATS
 from oop_engine.sources.tables import SUFFIXES
 from oop_engine.stream import Stream
-from oop_engine.ticks import Amount
+from oop_engine.ticks import Amount, ticks_of
 from operators.errors import did_you_mean
 from operators.page import Page
 from operators.protocol import Element
@@ -40,6 +42,8 @@ from operators.schema import Schema
 from punctuation import Punctuation
 
 if TYPE_CHECKING:
+    import socket
+
     from oop_engine.sources import flows
 
 Place: TypeAlias = "str | Path | BinaryIO"
@@ -101,32 +105,125 @@ def pcap(
 
 def netflow(
     *places: Place,
+    listen: str | socket.socket | None = None,
     columns: Sequence[str | flows.Element] = (),
     ports: Sequence[int] | int | None = None,
     allow: Sequence[str] | str | None = None,
+    anyone: bool = False,
+    buffer: int | None = None,
+    lasting: Amount | None = None,
+    most: int | None = None,
     name: str = "",
     strict: bool = False,
+    progress: str | None = None,
+    by_exporter: bool = False,
+    active: Amount | None = None,
+    inactive: Amount | None = None,
+    scan: Amount = "10s",
+    settle: Amount = "10s",
+    lull: Amount | None = "10s",
+    idle: Amount = "1 minute",
+    correct_clocks: bool = False,
     punctuate: Promises = None,
     slack: Amount | None = None,
-    on: str = "ts",
+    on: str | Sequence[str] = "ts",
     late: str = "drop",
     divert: Divert = None,
     arrival_ts: Arrival = False,
 ) -> Stream:
-    """Read flow exports, NetFlow v5 and v9, IPFIX and sFlow v5, from captures of them or files of datagrams.
+    """Read flow exports, NetFlow v5 and v9, IPFIX and sFlow v5, from captures, files of datagrams, or as they come.
 
     Attributes: ts and end_ts (start and end of the flow), srcIP, destIP, ports, bytes, packets, exporter, sampling, ...
     as in `oop_engine.sources.flows.FLOW_SCHEMA`; `columns` names further elements as IANA does. `ports` are the UDP
     ports of collectors in captures, `allow` networks that exporters may send from. What is not decoded is counted by
     exporter and reason, and noted at the end of a run.
-    """
-    from oop_engine.sources.flows import FlowExports
 
-    if not places:
-        raise PlanError('netflow needs at least one file, e.g. oop.netflow("exports.pcap")')
-    paths = [found for place in places for found in _expanded(place)]
-    source = FlowExports(paths, columns=columns, ports=ports, allow=allow, label=name, strict=strict)
-    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
+    `listen="127.0.0.1:2055"` (or a UDP socket that is bound) collects what exporters send from now on, until the run is
+    interrupted, `lasting` is over or `most` datagrams came. Elsewhere than on loopback that needs `allow`, or
+    `anyone=True`. `buffer` are the bytes of receive buffer to ask for; what the kernel gave, and what it dropped, is in
+    the notes. Such a stream makes its own promises on `on` ("ts", "end_ts" or both), and of each exporter with
+    `by_exporter`; files do with `progress="exporters"`, as they were exported, and are else promised exactly.
+
+    An exporter promises its clock less `inactive` + `scan`, on "ts" also less `active`: the timeouts of its flow cache,
+    or, where they are neither given nor announced, the furthest that was seen. Nothing is promised in the first
+    `settle`; an exporter that is silent longer than `lull` is assumed to be that far behind its clock (None: is waited
+    for), one that is longer than `idle` is not waited for. `correct_clocks` puts times right by the estimated skew.
+    """
+    if (listen is None) == (not places):
+        raise PlanError(
+            'netflow needs at least one file, e.g. oop.netflow("exports.pcap"), or where to listen, e.g.\n'
+            '  oop.netflow(listen="127.0.0.1:2055"); not both.'
+        )
+    if progress not in (None, "exporters"):
+        raise PlanError(f'progress="{progress}": write progress="exporters", or leave it out for exact promises.')
+    others = slack is not None or bool(_promises(punctuate))
+    if others and not isinstance(on, str):
+        raise PlanError("slack is on one attribute, and on names several; give one, or leave out slack.")
+    if others and progress is not None:
+        raise PlanError('progress="exporters" makes the promises itself; leave out slack and punctuate, or progress.')
+    from oop_engine.sources.flows import FlowExports
+    from oop_engine.sources.live import BUFFER, LiveFlows, Rules
+
+    def span(amount: Amount, what: str) -> int:
+        return ticks_of(amount, pa.field("ts", pa.timestamp("ns", "UTC")), what=what)
+
+    rules = Rules(
+        active=None if active is None else span(active, "active"),
+        inactive=None if inactive is None else span(inactive, "inactive"),
+        scan=span(scan, "scan"),
+        settle=span(settle, "settle"),
+        lull=None if lull is None else span(lull, "lull"),
+        idle=span(idle, "idle"),
+        correct=correct_clocks,
+    )
+    own: tuple[str, ...] = (on,) if isinstance(on, str) else tuple(on)
+    source: Source
+    if listen is not None:
+        source = LiveFlows(
+            listen, columns=columns, allow=allow, anyone=anyone, on=() if others else own, by_exporter=by_exporter,
+            rules=rules, lasting=None if lasting is None else span(lasting, "lasting"), most=most, label=name,
+            buffer=BUFFER if buffer is None else buffer,
+        )  # fmt: skip
+    else:
+        files = [found for place in places for found in _expanded(place)]
+        source = FlowExports(
+            files, columns=columns, ports=ports, allow=allow, label=name, strict=strict,
+            rules=None if progress is None else rules, on=own, by_exporter=by_exporter,
+        )  # fmt: skip
+    return from_source(
+        source, punctuate=punctuate, slack=slack, on=own[0], late=late, divert=divert, arrival_ts=arrival_ts
+    )
+
+
+def interface(
+    interface: str,
+    *,
+    promiscuous: bool = False,
+    lasting: Amount | None = None,
+    most: int | None = None,
+    name: str = "",
+    slack: Amount = "1s",
+    late: str = "drop",
+    divert: Divert = None,
+) -> Stream:
+    """Read the packets that an interface, such as "eth0" or "lo", sees from now on (Linux, with the right to see them).
+
+    Attributes are those of a capture. The stream goes on until the run is interrupted, `lasting` is over or `most`
+    packets came; it promises the time of now less `slack`, also while nothing comes. `promiscuous`: also what is for
+    other machines. What the kernel dropped is in the notes.
+    """
+    from oop_engine.sources.live import Interface
+
+    field = pa.field("ts", pa.timestamp("ns", "UTC"))
+    source = Interface(
+        interface,
+        slack=ticks_of(slack, field, what="slack"),
+        promiscuous=promiscuous,
+        lasting=None if lasting is None else ticks_of(lasting, field, what="lasting"),
+        most=most,
+        label=name,
+    )
+    return from_source(source, late=late, divert=divert)
 
 
 def zeek(
@@ -145,6 +242,25 @@ def zeek(
         raise PlanError('zeek needs at least one log, e.g. oop.zeek("conn.log.gz")')
     source = ZeekLogs([found for place in places for found in _expanded(place)], label=name)
     return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
+
+
+def nfdump(
+    *places: str | Path,
+    name: str = "",
+    punctuate: Promises = None,
+    slack: Amount | None = None,
+    on: str = "ts",
+    late: str = "drop",
+    divert: Divert = None,
+    arrival_ts: Arrival = False,
+) -> Stream:
+    """Read the flow records of nfcapd files, as nfdump, which must be installed, prints them."""
+    from oop_engine.sources.flows import NfdumpFiles
+
+    if not places:
+        raise PlanError('nfdump needs at least one file, e.g. oop.nfdump("nfcapd.202611211200")')
+    source = NfdumpFiles([found for place in places for found in expand(place)], label=name)
+    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
 
 
 def table(
@@ -173,16 +289,28 @@ def table(
 
 
 def read(*places: Place, name: str = "", format: str | None = None, strict: bool = False, **options: object) -> Stream:
-    """Read files of any known kind: by suffix for tables, by content for captures."""
-    first = places[0] if places else "-"
-    suffixes = [s.lower() for s in Path(str(first)).suffixes] if isinstance(first, (str, Path)) else []
-    while suffixes and suffixes[-1] in (".gz", ".zst", ".zstd"):
-        suffixes.pop()
-    if (format is not None and format != "pcap") or (format is None and suffixes and suffixes[-1] in SUFFIXES):
+    """Read files of any known kind: by suffix for tables, by content for captures, flow exports and logs of Zeek.
+
+    `format` says it where neither does: "netflow" for a capture of export datagrams, "zeek" for a JSON log named
+    .json, "pcap", "nfdump" or a format of tables.
+    """
+    known = format if format is not None else _kind(places)
+    if known in _FORMATS:
         return table(*places, name=name, format=format, **options)  # type: ignore[arg-type]
     options.pop("types", None)
-    options.pop("on", None)
-    return pcap(*places, name=name, strict=strict, **options)  # type: ignore[arg-type]
+    match known:
+        case "netflow":
+            return netflow(*places, name=name, strict=strict, **options)  # type: ignore[arg-type]
+        case "zeek":
+            return zeek(*places, name=name, **options)  # type: ignore[arg-type]
+        case "nfdump":
+            return nfdump(*places, name=name, **options)  # type: ignore[arg-type]
+        case "pcap":
+            options.pop("on", None)
+            return pcap(*places, name=name, strict=strict, **options)  # type: ignore[arg-type]
+        case _:
+            formats = (*KINDS, *_FORMATS)
+            raise PlanError(f'read(format="{format}"): known are {", ".join(formats)}. {did_you_mean(known, formats)}')
 
 
 def rows(
@@ -305,6 +433,19 @@ def _promises(said: object) -> tuple[Promise, ...]:
 
 def _promised(schema: Schema) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(sorted(promise)) for promise in schema.progress)
+
+
+def _kind(places: Sequence[Place]) -> str:
+    """Tell a format by the suffix of the first place, else by what is in it."""
+    first = places[0] if places else "-"
+    if not isinstance(first, (str, Path)) or str(first) == "-":
+        return "pcap"
+    suffixes = [s.lower() for s in Path(first).suffixes]
+    while suffixes and suffixes[-1] in (".gz", ".zst", ".zstd"):
+        suffixes.pop()
+    if suffixes and suffixes[-1] in SUFFIXES:
+        return SUFFIXES[suffixes[-1]]
+    return kind_of(expand(first)[0]) or "pcap"
 
 
 def _expanded(place: Place) -> list[Path | BinaryIO]:

@@ -19,6 +19,7 @@ from oop_engine.circuit import PAGE_ROWS, Circuit, locate, readable
 from oop_engine.errors import PlanError
 from oop_engine.meter import Statistics
 from oop_engine.plan import Plan, SourceNode
+from oop_engine.sources.asked import Endless
 from oop_engine.sources.protocol import Chunk
 from operators.input import Input
 from operators.protocol import Element
@@ -98,7 +99,8 @@ class _Run:
     interrupted: bool = attrs.field(init=False, default=False)
     _senders: dict[int, _Sender] = attrs.field(init=False, factory=dict)
     _outbox: list[tuple[int, int, Element]] = attrs.field(init=False, factory=list)
-    _reading: list[trio.CancelScope] = attrs.field(init=False, factory=list)
+    _reading: list[Callable[[], None]] = attrs.field(init=False, factory=list)
+    """How each of the tasks that read, or tell a source the time, is made to end."""
     _delivering: list[trio.CancelScope] = attrs.field(init=False, factory=list)
 
     async def go(self) -> Statistics:
@@ -191,18 +193,23 @@ class _Run:
     async def _read(self, place: int, send: trio.MemorySendChannel[Chunk | int]) -> None:
         """Read a source in a thread, one chunk ahead of who takes it in."""
         with trio.CancelScope() as scope:
-            self._reading.append(scope)
+            self._reading.append(scope.cancel)
             async with send:
                 if self.interrupted:
                     return
                 chunks = await self._call(self.circuit.open, place)
-                while not self.interrupted and (chunk := await self._call(_next, chunks)) is not None:
+                reader = self.circuit.readers[place]
+                endless = isinstance(reader, Endless)
+                if isinstance(reader, Endless):
+                    # What has arrived is read to its end; nobody else has it.
+                    self._reading[self._reading.index(scope.cancel)] = reader.stop
+                while (endless or not self.interrupted) and (chunk := await self._call(_next, chunks)) is not None:
                     await send.send(chunk)
 
     async def _tick(self, place: int, send: trio.MemorySendChannel[Chunk | int]) -> None:
         """Call the timer of a source through its inbox, so that an assumed promise keeps its place in the stream."""
         with trio.CancelScope() as scope:
-            self._reading.append(scope)
+            self._reading.append(scope.cancel)
             async with send:
                 while send.statistics().open_send_channels > 1:
                     await trio.sleep(TICK)
@@ -297,8 +304,8 @@ class _Run:
                 self.interrupted = True
                 if not self._reading:
                     everything.cancel()
-                for scope in self._reading:
-                    scope.cancel()
+                for end in self._reading:
+                    end()
 
 
 def _waiting(inbox: trio.MemoryReceiveChannel[tuple[int, Element]]) -> list[tuple[int, Element]]:

@@ -20,6 +20,8 @@ IP_TYPE = pa.binary(16)
 ALIASES = {"len": "length", "row-num": "row_num", "arrival-ts": "arrival_ts"}
 """The thesis' names for attributes, accepted wherever the input has no attribute of that very name."""
 
+_ALIASES_KEY = b"oop.aliases"
+
 
 def ip_field(name: str) -> pa.Field:
     """Make the field of an IP address: 16 bytes in network order, IPv4 as ::ffff:a.b.c.d."""
@@ -29,6 +31,17 @@ def ip_field(name: str) -> pa.Field:
 def is_ip(field: pa.Field) -> bool:
     """Tell whether a field holds IP addresses."""
     return bool(field.metadata and field.metadata.get(b"oop.type") == b"ip")
+
+
+def aliased(field: pa.Field, names: Iterable[str]) -> pa.Field:
+    """Give a field that other names mean too: they go where the attribute goes, and are in no other stream's way."""
+    metadata: dict[bytes, bytes] = dict(field.metadata or {})
+    return field.with_metadata({**metadata, _ALIASES_KEY: " ".join([*aliases_of(field), *names]).encode()})
+
+
+def aliases_of(field: pa.Field) -> list[str]:
+    """Give the further names of a field, as its source gave them."""
+    return field.metadata.get(_ALIASES_KEY, b"").decode().split() if field.metadata else []
 
 
 def _progress(sets: Iterable[str | Iterable[str]]) -> frozenset[frozenset[str]]:
@@ -62,12 +75,18 @@ class Schema:
         return self.arrow.get_field_index(name) >= 0
 
     def resolve(self, name: str, *, where: str) -> str:
-        """Give the attribute that a name means, following the thesis' aliases; SchemaError when there is none."""
+        """Give the attribute that a name means, by itself or by an alias; SchemaError when there is none.
+
+        Aliases are the thesis' names and those that a source gave its attributes; of several the first in the schema.
+        """
         if name in self:
             return name
         alias = ALIASES.get(name)
         if alias is not None and alias in self:
             return alias
+        for field in self.arrow:
+            if name in aliases_of(field):
+                return str(field.name)
         raise SchemaError(
             f'{where}: the input has no attribute "{name}".\n'
             f"  input: {', '.join(self.names)}\n"

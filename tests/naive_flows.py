@@ -148,6 +148,8 @@ def _options(session: Session, template: Template, part: bytes) -> None:
     for entry in announced:
         if entry.init is not None:
             session.said["init"] = entry.init
+        elif entry.active is not None or entry.inactive is not None:
+            continue
         elif entry.kind == 0:
             session.said["rate"] = entry.rate
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import TypeAlias
 
 Row: TypeAlias = tuple[object, ...]
@@ -151,6 +152,26 @@ def _counted(rows: Rows) -> list[tuple[object, int]]:
         numbers[name] = numbers.get(name, 0) + 1
         first[name] = value
     return [(first[name], numbers[name]) for name in sorted(numbers, key=lambda name: (-numbers[name], name))]
+
+
+def naive_mean_gap(timed: bool) -> Naive:
+    def mean_gap(rows: Rows) -> object:
+        found = sorted(values(rows))
+        if len(found) < 2:
+            return None
+        mean = Fraction(found[-1] - found[0], len(found) - 1)
+        return round(mean) if timed else float(mean)
+
+    return mean_gap
+
+
+def naive_gap_variation(rows: Rows) -> float | None:
+    found = sorted(values(rows))
+    gaps = [Fraction(b - a) for a, b in pairwise(found)]
+    if len(gaps) < 2 or found[0] == found[-1]:
+        return None
+    mean = sum(gaps) / len(gaps)
+    return math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / len(gaps) / mean**2)
 
 
 def naive_mode(rows: Rows) -> object:

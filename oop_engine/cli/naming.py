@@ -15,6 +15,7 @@ import click
 Command: TypeAlias = Callable[..., None]
 _NAMED: Final = re.compile(r"([^\W\d][\w-]*)=(.*)", re.DOTALL)
 STDIN: Final = "-"
+FORMATS: Final = ("pcap", "netflow", "zeek", "nfdump", "csv", "tsv", "ndjson", "parquet", "arrow")
 
 
 @attrs.frozen
@@ -33,6 +34,12 @@ class Naming:
     format: str | None
     types: Mapping[str, str]
     strict: bool
+    formats: Mapping[str, str] = attrs.field(factory=dict)
+    """Formats that stand before paths, as in netflow:exports.pcap, by name."""
+
+    def format_of(self, name: str) -> str | None:
+        """Give the format of a stream, where one was said."""
+        return self.formats.get(name if name in self.places else "", self.format)
 
 
 def naming_options(command: Command) -> Command:
@@ -61,8 +68,10 @@ def naming_options(command: Command) -> Command:
             raise click.UsageError(
                 f"--on {on} says on what to promise, and nothing says what; add --slack, --every or --punctuate."
             )
+        places, formats = _places(stream)
         naming = Naming(
-            places=_places(stream),
+            places=places,
+            formats=formats,
             slack=slack,
             on=on,
             every=every,
@@ -87,8 +96,9 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         "--stream",
         multiple=True,
         metavar="NAME=PATH",
-        help="Where a stream of the query comes from: captures, CSV, NDJSON, Parquet, Arrow. Repeat it, use patterns "
-        'or commas for several files; "-" is standard input. A bare PATH serves a query with one stream.',
+        help="Where a stream of the query comes from: captures, flow exports, Zeek logs, CSV, NDJSON, Parquet, Arrow. "
+        'Repeat it, use patterns or commas for several files; "-" is standard input. A bare PATH serves a query with '
+        "one stream. NAME=netflow:PATH reads flow records out of a capture of exports; any --format may stand so.",
     ),
     click.option(
         "--slack",
@@ -114,8 +124,9 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
     click.option(
         "--format",
         "format_",
-        type=click.Choice(["pcap", "csv", "tsv", "ndjson", "parquet", "arrow"]),
-        help="The format of the input, where neither suffix nor content tells (captures are told by content).",
+        type=click.Choice(FORMATS),
+        help="The format of the input, where neither suffix nor content tells. Captures are told by content, but that "
+        "one is of flow exports must be said: netflow.",
     ),
     click.option(
         "--types",
@@ -144,11 +155,17 @@ def query_text(given: str) -> str:
     return given
 
 
-def _places(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+def _places(given: tuple[str, ...]) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
     found: dict[str, tuple[str, ...]] = {}
+    formats: dict[str, str] = {}
     for text in given:
         match = None if Path(text).exists() else _NAMED.fullmatch(text)
         name, paths = (match[1], match[2]) if match else ("", text)
+        said, colon, rest = paths.partition(":")
+        if colon and said in FORMATS and not Path(paths).exists():
+            paths = rest
+            if formats.setdefault(name, said) != said:
+                raise click.UsageError(f"stream {name} is to be read as {formats[name]} and as {said}; name it twice.")
         # A file whose name has a comma is taken whole.
         parts = (paths,) if Path(paths).exists() else tuple(part.strip() for part in paths.split(","))
         if not all(parts):
@@ -160,7 +177,7 @@ def _places(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         )
     if sum(part == STDIN for parts in found.values() for part in parts) > 1:
         raise click.UsageError('standard input ("-") can be read by one stream only.')
-    return found
+    return found, formats
 
 
 def _by_name(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

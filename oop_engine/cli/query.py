@@ -10,12 +10,13 @@ from oop_engine.cli.naming import Naming, naming_options, query_text
 
 @click.command(
     name="query",
-    short_help="Run a window query over captures and tables.",
+    short_help="Run a window query over captures, flows and tables.",
     epilog="""\b
 Examples:
   oop-engine query "SELECT srcIP, count(*) [RANGE 10 minutes, SLIDE 1 minute, WA ts]
       FROM Main GROUP BY srcIP" --stream Main=capture.pcap
   oop-engine query @q1-2.sql -s Control=c.pcap -s "Main1=m1-*.pcap.gz" -s Main2=m2.parquet --to out.parquet
+  oop-engine query @talkers.sql -s Flows=netflow:exports.pcap -s "Log=conn.*.log.gz"
   tcpdump -w - | oop-engine query @talkers.sql -s Main=- --slack 2s""",
 )
 @click.argument("text")
@@ -32,7 +33,7 @@ Examples:
 def command(
     text: str, naming: Naming, to: str | None, limit: int | None, page_size: int | None, stats: bool, quiet: bool
 ) -> None:
-    """Run a query over captures (pcap, pcapng, also packed), CSV, NDJSON, Parquet or Arrow.
+    """Run a query over captures (pcap, pcapng, also packed), flow exports, Zeek logs, CSV, NDJSON, Parquet or Arrow.
 
     TEXT is the query, @FILE the file that holds it, "-" standard input. Results are written as windows are released,
     each as soon as what the streams promise allows; the arrival order of the tuples does not change them.

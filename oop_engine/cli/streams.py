@@ -11,6 +11,7 @@ import click
 from oop_engine.cli.naming import STDIN, Naming
 from oop_engine.language import parse, parse_duration
 from oop_engine.language.errors import LanguageError
+from oop_engine.language.scan import scan
 from oop_engine.language.syntax import Join, Query, SubQuery, Table, Union
 from oop_engine.punctuate import Promise, blocks, embedded, ordered, tuple_slack
 from oop_engine.punctuate import slack as slack_promise
@@ -30,7 +31,8 @@ def opened(text: str, naming: Naming) -> dict[str, Stream]:
         if name and name not in places:
             raise click.UsageError(f'--punctuate {name}=...: there is no stream "{name}"; named are {_listed(places)}.')
     late = _late_files(places, naming.late_to)
-    return {name: _opened(name, paths, naming, late.get(name)) for name, paths in places.items()}
+    elements = _elements(text)
+    return {name: _opened(name, paths, naming, late.get(name), elements) for name, paths in places.items()}
 
 
 def placed(text: str, naming: Naming) -> dict[str, tuple[str, ...]]:
@@ -110,14 +112,25 @@ def _late_files(names: Iterable[str], target: str | None) -> dict[str, str]:
     return {name: str(path.with_name(f"{path.stem}-{name}{path.suffix}")) for name in names}
 
 
-def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | None) -> Stream:
+def _elements(text: str) -> list[str]:
+    """Name the elements of flow records that a query reads beyond the common columns."""
+    from oop_engine.sources.flows import ELEMENTS, FLOW_ALIASES
+
+    words = dict.fromkeys(lexeme.text.strip("`") for lexeme in scan(text) if lexeme.kind in ("word", "quoted"))
+    return [word for word in words if word in ELEMENTS and word not in FLOW_ALIASES]
+
+
+def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | None, elements: list[str]) -> Stream:
     if STDIN in paths and len(paths) > 1:
         raise click.UsageError(f'stream {name} reads standard input ("-") and files; give it one or the other.')
     options: dict[str, object] = {"on": naming.on, "punctuate": promises_of(name, naming) or None}
     if naming.types:
         options["types"] = dict(naming.types)
     options |= {"late": naming.late, "divert": divert}
-    return read(*paths, name=name, format=naming.format, strict=naming.strict, **options)
+    known = naming.format_of(name)
+    if elements and known == "netflow":
+        options["columns"] = elements
+    return read(*paths, name=name, format=known, strict=naming.strict, **options)
 
 
 def _listed(names: Iterable[str]) -> str:

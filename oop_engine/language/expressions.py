@@ -7,6 +7,7 @@ points at the smallest piece of the text that does not fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import TypeAlias
 
 import attrs
@@ -75,6 +76,10 @@ def attribute_of(name: s.Name, schema: Schema, text: str, *, streams: Collection
         raise LanguageError.at(name.span, f'"{name}" has {len(name.parts)} parts; write stream.attribute.', text)
     for qualifier in qualifiers:
         if qualifier.lower() not in (stream.lower() for stream in streams):
+            dotted = f"{qualifier}.{attribute}"
+            with suppress(SchemaError):
+                # Zeek has a dot in some of its names.
+                return schema.resolve(dotted, where="query")
             hint = did_you_mean(qualifier, streams) if streams else f"Write {attribute}."
             raise LanguageError.at(name.span, f'there is no stream "{qualifier}" here.', text, hint=hint)
     try:

@@ -17,6 +17,7 @@ from operators.functions.count import Count
 from operators.functions.distinct import CountDistinct
 from operators.functions.extremes import Max, Min
 from operators.functions.frequent import HeavyHitters, Mode, TopK
+from operators.functions.gaps import GapVariation, MeanGap
 from operators.functions.geometric import GeometricMean
 from operators.functions.mass import CentreOfMass
 from operators.functions.moments import Stddev, Variance
@@ -45,10 +46,12 @@ __all__ = [
     "Count",
     "CountDistinct",
     "First",
+    "GapVariation",
     "GeometricMean",
     "HeavyHitters",
     "Last",
     "Max",
+    "MeanGap",
     "Median",
     "Min",
     "MinMax",
@@ -76,12 +79,14 @@ __all__ = [
     "count",
     "count_distinct",
     "first",
+    "gap_variation",
     "geometric_mean",
     "heavy_hitters",
     "is_function",
     "last",
     "m4",
     "max",
+    "mean_gap",
     "median",
     "min",
     "minmax",
@@ -195,6 +200,16 @@ def centre_of_mass(value: str, weight: str) -> AggregateFunction:
     return CentreOfMass(value, weight)
 
 
+def mean_gap(argument: str) -> AggregateFunction:
+    """Average the distances between neighbouring values of an attribute."""
+    return MeanGap(argument)
+
+
+def gap_variation(argument: str) -> AggregateFunction:
+    """Give the coefficient of variation of the distances between neighbouring values: 0 for what is regular."""
+    return GapVariation(argument)
+
+
 def geometric_mean(argument: str) -> AggregateFunction:
     """Give the n-th root of the product of an attribute's n values."""
     return GeometricMean(argument)
@@ -268,6 +283,8 @@ _KNOWN: dict[str, _Known] = {
     "minmax": _Known(minmax),
     "m4": _Known(m4, optional="ts"),
     "centre_of_mass": _Known(centre_of_mass, ("x", "w")),
+    "mean_gap": _Known(mean_gap),
+    "gap_variation": _Known(gap_variation),
     "geometric_mean": _Known(geometric_mean),
     "concat": _Known(concat, optional="ts"),
     "approx_count_distinct": _Known(approx_count_distinct),

@@ -45,6 +45,7 @@ ANSWERS: dict[str, Callable[[list[Row]], object]] = {
     "middle": of_values(lambda values: values[(len(values) - 1) // 2]),
 }
 SUBTRACTABLE = ("n", "total", "mean", "middle")
+IN_PARTS = ("n", "total", "mean", "most")
 
 
 @pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "stacks"])
@@ -56,7 +57,7 @@ SUBTRACTABLE = ("n", "total", "mean", "middle")
 def test_every_strategy_gives_the_naive_answer(
     strategy: str, window: SlidingWindow, by: tuple[str, ...], script: Script
 ) -> None:
-    names = SUBTRACTABLE if strategy == "differential" else tuple(FUNCTIONS)
+    names = {"differential": SUBTRACTABLE, "two_level": IN_PARTS}.get(strategy, tuple(FUNCTIONS))
     functions = {name: FUNCTIONS[name] for name in names}
     by = by or ("k",) if strategy.startswith("adaptive") else by
     wanted = Wanted(windows={"": window}, functions=functions, by=by, strategy=strategy)

@@ -27,6 +27,7 @@ from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.elements import Element
 from oop_engine.sources.flows.layout import Layout, Room, Runs
 from oop_engine.sources.flows.options import Announced, of_interest, read_options
+from oop_engine.sources.flows.parts import Hearing, Parts
 from oop_engine.sources.flows.plans import compile_plan
 from oop_engine.sources.flows.sampled import fill_samples
 from oop_engine.sources.flows.schema import COMMON, Column, more_columns
@@ -71,7 +72,8 @@ class FlowDecoder:
     that are decoded. `allow` are networks, as their first and last address, from which exporters may send; other
     datagrams are counted as refused. `lifetime` is how long a template is good after it was last sent, in ns.
     `reliable`: the datagrams come as they were sent, as from a file, so that templates may be withdrawn, as they may
-    not over UDP. `hold_for` is how long, in ns, data wait for their template.
+    not over UDP. `hold_for` is how long, in ns, data wait for their template. `heard` sees every batch, with who sent
+    its records and when, before it leaves.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class FlowDecoder:
         lifetime: int | None = LIFETIME,
         hold_for: int = 600 * 10**9,
         reliable: bool = False,
+        heard: Hearing | None = None,
     ) -> None:
         if batch_rows < 1:
             raise ValueError(f"batch_rows is {batch_rows}; a batch holds at least one row.")
@@ -105,6 +108,7 @@ class FlowDecoder:
         self._lifetime = lifetime
         self._hold_for = hold_for
         self._reliable = reliable
+        self._heard = heard
         self.sessions = Sessions(Plans(np.zeros((8, len(self._layout.columns)), np.uint8)))
         self._kept = {number: self._layout.offsets.get(column.name, -1) for number, column in enumerate(available)}
         for template in (_V5_TEMPLATE, _SFLOW_TEMPLATE):
@@ -182,6 +186,10 @@ class FlowDecoder:
             np.add.at(self.sessions.table[:, e.BAD_SAMPLE], heads[runs.datagram[:count], e.H_SESSION], bad)
         batch = self._batch(room, datagrams, runs, count)
         self._count_untimed(batch, runs, count, heads)
+        if self._heard is not None:
+            head = heads[runs.datagram[:count]]
+            who, version, export, arrival = head.T[[e.H_SESSION, e.H_VERSION, e.H_EXPORT, e.H_ARRIVAL]]
+            batch = self._heard(batch, Parts(who, version, export, arrival, runs.row[:count]))
         for start in range(0, rows, self._batch_rows):
             yield batch.slice(start, self._batch_rows)
 
@@ -401,6 +409,10 @@ class FlowDecoder:
                 yield from self._flush(datagrams)  # records that came before keep what held before
                 if said.init is not None:
                     row[e.T_INIT] = said.init
+                elif said.active is not None or said.inactive is not None:
+                    known = sessions.known[session]
+                    known.active = known.active if said.active is None else said.active
+                    known.inactive = known.inactive if said.inactive is None else said.inactive
                 elif said.kind == 0:
                     row[e.T_RATE] = said.rate
                 else:
@@ -412,6 +424,9 @@ class FlowDecoder:
         row = self.sessions.table[session]
         if said.init is not None:
             return bool(row[e.T_INIT] != said.init)
+        known = self.sessions.known[session]
+        if said.active is not None or said.inactive is not None:
+            return said.active not in (None, known.active) or said.inactive not in (None, known.inactive)
         if said.kind == 0:
             return bool(row[e.T_RATE] != said.rate)
         return self.sessions.news(session, said.kind, said.key, said.rate)

@@ -1,4 +1,4 @@
-"""Options records tell of the exporter: how it samples, and when its clock began. The rest is counted, not read."""
+"""Options records tell of the exporter: how it samples, when its clock began, when flows time out; no more is read."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from oop_engine.sources.flows.templates import V9_SCOPE, Template
 
 _RATES: Final = frozenset({(0, 34), (0, 50), (0, 305), (0, 309), (0, 311)})
 _INIT: Final = (0, 160)
+_ACTIVE: Final = (0, 36)
+_INACTIVE: Final = (0, 37)
+_NS: Final = 1_000_000_000
 _SAMPLERS: Final = ((0, 48), (0, 302))
 _INTERFACES: Final = ((V9_SCOPE, 2), (0, 10))
 _MOST_RATE: Final = 0xFFFFFFFF
@@ -20,17 +23,22 @@ _MOST_RATE: Final = 0xFFFFFFFF
 
 @attrs.frozen
 class Announced:
-    """What an options record announces: the rate of all (kind 0), of a sampler or of an interface, or the init time."""
+    """What an options record announces: the rate of all (kind 0), of a sampler or of an interface; or the init time; or
+    after how long, in ns, a flow is reported that goes on (`active`) or that has ended (`inactive`).
+    """
 
     kind: int = 0
     key: int = 0
     rate: int = 1
     init: int | None = None
+    active: int | None = None
+    inactive: int | None = None
 
 
 def of_interest(template: Template) -> bool:
     """Tell whether records of an options template are read."""
-    return any(field.key in _RATES or field.key == _INIT for field in template.fields)
+    read = _RATES | {_INIT, _ACTIVE, _INACTIVE}
+    return any(field.key in read for field in template.fields)
 
 
 def read_options(template: Template, body: bytes, most: int) -> Iterator[Announced]:
@@ -59,6 +67,11 @@ def _announced(values: Mapping[tuple[int, int], bytes]) -> Iterator[Announced]:
     init = _number(values.get(_INIT), 8)
     if init is not None:
         yield Announced(init=init)
+    active, inactive = _number(values.get(_ACTIVE), 4), _number(values.get(_INACTIVE), 4)
+    if active is not None or inactive is not None:
+        yield Announced(
+            active=None if active is None else active * _NS, inactive=None if inactive is None else inactive * _NS
+        )
     rate = _rate(values)
     if rate is None:
         return

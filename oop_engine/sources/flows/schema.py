@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from oop_engine.sources.flows.elements import ELEMENTS, REVERSE, Element, element
 from operators.errors import SchemaError, did_you_mean
-from operators.schema import ip_field, is_ip
+from operators.schema import aliased, ip_field, is_ip
 
 _TIME = pa.timestamp("ns", "UTC")
 
@@ -54,7 +54,7 @@ def _given(name: str, kind: pa.DataType, *, nullable: bool = False) -> Column:
     return Column(pa.field(name, kind, nullable=nullable))
 
 
-COMMON: Final = (
+_PLAIN: Final = (
     Column(pa.field("ts", _TIME)),
     Column(pa.field("end_ts", _TIME)),
     Column(ip_field("srcIP")),
@@ -88,19 +88,6 @@ COMMON: Final = (
     _given("arrival_ts", _TIME, nullable=True),
 )
 
-FLOW_SCHEMA: Final = pa.schema([column.field for column in COMMON])
-"""One row a flow record, or a packet sampled by sFlow.
-
-`ts` and `end_ts` are its first and last packet; null where the record has no such time, or one before 1990 or from 2100
-on. Addresses are 16 bytes, IPv4 as ::ffff:a.b.c.d. `bytes` and `packets` are as exported: times `sampling` they
-estimate the traffic, which is what the record, its sampler or its exporter has announced, and 1 where nobody has.
-`flags` are all TCP flags seen; `end_reason` is 1 idle, 2 active timeout, 3 end seen, 4 forced, 5 lack of resources;
-`rev_...` the other direction of a biflow. `exporter` and `exporter_port` are where the datagram came from (null and 0
-where a file does not tell), `domain` the observation domain (v9: source id; v5: engine type and id; sFlow: sub-agent),
-`version` 5, 9, 10 (IPFIX) or 105 (sFlow 5). `export_ts` is the exporter's clock when it sent (sFlow has none),
-`arrival_ts` ours when it came. For sFlow, `ts` and `end_ts` are the arrival, `packets` is 1 and `bytes` the IP length.
-"""
-
 STARTS: Final = ((0, 156), (0, 154), (0, 152), (0, 150), (0, 158), (0, 22), (0, 325), (0, 324), (0, 323), (0, 322))
 ENDS: Final = ((0, 157), (0, 155), (0, 153), (0, 151), (0, 159), (0, 21), (0, 325), (0, 324), (0, 323), (0, 322))
 ADDRESSES: Final = {"srcIP": (8, 27), "destIP": (12, 28), "next_hop": (15, 62)}
@@ -118,7 +105,7 @@ def _aliases() -> dict[str, str]:
         "samplingInterval": "sampling", "samplerRandomInterval": "sampling", "samplingPacketInterval": "sampling",
     }  # fmt: skip
     names = {entry.key: name for name, entry in ELEMENTS.items()}
-    for column in COMMON:
+    for column in _PLAIN:
         for key in column.elements[: column.same]:
             known[names[key]] = column.name
     for column, numbers in ADDRESSES.items():
@@ -130,6 +117,28 @@ def _aliases() -> dict[str, str]:
 
 FLOW_ALIASES: Final = _aliases()
 """IANA's and other tools' names for the common columns."""
+
+
+def _named(column: Column) -> Column:
+    """Let a column's field bear its aliases, so that queries may be written in any of these names."""
+    names = [alias for alias, name in FLOW_ALIASES.items() if name == column.name]
+    return attrs.evolve(column, field=aliased(column.field, names)) if names else column
+
+
+COMMON: Final = tuple(_named(column) for column in _PLAIN)
+
+FLOW_SCHEMA: Final = pa.schema([column.field for column in COMMON])
+"""One row a flow record, or a packet sampled by sFlow.
+
+`ts` and `end_ts` are its first and last packet; null where the record has no such time, or one before 1990 or from 2100
+on. Addresses are 16 bytes, IPv4 as ::ffff:a.b.c.d. `bytes` and `packets` are as exported: times `sampling` they
+estimate the traffic, which is what the record, its sampler or its exporter has announced, and 1 where nobody has.
+`flags` are all TCP flags seen; `end_reason` is 1 idle, 2 active timeout, 3 end seen, 4 forced, 5 lack of resources;
+`rev_...` the other direction of a biflow. `exporter` and `exporter_port` are where the datagram came from (null and 0
+where a file does not tell), `domain` the observation domain (v9: source id; v5: engine type and id; sFlow: sub-agent),
+`version` 5, 9, 10 (IPFIX) or 105 (sFlow 5). `export_ts` is the exporter's clock when it sent (sFlow has none),
+`arrival_ts` ours when it came. For sFlow, `ts` and `end_ts` are the arrival, `packets` is 1 and `bytes` the IP length.
+"""
 
 _ARROW: Final = {
     "boolean": pa.bool_(),

@@ -44,6 +44,9 @@ class Known:
 
     templates: dict[int, tuple[Template, int]] = attrs.field(factory=dict)
     held: deque[Held] = attrs.field(factory=deque)
+    active: int | None = None
+    """The timeouts of its flow cache that it announced, in ns."""
+    inactive: int | None = None
 
 
 def _grown(array: NDArray[Any], rows: int, fill: int = 0) -> NDArray[Any]:

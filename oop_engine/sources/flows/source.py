@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, cast
 
 import attrs
 import pyarrow as pa
 
+from oop_engine.sources.asked import Grain
 from oop_engine.sources.capture import Capture
 from oop_engine.sources.capture.compression import PackedDamage, Plain, unpack
 from oop_engine.sources.capture.formats import header_bytes
@@ -26,6 +27,10 @@ from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.turn import Turn
 from operators.address import format_ip, parse_network
 from operators.page import Int64s
+
+if TYPE_CHECKING:
+    from oop_engine.sources.live.exporters import Rules
+    from oop_engine.sources.live.progress import ExporterProgress
 
 _WALKED: Final = 1024
 _MOST_MESSAGE: Final = 65_536
@@ -66,6 +71,9 @@ class FlowExports:
     `columns` are elements beyond the common columns, or their names; `allow` networks from which exporters may send.
     All files are of one set of exporters: templates of one are good for the next. Where no file is a capture, templates
     may be withdrawn and do not expire.
+
+    With `rules` the stream makes its own promises on the attributes `on`, as the collector does that listens to the
+    same exporters: by their clocks, as if the datagrams came now, and, with `by_exporter`, for each of them.
     """
 
     paths: tuple[Path | BinaryIO, ...] = attrs.field(converter=tuple)
@@ -74,6 +82,9 @@ class FlowExports:
     allow: Networks | None = attrs.field(converter=_networks, default=None, kw_only=True)
     label: str = attrs.field(default="", kw_only=True)
     strict: bool = attrs.field(default=False, kw_only=True)
+    rules: Rules | None = attrs.field(default=None, kw_only=True)
+    on: tuple[str, ...] = attrs.field(converter=tuple, default=("ts",), kw_only=True)
+    by_exporter: bool = attrs.field(default=False, kw_only=True)
     _known: tuple[Column, ...] = attrs.field(init=False, eq=False, repr=False)
     _turn: Turn = attrs.field(init=False, factory=Turn, eq=False, repr=False)
 
@@ -97,20 +108,28 @@ class FlowExports:
         return all(isinstance(path, Path) for path in self.paths)
 
     @property
-    def promised(self) -> tuple[str, ...]:
-        return ()
+    def promised(self) -> tuple[str | tuple[str, ...], ...]:
+        if self.rules is None:
+            return ()
+        return (*self.on, *(("exporter", name) for name in self.on if self.by_exporter))
 
     def open(self, columns: Sequence[str], batch_rows: int) -> FlowReader:
         if not self.rewindable:
             self._turn.take(self.name)
-        return self._reader(columns, batch_rows)
+        return self._reader(columns, batch_rows, self.rules)
 
     def values(self, column: str) -> Iterator[Int64s]:
         for batch in self._reader((column,), 65_536).batches():
             yield ticks(batch, column)
 
-    def _reader(self, columns: Sequence[str], batch_rows: int) -> FlowReader:
+    def _reader(self, columns: Sequence[str], batch_rows: int, rules: Rules | None = None) -> FlowReader:
         stored = not any(_is_capture(path) for path in self.paths)
+        hearing = None
+        if rules is not None:
+            from oop_engine.sources.live.hearing import Hearing
+            from oop_engine.sources.live.progress import ExporterProgress
+
+            hearing = Hearing(ExporterProgress(rules, self.on, self.by_exporter))
         decoder = FlowDecoder(
             columns,
             available=self._known,
@@ -119,8 +138,13 @@ class FlowExports:
             most_records=_MOST_MESSAGE if stored else MOST_RECORDS,
             lifetime=None if stored else LIFETIME,
             reliable=stored,
+            heard=hearing,
         )
-        return FlowReader(decoder, self.paths, self.ports, self.strict)
+        if hearing is not None:
+            hearing.sessions = decoder.sessions
+        return FlowReader(
+            decoder, self.paths, self.ports, self.strict, exporting=None if hearing is None else hearing.progress
+        )
 
 
 @attrs.define
@@ -131,8 +155,10 @@ class FlowReader:
     paths: tuple[Path | BinaryIO, ...]
     ports: frozenset[int] = PORTS
     strict: bool = False
+    exporting: ExporterProgress | None = attrs.field(default=None, kw_only=True)
     _feeds: list[CapturedDatagrams | StoredDatagrams] = attrs.field(init=False, factory=list)
     _ended: bool = attrs.field(init=False, default=False)
+    _polled: bool = attrs.field(init=False, default=False)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Give the records in batches of at most the decoder's rows."""
@@ -145,7 +171,20 @@ class FlowReader:
         self._ended = True
 
     def chunks(self) -> Iterator[Chunk]:
-        yield from self.batches()
+        for batch in self.batches():
+            yield batch
+            if self.exporting is not None:
+                polled, self._polled = self._polled, False
+                say = self.exporting.poll if polled else self.exporting.elapse
+                yield from say(self.exporting.latest)
+
+    def describe(self, grains: Mapping[str, Grain]) -> bool:
+        """Promise these attributes so finely from now on, where the stream makes its own promises."""
+        return self.exporting is not None and self.exporting.describe(grains)
+
+    def poll(self) -> None:
+        """Say with the next batch how far the stream is, where it makes its own promises."""
+        self._polled = True
 
     def progress(self) -> tuple[int, int | None]:
         read = sum(f.capture.position if isinstance(f, CapturedDatagrams) else f.position for f in self._feeds)

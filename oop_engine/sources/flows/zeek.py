@@ -20,12 +20,13 @@ import pyarrow.csv as arrow_csv
 from oop_engine.sources.capture.compression import PackedDamage, Pieces, Plain, unpack
 from oop_engine.sources.columns import TIME, convert, ticks
 from oop_engine.sources.errors import TableError
+from oop_engine.sources.flows.schema import FLOW_ALIASES
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.text import Objects, Piece, pieces
 from oop_engine.sources.turn import Turn
 from operators.errors import SchemaError, did_you_mean
 from operators.page import Int64s
-from operators.schema import ip_field, is_ip
+from operators.schema import aliased, ip_field, is_ip
 
 ZEEK_ALIASES: Final = {
     "id.orig_h": "srcIP",
@@ -59,6 +60,12 @@ _LONGEST_HEADER: Final = 1 << 16
 def _stream_field(name: str, word: str) -> pa.Field:
     """Give the field of a stream for a field of a log and Zeek's word for its type."""
     known = ZEEK_ALIASES.get(name, name)
+    field = _typed_field(name, known, word)
+    names = [alias for alias, column in FLOW_ALIASES.items() if column == known]
+    return aliased(field, [*({name} - {known}), *names]) if names or name != known else field
+
+
+def _typed_field(name: str, known: str, word: str) -> pa.Field:
     if name == "proto":
         return pa.field(known, pa.uint8())
     if word == "time":
@@ -78,7 +85,7 @@ class Fields:
     def __attrs_post_init__(self) -> None:
         fields = [_stream_field(name, word) for name, word in self.types.items()]
         if {"ts", "duration"} <= self.types.keys():
-            fields.insert(1, pa.field("end_ts", TIME))
+            fields.insert(1, _stream_field("end_ts", "time"))
         object.__setattr__(self, "schema", pa.schema(fields))
 
     def read(self, wanted: Sequence[str]) -> list[str]:

@@ -157,6 +157,10 @@ def cases() -> list[Case]:
         weights = [by for by in WEIGHTS if (value, by) != ("duration", "int64 edge")]
         found += [Case(fn.centre_of_mass("x", "y"), (value, by), centre) for by in weights]
     found += [Case(fn.centre_of_mass("x", "y"), pair, naive.naive_centre, exact=False) for pair in FLOATING_MASS]
+    for domain in ("int64", "int8", "small uint64", "timestamp", "duration"):
+        timed = domain in ("timestamp", "duration")
+        found.append(Case(fn.mean_gap("x"), (domain,), naive.naive_mean_gap(timed)))
+        found.append(Case(fn.gap_variation("x"), (domain,), naive.naive_gap_variation, exact=False))
     found += [Case(fn.geometric_mean("x"), (d,), naive.naive_geometric_mean, exact=False) for d in POSITIVE]
     for domain in ("string", "large_string", "string_view", "dictionary", "binary"):
         found.append(Case(fn.concat("x"), (domain,), naive.naive_concat("")))

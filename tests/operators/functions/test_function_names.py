@@ -42,6 +42,8 @@ EVERY = [
     (fn.m4("x"), "m4_x"),
     (fn.m4("x", "y"), "m4_x"),
     (fn.centre_of_mass("x", "y"), "centre_of_mass_x_y"),
+    (fn.mean_gap("x"), "mean_gap_x"),
+    (fn.gap_variation("x"), "gap_variation_x"),
     (fn.geometric_mean("x"), "geometric_mean_x"),
     (fn.concat("x"), "concat_x"),
     (fn.concat("x", "y"), "concat_x"),
@@ -157,6 +159,8 @@ def test_the_examples_of_the_modules_are_true() -> None:
     ("function", "kind", "told"),
     [
         (fn.median("x"), pa.string(), r'median\(x\): "x" has type string; numbers or times are needed.\n  Write mode'),
+        (fn.mean_gap("x"), pa.float64(), r"mean_gap\(x\): .*Cast it to a timestamp or an integer"),
+        (fn.gap_variation("x"), pa.date32(), r"gap_variation\(x\): .*integers or times are needed"),
         (fn.quantile("x", 0.9), pa.binary(16), r"quantile\(x, 0.9\): .*Write mode\(x\)"),
         (fn.mode("x"), pa.list_(pa.int8()), r"mode\(x\): .*no order"),
         (fn.top_k("x", 2), pa.struct([]), r"top_k\(x, 2\): .*no order"),

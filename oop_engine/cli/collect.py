@@ -1,0 +1,71 @@
+"""`oop-engine collect`: a query over what exporters send, results as windows are released, until it is stopped."""
+
+from __future__ import annotations
+
+import click
+
+from oop_engine.cli.errors import reported
+from oop_engine.cli.naming import query_text
+
+EVERYTHING = (
+    "SELECT exporter, count(*) AS records, sum(packets) AS packets, sum(bytes) AS bytes [RANGE 10 seconds, WA ts] "
+    "FROM Flows GROUP BY exporter"
+)
+
+
+@click.command(
+    name="collect",
+    short_help="Run a query over NetFlow, IPFIX and sFlow as it comes in.",
+    epilog="""\b
+Examples:
+  oop-engine collect --netflow 127.0.0.1:2055
+  oop-engine collect --netflow 0.0.0.0:2055 --allow 192.0.2.0/24 --for 1h --to talkers.csv --query
+      "SELECT srcIP, sum(bytes) AS bytes [RANGE 1 minute, WA ts] FROM Flows GROUP BY srcIP"
+  oop-engine collect --netflow 127.0.0.1:4739 --active 60s --inactive 15s --correct-clocks --query @scan.sql""",
+)
+@click.option(
+    "--netflow", "listen", required=True, metavar="ADDRESS:PORT", help="Where to listen, e.g. 127.0.0.1:2055."
+)
+@click.option(
+    "--query", "text", default=EVERYTHING, metavar="TEXT", help="The query, or @FILE that holds it; without, records, "
+    "packets and bytes of each exporter every 10 s.",
+)  # fmt: skip
+@click.option("--to", metavar="FILE", help='Write results to a file, as with "query"; else to standard output.')
+@click.option("--for", "lasting", metavar="DURATION", help="End after so long, e.g. 60s, and release all windows.")
+@click.option("--most", type=click.IntRange(min=1), metavar="N", help="End after so many datagrams.")
+@click.option("--allow", multiple=True, metavar="NET", help="Take datagrams from this network only. Repeat it.")
+@click.option("--anyone", is_flag=True, help="Take datagrams from anybody, elsewhere than on loopback.")
+@click.option("--buffer", type=click.IntRange(min=1), metavar="BYTES", help="Receive buffer to ask the kernel for.")
+@click.option("--active", metavar="DURATION", help="Active timeout of the exporters' flow caches.")
+@click.option("--inactive", metavar="DURATION", help="Inactive timeout; what is not said or announced is observed.")
+@click.option("--scan", default="10s", show_default=True, metavar="DURATION", help="How long a cache takes to notice.")
+@click.option("--settle", default="10s", show_default=True, metavar="DURATION", help="Promise nothing for so long.")
+@click.option("--lull", default="10s", show_default=True, metavar="DURATION", help='Silence after which time goes on '
+              'without an exporter; "none" waits for it.')  # fmt: skip
+@click.option("--idle", default="60s", show_default=True, metavar="DURATION", help="Silence after which nobody waits.")
+@click.option("--correct-clocks", is_flag=True, help="Put flow times right by each exporter's estimated skew.")
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
+@click.option("--stats", is_flag=True, help="Print what every operator did, at the end.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary.")
+def command(
+    listen: str, text: str, to: str | None, lasting: str | None, most: int | None, allow: tuple[str, ...],
+    anyone: bool, buffer: int | None, active: str | None, inactive: str | None, scan: str, settle: str, lull: str,
+    idle: str, correct_clocks: bool, limit: int | None, stats: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Collect NetFlow v5 and v9, IPFIX and sFlow v5 from all exporters that send to one address, and query it.
+
+    Each exporter is a source of its own progress: windows are released as far as all of them must be, by their clocks
+    and timeouts. Ctrl-C ends the collection: what has arrived is taken in, windows that are open stay open.
+
+    Exit status: 0 done or stopped, 2 refused, 3 failed in the run.
+    """
+    with reported():
+        from oop_engine.cli.collecting import Collection, collect
+        from oop_engine.cli.run import Wishes
+
+        collection = Collection(
+            listen=listen, lasting=lasting, most=most, allow=allow, anyone=anyone, buffer=buffer, active=active,
+            inactive=inactive, scan=scan, settle=settle, lull=None if lull == "none" else lull, idle=idle,
+            correct_clocks=correct_clocks,
+        )  # fmt: skip
+        collect(query_text(text), collection, Wishes(to=to or "-", limit=limit, stats=stats, quiet=quiet))

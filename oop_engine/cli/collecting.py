@@ -1,0 +1,217 @@
+"""One collection from the command line: the socket opened, results shown as they are released, exporters told of."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Final
+
+import attrs
+import click
+import pyarrow as pa
+
+from oop_engine.circuit import Circuit
+from oop_engine.cli.compiling import NOTICE, compiled
+from oop_engine.cli.errors import say
+from oop_engine.cli.progress import Progress
+from oop_engine.cli.run import STDOUT, Wishes, _Shown
+from oop_engine.cli.streams import tables
+from oop_engine.cli.summary import WIDTH, summary, table
+from oop_engine.cli.words import lag_text, time_text
+from oop_engine.language import parse
+from oop_engine.language.syntax import Name, Query, SelectItem, WindowClause
+from oop_engine.meter import Statistics
+from oop_engine.plan import Plan, SourceNode
+from oop_engine.read import netflow
+from oop_engine.runtime import run_to_end
+from oop_engine.sinks import sink_for
+from oop_engine.sources.flows import FLOW_ALIASES
+from oop_engine.sources.live import ExporterReport, LiveFlows, LiveReader
+from oop_engine.stream import Stream
+from oop_engine.translate import query
+
+_TIME: Final = pa.timestamp("ns", "UTC")
+_SHOWN: Final = 40
+"""Exporters in the table; what is wrong with others is in the notes."""
+_HEAD: Final = (
+    "exporter", "protocol", "domain", "datagrams", "records", "lost", "reordered", "twice", "no template", "malformed",
+    "late", "skew", "trails", "last seen", "state",
+)  # fmt: skip
+
+
+@attrs.frozen
+class Collection:
+    """What the command line says of the collection; amounts as text, None where nothing was said."""
+
+    listen: str
+    lasting: str | None = None
+    most: int | None = None
+    allow: tuple[str, ...] = ()
+    anyone: bool = False
+    buffer: int | None = None
+    active: str | None = None
+    inactive: str | None = None
+    scan: str = "10s"
+    settle: str = "10s"
+    lull: str | None = "10s"
+    idle: str = "60s"
+    correct_clocks: bool = False
+
+    def stream(self, parsed: Query) -> Stream:
+        """Give the stream, with promises on what the windows of the query are over."""
+        over = {
+            FLOW_ALIASES.get(w.wattr.parts[-1], w.wattr.parts[-1])
+            for w in _windows(parsed)
+            if isinstance(w.wattr, Name)
+        }
+        on = tuple(name for name in ("ts", "end_ts") if name in over) or ("ts",)
+        options = {name: value for name, value in attrs.asdict(self).items() if name != "allow"}
+        return netflow(allow=self.allow or None, on=on, by_exporter=_by_exporter(parsed), **options)
+
+
+def collect(text: str, collection: Collection, wishes: Wishes) -> Statistics:
+    """Run a query over what comes in until its time is over, or until SIGINT."""
+    parsed = parse(text)
+    names = tables(parsed)
+    if len(names) != 1:
+        raise click.UsageError(f"one socket is one stream, and the query reads {', '.join(names)}; name it once.")
+    readers: list[LiveReader] = []
+
+    def opened(reader: LiveReader) -> None:
+        readers.append(reader)
+        if not wishes.quiet and reader.door is not None:
+            say(f"listening on {reader.door.address}, receive buffer of {reader.door.buffer:,} bytes")
+
+    stream = _told(collection.stream(parsed), opened)
+    with ExitStack() as stack:
+        plan = Plan((query(text, {names[0]: stream}).node,))
+        progress = _LiveProgress(sys.stderr, readers=readers) if sys.stderr.isatty() and not wishes.quiet else None
+        warm = compiled()
+        if not warm and not wishes.quiet:
+            say(NOTICE)
+        opening = partial(stack.enter_context, sink_for(wishes.to).opened(plan.outputs[0].schema))
+        shown = _Shown(opening, wishes, progress)
+        if wishes.to != STDOUT:
+            shown.open()
+        try:
+            statistics = run_to_end(
+                plan, (shown.take,), watch=None if progress is None else progress.watch, handle_signals=True
+            )
+        finally:
+            if progress is not None:
+                progress.wipe()
+    shown.tell()
+    if wishes.stats:
+        width = shutil.get_terminal_size().columns if sys.stderr.isatty() else WIDTH
+        say(table(plan, statistics, width=width))
+    if not wishes.quiet:
+        if readers:
+            say("\n".join(exporter_table(readers[0].exporters())))
+        say(summary(plan, statistics, compiled=warm))
+    return statistics
+
+
+def exporter_table(reports: Sequence[ExporterReport]) -> list[str]:
+    """Give the lines of a table of exporters, the busiest first."""
+    busiest = sorted(reports, key=lambda r: -r.counters.datagrams)[:_SHOWN]
+    rows = [_HEAD, *(_cells(report) for report in busiest)]
+    columns = list(zip(*rows, strict=True))
+    widths = [max(len(cell) for cell in column) for column in columns]
+    texts = ["exporter", "protocol", "last seen", "state"]
+    lines = [
+        "  ".join(
+            c.ljust(w) if head in texts else c.rjust(w) for c, w, head in zip(row, widths, _HEAD, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+    left = len(reports) - len(busiest)
+    return [*lines, f"... and {left:,} more"] if left > 0 else lines
+
+
+def _cells(report: ExporterReport) -> tuple[str, ...]:
+    c = report.counters
+    unit = "flows" if c.version in (5, 10) else "dgrams"
+    late = f"{report.late:,}" + (f" ({report.contradicted:,} assumed)" if report.contradicted else "")
+    return (
+        f"{report.who}:{c.port}" if c.address is not None else report.who,
+        c.protocol,
+        str(c.domain),
+        f"{c.datagrams:,}",
+        f"{c.records:,}",
+        f"{c.lost:,} {unit}" if c.lost else "0",
+        f"{c.reordered:,}",
+        f"{c.duplicated:,}",
+        f"{c.no_template + c.held:,}",
+        f"{sum(c.malformed.values()):,}",
+        late,
+        "-" if report.skew is None else _signed(report.skew),
+        "-" if report.trails is None else lag_text(report.trails, _TIME),
+        "-" if report.last is None else time_text(report.last, _TIME),
+        report.state + (", put right" if report.offset else ""),
+    )
+
+
+def _signed(skew: int) -> str:
+    return ("-" if skew < 0 else "") + lag_text(abs(skew), _TIME)
+
+
+@attrs.define(eq=False)
+class _LiveProgress(Progress):
+    """Draw the line of a collection: records a second, losses, exporters, how far they are."""
+
+    readers: list[LiveReader] = attrs.field(factory=list, kw_only=True)
+
+    def line(self, circuit: Circuit, now: float) -> str:
+        if not self.readers:
+            return "opening ..."
+        reader = self.readers[0]
+        door, reports = reader.door, reader.exporters()
+        records = sum(r.counters.records for r in reports)
+        lost = sum(r.counters.lost for r in reports)
+        live = [r for r in reports if r.state == "live"]
+        parts = [
+            f"{self._speed(records, now):,.0f} records/s",
+            f"{records:,} records",
+            f"lost {lost:,}",
+            f"dropped {0 if door is None else door.dropped:,}",
+            f"{len(live)} of {len(reports)} exporters",
+        ]
+        trailing = [r.trails for r in live if r.trails is not None]
+        if trailing:
+            parts.append(f"lag {lag_text(max(trailing), _TIME)}")
+        skews = [r.skew for r in live if r.skew is not None]
+        if skews:
+            parts.append(f"skew {_signed(max(skews, key=abs))}")
+        bound = reader.exporting.bound(reader.exporting.attributes[0])
+        if bound > 0:
+            parts.append(f"low-watermark {time_text(bound, _TIME).rpartition(' ')[2]}")
+        return "  ".join(parts)
+
+
+def _told(stream: Stream, opened: Callable[[LiveReader], None]) -> Stream:
+    """Give the stream whose reader is told of when its socket is bound."""
+    node = stream.node
+    assert isinstance(node, SourceNode) and isinstance(node.source, LiveFlows)
+    return Stream(attrs.evolve(node, source=attrs.evolve(node.source, opened=opened)))
+
+
+def _windows(node: object) -> Iterator[WindowClause]:
+    """Give all windows in a query, those of queries inside it, too."""
+    if isinstance(node, WindowClause):
+        yield node
+    if isinstance(node, tuple):
+        for part in node:
+            yield from _windows(part)
+    elif attrs.has(type(node)):
+        for field in attrs.fields(type(node)):
+            yield from _windows(getattr(node, field.name))
+
+
+def _by_exporter(parsed: Query) -> bool:
+    """Tell whether the query groups by exporter, so that promises of each let its groups go."""
+    names = {item.parts[-1] for item in parsed.group_by if isinstance(item, Name)}
+    names |= {i.expr.parts[-1] for i in parsed.group_by if isinstance(i, SelectItem) and isinstance(i.expr, Name)}
+    return any(FLOW_ALIASES.get(name, name) == "exporter" for name in names)

@@ -1,0 +1,97 @@
+"""`oop-engine disorder`: what the disorder of captures, exports, logs and tables looks like, and what to promise."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from oop_engine.cli.errors import reported, say
+from oop_engine.cli.naming import FORMATS
+
+
+@click.command(
+    name="disorder",
+    short_help="Tell what the disorder of a capture or export looks like.",
+    epilog="""\b
+Examples:
+  oop-engine disorder capture.pcap
+  oop-engine disorder netflow:exports.pcap --plot disorder.svg
+  oop-engine disorder dns.log.gz --json
+  oop-engine disorder events.parquet --on event_time --by host --share 0""",
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--on", multiple=True, metavar="ATTR", help="Attributes to look at.  [default: all times but of arrival]")
+@click.option("--by", multiple=True, metavar="ATTR", help="Tell apart by these.  [default: exporter, or interface]")
+@click.option("--whole", is_flag=True, help="Tell nothing apart.")
+@click.option(
+    "--share",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.001,
+    show_default=True,
+    help="The share of tuples that may stay late beyond the slack that is suggested.",
+)
+@click.option(
+    "--format", "format_", type=click.Choice(FORMATS), help="The format, where neither suffix nor content tells."
+)
+@click.option("--json", "as_json", is_flag=True, help="Write JSON, times in seconds.")
+@click.option("--plot", metavar="FILE", help="Draw events over arrival and lateness, as .svg or .png (Fig 6-8, 6-9).")
+@click.option("--against", metavar="ATTR", help="What the x axis of a plot is.  [default: the number of arrival]")
+def command(
+    files: tuple[str, ...],
+    on: tuple[str, ...],
+    by: tuple[str, ...],
+    whole: bool,
+    share: float,
+    format_: str | None,
+    as_json: bool,
+    plot: str | None,
+    against: str | None,
+) -> None:
+    """Tell how many tuples are late and by how much, whether the disorder is a band or in blocks, and what to promise.
+
+    FILE is whatever a query reads; netflow:FILE reads flow records out of a capture of exports. A tuple is late when
+    one with a larger time came before it. Everything is read once.
+    """
+    if whole and by:
+        raise click.UsageError("--whole tells nothing apart, and --by does; leave out one.")
+    first, colon, rest = files[0].partition(":")
+    if format_ is None and colon and first in FORMATS:
+        format_, files = first, (rest, *files[1:])
+    with reported():
+        from oop_engine.disorder import disorder
+        from oop_engine.disorder_words import HEAD, LEFT, advice, cells
+        from oop_engine.scatter import check
+
+        if plot is not None:
+            check(plot)
+        report = disorder(
+            files[0],
+            *files[1:],
+            on=on,
+            by=() if whole else by or None,
+            against=against,
+            share=share,
+            samples=0 if plot is None else 8192,
+            format=format_,
+        )
+        if plot is not None:
+            report.plot(plot)
+        if as_json:
+            click.echo(json.dumps(report.plain(), indent=2))
+            return
+        if sys.stdout.isatty():
+            from rich.console import Console
+            from rich.table import Table
+
+            shown = Table(title=f"{report.name}: {report.tuples:,} tuples in order of arrival", title_justify="left")
+            for name in HEAD:
+                shown.add_column(name, justify="left" if name in LEFT else "right")
+            for row in cells(report):
+                shown.add_row(*row)
+            Console().print(shown)
+            for line in advice(report):
+                say(line)
+        else:
+            click.echo(str(report))

@@ -1,0 +1,95 @@
+"""`oop-engine pipeline run`: a folder of captures becomes hourly tables, on Spark, and goes on where it stopped."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from oop_engine.cli.errors import FAILED, reported, say
+
+
+@click.group(name="pipeline", short_help="Turn a folder of captures into hourly tables, on Spark.")
+def command() -> None:
+    """Turn a folder of captures into hourly tables, on Spark."""
+
+
+@command.command(
+    name="run",
+    epilog="""\b
+Examples:
+  oop-engine pipeline run --input captures --tables tables
+  oop-engine pipeline run --spark local[8] --memory 8g --input captures --tables tables
+Then, in Spark: SELECT srcIP, sum(bytes) FROM parquet.`tables/sources` GROUP BY srcIP""",
+)
+@click.option("--input", "source", required=True, metavar="DIR", help="The folder of captures and flow exports.")
+@click.option("--tables", required=True, metavar="DIR", help="Where the tables are kept; made if it is not there.")
+@click.option("--spark", "master", default="local[*]", show_default=True, metavar="MASTER", help="Where Spark runs.")
+@click.option("--memory", default="2g", show_default=True, metavar="SIZE", help="Memory of Spark's driver.")
+@click.option(
+    "--exports", multiple=True, metavar="PATTERN",
+    help="Names of files that hold flow exports.  [default: *netflow*, *ipfix*, *sflow*]",
+)  # fmt: skip
+@click.option(
+    "--many", type=click.IntRange(min=1), default=100, show_default=True, metavar="N",
+    help="Ports of one host, or hosts, to which a source sends SYN in an hour before it is told of.",
+)  # fmt: skip
+@click.option("--whole-files", is_flag=True, help="Read no file in parts.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary.")
+def run(
+    source: str,
+    tables: str,
+    master: str,
+    memory: str,
+    exports: tuple[str, ...],
+    many: int,
+    whole_files: bool,
+    quiet: bool,
+) -> None:
+    """Read the captures that are new in a folder and bring the tables up to date.
+
+    Tables are Parquet, a folder an hour: flows, sources and alerts (scans and sweeps). A run that was stopped, or
+    killed, goes on where it was when it is called again. Captures may still grow; other files are read as they are when
+    they are first seen.
+
+    Exit status: 0 done, 2 refused, 3 failed in the run.
+    """
+    with reported():
+        from oop_engine.spark.errors import SparkError
+        from oop_engine.spark.pipeline import EXPORTS, Pipeline
+        from oop_engine.spark.session import session
+
+        pipeline = Pipeline(
+            Path(source),
+            Path(tables),
+            exports=exports or EXPORTS,
+            many=many,
+            split_bytes=0 if whole_files else 64 << 20,
+        )
+        pipeline.check()
+        began = time.monotonic()
+        try:
+            spark = session(master=master, memory=memory)
+            try:
+                report = pipeline.run(spark, _watch(quiet))
+            finally:
+                spark.stop()
+        except SparkError as error:
+            say(str(error))
+            raise click.exceptions.Exit(FAILED) from None
+        if not quiet:
+            read = f"{report.packets:,} packets, {report.records:,} flow records"
+            say(f"{read} read in {report.batches} new batches, {time.monotonic() - began:.1f} s")
+            say(f"{len(report.hours)} hours brought up to date in {tables}: flows, sources, alerts")
+            for note in report.notes:
+                say(f"note: {note}")
+
+
+def _watch(quiet: bool) -> Callable[[str], None]:
+    """Give what shows a line of progress: on a terminal, over the one before it."""
+    if quiet or not sys.stderr.isatty():
+        return lambda line: None
+    return lambda line: click.echo(f"\r\x1b[2K{line}", nl=False, err=True)

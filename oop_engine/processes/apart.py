@@ -1,0 +1,80 @@
+"""A stream whose window aggregate has two levels runs with the high one apart: in a process, a thread, or here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
+
+import attrs
+
+from oop_engine.errors import PlanError
+from oop_engine.plan import OperatorNode, Plan
+from oop_engine.processes.frames import Full
+from oop_engine.processes.workers import Here, InProcess, InThread, Worker
+from oop_engine.stream import Stream
+from oop_engine.synchronous import Run
+from operators.chain import Chain
+from operators.page import Page
+from operators.protocol import Element
+from operators.two_level import HighAggregate
+
+Layout: TypeAlias = Literal["process", "thread", "here"]
+RING_BYTES = 1 << 24
+
+
+def apart(stream: Stream, *, layout: Layout = "process", ring_bytes: int = RING_BYTES, full: Full = "wait") -> Apart:
+    """Run a stream that ends in a window aggregate with strategy="two_level", its high level apart.
+
+    Iterate over it for the pages and promises of the result. `ring_bytes` is the size of each of the two rings between
+    the processes; `full` says what becomes of partial aggregates for which there is no room: the low level waits, or
+    they are dropped and counted in `counters()`, and the results lack them. PlanError when the stream does not end so.
+    """
+    node = stream.node
+    high = node.operator.operators[-1] if isinstance(node, OperatorNode) and isinstance(node.operator, Chain) else None
+    if not isinstance(node, OperatorNode) or not isinstance(high, HighAggregate):
+        raise PlanError(
+            f'apart: the stream ends in "{node.label}", not in the high level of a window aggregate.\n'
+            '  Write .aggregate(..., strategy="two_level") last, and go on from what apart gives.'
+        )
+    return Apart(Plan(node.inputs), high, layout, ring_bytes, full)
+
+
+@attrs.define(eq=False)
+class Apart:
+    """One run of a plan whose high level is apart; iterate over it once."""
+
+    lower: Plan
+    high: HighAggregate
+    layout: Layout = attrs.field(validator=attrs.validators.in_(("process", "thread", "here")))
+    ring_bytes: int
+    full: Full
+    worker: Worker | None = attrs.field(init=False, default=None)
+    """What runs the high level, once the run has begun."""
+
+    def __iter__(self) -> Iterator[Element]:
+        """Give the elements of the result as they come; ProcessError when the other process fails or is gone."""
+        worker = self.worker = self._worker()
+        try:
+            for _, element in Run(self.lower):
+                worker.give(element)
+                yield from worker.taken()
+        finally:
+            worker.stop()
+
+    def pages(self) -> Iterator[Page]:
+        """Give the pages of the result."""
+        return (element for element in self if isinstance(element, Page))
+
+    def counters(self) -> dict[str, int]:
+        """Give what was counted between the levels: pages and tuples dropped, bytes that were in the ring at most."""
+        return {} if self.worker is None else self.worker.counters()
+
+    def _worker(self) -> Worker:
+        high = attrs.evolve(self.high)
+        match self.layout:
+            case "process":
+                return InProcess(high, self.ring_bytes, self.full)
+            case "thread":
+                return InThread(high)
+            case "here":
+                return Here(high)

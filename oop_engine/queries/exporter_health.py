@@ -1,0 +1,40 @@
+"""What is wrong with my exporters?"""
+
+from __future__ import annotations
+
+from oop_engine.stream import Stream
+from oop_engine.ticks import Amount, ticks_of
+from operators.functions import count, max, min
+from operators.functions import sum as total
+
+
+def exporter_health(
+    flows: Stream, *, skew: Amount = "2 s", range: Amount = "1 minute", wattr: str = "arrival_ts"
+) -> Stream:
+    """Give of each exporter and window what it sent, how far its clock is off, and how late its records are.
+
+    `clock` is how far the exporter's clock is ahead of ours, by its fastest datagram (negative: behind; headers tell
+    whole seconds, and less than a second is no skew); `off` that this is more than `skew` either way. `oldest` is how
+    long before its export the oldest flow began, which is what a promise on `ts` must allow for; `waited` the longest
+    that a flow that was over waited for its export; `longest` the longest flow, which shows the active timeout.
+    Needs `wattr`, exporter, domain, export_ts, arrival_ts, ts, end_ts, bytes and packets, as `oop.netflow` gives them.
+    Results: these, exporter, domain, records, bytes, packets, wid, window_start, window_end. A silent exporter has no
+    row. Source: RFC 3954, section 5.1, and RFC 7011, section 3.1, for what headers tell.
+    """
+    timed = flows.derive(
+        _ahead="export_ts - arrival_ts", _age="export_ts - ts", _waited="export_ts - end_ts", _length="end_ts - ts"
+    )
+    told = timed.window(range=range, wattr=wattr).aggregate(
+        records=count(),
+        bytes=total("bytes"),
+        packets=total("packets"),
+        clock=max("_ahead"),
+        oldest=max("_age"),
+        waited=max("_waited"),
+        longest=max("_length"),
+        first=min("export_ts"),
+        last=max("export_ts"),
+        by=("exporter", "domain"),
+    )
+    most = ticks_of(skew, told.schema.field("clock"), what="skew")
+    return told.derive(off=lambda w: (w["clock"] > most) | (w["clock"] < -most))

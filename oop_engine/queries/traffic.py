@@ -1,0 +1,45 @@
+"""Packets and flow records as traffic: what a tuple stands for, and which are attempts that nobody has answered."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from oop_engine.errors import SchemaError
+from oop_engine.stream import Stream
+from operators.functions import AggregateFunction, count
+from operators.functions import sum as total
+
+_BYTES: Final = ("bytes", "ip_length", "length")
+_PACKETS, _OCTETS = "_packets", "_octets"
+
+ATTEMPT: Final = "proto = 6 and flags % 4 >= 2 and flags % 32 < 16"
+"""A packet with SYN and without ACK, or a flow in which there was none with ACK."""
+
+
+def weighed(stream: Stream) -> tuple[Stream, AggregateFunction, AggregateFunction]:
+    """Give the stream, how its packets are counted, and how their bytes are.
+
+    A flow record counts what it stands for, times `sampling` where it has that. Needs `bytes`, `ip_length` or `length`.
+    """
+    schema = stream.schema
+    octets = next((name for name in _BYTES if name in schema), None)
+    if octets is None:
+        raise SchemaError(
+            f"the stream has no bytes to count: {', '.join(schema.names)}.\n"
+            f'  Name an attribute as one of {", ".join(_BYTES)}: stream.derive(bytes="...").'
+        )
+    if "packets" not in schema:
+        return stream, count(), total(octets)
+    if "sampling" not in schema:
+        return stream, total("packets"), total(octets)
+    scaled = stream.derive(**{_PACKETS: "packets * sampling", _OCTETS: f"{octets} * sampling"})
+    return scaled, total(_PACKETS), total(_OCTETS)
+
+
+def attempts(stream: Stream) -> tuple[Stream, AggregateFunction]:
+    """Give the attempts to open a connection that got no answer, and how they are counted."""
+    tried = stream.filter(ATTEMPT)
+    if "packets" not in stream.schema:
+        return tried, count()
+    scaled, packets, _ = weighed(tried)
+    return scaled, packets

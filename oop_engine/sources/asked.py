@@ -1,0 +1,48 @@
+"""A reading that makes promises of its own can be asked, while it runs, from any thread: how finely, how far, to end.
+
+Answers come where they belong, between the chunks of the reading, so no promise overtakes a tuple before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+import attrs
+
+
+@attrs.frozen
+class Grain:
+    """How finely an attribute is promised: at origin + k * step, as exactly as it is known where there is no step."""
+
+    step: int | None = None
+    origin: int = 0
+
+    def floor(self, bound: int) -> int:
+        """Give the greatest bound of this grain that is not above another."""
+        return bound if self.step is None else bound - (bound - self.origin) % self.step
+
+
+@runtime_checkable
+class Asked(Protocol):
+    """A reader whose stream makes its promises while it is read."""
+
+    def describe(self, grains: Mapping[str, Grain]) -> bool:
+        """Promise these attributes so finely from now on (Tucker's describe, row O8), others as before.
+
+        False when the stream makes no promises on them.
+        """
+        ...
+
+    def poll(self) -> None:
+        """Say as soon as possible how far the stream is, as exactly as that is known (row O9)."""
+        ...
+
+
+@runtime_checkable
+class Endless(Protocol):
+    """A reader of what has no end of its own."""
+
+    def stop(self) -> None:
+        """End the reading after what has arrived by now."""
+        ...

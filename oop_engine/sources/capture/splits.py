@@ -1,0 +1,253 @@
+"""Parts of one capture, read apart, give exactly the packets of the whole, or the reading fails.
+
+A record header of classic pcap cannot be told from payload by looking at it: payload may hold captures, or what an
+attacker wants taken for one. So the first record of a part is not guessed but proved. A record is at most `MOST`
+bytes, so every stretch of so many bytes holds the start of one. From *every* byte of such a stretch before the part
+the chain of lengths is followed, under no other condition than a reading from the beginning would set, and those that
+meet go on as one. If all that are left enter the part at one place, the true chain enters there. If not, the stretch
+is sought further back, in the end at the file's own header, from which there is one chain alone.
+
+What ends or changes a capture in its middle (damage, another file header) is known only to the part that meets it, and
+those behind would read on: `PartedDamage` then fails the reading as a whole. Nothing is ever left out or made up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy import int64, uint8, uint64
+from numpy.typing import NDArray
+
+from oop_engine.sources.capture import walk
+from oop_engine.sources.capture.batch import decode_batch
+from oop_engine.sources.capture.errors import DecodeError
+from oop_engine.sources.capture.formats import Classic, recognise
+from oop_engine.sources.capture.rows import Rows
+from oop_engine.sources.capture.schema import prune
+from oop_engine.sources.capture.supply import Mapped
+from operators.kernels.kernel import kernel
+
+HEAD: Final = 24
+"""Bytes of the file header."""
+RECORD: Final = 16
+"""Bytes of a record header, without those that some files add."""
+MOST: Final = RECORD + 8 + walk.MAX_CAPLEN
+"""Bytes of a record at most."""
+_FAR: Final = 64 << 20
+
+_NOWHERE: Final = -1
+_MANY: Final = -2
+
+
+class PartedDamage(DecodeError):
+    """Say that a capture is damaged, or changes, where parts of it are read apart."""
+
+
+@attrs.frozen
+class Part:
+    """The records of a capture that start in [low, high); `last` when no part comes behind."""
+
+    path: Path
+    low: int
+    high: int
+    last: bool
+
+
+def parts(path: Path, size: int) -> list[Part]:
+    """Cut a classic pcap file into parts of about `size` bytes; no parts for what is read only as a whole.
+
+    Read as a whole are other formats, compressed files, and files that one part would hold.
+    """
+    if size < 1:
+        return []
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+        length = file.seek(0, 2)
+    if length <= HEAD + size or not isinstance(recognise(head), Classic):
+        return []
+    return cut(path, HEAD, length, size)
+
+
+def cut(path: Path, low: int, high: int, size: int) -> list[Part]:
+    """Cut the records that start in [low, high) into parts of about `size` bytes each, at least one."""
+    count = max(1, -(-(high - low) // size))
+    places = [low + (high - low) * i // count for i in range(count)] + [high]
+    return [Part(path, a, b, b == high) for a, b in pairwise(places)]
+
+
+@attrs.define
+class Parted:
+    """One classic pcap file, of which parts are read; no record of it is longer than `most` bytes."""
+
+    path: Path
+    form: Classic
+    data: NDArray[np.uint8]
+    end: int
+    most: int = MOST
+
+    @classmethod
+    def open(cls, path: Path) -> Parted:
+        """Map a file; DecodeError when it is no classic pcap."""
+        with path.open("rb", buffering=0) as file:
+            head = file.read(HEAD)
+            form = recognise(head)
+            if not isinstance(form, Classic):
+                raise DecodeError(f"{path} is no classic pcap: its first bytes are {head[:12].hex(' ')}.")
+            data = Mapped.file(file).data
+        return cls(path, form, data, len(data))
+
+    def batches(
+        self, part: Part, *, columns: Sequence[str] | None = None, batch_rows: int = 65_536
+    ) -> Iterator[pa.RecordBatch]:
+        """Give the packets whose records start in a part; PartedDamage where the file is not sound."""
+        schema = prune(columns)
+        at = self.first(part.low)
+        rows = Rows.empty(batch_rows)
+        header = RECORD + self.form.extra
+        while at < min(part.high, self.end):
+            at, count, untimed, why = self.form.walk(self.data, at, self.end, rows)
+            within = int(np.searchsorted(rows.offset[:count], part.high + header)) if at >= part.high else count
+            if within:
+                yield decode_batch(self.data, rows, within, untimed, schema)[0]
+            if at >= part.high or why == walk.CUT:
+                return
+            if why != walk.FULL:
+                following = self.same_header(at)
+                if following is None:
+                    if part.last and why != walk.HEADER:
+                        return
+                    raise PartedDamage(_damage(self.path, at, why))
+                at = following
+
+    def first(self, place: int) -> int:
+        """Give where the first record starts at or behind a place, `end` where none does."""
+        back = 2 * self.most
+        while place - back > HEAD and back <= _FAR:
+            found = self._enters(place - back, place)
+            if found != _MANY:
+                return self.end if found == _NOWHERE else found
+            back *= 4
+        return self._walked(place)
+
+    def _enters(self, since: int, place: int) -> int:
+        form = self.form
+        reached = np.zeros(place - since + self.most, np.uint8)
+        found = enters(self.data, since, place, self.end, self.most, form.swapped, form.extra, form.old, reached)
+        return int(found)
+
+    def _walked(self, place: int) -> int:
+        """Go to a place from the beginning; damage before it is for the part that meets it to tell of."""
+        rows = Rows.empty(8_192)
+        at = HEAD
+        while at < place:
+            at, count, _, why = self.form.walk(self.data, at, self.end, rows)
+            if at >= place:
+                starts = rows.offset[:count] - RECORD - self.form.extra
+                behind = int(np.searchsorted(starts, place))
+                return int(starts[behind]) if behind < count else at
+            if why != walk.FULL:
+                following = self.same_header(at) if why == walk.HEADER else None
+                if following is None:
+                    return self.end
+                at = following
+        return at
+
+    def same_header(self, at: int) -> int | None:
+        """Give where records go on behind another file header like the first; None when there is none, or no such."""
+        head = self.data[at : at + HEAD].tobytes()
+        return at + HEAD if recognise(head) == self.form else None
+
+
+def _damage(path: Path, at: int, why: int) -> str:
+    what = {
+        walk.HEADER: "another file header of a different kind",
+        walk.TOO_LONG: "a record of an impossible size",
+        walk.ZEROS: "zero bytes instead of a record",
+    }[why]
+    return (
+        f"{path}: {what} at byte {at}, so parts of the file cannot be read apart.\n"
+        "  Read it as a whole, up to the damage: splitBytes=0."
+    )
+
+
+@kernel
+def _number(a: uint8, b: uint8, c: uint8, d: uint8, swapped: bool) -> int64:
+    """Join four bytes to an unsigned number: the first is the lowest, or with `swapped` the highest."""
+    if swapped:
+        return int64(d) | int64(c) << 8 | int64(b) << 16 | int64(a) << 24
+    return int64(a) | int64(b) << 8 | int64(c) << 16 | int64(d) << 24
+
+
+@kernel
+def _is_header(seconds: int64, ticks: int64, kept: int64) -> bool:
+    """Tell whether a file or section header stands where a record should, as the walk of records does."""
+    if seconds == 0x0A0D0D0A:
+        return kept == 0x1A2B3C4D or kept == 0x4D3C2B1A
+    magic = (
+        seconds == 0xA1B2C3D4
+        or seconds == 0xA1B23C4D
+        or seconds == 0xA1B2CD34
+        or seconds == 0xD4C3B2A1
+        or seconds == 0x4D3CB2A1
+        or seconds == 0x34CDB2A1
+    )
+    return magic and (ticks == 0x00040002 or ticks == 0x00020004 or ticks == 0x04000200 or ticks == 0x02000400)
+
+
+@kernel
+def enters(
+    data: NDArray[uint8], since: int, place: int, end: int, most: int, swapped: bool, extra: int, old: bool,
+    reached: NDArray[uint8],
+) -> int64:  # fmt: skip
+    """Follow every chain of records from [since, since + most) up to `place` and tell where they come out.
+
+    Gives the one place at or behind `place` where all chains that are left go on, -1 when all end before it or at the
+    end of the data, -2 when there are several. `reached` is room for place - since + most zeros.
+    """
+    for i in range(min(most, place - since)):
+        reached[uint64(i)] = 1
+    ended = False
+    for i in range(place - since):
+        if reached[uint64(i)] == 0:
+            continue
+        at = int64(since + i)
+        if at + 16 + extra > end:
+            ended = True
+            continue
+        kept = _number(
+            data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)], swapped
+        )
+        wire = int64(0)
+        if kept == 0 or old:
+            wire = _number(
+                data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)], swapped
+            )
+        seconds = _number(data[uint64(at)], data[uint64(at + 1)], data[uint64(at + 2)], data[uint64(at + 3)], swapped)
+        ticks = _number(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)], swapped)
+        if _is_header(seconds, ticks, kept):
+            after = at + 24
+        else:
+            if kept == 0 and wire == 0 and seconds == 0 and ticks == 0:
+                continue
+            if old and kept > wire:
+                kept = wire
+            if kept > most - 24:
+                continue
+            after = at + 16 + extra + kept
+        if after > end:
+            ended = True
+            continue
+        reached[uint64(after - since)] = 1
+    found = int64(-1)
+    for i in range(place - since, len(reached)):
+        if reached[uint64(i)] == 1:
+            if ended or found >= 0:
+                return int64(-2)
+            found = int64(since + i)
+    return found

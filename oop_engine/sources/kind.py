@@ -1,0 +1,48 @@
+"""What a file holds is told by its first bytes: a capture, flow exports, a file of nfdump, a log of Zeek.
+
+A capture of export datagrams is a capture, so that it is to be read as flows needs to be said.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from oop_engine.sources.capture.compression import PackedDamage, Plain, unpack
+from oop_engine.sources.flows.stored import is_stored
+
+Kind: TypeAlias = Literal["pcap", "netflow", "zeek", "nfdump"]
+KINDS: Final[tuple[Kind, ...]] = ("pcap", "netflow", "zeek", "nfdump")
+_NFDUMP: Final = (b"\x0c\xa5", b"\xa5\x0c")
+_LINE: Final = 65_536
+_ZEEK_FIELDS: Final = frozenset(("uid", "id.orig_h", "_path"))
+
+
+def kind_of(path: Path) -> Kind | None:
+    """Tell by content how a file is read, unpacked where it is packed; None where nothing known is in it."""
+    if not path.is_file():  # a pipe gives its bytes once
+        return None
+    try:
+        with path.open("rb") as file:
+            pieces, head = unpack(Plain(file)), b""
+            while len(head) < _LINE and (piece := pieces.read(_LINE - len(head))):
+                head += piece
+    except PackedDamage:
+        return None
+    if is_stored(head):
+        return "netflow"
+    if head[:2] in _NFDUMP:
+        return "nfdump"
+    return "zeek" if head.startswith(b"#separator") or _is_json_log(head) else None
+
+
+def _is_json_log(head: bytes) -> bool:
+    """Tell whether a file begins with an object as Zeek writes it."""
+    if not head.lstrip().startswith(b"{"):
+        return False
+    try:
+        first = json.loads(head.lstrip().split(b"\n", 1)[0])
+    except ValueError:
+        return False
+    return isinstance(first, dict) and "ts" in first and not _ZEEK_FIELDS.isdisjoint(first)  # pyright: ignore[reportUnknownArgumentType]

@@ -1,0 +1,10 @@
+"""What is live: datagrams as exporters send them, and packets as an interface sees them."""
+
+from oop_engine.sources.live.door import BUFFER
+from oop_engine.sources.live.exporters import Rules
+from oop_engine.sources.live.interface import Interface
+from oop_engine.sources.live.progress import ExporterProgress
+from oop_engine.sources.live.report import ExporterReport
+from oop_engine.sources.live.source import LiveFlows, LiveReader
+
+__all__ = ["BUFFER", "ExporterProgress", "ExporterReport", "Interface", "LiveFlows", "LiveReader", "Rules"]

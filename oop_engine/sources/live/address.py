@@ -1,0 +1,57 @@
+"""Where a collector listens is said as `address:port`, loopback unless its user says who may send from elsewhere."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import attrs
+
+from oop_engine.sources.errors import SourceError
+
+
+@attrs.frozen
+class Listening:
+    """An address and a UDP port; port 0 stands for any that is free."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Listening:
+        """Read "127.0.0.1:2055" or "[::1]:2055"; SourceError naming the text, with the right form."""
+        host, colon, port = text.strip().rpartition(":")
+        host = host.removeprefix("[").removesuffix("]") if host.startswith("[") == host.endswith("]") else ""
+        host = "127.0.0.1" if host == "localhost" else host
+        try:
+            address = ipaddress.ip_address(host)
+            number = int(port) if port.isdecimal() else -1
+        except ValueError:
+            number, address = -1, None
+        if not colon or address is None or not 0 <= number < 65_536:
+            raise SourceError(
+                f'"{text}" is no address to listen on; write ADDRESS:PORT, such as 127.0.0.1:2055, [::1]:4739,\n'
+                "  or 0.0.0.0:2055 for all IPv4 addresses of this machine. Names are not looked up."
+            )
+        return cls(str(address), number)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Tell whether only this machine can send here."""
+        return ipaddress.ip_address(self.host).is_loopback
+
+    @property
+    def is_ipv6(self) -> bool:
+        return ":" in self.host
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if self.is_ipv6 else f"{self.host}:{self.port}"
+
+
+def check_open(listening: Listening, *, allowed: bool, anyone: bool) -> None:
+    """Check that who may send was said where more than this machine can; SourceError when not."""
+    if listening.is_loopback or allowed or anyone:
+        return
+    raise SourceError(
+        f"listening on {listening} takes datagrams from whoever reaches this machine, and anybody can forge them.\n"
+        '  Say which exporters are yours, allow="192.0.2.0/24", or listen on 127.0.0.1; anyone=True opens it to all.'
+    )

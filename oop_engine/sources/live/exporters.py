@@ -1,0 +1,213 @@
+"""An exporter is a source of its own progress: what its clock says, how far its records trail it, whether it is there.
+
+A record is sent some time after its flow's last packet: when the flow was idle for the inactive timeout and the cache
+was scanned. So nothing that an exporter sends later ends before
+
+    header time - inactive - scan
+
+and, as a long flow is reported once in every active timeout, nothing starts before that - active. The timeouts are
+said by the user, announced by the exporter (flowActiveTimeout, flowIdleTimeout), or the longest that was seen.
+
+Everything here is arithmetic: time and arrivals are arguments, in ns since 1970.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+import numpy as np
+
+from operators.page import Int64s
+
+SECOND: Final = 10**9
+MINUTE: Final = 60 * SECOND
+SPAN: Final = MINUTE
+"""How long extremes of a clock are kept, at least; at most twice as long."""
+DOUBT: Final = 10 * SECOND
+"""A header that is further than this from where its exporter's clock should be is believed when others agree."""
+AGREE: Final = 3
+RESOLUTION: Final = SECOND
+"""What a header of NetFlow v9 and IPFIX can tell."""
+
+
+def _span(_: object, attribute: attrs.Attribute[int], value: int | None) -> None:
+    if value is not None and value < 0:
+        raise ValueError(f"{attribute.name} = {value}: a length of time is not negative")
+
+
+@attrs.frozen(kw_only=True)
+class Rules:
+    """How much is believed of exporters, and for how long; all in ns.
+
+    `active`, `inactive` and `scan` are those of the flow caches, where they are known. `settle`: how long nothing is
+    promised at the start, so that all exporters are heard and what they announce. `lull`: an exporter that is silent
+    for longer is assumed to be as far as its clock must be, less that (None: never). `idle`: one that is silent for
+    longer holds nobody back. `future`: no exporter is believed to be further than that ahead of the clock here.
+    `skew`: one whose clock is further off is set aside. `longest`: what trails a header by more is not learnt from.
+    `trusted_after`: datagrams with records after which an exporter has a say. `correct`: times are put right by the
+    estimated skew.
+    """
+
+    active: int | None = attrs.field(default=None, validator=_span)
+    inactive: int | None = attrs.field(default=None, validator=_span)
+    scan: int = attrs.field(default=10 * SECOND, validator=_span)
+    settle: int = attrs.field(default=10 * SECOND, validator=_span)
+    lull: int | None = attrs.field(default=10 * SECOND, validator=_span)
+    idle: int = attrs.field(default=MINUTE, validator=_span)
+    future: int = attrs.field(default=5 * MINUTE, validator=_span)
+    skew: int = attrs.field(default=5 * MINUTE, validator=_span)
+    longest: int = attrs.field(default=120 * MINUTE, validator=_span)
+    trusted_after: int = attrs.field(default=3, validator=_span)
+    correct: bool = False
+
+
+@attrs.define
+class Greatest:
+    """The greatest value of the last one or two spans, and of longer ago where nothing came since."""
+
+    value: int
+    began: int
+    _now: int = attrs.field(init=False)
+    _before: int | None = attrs.field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        self._now = self.value
+
+    def note(self, value: int, now: int) -> None:
+        """Take a value that came at a time."""
+        if now - self.began >= SPAN:
+            self._before = self._now if now - self.began < 2 * SPAN else None
+            self._now, self.began = value, now
+        else:
+            self._now = max(self._now, value)
+        self.value = self._now if self._before is None else max(self._now, self._before)
+
+
+@attrs.define(eq=False)
+class Exporter:
+    """What is known of one exporter: an address and an observation domain.
+
+    `ahead` is by how much its clock is ahead of ours, as near as arrivals tell: what is under way longer seems older,
+    so the greatest of the last minutes counts. A single header that disagrees with it moves nothing; AGREE of them in
+    a row are a clock that was stepped.
+    """
+
+    address: bytes
+    domain: int
+    first: int
+    last: int
+    datagrams: int = attrs.field(init=False, default=0)
+    """Those that brought records and agreed with the clock."""
+    doubted: int = attrs.field(init=False, default=0)
+    steps: int = attrs.field(init=False, default=0)
+    offset: int = attrs.field(init=False, default=0)
+    """What is added to its times to put them right."""
+    trailing: dict[str, int] = attrs.field(init=False, factory=dict)
+    """The furthest that a record trailed its header, by attribute."""
+    active: int | None = attrs.field(init=False, default=None)
+    inactive: int | None = attrs.field(init=False, default=None)
+    late: int = attrs.field(init=False, default=0)
+    """Records behind what had been promised of this exporter's stream or of all."""
+    contradicted: int = attrs.field(init=False, default=0)
+    """Those of them that were behind an assumed promise only."""
+    _ahead: Greatest | None = attrs.field(init=False, default=None)
+    _clock: Greatest | None = attrs.field(init=False, default=None)
+    _doubtful: int = attrs.field(init=False, default=0)
+    _agreeing: int = attrs.field(init=False, default=0)
+
+    def hear(self, headers: Int64s, arrivals: Int64s, rules: Rules) -> None:
+        """Take the export times and the arrivals of datagrams with records, in order of arrival, both of shape (n,)."""
+        ahead = headers - arrivals
+        known = self._ahead
+        started = known.began if known is not None else 0
+        if (
+            known is not None
+            and not self._agreeing
+            and int(arrivals[-1]) - started < SPAN
+            and int(ahead.max()) - known.value <= DOUBT
+            and max(int(ahead.max()), known.value) - int(ahead.min()) <= DOUBT
+            and self._clock is not None
+        ):
+            # All is as expected, so that extremes are all that counts.
+            known.note(int(ahead.max()), int(arrivals[-1]))
+            believed = headers if rules.correct else np.minimum(headers, arrivals + rules.future)
+            self._clock.note(int(believed.max()), int(arrivals[-1]))
+            self.datagrams += len(headers)
+        else:
+            for header, arrival in zip(headers.tolist(), arrivals.tolist(), strict=True):
+                self._hear(header, arrival, rules)
+        self.last = max(self.last, int(arrivals.max()))
+        if rules.correct and self._ahead is not None and abs(self._ahead.value + self.offset) > RESOLUTION:
+            self.offset = -self._ahead.value
+
+    def _hear(self, header: int, arrival: int, rules: Rules) -> None:
+        ahead = header - arrival
+        # A clock that is put right is held to the future where it is used.
+        believed = header if rules.correct else min(header, arrival + rules.future)
+        if self._ahead is None or self._clock is None:
+            self._ahead, self._clock = Greatest(ahead, arrival), Greatest(believed, arrival)
+        elif abs(ahead - self._ahead.value) > DOUBT:
+            self.doubted += 1
+            self._agreeing = self._agreeing + 1 if self._agreeing and abs(ahead - self._doubtful) <= DOUBT else 1
+            self._doubtful = ahead
+            if self._agreeing < AGREE:
+                return
+            self.steps += 1
+            self._agreeing = 0
+            self._ahead, self._clock = Greatest(ahead, arrival), Greatest(believed, arrival)
+        else:
+            self._agreeing = 0
+            self._ahead.note(ahead, arrival)
+            self._clock.note(believed, arrival)
+        self.datagrams += 1
+
+    def learn(self, attribute: str, trailing: int) -> None:
+        """Take how far a record trailed its header."""
+        self.trailing[attribute] = max(self.trailing.get(attribute, 0), trailing)
+
+    @property
+    def skew(self) -> int:
+        """Give by how much its clock is behind ours, with the least time a datagram was under way."""
+        return 0 if self._ahead is None else -self._ahead.value
+
+    def trusted(self, rules: Rules) -> bool:
+        """Tell whether enough came from it for it to have a say."""
+        return self.datagrams >= max(1, rules.trusted_after)
+
+    def idle(self, rules: Rules, now: int) -> bool:
+        """Tell whether it has been silent for too long to be waited for."""
+        return now - self.last > rules.idle
+
+    def aside(self, rules: Rules) -> bool:
+        """Tell whether its clock is too far off for it to have a say."""
+        return not rules.correct and abs(self.skew) > rules.skew
+
+    def allowance(self, attribute: str, rules: Rules) -> tuple[int, bool]:
+        """Give by how much its records may trail its header, and whether that was said rather than seen."""
+        seen = self.trailing.get(attribute, 0) + RESOLUTION
+        inactive = self.inactive if rules.inactive is None else rules.inactive
+        active = self.active if rules.active is None else rules.active
+        said: int | None = None if inactive is None else inactive + rules.scan
+        by_user = rules.inactive is not None
+        if attribute != "end_ts" and said is not None:
+            said = None if active is None else said + active
+            by_user = by_user and rules.active is not None
+        if said is None:
+            least = 0 if inactive is None else inactive + rules.scan
+            return max(seen, least), False
+        # An exporter may not keep to what it announces; a user's word is taken as it is.
+        return (said, True) if by_user or seen <= said + RESOLUTION else (seen, False)
+
+    def reach(self, attribute: str, rules: Rules, now: int) -> tuple[int, bool] | None:
+        """Give below which value it will send nothing more, and whether that is assumed; None when nothing is known."""
+        if self._clock is None or self._ahead is None:
+            return None
+        clock, assumed = self._clock.value + self.offset, False
+        if rules.lull is not None and now - self.last > rules.lull:
+            # Whatever it sends from now on, it will stamp with its clock of now, or of just before.
+            silent = now + self._ahead.value + self.offset - rules.lull
+            if silent > clock:
+                clock, assumed = silent, True
+        allowed, certain = self.allowance(attribute, rules)
+        return min(clock, now + rules.future) - allowed, assumed or not certain

@@ -1,0 +1,54 @@
+"""What a decoder reads is heard by the progress of its exporters: who sent it, when, and how it trails the header."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from oop_engine.sources.columns import ticks
+from oop_engine.sources.flows import entries as e
+from oop_engine.sources.flows.parts import Parts
+from oop_engine.sources.flows.sessions import Sessions
+from oop_engine.sources.live.progress import ExporterProgress, Heard, Key
+from operators.page import Int64s
+
+_TIMES = ("ts", "end_ts")
+
+
+@attrs.define(eq=False)
+class Hearing:
+    """Tell `progress` of every batch, and put its times right where that is asked for. Sessions are the decoder's."""
+
+    progress: ExporterProgress
+    sessions: Sessions | None = None
+
+    def __call__(self, batch: pa.RecordBatch, parts: Parts) -> pa.RecordBatch:
+        assert self.sessions is not None
+        numbers, who = np.unique(parts.session, return_inverse=True)
+        keys = [key_of(self.sessions, number) for number in numbers.tolist()]
+        header = np.where(parts.version == e.SFLOW, parts.arrival, parts.export)
+        times = {attribute: ticks(batch, attribute) for attribute in self.progress.attributes}
+        shifts = self.progress.hear(Heard(keys, who, header, parts.arrival, parts.first, times))
+        for key, number in zip(keys, numbers.tolist(), strict=True):
+            known = self.sessions.known[number]
+            if known.active is not None or known.inactive is not None:
+                self.progress.announce(key, active=known.active, inactive=known.inactive)
+        return batch if shifts is None else _shifted(batch, np.repeat(shifts, np.diff(parts.first, append=len(batch))))
+
+
+def key_of(sessions: Sessions, number: int) -> Key:
+    """Give the exporter that a session is of."""
+    return sessions.keys[number].tobytes(), int(sessions.table[number, e.T_DOMAIN])
+
+
+def _shifted(batch: pa.RecordBatch, by: Int64s) -> pa.RecordBatch:
+    """Give a batch with the times of its records put right."""
+    arrays = list(batch.columns)
+    for place, field in enumerate(batch.schema):
+        if field.name in (*_TIMES, "export_ts"):
+            column = batch.column(place)
+            values = np.asarray(column.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)) + by
+            absent = np.asarray(column.is_null().to_numpy(zero_copy_only=False)) if column.null_count else None
+            arrays[place] = pa.array(values, pa.int64(), mask=absent).view(field.type)
+    return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)

@@ -1,0 +1,178 @@
+"""The packets that an interface sees, as they come, with the columns of a capture.
+
+One interface gives packets as good as in order: it promises its clock less a slack, also while nothing comes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from oop_engine.sources.asked import Grain
+from oop_engine.sources.capture import PACKET_SCHEMA
+from oop_engine.sources.capture.batch import decode_batch
+from oop_engine.sources.capture.rows import Rows
+from oop_engine.sources.capture.schema import prune
+from oop_engine.sources.errors import SourceError
+from oop_engine.sources.live.blocks import walk_block
+from oop_engine.sources.live.exporters import SECOND
+from oop_engine.sources.live.packet_ring import BLOCKS, PacketRing
+from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.turn import Turn
+from operators.page import Int64s
+from punctuation import NO_TIME, Punctuation, before
+
+TICK: Final = 0.1
+Opened: TypeAlias = "Callable[[InterfaceReader], None]"
+
+
+@attrs.frozen(eq=False)
+class Interface:
+    """An interface by its name, such as "eth0" or "lo".
+
+    `slack` (ns) is how long after its time a packet is read at the latest; `promiscuous`: also what is for others. The
+    stream ends after `lasting` ns or `most` packets, if either is given.
+    """
+
+    interface: str
+    slack: int = attrs.field(default=SECOND, kw_only=True)
+    promiscuous: bool = attrs.field(default=False, kw_only=True)
+    lasting: int | None = attrs.field(default=None, kw_only=True)
+    most: int | None = attrs.field(default=None, kw_only=True)
+    label: str = attrs.field(default="", kw_only=True)
+    opened: Opened | None = attrs.field(default=None, kw_only=True)
+    _turn: Turn = attrs.field(init=False, factory=Turn, repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.label or f"interface {self.interface}"
+
+    @property
+    def arrow(self) -> pa.Schema:
+        return PACKET_SCHEMA
+
+    @property
+    def rewindable(self) -> bool:
+        return False
+
+    @property
+    def promised(self) -> tuple[str, ...]:
+        return ("ts",)
+
+    def open(self, columns: Sequence[str], batch_rows: int) -> InterfaceReader:
+        self._turn.take(self.name)
+        return InterfaceReader(self, prune(columns))
+
+    def values(self, column: str) -> Iterator[Int64s]:
+        raise SourceError(f"{self.name}: what is live cannot be read ahead; it makes its own promises on ts.")
+
+
+@attrs.define(eq=False)
+class InterfaceReader:
+    """One reading of an interface. `stop`, `poll` and `describe` are for other threads than the one that reads."""
+
+    source: Interface
+    schema: pa.Schema
+    ring: PacketRing | None = attrs.field(init=False, default=None)
+    _grain: Grain = attrs.field(init=False, factory=lambda: Grain(SECOND))
+    _latest: int = attrs.field(init=False, default=NO_TIME)
+    _promised: int = attrs.field(init=False, default=NO_TIME)
+    _stopped: bool = attrs.field(init=False, default=False)
+    _polled: bool = attrs.field(init=False, default=False)
+    _bytes: int = attrs.field(init=False, default=0)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Give what comes, and what is promised; nothing, an empty batch, ten times a second in between."""
+        self._warm()
+        ring = self.ring = PacketRing(self.source.interface, self.source.promiscuous)
+        nothing = pa.RecordBatch.from_pylist([], schema=self.schema)
+        try:
+            if self.source.opened is not None:
+                self.source.opened(self)
+            lasting, most = self.source.lasting, self.source.most
+            ends = None if lasting is None else time.monotonic_ns() + lasting
+            drained = 0
+            while (most is None or ring.received < most) and drained < BLOCKS:
+                if ends is not None and time.monotonic_ns() >= ends:
+                    self._stopped = True
+                # A packet that comes after this has a time after this.
+                stopped, now = self._stopped, time.time_ns()
+                count = ring.receive()
+                drained += stopped
+                if count >= 0:
+                    if count:
+                        yield self._batch(ring, count)
+                    ring.release()
+                    yield from self._promise(self._latest, assumed=False)
+                    continue
+                yield from self._promise(now, assumed=True)
+                if stopped:
+                    break
+                ring.wait(TICK)
+                yield nothing
+        finally:
+            ring.close()
+
+    def _warm(self) -> None:
+        """Compile or load what decodes before the ring is opened, rather than while packets fill it."""
+        data, rows = np.zeros(64, np.uint8), Rows.empty(1)
+        data.flags.writeable = False
+        walk_block(
+            np.zeros(64, np.uint32), 0, 256, 1, rows.offset, rows.ts, rows.caplen, rows.length, rows.interface,
+            rows.link, np.zeros(1, np.int32),
+        )  # fmt: skip
+        decode_batch(data, rows, 0, 0, self.schema)
+
+    def _batch(self, ring: PacketRing, count: int) -> pa.RecordBatch:
+        batch, _, _ = decode_batch(ring.data, ring.rows, count, 0, self.schema)
+        self._latest = max(self._latest, int(ring.rows.ts[:count].max()))
+        self._bytes += int(ring.rows.caplen[:count].sum())
+        tags = ring.vlan[:count]
+        if "vlan" in self.schema.names and (tags >= 0).any():
+            place = self.schema.get_field_index("vlan")
+            inside = np.asarray(batch.column(place).fill_null(0).to_numpy(zero_copy_only=False))
+            absent = np.asarray(batch.column(place).is_null().to_numpy(zero_copy_only=False)) & (tags < 0)
+            merged = pa.array(np.where(tags >= 0, tags, inside).astype(np.uint16), mask=absent)
+            batch = batch.set_column(place, self.schema.field(place), merged)
+        return batch
+
+    def _promise(self, reached: int, *, assumed: bool) -> Iterator[Punctuation]:
+        polled, self._polled = self._polled, False
+        if reached == NO_TIME:
+            return
+        bound = reached - self.source.slack
+        bound = bound if polled else self._grain.floor(bound)
+        if bound > self._promised:
+            self._promised = bound
+            yield before("ts", bound, assumed=assumed)
+
+    def stop(self) -> None:
+        """End the reading after what was handed over by now."""
+        self._stopped = True
+
+    def poll(self) -> None:
+        """Say as soon as possible how far the stream is, exactly."""
+        self._polled = True
+
+    def describe(self, grains: Mapping[str, Grain]) -> bool:
+        """Promise ts so finely from now on."""
+        self._grain = grains.get("ts", self._grain)
+        return "ts" in grains
+
+    def progress(self) -> tuple[int, int | None]:
+        return self._bytes, None
+
+    def arrived(self) -> int | None:
+        return None
+
+    def notes(self) -> list[str]:
+        if self.ring is None:
+            return []
+        dropped = self.ring.dropped
+        found = [f"{self.source.name}: {self.ring.received:,} packets seen"]
+        return [*found, f"{self.source.name}: {dropped:,} packets dropped by the kernel"] if dropped else found

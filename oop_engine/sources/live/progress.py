@@ -1,0 +1,275 @@
+"""What a stream of flow records promises is what all of its exporters that are there promise.
+
+    progress = ExporterProgress(Rules(inactive=15 * SECOND), attributes=("ts", "end_ts"))
+    shifts = progress.hear(heard)             records that came; by how much to put their times right
+    for punctuation in progress.elapse(now):  what has become true
+        ...
+
+Bounds only rise. An exporter that is late, silent, new or wrong about the time can hold the promise back, within what
+the rules allow, but nobody can push it beyond the clock here plus five minutes. What was assumed is marked so, and a
+record that contradicts it is counted; so is one that breaks what exporters themselves had said.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+import attrs
+import numpy as np
+
+from oop_engine.sources.asked import Grain
+from oop_engine.sources.live.exporters import SECOND, Exporter, Rules
+from operators.page import Bools, Int64s
+from punctuation import NEVER, NO_TIME, Punctuation, before, group_punctuation
+
+Key: TypeAlias = tuple[bytes, int]
+"""An exporter's address (16 bytes) and observation domain."""
+
+MOST_EXPORTERS: Final = 1024
+EXPORTER: Final = "exporter"
+
+
+@attrs.frozen(eq=False)
+class Heard:
+    """Records that were decoded together, of several datagrams: part i begins at row `first[i]`.
+
+    `who` says which of `keys` sent a part, `header` its export time (NO_TIME where that cannot be: it says nothing; for
+    sFlow, which has none, the arrival), and `arrival` when it came, NO_TIME where nobody knows; of shape (parts,).
+    `times` are the records' attributes, each of shape (rows,), NO_TIME for null.
+    """
+
+    keys: Sequence[Key]
+    who: Int64s
+    header: Int64s
+    arrival: Int64s
+    first: Int64s
+    times: Mapping[str, Int64s]
+
+
+_SPARSE: Final = Grain(SECOND)
+"""How finely is promised what nobody asks for: it still tells which records are late."""
+
+
+@attrs.define
+class _Promised:
+    """What was promised of one attribute: of all, the part of it that nobody assumed, and of each exporter."""
+
+    bound: int = NO_TIME
+    certain: int = NO_TIME
+    own: dict[bytes, int] = attrs.field(factory=dict)
+    own_certain: dict[bytes, int] = attrs.field(factory=dict)
+
+
+@attrs.define(eq=False)
+class ExporterProgress:
+    """Keep the progress of every exporter, and what was promised of all. Cost: O(records) to hear, O(exporters) to say.
+
+    `attributes` are promised, "ts" (the start of a flow) by active and inactive timeout, "end_ts" by the inactive one.
+    `by_exporter` also promises what each exporter alone has: `[exporter = e, ts < v]`.
+    """
+
+    rules: Rules = attrs.field(factory=Rules)
+    attributes: tuple[str, ...] = attrs.field(default=("ts",), converter=tuple)
+    by_exporter: bool = False
+    grains: dict[str, Grain] = attrs.field(factory=dict)
+    """How finely what is wanted is promised; may be changed while a stream runs."""
+    _known: dict[Key, Exporter] = attrs.field(init=False, factory=dict)
+    _untrusted: dict[Key, None] = attrs.field(init=False, factory=dict)
+    """Those that have no say yet, the first heard first."""
+    _promised: dict[str, _Promised] = attrs.field(init=False)
+    _began: int | None = attrs.field(init=False, default=None)
+    _latest: int = attrs.field(init=False, default=NO_TIME)
+    forgotten: int = attrs.field(init=False, default=0)
+    """Exporters that had to make room for others."""
+    late: int = attrs.field(init=False, default=0)
+    contradicted: int = attrs.field(init=False, default=0)
+
+    def __attrs_post_init__(self) -> None:
+        self._promised = {attribute: _Promised() for attribute in self.attributes}
+
+    @property
+    def latest(self) -> int:
+        """Give the last arrival that was heard, NO_TIME before the first."""
+        return self._latest
+
+    def bound(self, attribute: str) -> int:
+        """Give what was promised of an attribute, NO_TIME before anything was."""
+        return self._promised[attribute].bound
+
+    @property
+    def exporters(self) -> list[Exporter]:
+        """Give what is known of each exporter, in the order they were first heard."""
+        return list(self._known.values())
+
+    def describe(self, grains: Mapping[str, Grain]) -> bool:
+        """Promise these attributes so finely from now on, others as before (Tucker's describe); False if none is."""
+        ours = {name: grain for name, grain in grains.items() if name in self._promised}
+        self.grains = {**self.grains, **ours}
+        return bool(ours)
+
+    def announce(self, key: Key, *, active: int | None, inactive: int | None) -> None:
+        """Take the timeouts that an exporter announces, in ns."""
+        if (exporter := self._known.get(key)) is not None:
+            exporter.active = exporter.active if active is None else active
+            exporter.inactive = exporter.inactive if inactive is None else inactive
+
+    def hear(self, heard: Heard) -> Int64s | None:
+        """Take records that came; give what to add to the times of each part, None where all are right."""
+        parts = len(heard.who)
+        if not parts:
+            return None
+        header = heard.header
+        arrival = np.where(heard.arrival == NO_TIME, header, heard.arrival)
+        known = header != NO_TIME
+        shifts = np.zeros(parts, np.int64)
+        speakers: list[tuple[Exporter, Int64s]] = []
+        for own in _grouped(heard.who, known):
+            exporter = self._exporter(heard.keys[int(heard.who[own[0]])], int(arrival[own].min()))
+            exporter.hear(header[own], arrival[own], self.rules)
+            if exporter.trusted(self.rules):
+                self._untrusted.pop((exporter.address, exporter.domain), None)
+            shifts[own] = exporter.offset
+            speakers.append((exporter, own))
+        if not speakers:
+            return None
+        self._latest = max(self._latest, int(arrival[known].max()))
+        if self._began is None:
+            self._began = int(arrival[known].min())
+        self._learn(heard, np.where(known, header, 0), shifts, known, speakers)
+        return shifts if shifts.any() else None
+
+    def _learn(
+        self, heard: Heard, header: Int64s, shifts: Int64s, known: Bools, speakers: Sequence[tuple[Exporter, Int64s]]
+    ) -> None:
+        """See how far records trail their headers, and which are behind what was promised."""
+        parts, late, broken = len(heard.who), None, None
+        for attribute in self.attributes:
+            times = heard.times[attribute]
+            counts = np.diff(heard.first, append=len(times))
+            trailing = np.repeat(header, counts) - times
+            trailing[(times == NO_TIME) | (trailing > self.rules.longest) | np.repeat(~known, counts)] = 0
+            furthest = np.maximum.reduceat(trailing, heard.first)
+            promised = self._promised[attribute]
+            bounds, certain = np.full(parts, promised.bound), np.full(parts, promised.certain)
+            for exporter, own in speakers:
+                if (most := int(furthest[own].max())) > 0:
+                    exporter.learn(attribute, most)
+                if promised.own:
+                    bounds[own] = max(promised.bound, promised.own.get(exporter.address, NO_TIME))
+                    certain[own] = max(promised.certain, promised.own_certain.get(exporter.address, NO_TIME))
+            moved = np.where(times == NO_TIME, NEVER, times + np.repeat(shifts, counts))
+            behind = moved < np.repeat(bounds, counts)
+            if behind.any():
+                worse = moved < np.repeat(certain, counts)
+                late = behind if late is None else late | behind
+                broken = worse if broken is None else broken | worse
+        if late is not None and broken is not None:
+            each = np.add.reduceat(late.astype(np.int64), heard.first)
+            worst = np.add.reduceat(broken.astype(np.int64), heard.first)
+            for exporter, own in speakers:
+                exporter.late += (many := int(each[own].sum()))
+                exporter.contradicted += many - int(worst[own].sum())
+            self.late += int(each.sum())
+            self.contradicted += int(each.sum() - worst.sum())
+
+    def _exporter(self, key: Key, now: int) -> Exporter:
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= MOST_EXPORTERS:
+                # Whoever has no say goes first, so that forged ones push out each other.
+                gone = next(iter(self._untrusted), None)
+                if gone is None:
+                    gone = min(self._known, key=lambda k: self._known[k].last)
+                del self._known[gone]
+                self._untrusted.pop(gone, None)
+                self.forgotten += 1
+            found = self._known[key] = Exporter(*key, first=now, last=now)
+            self._untrusted[key] = None
+        return found
+
+    def elapse(self, now: int) -> list[Punctuation]:
+        """Give the promises that have become true by this time, as finely as they are wanted."""
+        return self._say(now, self.grains)
+
+    def poll(self, now: int) -> list[Punctuation]:
+        """Give how far the stream is now, exactly."""
+        return self._say(now, dict.fromkeys(self.attributes, Grain()))
+
+    def live(self, now: int) -> tuple[list[Exporter], bool]:
+        """Give the exporters that have a say, and whether one that has not may still send.
+
+        When all are silent for too long and lulls are assumed away, those that were there last have it.
+        """
+        trusted = [e for e in self._known.values() if e.trusted(self.rules)]
+        there = [e for e in trusted if not e.aside(self.rules)]
+        live = [e for e in there if not e.idle(self.rules, now)]
+        if not live and self.rules.lull is not None:
+            live = there
+        return live, len(live) < len(trusted)
+
+    def _say(self, now: int, grains: Mapping[str, Grain]) -> list[Punctuation]:
+        if self._began is None or now - self._began < self.rules.settle:
+            return []
+        live, others = self.live(now)
+        found: list[Punctuation] = []
+        for attribute in self.attributes:
+            grain = grains.get(attribute, _SPARSE)
+            reached = [(e, *r) for e in live if (r := e.reach(attribute, self.rules, now)) is not None]
+            if reached:
+                found += self._linear(attribute, min(r for _, r, _ in reached), reached, others, grain)
+            if self.by_exporter:
+                found += self._of_each(attribute, reached, grain)
+        return found
+
+    def _linear(
+        self, attribute: str, least: int, reached: Sequence[tuple[Exporter, int, bool]], others: bool, grain: Grain
+    ) -> list[Punctuation]:
+        promised, bound = self._promised[attribute], grain.floor(least)
+        assumed = others or any(a for _, _, a in reached)
+        if not assumed:
+            promised.certain = max(promised.certain, min(bound, promised.bound))
+        if bound <= promised.bound:
+            return []
+        promised.bound = bound
+        if not assumed:
+            promised.certain = bound
+        promised.own = {address: own for address, own in promised.own.items() if own > bound}
+        promised.own_certain = {address: own for address, own in promised.own_certain.items() if own > bound}
+        return [before(attribute, bound, assumed=assumed)]
+
+    def _of_each(
+        self, attribute: str, reached: Sequence[tuple[Exporter, int, bool]], grain: Grain
+    ) -> list[Punctuation]:
+        """Promise of every exporter what all of its domains have reached, where that is more than was said of all."""
+        promised = self._promised[attribute]
+        domains = Counter(e.address for e in self._known.values() if e.trusted(self.rules))
+        own: dict[bytes, tuple[int, bool]] = {}
+        for exporter, bound, assumed in reached:
+            least, guessed = own.get(exporter.address, (bound, assumed))
+            own[exporter.address] = min(bound, least), assumed or guessed
+            domains[exporter.address] -= 1
+        fresh: dict[tuple[int, bool], list[tuple[bytes]]] = {}
+        for address, (least, guessed) in own.items():
+            # A domain of it that has no say now may still send.
+            bound, assumed = grain.floor(least), guessed or domains[address] > 0
+            if bound > max(promised.bound, promised.own.get(address, NO_TIME)):
+                promised.own[address] = bound
+                if not assumed:
+                    promised.own_certain[address] = bound
+                fresh.setdefault((bound, assumed), []).append((address,))
+        return [
+            attrs.evolve(punctuation, assumed=assumed)
+            for (bound, assumed), addresses in sorted(fresh.items())
+            for punctuation in group_punctuation(((EXPORTER,), attribute), addresses, bound)
+        ]
+
+
+def _grouped(who: Int64s, known: Bools) -> list[Int64s]:
+    """Give the places of each exporter's parts, in their order; without those that are not known."""
+    places = np.flatnonzero(known)
+    if not len(places):
+        return []
+    order = places[np.argsort(who[places], kind="stable")]
+    return np.split(order, np.flatnonzero(np.diff(who[order])) + 1)

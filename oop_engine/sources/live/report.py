@@ -1,0 +1,123 @@
+"""What a collector has to tell of its exporters: what came, what was lost and why, and how well their clocks go."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.sources.flows.counters import ExporterCounters
+from oop_engine.sources.flows.decoder import FlowDecoder
+from oop_engine.sources.flows.source import trouble
+from oop_engine.sources.live.door import Door
+from oop_engine.sources.live.exporters import SECOND, Exporter
+from oop_engine.sources.live.progress import ExporterProgress
+from operators.address import format_ip
+
+_SHOWN: Final = 20
+_OFF: Final = 5 * SECOND
+"""A clock that is further off is worth a note."""
+
+
+@attrs.frozen
+class ExporterReport:
+    """One session of an exporter, with what its address and domain are known for; without those, nobody's.
+
+    `skew` is by how much its clock is behind ours, `trails` how far its promise on the first attribute is behind now;
+    `last` when it was last heard; `late` how many records were behind a promise, `contradicted` those of them behind
+    what was only assumed. All times in ns. `state` is "live", "new" (not heard often enough to have a say), "idle",
+    "set aside" (its clock is too far off), "refused" or "silent" (nothing that could be read).
+    """
+
+    counters: ExporterCounters
+    state: str
+    skew: int | None = None
+    offset: int = 0
+    trails: int | None = None
+    last: int | None = None
+    late: int = 0
+    contradicted: int = 0
+    steps: int = 0
+
+    @property
+    def who(self) -> str:
+        """Give its address as text."""
+        return address_text(self.counters.address)
+
+
+@attrs.frozen(eq=False)
+class Report:
+    """What can be told of a reading now."""
+
+    name: str
+    decoder: FlowDecoder
+    progress: ExporterProgress
+
+    def exporters(self, now: int) -> list[ExporterReport]:
+        """Give a report of every session."""
+        known = {(e.address, e.domain): e for e in self.progress.exporters}
+        return [self._one(c, known.get((c.address or b"", c.domain)), now) for c in self.decoder.exporters()]
+
+    def _one(self, counters: ExporterCounters, exporter: Exporter | None, now: int) -> ExporterReport:
+        if exporter is None:
+            return ExporterReport(counters, "refused" if counters.refused else "silent")
+        rules = self.progress.rules
+        reached = exporter.reach(self.progress.attributes[0], rules, now)
+        state = "live"
+        if not exporter.trusted(rules):
+            state = "new"
+        elif exporter.aside(rules):
+            state = "set aside"
+        elif exporter.idle(rules, now):
+            state = "idle"
+        return ExporterReport(
+            counters, state, exporter.skew, exporter.offset, None if reached is None else now - reached[0],
+            exporter.last, exporter.late, exporter.contradicted, exporter.steps,
+        )  # fmt: skip
+
+    def notes(self, door: Door, wanted: int, now: int) -> list[str]:
+        """Say what a user should know of the reading."""
+        found = [f"{self.name}: {door.received:,} datagrams received, receive buffer of {door.buffer:,} bytes"]
+        if door.buffer < wanted:
+            found.append(
+                f"{self.name}: a receive buffer of {wanted:,} bytes was asked for; the system's limit is"
+                " net.core.rmem_max (sysctl)"
+            )
+        if door.dropped:
+            found.append(
+                f"{self.name}: {door.dropped:,} datagrams dropped by the kernel, as the receive buffer was full"
+            )
+        told = [line for c in self.decoder.exporters() if (line := trouble(c))]
+        told += [line for e in self.progress.exporters if (line := self._clock(e, now))]
+        more = [f"{len(told) - _SHOWN} more notes on exporters"] if len(told) > _SHOWN else []
+        return found + told[:_SHOWN] + more
+
+    def _clock(self, exporter: Exporter, now: int) -> str | None:
+        """Say in one line what is wrong with an exporter's time; None when nothing is."""
+        rules, parts = self.progress.rules, list[str]()
+        if abs(exporter.skew) > _OFF:
+            way = "behind" if exporter.skew > 0 else "ahead"
+            seconds = abs(exporter.skew) / SECOND
+            amount = f"{seconds:.1f} s" if seconds < 86_400 else f"{seconds / 86_400:.1f} days"
+            parts.append(f"its clock is {amount} {way}")
+            parts.append("which is put right" if rules.correct else "correct_clocks puts that right")
+        if exporter.aside(rules):
+            parts.append("so it has no say in the promises")
+        if exporter.steps:
+            parts.append(f"its clock was stepped {exporter.steps} times")
+        if exporter.late:
+            parts.append(
+                f"{exporter.late:,} records behind a promise, {exporter.contradicted:,} of them an assumed one"
+            )
+        if not parts:
+            return None
+        return f"{address_text(exporter.address)}, domain {exporter.domain}: {', '.join(parts)}"
+
+
+def address_text(address: bytes | None) -> str:
+    """Write an address; who has none is unknown."""
+    if address is None:
+        return "unknown senders"
+    (text,) = format_ip(pa.array([address], pa.binary(16))).to_pylist()
+    return str(text)

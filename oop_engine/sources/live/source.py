@@ -1,0 +1,266 @@
+"""Flow records as they come in over UDP: one socket for NetFlow v5, v9, IPFIX and sFlow, from many exporters.
+
+What arrives can be read once, has no end of its own and waits for nobody: what is not taken in time is dropped by the
+kernel, which counts it. The stream makes its own promises, by exporter (see `progress`), at least ten times a second
+if there is anything new, whether datagrams come or not.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.sources.arrival import Clock
+from oop_engine.sources.asked import Grain
+from oop_engine.sources.errors import SourceError
+from oop_engine.sources.flows.datagrams import Datagrams
+from oop_engine.sources.flows.decoder import FlowDecoder, Networks, flow_columns
+from oop_engine.sources.flows.elements import Element
+from oop_engine.sources.flows.schema import Column
+from oop_engine.sources.live.address import Listening, check_open
+from oop_engine.sources.live.door import BUFFER, Door
+from oop_engine.sources.live.exporters import Rules
+from oop_engine.sources.live.hearing import Hearing
+from oop_engine.sources.live.progress import EXPORTER, ExporterProgress
+from oop_engine.sources.live.report import ExporterReport, Report
+from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.turn import Turn
+from operators.address import parse_network
+from operators.page import Int64s
+
+TICK: Final = 0.1
+"""Seconds after which a reading speaks up even if nothing came."""
+_OFTEN: Final = 50_000_000
+"""Nanoseconds between two looks at how far the exporters are, at least."""
+_HOLD: Final = 60 * 10**9
+"""How long data wait for their template: in what is live they would be late afterwards."""
+_LEAST_SKB: Final = 512
+"""Bytes that a datagram takes of the receive buffer, at least."""
+
+Opened: TypeAlias = "Callable[[LiveReader], None]"
+
+
+def _attributes(value: Sequence[str] | str) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _check_attributes(instance: object, attribute: attrs.Attribute[tuple[str, ...]], value: tuple[str, ...]) -> None:
+    if not set(value) <= {"ts", "end_ts"}:
+        raise SourceError(
+            f"on={', '.join(value)}: exporters promise ts, the start of a flow, end_ts, its end, or both;\n"
+            '  write on="ts", on="end_ts" or on=("ts", "end_ts").'
+        )
+
+
+def _networks(value: Sequence[str] | str | None) -> Networks | None:
+    if value is None:
+        return None
+    try:
+        return tuple(parse_network(text) for text in ((value,) if isinstance(value, str) else value))
+    except ValueError as error:
+        raise SourceError(f"allow: {error}") from None
+
+
+def _listening(value: str | socket.socket | Listening) -> socket.socket | Listening:
+    return Listening.parse(value) if isinstance(value, str) else value
+
+
+@attrs.frozen(eq=False)
+class LiveFlows:
+    """The flow records that exporters send to an address, or to a UDP socket that is bound already.
+
+    `allow` are networks from which exporters may send; without, only loopback is listened on, unless `anyone` may.
+    `buffer` is the receive buffer to ask the kernel for. `on` says which of ts and end_ts are promised (none where
+    it is empty), `by_exporter` that each exporter's own progress is, too. The stream ends after `lasting` ns or `most`
+    datagrams, if either is given. `clock` gives ns since 1970; without, the kernel's says when each datagram came.
+    `opened` is called, in the reading thread, with the reader whose socket is bound.
+    """
+
+    listen: socket.socket | Listening = attrs.field(converter=_listening)
+    columns: tuple[str | Element, ...] = attrs.field(converter=tuple, default=(), kw_only=True)
+    allow: Networks | None = attrs.field(converter=_networks, default=None, kw_only=True)
+    anyone: bool = attrs.field(default=False, kw_only=True)
+    buffer: int = attrs.field(default=BUFFER, kw_only=True, validator=attrs.validators.ge(1))
+    on: tuple[str, ...] = attrs.field(converter=_attributes, default=("ts",), kw_only=True, validator=_check_attributes)
+    by_exporter: bool = attrs.field(default=False, kw_only=True)
+    rules: Rules = attrs.field(factory=Rules, kw_only=True)
+    lasting: int | None = attrs.field(default=None, kw_only=True)
+    most: int | None = attrs.field(default=None, kw_only=True)
+    label: str = attrs.field(default="", kw_only=True)
+    opened: Opened | None = attrs.field(default=None, kw_only=True)
+    clock: Clock = attrs.field(default=time.time_ns, kw_only=True)
+    _known: tuple[Column, ...] = attrs.field(init=False, repr=False)
+    _where: Listening = attrs.field(init=False, repr=False)
+    _turn: Turn = attrs.field(init=False, factory=Turn, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        bound = self.listen if isinstance(self.listen, Listening) else Listening(*self.listen.getsockname()[:2])
+        check_open(bound, allowed=self.allow is not None, anyone=self.anyone)
+        object.__setattr__(self, "_where", bound)
+        object.__setattr__(self, "_known", flow_columns(self.columns))
+
+    @property
+    def name(self) -> str:
+        return self.label or f"exporters at {self._where}"
+
+    @property
+    def arrow(self) -> pa.Schema:
+        return pa.schema([column.field for column in self._known])
+
+    @property
+    def rewindable(self) -> bool:
+        return False
+
+    @property
+    def promised(self) -> tuple[str | tuple[str, ...], ...]:
+        return (*self.on, *((EXPORTER, name) for name in self.on if self.by_exporter))
+
+    def open(self, columns: Sequence[str], batch_rows: int) -> LiveReader:
+        self._turn.take(self.name)
+        progress = ExporterProgress(self.rules, self.on, self.by_exporter)
+        hearing = Hearing(progress)
+        named = [name for name in self.arrow.names if name in columns or name in self.on]
+        decoder = FlowDecoder(
+            named, available=self._known, batch_rows=batch_rows, allow=self.allow, hold_for=_HOLD, heard=hearing
+        )
+        hearing.sessions = decoder.sessions
+        return LiveReader(self, decoder, progress, tuple(columns))
+
+    def values(self, column: str) -> Iterator[Int64s]:
+        raise SourceError(
+            f"{self.name}: what is live cannot be read ahead; it makes its own promises on ts and end_ts."
+        )
+
+    def door(self) -> Door:
+        """Bind the socket; SourceError when that cannot be."""
+        stamped = self.clock is time.time_ns
+        if isinstance(self.listen, Listening):
+            return Door.at(self.listen, buffer=self.buffer, stamped=stamped)
+        return Door.of(self.listen, buffer=self.buffer, stamped=stamped)
+
+
+@attrs.define(eq=False)
+class LiveReader:
+    """One reading of what comes in. `stop`, `poll` and `describe` are for other threads than the one that reads."""
+
+    source: LiveFlows
+    decoder: FlowDecoder
+    exporting: ExporterProgress
+    columns: tuple[str, ...]
+    door: Door | None = attrs.field(init=False, default=None)
+    _stopped: bool = attrs.field(init=False, default=False)
+    _polled: bool = attrs.field(init=False, default=False)
+    _said: int = attrs.field(init=False, default=0)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Give what arrives, and what it promises; nothing, an empty batch, ten times a second in between."""
+        _warm(self.decoder.schema.names, self.source.columns)
+        door = self.door = self.source.door()
+        nothing = pa.RecordBatch.from_pylist([], schema=self._schema)
+        try:
+            if self.source.opened is not None:
+                self.source.opened(self)
+            ends = None if self.source.lasting is None else time.monotonic_ns() + self.source.lasting
+            drained = 0
+            while True:
+                if ends is not None and time.monotonic_ns() >= ends:
+                    self._stopped = True
+                stopped = self._stopped
+                found = door.receive(self.source.clock())
+                if found is not None:
+                    yield from self._decoded(found.datagrams)
+                yield from self._promises(last=stopped)
+                if stopped:
+                    drained += 0 if found is None else len(found.datagrams)
+                    if found is None or self._is_drained(door, drained):
+                        break
+                elif self._is_full(door, idle=found is None):
+                    break
+                elif found is None:
+                    door.wait(TICK if ends is None else min(TICK, max(0.0, (ends - time.monotonic_ns()) / 1e9)))
+                    yield nothing
+        finally:
+            self.decoder.finish()
+            door.close()
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return pa.schema([field for field in self.decoder.schema if field.name in self.columns])
+
+    def _decoded(self, datagrams: Datagrams) -> Iterator[pa.RecordBatch]:
+        names = self._schema.names
+        for batch in self.decoder.decode(datagrams):
+            yield batch if len(names) == batch.num_columns else batch.select(names)
+
+    def _promises(self, *, last: bool) -> Iterator[Chunk]:
+        now = self.source.clock()
+        polled, self._polled = self._polled, False
+        if polled:
+            yield from self.exporting.poll(now)
+        elif last or abs(now - self._said) >= _OFTEN:
+            self._said = now
+            yield from self.exporting.elapse(now)
+
+    def _is_drained(self, door: Door, drained: int) -> bool:
+        """Tell whether as many have been read as the buffer can have held when the end was asked for."""
+        return drained * _LEAST_SKB > door.buffer
+
+    def _is_full(self, door: Door, *, idle: bool) -> bool:
+        most = self.source.most
+        return most is not None and door.received + (door.dropped if idle else 0) >= most
+
+    def stop(self) -> None:
+        """End the reading after what has arrived by now."""
+        self._stopped = True
+        self._wake()
+
+    def poll(self) -> None:
+        """Say as soon as possible how far the stream is, exactly."""
+        self._polled = True
+        self._wake()
+
+    def describe(self, grains: Mapping[str, Grain]) -> bool:
+        """Promise these attributes so finely from now on."""
+        known = self.exporting.describe(grains)
+        self._said = 0
+        self._wake()
+        return known
+
+    def _wake(self) -> None:
+        if self.door is not None:
+            self.door.wake()
+
+    def progress(self) -> tuple[int, int | None]:
+        return (0 if self.door is None else self.door.size), None
+
+    def arrived(self) -> int | None:
+        return None
+
+    def exporters(self) -> list[ExporterReport]:
+        """Give what is known of every exporter: what came, what was lost, its clock and how far it is."""
+        return self._report.exporters(self.source.clock())
+
+    def notes(self) -> list[str]:
+        return [] if self.door is None else self._report.notes(self.door, self.source.buffer, self.source.clock())
+
+    @property
+    def _report(self) -> Report:
+        where = None if self.door is None else self.door.address
+        name = self.source.name if self.source.label or where is None else f"exporters at {where}"
+        return Report(name, self.decoder, self.exporting)
+
+
+def _warm(names: Sequence[str], more: Sequence[str | Element]) -> None:
+    """Compile or load the decoder before the socket is bound, rather than while datagrams wait in it."""
+    head = b"\0\x05\0\1" + bytes(4) + b"\x65\0\0\0" + bytes(12)
+    fields = b"\0\x08\0\4\0\1\0\4"
+    templated = b"\0\x09\0\2" + bytes(4) + b"\x65\0\0\0" + bytes(8)
+    sets = b"\0\0\0\x10\1\0\0\2" + fields + b"\1\0\0\x0c" + bytes(8)
+    decoder = FlowDecoder(names, available=flow_columns(more))
+    for _ in decoder.decode(Datagrams.of([head + bytes(48), templated + sets], exporters=[(bytes(16), 1)] * 2)):
+        pass

@@ -1,0 +1,60 @@
+"""The engine on Spark: captures as data sources, results as DataFrames; the only room that knows pyspark.
+
+    import oop_engine as oop
+
+    spark = oop.spark.session(cores=2)
+    packets = spark.read.format("oop.pcap").load("captures/*.pcap.gz")
+    packets.groupBy("srcIP").count().show()
+
+It can be imported without pyspark; what needs it says how to install it.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from oop_engine.spark.dataframe import each_batch, from_spark, to_spark
+    from oop_engine.spark.errors import SparkError, errors
+    from oop_engine.spark.pipeline import Pipeline
+    from oop_engine.spark.register import register
+    from oop_engine.spark.session import session
+
+_PLACES = {
+    "oop_engine.spark.dataframe": "each_batch from_spark to_spark",
+    "oop_engine.spark.errors": "SparkError errors",
+    "oop_engine.spark.pipeline": "Pipeline",
+    "oop_engine.spark.register": "register",
+    "oop_engine.spark.session": "session",
+}
+_HOMES = {name: place for place, names in _PLACES.items() for name in names.split()}
+
+__all__ = ["Pipeline", "SparkError", "each_batch", "errors", "from_spark", "register", "session", "to_spark"]
+
+
+def __getattr__(name: str) -> object:
+    """Load a name when it is first used, and Spark with it."""
+    place = _HOMES.get(name)
+    if place is None:
+        raise AttributeError(f"module 'oop_engine.spark' has no attribute {name!r}")
+    value = getattr(import_module(place), name)
+    globals()[name] = value
+    return value
+
+
+class _Package(ModuleType):
+    """Keep names what they are: importing the module `session` does not put it in the place of the function."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in _HOMES or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,178 @@
+"""A plan over bounded data runs in Spark as one or two shuffles of pages; tasks are plain functions of batches.
+
+Where order of arrival does not matter, partitions send tuples alone: Spark sorts a bucket's pages by the least time in
+each, and then the next page's least time is a promise, exact and for free, that lets go of what is done with. Where it
+does matter, one task reads everything as embedded and sends its promises along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.circuit import CHUNK_ROWS, readable
+from oop_engine.sources.protocol import Source
+from oop_engine.spark.counts import Telling, told
+from oop_engine.spark.given import Batches, Given, from_spark
+from oop_engine.spark.room import Elsewhere, Room, take_ranked, with_sources
+from oop_engine.spark.schema import Wanted
+from oop_engine.spark.stages import FRONT, TAIL, Cut
+from oop_engine.spark.wire import PAGE, WireRow, from_batch, page_bytes, read_page, to_batches
+from punctuation import NO_TIME, Punctuation
+
+
+@attrs.frozen(eq=False)
+class Task:
+    """What every task knows: the plan without its data, how many buckets there are, and whom to tell its counts."""
+
+    cut: Cut
+    buckets: Mapping[int, int]
+    telling: Telling | None = None
+
+    def drained(self, room: Room) -> Iterator[pa.RecordBatch]:
+        """Give what a room has put out: tuples as Spark has them if it is the last, else rows."""
+        if room.number < self.cut.last:
+            yield from to_batches(room.rows())
+            return
+        wanted = Wanted.of(room.arrow, None)
+        for page in room.output():
+            yield wanted.batch(page.batch)
+
+    def tell(self, room: Room) -> None:
+        """Tell what a room counted."""
+        if self.telling is not None:
+            self.telling.add(told(room.number, room.origin, room.counts()))
+
+
+@attrs.frozen(eq=False)
+class Scan(Task):
+    """Read one source in one partition and run the front over it; in no particular order, so nothing is promised."""
+
+    place: int = 0
+    columns: tuple[str, ...] = ()
+    parts: tuple[Source, ...] = ()
+    """The source in parts, of which a partition is given the numbers; none where it is given the tuples."""
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        room = Room(self.cut, FRONT, self.buckets, origin=self._partition(), promising=False)
+        for batch in self._batches(batches):
+            room.read(self.place, batch)
+            yield from self.drained(room)
+        for place in readable(self.cut.plan):
+            room.finish(place)
+        yield from self.drained(room)
+        self.tell(room)
+
+    def _batches(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        node = self.cut.plan.nodes[self.place]
+        if not self.parts:
+            wanted = pa.schema([node.schema.arrow.field(name) for name in self.columns])
+            yield from (from_spark(batch, wanted) for batch in batches if batch.num_rows)
+            return
+        for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+            for chunk in self.parts[number].open(self.columns, CHUNK_ROWS).chunks():
+                if isinstance(chunk, pa.RecordBatch):
+                    yield chunk
+                elif not isinstance(chunk, Punctuation):
+                    yield chunk.batch
+
+    def _partition(self) -> int:
+        return self.place << 32 | partition()
+
+
+@attrs.frozen(eq=False)
+class Reading(Task):
+    """Read all sources in one task, as embedded, and run the front over them; promises go along."""
+
+    given: int = -1
+    """The place of the source whose tuples the task is given; -1 where all are read by the plan itself."""
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        plan = self.cut.plan
+        if self.given >= 0:
+            source = plan.nodes[self.given].source  # type: ignore[union-attr]
+            plan = with_sources(plan, {self.given: Given(source.name, source.arrow, batches, tuple(source.promised))})
+        yield from self.read(plan)
+
+    def read(self, plan: object) -> Iterator[pa.RecordBatch]:
+        """Run the front over a plan with sources that can be read."""
+        room = Room(attrs.evolve(self.cut, plan=plan), FRONT, self.buckets)
+        circuit = room.circuit
+        live = {place: circuit.open(place) for place in readable(circuit.plan)}
+        while live:
+            place = min(live, key=lambda p: (circuit.behind(p), p))
+            chunk = next(live[place], None)
+            if chunk is None:
+                del live[place]
+                room.finish(place)
+            else:
+                room.read(place, chunk)
+            yield from self.drained(room)
+        self.tell(room)
+
+
+@attrs.frozen(eq=False)
+class Packed:
+    """Make rows of a DataFrame's tuples, in their order, for the room that reads the source at a place."""
+
+    place: int
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        origin = partition()
+        for seq, batch in enumerate(batches):
+            body = page_bytes(batch)
+            yield from to_batches([WireRow(FRONT, 0, self.place, origin, seq, NO_TIME, PAGE, body)])
+
+
+@attrs.frozen(eq=False)
+class Gathered(Reading):
+    """Read several given sources in one task: rows of their pages come sorted by source, and are held."""
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        held: dict[int, list[pa.RecordBatch]] = {}
+        for row in rows_of(batches):
+            if row.body:
+                held.setdefault(row.port, []).append(read_page(row.body))
+        sources: dict[int, Source] = {}
+        for place in readable(self.cut.plan):
+            source = self.cut.plan.nodes[place].source  # type: ignore[union-attr]
+            if isinstance(source, Elsewhere):
+                sources[place] = Given(source.name, source.arrow, held.pop(place, []), tuple(source.promised))  # type: ignore[assignment]
+        yield from self.read(with_sources(self.cut.plan, sources))
+
+
+@attrs.frozen(eq=False)
+class Bucketed(Task):
+    """Run the buckets of a room over rows that come sorted by bucket, rank, origin and number."""
+
+    number: int = TAIL
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        cut = self.cut
+        ranked = {
+            port: edge.ranked
+            for port, edge in enumerate(cut.into(self.number))
+            if edge.ranked is not None and not (cut.ordered and cut.rooms[edge.giver] == FRONT)
+        }
+        for bucket, rows in groupby(rows_of(batches), key=lambda row: row.bucket):
+            room = Room(cut, self.number, self.buckets, origin=bucket, promising=False)
+            for _ in take_ranked(room, rows, ranked):
+                yield from self.drained(room)
+            self.tell(room)
+
+
+def rows_of(batches: Batches) -> Iterator[WireRow]:
+    """Give the rows of record batches, in order."""
+    for batch in batches:
+        yield from from_batch(batch)
+
+
+def partition() -> int:
+    """Give the number of the partition that this task has; 0 outside of Spark."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()

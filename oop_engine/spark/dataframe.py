@@ -1,0 +1,139 @@
+"""Results of the engine become DataFrames, and DataFrames streams of the engine; either way through files of pages.
+
+Nothing is held in memory as a whole: a plan that runs here writes its pages to a page log that Spark reads, and a
+DataFrame comes here a batch of rows at a time, into a file that can then be read ahead, as exact punctuation needs.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+
+from oop_engine.errors import PlanError
+from oop_engine.sinks.pagelog import PageLogSink
+from oop_engine.spark.errors import SparkError, errors
+from oop_engine.spark.reading import packed
+from oop_engine.spark.shipping import is_local
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from oop_engine.stream import Output, Stream
+
+Answer: TypeAlias = "Stream | Output | None"
+
+
+def to_spark(
+    results: Stream | Output, spark: SparkSession | None = None, *, folder: str | Path | None = None
+) -> DataFrame:
+    """Run a plan here, embedded, and give its results as a DataFrame.
+
+    The results are written to a page log, in a folder that lasts as long as this process, or in `folder`, which
+    workers on other machines must see. An output to a page log, `stream.to("out.pages")`, is run into that. SinkError
+    when the folder exists already.
+    """
+    from oop_engine.stream import Output
+
+    session = spark or _session()
+    if isinstance(results, Output):
+        sink = results.sink
+        if not isinstance(sink, PageLogSink):
+            raise PlanError(
+                f"to_spark takes a stream, or an output to a page log, and this one goes to {type(sink).__name__}.\n"
+                '  Write oop.spark.to_spark(stream, spark), or stream.to("out.pages").'
+            )
+        output = results
+    else:
+        if folder is None and not is_local(session):
+            raise SparkError(
+                "the workers of this session are on other machines.\n"
+                "  Name a folder that they see, too: to_spark(stream, spark, folder=...)."
+            )
+        place = Path(folder) if folder is not None else _temporary() / "results.pages"
+        output = results.to(PageLogSink(place))
+        sink = PageLogSink(place)
+    output.run()
+    with errors():
+        return session.read.format("oop.results").load(str(sink.folder.absolute()))
+
+
+def from_spark(
+    frame: DataFrame, *, name: str = "spark", types: Mapping[str, str | pa.DataType] | None = None, **promises: Any
+) -> Stream:
+    """Make a stream of a DataFrame that is not streaming; it is computed once, now, into a file on this machine.
+
+    `types` says what text means here, e.g. {"srcIP": "ip"}; `promises` are `slack`, `punctuate`, `on`, `late` and
+    `divert`, as of every source. By default the stream is punctuated exactly.
+    """
+    from oop_engine.read import table
+
+    if frame.isStreaming:
+        raise PlanError(
+            "this DataFrame is streaming; from_spark takes one that is not.\n"
+            "  Run the plan on every batch: frame.writeStream.foreachBatch(oop.spark.each_batch(function))."
+        )
+    path = _temporary() / "rows.arrow"
+    with errors():
+        schema = _arrow(frame)
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+            for batch in batches(frame):
+                writer.write_batch(batch)
+    return table(path, name=name, types=types, **promises)
+
+
+def batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    """Give the rows of a DataFrame as Arrow batches, a partition at a time."""
+    for row in frame.mapInArrow(in_cells, "page binary").toLocalIterator(prefetchPartitions=True):
+        with pa.ipc.open_stream(row.page) as reader:
+            yield from reader
+
+
+def in_cells(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Put each batch into one cell; runs on workers."""
+    for batch in given:
+        yield pa.RecordBatch.from_arrays([packed(batch)], ["page"])
+
+
+def each_batch(
+    function: Callable[[Stream, int], Answer], *, types: Mapping[str, str | pa.DataType] | None = None, **promises: Any
+) -> Callable[[DataFrame, int], None]:
+    """Give a function for `foreachBatch` that hands every batch to a function of yours, as a stream with an end.
+
+    What it returns is run: an output, or a stream whose results it is content to count. The second argument is
+    Spark's number of the batch: write to a file that bears it, and a batch that is run again replaces its own results.
+
+        frame.writeStream.foreachBatch(oop.spark.each_batch(
+            lambda packets, number: packets.aggregate(oop.count(), by="srcIP").to(f"talkers-{number}.parquet")))
+    """
+
+    def run(frame: DataFrame, number: int) -> None:
+        stream = from_spark(frame, name=f"batch {number}", types=types, **promises)
+        answer = function(stream, number)
+        if answer is not None:
+            answer.run()
+
+    return run
+
+
+def _arrow(frame: DataFrame) -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(frame.schema, timezone="UTC")
+
+
+def _session() -> SparkSession:
+    from oop_engine.spark.session import session
+
+    return session()
+
+
+def _temporary() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="oop-engine-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

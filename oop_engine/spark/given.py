@@ -1,0 +1,77 @@
+"""A DataFrame as a source of a plan: its tuples come to tasks as record batches, found by name, in the plan's types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.sources.columns import convert
+from operators.page import Int64s
+from operators.schema import is_ip
+
+Batches: TypeAlias = "Iterable[pa.RecordBatch]"
+
+
+@attrs.frozen(eq=False)
+class Given:
+    """A stream that a task is given as record batches, once."""
+
+    name: str
+    arrow: pa.Schema
+    batches: Batches
+    promised: tuple[str | tuple[str, ...], ...] = ()
+
+    @property
+    def rewindable(self) -> bool:
+        return False
+
+    def open(self, columns: Sequence[str], batch_rows: int) -> GivenReader:
+        return GivenReader(self, tuple(columns))
+
+    def values(self, column: str) -> Iterator[Int64s]:
+        raise TypeError(f"{self.name} comes only once")
+
+
+@attrs.frozen(eq=False)
+class GivenReader:
+    """The one reading of a stream that is given."""
+
+    given: Given
+    columns: tuple[str, ...]
+
+    def chunks(self) -> Iterator[pa.RecordBatch]:
+        wanted = pa.schema([self.given.arrow.field(name) for name in self.columns])
+        return (from_spark(batch, wanted) for batch in self.given.batches if batch.num_rows)
+
+    def progress(self) -> tuple[int, int | None]:
+        return 0, None
+
+    def arrived(self) -> int | None:
+        return None
+
+    def notes(self) -> list[str]:
+        return []
+
+
+def from_spark(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
+    """Give tuples of a DataFrame as attributes of these types; what does not fit is an error of Arrow that names it."""
+    arrays = [_converted(batch.column(field.name), field) for field in wanted]
+    return pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+
+def _converted(column: pa.Array, field: pa.Field) -> pa.Array:
+    kind = field.type
+    if column.type == kind:
+        return column
+    if is_ip(field):
+        if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+            return column.cast(kind)
+        return convert(column, field, None)
+    if pa.types.is_dictionary(kind):
+        return column.cast(kind.value_type).dictionary_encode().cast(kind)
+    if pa.types.is_time(kind) and pa.types.is_integer(column.type):
+        return column.cast(pa.int32()).view(kind) if pa.types.is_time32(kind) else column.view(kind)
+    return column.cast(kind)

@@ -1,0 +1,114 @@
+"""Which file of a growing folder has which number is written down before anything relies on it, and never changes.
+
+The journal is a file of one line an entry. An entry is a stretch of a file: most are whole files; a file that grows
+after its successor was begun goes on in an entry of its own. An entry is *open* until a line tells where it ends. Many
+queries may share a journal; a lock keeps them from writing at once. A line that a crash cut short was relied on by
+nobody, and is overwritten.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import attrs
+
+from oop_engine.sources.errors import SourceError
+
+NAME: Final = ".oop-journal.ndjson"
+
+
+@attrs.define
+class Entry:
+    """A stretch of a file: from `low` to `high`, None while it may grow; `whole` if it is read only as one."""
+
+    name: str
+    low: int = 0
+    high: int | None = None
+    whole: bool = False
+    final: bool = False
+    """Nothing of the file behind the entry will be read: it is damaged there."""
+
+
+@attrs.define
+class Journal:
+    """The entries so far; the number of an entry is its place in the list."""
+
+    path: Path
+    entries: list[Entry] = attrs.field(factory=list, init=False)
+    latest: dict[str, int] = attrs.field(factory=dict, init=False)
+    """Of every file, the number of its last entry."""
+    _read: int = attrs.field(default=0, init=False)
+
+    @contextmanager
+    def locked(self) -> Generator[Writer, None, None]:
+        """Take the lock, read what others wrote, and give what writes further lines; they last when this is left."""
+        with self._opened() as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(self._read)
+            data = file.read()
+            whole = data[: data.rfind(b"\n") + 1]
+            for line in whole.splitlines():
+                self._take(json.loads(line))
+            self._read += len(whole)
+            if len(whole) < len(data):
+                file.truncate(self._read)
+            writer = Writer(self, file)
+            yield writer
+            if writer.wrote:
+                os.fsync(file.fileno())
+
+    def _opened(self) -> BinaryIO:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            return open(self.path, "a+b", buffering=0)
+        except OSError as error:
+            raise SourceError(
+                f'the journal "{self.path}" cannot be written: {error.strerror}.\n'
+                "  Name a file elsewhere, which must last as long as the checkpoint: the option journal."
+            ) from None
+
+    def _take(self, line: dict[str, object]) -> None:
+        number = line["file"]
+        assert isinstance(number, int)
+        if number == len(self.entries):
+            self.entries.append(
+                Entry(str(line["name"]), int(str(line["low"])), _whole(line.get("high")), bool(line.get("whole")))
+            )
+            self.latest[str(line["name"])] = number
+        else:
+            entry = self.entries[number]
+            entry.high, entry.final = _whole(line["high"]), bool(line.get("final"))
+
+
+@attrs.define
+class Writer:
+    """What writes lines of a journal under its lock."""
+
+    journal: Journal
+    _file: BinaryIO
+    wrote: bool = attrs.field(default=False, init=False)
+
+    def add(self, name: str, low: int = 0, high: int | None = None, *, whole: bool = False) -> None:
+        """Number a further entry."""
+        self._write({"file": len(self.journal.entries), "name": name, "low": low, "high": high, "whole": whole})
+
+    def close(self, number: int, high: int, *, final: bool = False) -> None:
+        """Say where an entry ends."""
+        self._write({"file": number, "high": high, "final": final})
+
+    def _write(self, line: dict[str, object]) -> None:
+        data = json.dumps(line).encode() + b"\n"
+        self._file.write(data)
+        self.journal._read += len(data)
+        self.journal._take(line)
+        self.wrote = True
+
+
+def _whole(value: object) -> int | None:
+    return None if value is None else int(str(value))

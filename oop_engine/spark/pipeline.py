@@ -1,0 +1,236 @@
+"""A folder of captures becomes hourly tables; what a run has read, no later run reads again.
+
+    tables/flows/hour=2024-05-01T12/    kind, addresses, ports, proto; packets, bytes, first, last, flags
+    tables/sources/hour=.../            kind, srcIP; packets, bytes, flows, peers, first, last
+    tables/alerts/hour=.../             kind, srcIP, alert, value
+    tables/.work/                       checkpoints, journals, notes, and what every batch counted
+
+Each batch of new packets, or of records of flow exports, is counted by hour and flow, and the counts are kept under the
+batch's number: a batch that is run again after a crash replaces its own. Counts add up, so hours that new batches
+touched are summed anew from all their counts and replace what was there. A packet without a time is in the hour
+`unknown`. Counts of flow exports are times their sampling rate; `kind` tells packets and exports apart, which may have
+seen the same traffic.
+
+An alert is a source that in an hour sent SYN without ACK to many ports of one host (`scan`) or to many hosts (`sweep`).
+Hours are tumbling windows of the time that packets bear, so neither the order of files nor of packets matters.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from oop_engine.sources.errors import SourceError
+from oop_engine.spark.errors import errors
+from oop_engine.spark.places import Choice, Folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+EXPORTS: Final = ("*netflow*", "*ipfix*", "*sflow*")
+_KEY: Final = ("srcIP", "destIP", "srcPort", "destPort", "proto")
+_SYN_ALONE: Final = "flags & 18 = 2"
+_POLL: Final = 1
+
+
+@attrs.frozen
+class Report:
+    """What a run did."""
+
+    packets: int
+    records: int
+    batches: int
+    hours: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@attrs.frozen
+class Pipeline:
+    """Captures in `source`, tables in `tables`; files whose names match `exports` hold flow exports."""
+
+    source: Path
+    tables: Path
+    exports: tuple[str, ...] = EXPORTS
+    many: int = 100
+    """Ports of a host, or hosts, from which on a source is told of."""
+    batch_bytes: int = 1 << 30
+    split_bytes: int = 64 << 20
+
+    def check(self) -> None:
+        """Raise SourceError when there is nothing to read."""
+        if not self.source.is_dir():
+            raise SourceError(f'there is no folder "{self.source}".')
+        if not Folder.of([str(self.source)]).names():
+            raise SourceError(f'the folder "{self.source}" holds no captures.')
+
+    def run(self, spark: SparkSession, watch: Callable[[str], None] = lambda line: None) -> Report:
+        """Read what is new and bring the tables up to date; SourceError or SparkError for what cannot be read."""
+        self.check()
+        with errors():
+            packets, records = self._read(spark, "packets", watch), self._read(spark, "exports", watch)
+            new = self._new()
+            hours = self._publish(spark, new, watch) if new else ()
+        return Report(packets, records, len(new), hours, self._notes())
+
+    def _read(self, spark: SparkSession, kind: str, watch: Callable[[str], None]) -> int:
+        """Count the new rows of a kind, batch after batch; give how many there were."""
+        choice = Choice(None, self.exports) if kind == "packets" else Choice(self.exports)
+        if not Folder.of([str(self.source)], choice).names():
+            return 0
+        work = self._work()
+        names = {"except": ",".join(choice.but)} if choice.but else {"only": ",".join(choice.only or ())}
+        stream = (
+            spark.readStream.format("oop.pcap" if kind == "packets" else "oop.netflow")
+            .options(**names)
+            .option("columns", ",".join(("ts", *_KEY, "flags", *_COUNTED[kind])))
+            .option("journal", str(work / f"{kind}.journal"))
+            .option("notes", str(work / "notes"))
+            .option("maxBytesPerTrigger", self.batch_bytes)
+            .option("splitBytes", self.split_bytes)
+            .load(str(self.source))
+        )
+
+        def count(frame: DataFrame, number: int) -> None:
+            counted = frame.groupBy("hour", *_KEY).agg(*_sums(kind))
+            counted.write.mode("overwrite").partitionBy("hour").parquet(str(self._counts(kind, number)))
+
+        writing = stream.withColumn("hour", _hour()).writeStream.foreachBatch(count)
+        query = (
+            writing.option("checkpointLocation", str(work / "checkpoints" / kind)).trigger(availableNow=True).start()
+        )
+        try:
+            while not query.awaitTermination(_POLL):
+                rows, batches = _done(query.recentProgress)
+                watch(f"{kind}: {rows:,} read in {batches} batches ...")
+        finally:
+            query.stop()
+        return _done(query.recentProgress)[0]
+
+    def _publish(
+        self, spark: SparkSession, new: Sequence[tuple[str, int]], watch: Callable[[str], None]
+    ) -> tuple[str, ...]:
+        """Sum the hours anew that new batches touched; give them."""
+        from pyspark.sql import functions as f
+
+        written = [self._counts(kind, number) for kind, number in new]
+        hours = tuple(sorted({p.name.partition("=")[2] for folder in written for p in folder.glob("hour=*")}))
+        watch(f"tables: {len(hours)} hours ...")
+        if hours:
+            counts = spark.read.option("basePath", str(self._work() / "counts")).parquet(
+                *(str(p) for p in (self._work() / "counts").glob("kind=*/batch=*") if any(p.glob("hour=*")))
+            )
+            counts = counts.where(f.col("hour").isin(list(hours)))
+            flows = counts.groupBy("kind", "hour", *_KEY).agg(
+                f.sum("packets").alias("packets"),
+                f.sum("bytes").alias("bytes"),
+                f.min("first").alias("first"),
+                f.max("last").alias("last"),
+                f.bit_or("flags").alias("flags"),
+            )
+            self._replace(flows, "flows")
+            flows = spark.read.parquet(str(self.tables / "flows")).where(f.col("hour").isin(list(hours)))
+            sources = flows.groupBy("kind", "hour", "srcIP").agg(
+                f.sum("packets").alias("packets"),
+                f.sum("bytes").alias("bytes"),
+                f.count("*").alias("flows"),
+                f.count_distinct("destIP").alias("peers"),
+                f.min("first").alias("first"),
+                f.max("last").alias("last"),
+            )
+            self._replace(sources, "sources")
+            self._replace(self._alerts(flows), "alerts")
+        self._publish_done(new)
+        return hours
+
+    def _alerts(self, flows: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        tried = flows.where(_SYN_ALONE)
+        ports = tried.groupBy("kind", "hour", "srcIP", "destIP").agg(f.count_distinct("destPort").alias("value"))
+        scans = (
+            ports.groupBy("kind", "hour", "srcIP").agg(f.max("value").alias("value")).withColumn("alert", f.lit("scan"))
+        )
+        sweeps = (
+            tried.groupBy("kind", "hour", "srcIP")
+            .agg(f.count_distinct("destIP").alias("value"))
+            .withColumn("alert", f.lit("sweep"))
+        )
+        found = scans.unionByName(sweeps).where(f.col("value") >= self.many)
+        return found.select("kind", "hour", "srcIP", "alert", "value")
+
+    def _replace(self, table: DataFrame, name: str) -> None:
+        """Replace the hours that a table has rows of; none loses all its rows, since counts only grow."""
+        target = self.tables / name
+        writing = table.repartition("hour").write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
+        writing.partitionBy("hour").parquet(str(target))
+
+    def _new(self) -> list[tuple[str, int]]:
+        """Give the batches that the tables do not hold yet."""
+        done = self._published()
+        found: list[tuple[str, int]] = []
+        for folder in (self._work() / "counts").glob("kind=*/batch=*"):
+            kind, number = folder.parent.name.partition("=")[2], int(folder.name.partition("=")[2])
+            if (folder / "_SUCCESS").exists() and number > done.get(kind, -1):
+                found.append((kind, number))
+        return sorted(found)
+
+    def _published(self) -> dict[str, int]:
+        path = self._work() / "published.json"
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    def _publish_done(self, new: Sequence[tuple[str, int]]) -> None:
+        done = self._published()
+        for kind, number in new:
+            done[kind] = max(number, done.get(kind, -1))
+        unfinished = self._work() / "published.json.part"
+        unfinished.write_text(json.dumps(done))
+        os.replace(unfinished, self._work() / "published.json")
+
+    def _notes(self) -> tuple[str, ...]:
+        found = [json.loads(path.read_text()) for path in sorted((self._work() / "notes").glob("*.json"))]
+        return tuple(str(line) for told in found for line in told["notes"])
+
+    def _work(self) -> Path:
+        return self.tables.absolute() / ".work"
+
+    def _counts(self, kind: str, number: int) -> Path:
+        return self._work() / "counts" / f"kind={kind}" / f"batch={number}"
+
+
+_COUNTED: Final = {"packets": ("length",), "exports": ("end_ts", "packets", "bytes", "sampling")}
+
+
+def _hour() -> Column:
+    from pyspark.sql import functions as f
+
+    return f.coalesce(f.date_format("ts", "yyyy-MM-dd'T'HH"), f.lit("unknown"))
+
+
+def _sums(kind: str) -> list[Column]:
+    from pyspark.sql import functions as f
+
+    if kind == "packets":
+        packets, size, last = f.count("*"), f.sum("length"), f.max("ts")
+    else:
+        packets = f.sum(f.expr("cast(packets as bigint) * sampling"))
+        size = f.sum(f.expr("cast(bytes as bigint) * sampling"))
+        last = f.max(f.coalesce("end_ts", "ts"))
+    flags = f.bit_or(f.col("flags").cast("int"))
+    return [
+        packets.alias("packets"),
+        size.alias("bytes"),
+        f.min("ts").alias("first"),
+        last.alias("last"),
+        flags.alias("flags"),
+    ]
+
+
+def _done(progress: Sequence[object]) -> tuple[int, int]:
+    """Give the rows and the batches that Spark tells of."""
+    told = [json.loads(str(getattr(p, "json", "{}"))) if not isinstance(p, dict) else p for p in progress]
+    return sum(int(p.get("numInputRows", 0)) for p in told), sum(bool(p.get("numInputRows")) for p in told)

@@ -1,0 +1,256 @@
+"""What a worker reads: pieces of files, become Arrow batches of the columns that Spark wants."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from oop_engine.sources.capture import PACKET_SCHEMA, Capture
+from oop_engine.sources.capture.compression import GZIP, ZSTD
+from oop_engine.sources.capture.splits import Part, Parted, parts
+from oop_engine.spark.options import Options
+from oop_engine.spark.places import Choice
+from oop_engine.spark.schema import Addresses, Wanted
+
+SPLIT: Final = 64 << 20
+_TIME: Final = "ts"
+_PAGED: Final = pa.schema([("rows", pa.int64()), ("page", pa.binary())])
+_GROUPS: Final = 8
+_LEAST_GROUP: Final = 4 << 20
+_PACKED: Final = 4
+"""How many times what is in a compressed file is taken to be larger than the file."""
+
+
+@attrs.frozen
+class Piece:
+    """A file, or of a classic pcap the records that start in [low, high)."""
+
+    path: Path
+    low: int = 0
+    high: int | None = None
+    last: bool = True
+
+
+@attrs.frozen
+class Between:
+    """The time range of the rows wanted, in ns since 1970: from `start` on, before `end`."""
+
+    start: int | None
+    end: int | None
+
+    def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Keep the rows in the range; those without a time are in none."""
+        if self.start is None and self.end is None:
+            return batch
+        ticks = batch.column(_TIME).view(pa.int64())
+        masks = [pc.greater_equal(ticks, self.start)] if self.start is not None else []
+        masks += [pc.less(ticks, self.end)] if self.end is not None else []
+        mask = masks[0] if len(masks) == 1 else pc.and_(masks[0], masks[1])
+        return batch if mask.null_count == 0 and pc.all(mask).as_py() else batch.filter(mask)
+
+
+@attrs.frozen
+class Shape:
+    """What goes to Spark: the columns wanted, or (`paged`) batches as they are, each in one cell.
+
+    A page crosses into Spark and through a shuffle at the cost of its bytes, a row at that of a row. It is an Arrow IPC
+    stream of the columns with the engine's own types; `rows` says how many tuples it holds.
+    """
+
+    wanted: Wanted
+    paged: bool = False
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The columns as Spark has them."""
+        return _PAGED if self.paged else self.wanted.arrow
+
+    def batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Give a batch that has the columns read as it goes to Spark."""
+        if not self.paged:
+            return self.wanted.batch(batch)
+        page = packed(batch.select(list(self.wanted.read)))
+        return pa.RecordBatch.from_arrays([pa.array([batch.num_rows], pa.int64()), page], schema=_PAGED)
+
+
+def packed(batch: pa.RecordBatch) -> pa.Array:
+    """Put a batch into one cell, as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    page = sink.getvalue()
+    return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(np.array([0, page.size], np.int32)), page])
+
+
+class Reading(Protocol):
+    """How the pieces of one format are read; a value that is sent to workers."""
+
+    @property
+    def shape(self) -> Shape:
+        """What goes to Spark."""
+        ...
+
+    def batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+        """Read a piece."""
+        ...
+
+
+@attrs.frozen
+class PacketReading:
+    """Packets of captures."""
+
+    shape: Shape
+    between: Between
+    batch_rows: int
+    strict: bool
+    notes: str | None
+
+    @classmethod
+    def of(cls, options: Options) -> PacketReading:
+        """Read the options; SourceError or SchemaError for what is wrong in them."""
+        wanted = Wanted.of(PACKET_SCHEMA, options.names("columns"), addresses(options))
+        shape = Shape(wanted, options.flag("pages"))
+        return cls(shape, between(options), batch_rows(options), options.flag("strict"), options.text("notes"))
+
+    def batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+        """Read a file, or the part of it that the piece names."""
+        columns = columns_read(self.shape.wanted, self.between)
+        notes: list[str] = []
+        if piece.high is not None:
+            part = Part(piece.path, piece.low, piece.high, piece.last)
+            read = Parted.open(piece.path).batches(part, columns=columns, batch_rows=self.batch_rows)
+        else:
+            capture = Capture(piece.path, columns=columns, batch_rows=self.batch_rows, strict=self.strict)
+            notes, read = capture.notes, capture.batches()
+        for batch in read:
+            found = self.between.of(batch)
+            if found.num_rows:
+                yield self.shape.batch(found)
+        note(self.notes, piece, notes)
+
+
+@attrs.frozen
+class FlowReading:
+    """Records of flow exports."""
+
+    shape: Shape
+    between: Between
+    batch_rows: int
+    strict: bool
+    notes: str | None
+    elements: tuple[str, ...]
+    ports: tuple[int, ...] | None
+    allow: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, options: Options) -> FlowReading:
+        """Read the options; SourceError or SchemaError for what is wrong in them."""
+        from oop_engine.sources.flows import FlowExports
+
+        elements = options.names("elements") or ()
+        named = options.names("ports")
+        ports = (
+            None if named is None else tuple(Options("oop.netflow", {"ports": p}, ()).number("ports", 0) for p in named)
+        )
+        allow = options.names("allow")
+        known = FlowExports((), columns=elements, ports=ports, allow=allow).arrow
+        wanted = Wanted.of(known, options.names("columns"), addresses(options))
+        shape = Shape(wanted, options.flag("pages"))
+        strict, notes = options.flag("strict"), options.text("notes")
+        return cls(shape, between(options), batch_rows(options), strict, notes, elements, ports, allow)
+
+    def batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+        """Read a file, its templates from its own beginning."""
+        from oop_engine.sources.flows import FlowExports
+
+        exports = FlowExports(
+            (piece.path,), columns=self.elements, ports=self.ports, allow=self.allow, strict=self.strict
+        )
+        reader = exports.open(columns_read(self.shape.wanted, self.between), self.batch_rows)
+        for batch in reader.batches():
+            found = self.between.of(batch)
+            if found.num_rows:
+                yield self.shape.batch(found)
+        note(self.notes, piece, reader.notes())
+
+
+def addresses(options: Options) -> Addresses:
+    """Read how addresses are given."""
+    return "text" if options.choice("addresses", ("text", "binary")) == "text" else "binary"
+
+
+def choice(options: Options) -> Choice:
+    """Read which files are meant."""
+    return Choice(options.names("only"), options.names("except") or ())
+
+
+def between(options: Options) -> Between:
+    """Read the time range."""
+    return Between(options.time("start"), options.time("end"))
+
+
+def batch_rows(options: Options) -> int:
+    """Read the rows of a batch."""
+    return options.number("batchRows", 65_536)
+
+
+def columns_read(wanted: Wanted, between: Between) -> tuple[str, ...]:
+    """Name the columns to read: those wanted, and the time where a range is."""
+    if between == Between(None, None) or _TIME in wanted.read:
+        return wanted.read
+    return tuple(name for name in wanted.given.names if name in (*wanted.read, _TIME))
+
+
+def note(folder: str | None, piece: Piece, notes: Sequence[str]) -> None:
+    """Leave what a reading found in a folder, one file a piece, the same when it is read again."""
+    if folder is None or not notes:
+        return
+    text = json.dumps({"file": str(piece.path), "notes": list(notes)})
+    name = hashlib.sha256(f"{piece.path}:{piece.low}".encode()).hexdigest()[:24]
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    handle, unfinished = tempfile.mkstemp(dir=folder, prefix=".", suffix=".part")
+    with open(handle, "w") as file:
+        file.write(text)
+    os.replace(unfinished, Path(folder) / f"{name}.json")
+
+
+def pieces(paths: Sequence[Path], split: int) -> list[Piece]:
+    """Cut files into pieces: large classic captures into parts of about `split` bytes, none where it is 0."""
+    found: list[Piece] = []
+    for path in paths:
+        found += [Piece(p.path, p.low, p.high, p.last) for p in parts(path, split)] or [Piece(path)]
+    return found
+
+
+def grouped(given: Sequence[Piece], split: int) -> list[tuple[Piece, ...]]:
+    """Put small pieces together, in order, so that thousands of small files are not as many tasks."""
+    weights = [_weight(piece) for piece in given]
+    room = min(max(sum(weights) // _GROUPS, _LEAST_GROUP), max(split, 1))
+    groups: list[list[Piece]] = []
+    filled = 0
+    for piece, weight in zip(given, weights, strict=True):
+        if not groups or filled + weight > room:
+            groups.append([])
+            filled = 0
+        groups[-1].append(piece)
+        filled += weight
+    return [tuple(group) for group in groups]
+
+
+def _weight(piece: Piece) -> int:
+    if piece.high is not None:
+        return piece.high - piece.low
+    size = piece.path.stat().st_size
+    with piece.path.open("rb") as file:
+        head = file.read(4)
+    return size * (_PACKED if head[:2] == GZIP or head == ZSTD else 1)

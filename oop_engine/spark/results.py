@@ -1,0 +1,228 @@
+"""Page logs are data sources and sinks of Spark, `oop.results`: every epoch is read once and written once.
+
+Read in a batch, a log gives the epochs that are there; as a stream, each offset is a number of epochs, and a batch
+takes as many as `maxFilesPerTrigger` (epochs), `maxRowsPerTrigger` or `maxBytesPerTrigger` allow, at least one.
+Written by a stream, the log's epochs are Spark's batches: a batch that is run again after a crash finds its epoch
+there and changes nothing. Written in a batch, the rows become a further epoch.
+
+Options to read: `columns`, `addresses`. Times keep the microsecond; see `schema`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import attrs
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from oop_engine.sinks.errors import SinkError
+from oop_engine.sinks.pagelog import PageLog, Segment
+from oop_engine.sources.errors import SourceError
+from oop_engine.spark.growing import Allowance, limit_of
+from oop_engine.spark.options import Options
+from oop_engine.spark.places import local
+from oop_engine.spark.reading import SPLIT, addresses
+from oop_engine.spark.schema import Wanted
+
+_KNOWN: Final = ("columns", "addresses", "maxFilesPerTrigger", "maxRowsPerTrigger", "maxBytesPerTrigger")
+#: Spark gives a stream's checkpoint to its sink as an option.
+_CHECKPOINT: Final = "checkpointlocation"
+
+
+class ResultSource(DataSource):
+    """A page log, `oop.results`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "oop.results"
+
+    def schema(self) -> StructType:
+        return self._wanted().struct
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return LogReader(self._log(), self._wanted())
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return LogStream(self._log(), self._wanted(), limit_of(self._options()))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        if overwrite:
+            raise SinkError('a page log is only added to: write with .mode("append"), or to a new folder.')
+        return LogWriter(self._log(), to_arrow_schema(schema, timezone="UTC"))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        if overwrite:
+            raise SinkError('a page log is only added to: write with .outputMode("append") or "update".')
+        return LogStreamWriter(self._log(), to_arrow_schema(schema, timezone="UTC"))
+
+    def _options(self) -> Options:
+        return Options.of(self.name(), {k: v for k, v in self.options.items() if k.lower() != _CHECKPOINT}, _KNOWN)
+
+    def _log(self) -> PageLog:
+        paths = self._options().paths()
+        path, *more = paths
+        if more:
+            raise SourceError(f"oop.results takes one folder, and {len(paths)} paths are given.")
+        return PageLog(local(path).absolute())
+
+    def _wanted(self) -> Wanted:
+        options = self._options()
+        return Wanted.of(self._log().schema(), options.names("columns"), addresses(options))
+
+
+def _grouped(segments: Sequence[Segment]) -> list[InputPartition]:
+    groups: list[list[Segment]] = []
+    size = 0
+    for segment in segments:
+        if not groups or size + segment.bytes > SPLIT:
+            groups.append([])
+            size = 0
+        groups[-1].append(segment)
+        size += segment.bytes
+    return [InputPartition(tuple(group)) for group in groups]
+
+
+def _read(log: PageLog, wanted: Wanted, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    for segment in partition.value or ():
+        for batch in log.read(segment):
+            yield wanted.batch(batch)
+
+
+class LogReader(DataSourceReader):
+    """Read the epochs that are there."""
+
+    def __init__(self, log: PageLog, wanted: Wanted) -> None:
+        self._log, self._wanted = log, wanted
+
+    def partitions(self) -> list[InputPartition]:
+        return _grouped([segment for epoch in self._log.epochs() for segment in epoch])
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(self._log, self._wanted, partition)
+
+
+class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Read epochs as they are committed."""
+
+    def __init__(self, log: PageLog, wanted: Wanted, limit: ReadLimit) -> None:
+        self._log, self._wanted, self._limit = log, wanted, limit
+        self._target: int | None = None
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"epoch": 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return self._limit
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = len(self._log.epochs())
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        number, allowed = start["epoch"], Allowance.of(limit)
+        while not allowed.spent and (self._target is None or number < self._target):
+            epoch = self._log.epoch(number)
+            if epoch is None:
+                break
+            rows, size = sum(s.rows for s in epoch), sum(s.bytes for s in epoch)
+            if allowed.taken and (rows > allowed.rows or size > allowed.bytes):
+                break
+            allowed.take(size, rows)
+            allowed.files -= 1
+            number += 1
+        return {"epoch": number}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        found: list[Segment] = []
+        for number in range(start["epoch"], end["epoch"]):
+            epoch = self._log.epoch(number)
+            if epoch is None:
+                raise SourceError(
+                    f'the page log "{self._log.folder}" lacks epoch {number}, which the checkpoint knows.'
+                )
+            found += epoch
+        return _grouped(found)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(self._log, self._wanted, partition)
+
+
+@attrs.frozen(eq=False)
+class Staged(WriterCommitMessage):
+    """What one task wrote: a segment, None where there were no rows."""
+
+    segment: Segment | None
+
+
+@attrs.frozen
+class _Staging:
+    """Write rows where no reader sees them yet."""
+
+    log: PageLog
+    schema: pa.Schema
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Staged:
+        self.log.begin(self.schema)
+        first = next((batch for batch in batches if batch.num_rows), None)
+        if first is None:
+            return Staged(None)
+
+        def every() -> Iterator[pa.RecordBatch]:
+            yield first.cast(self.schema) if first.schema != self.schema else first
+            for batch in batches:
+                yield batch.cast(self.schema) if batch.schema != self.schema else batch
+
+        return Staged(self.log.seal(self.schema, every()))
+
+    def staged(self, messages: Sequence[WriterCommitMessage | None]) -> list[Segment]:
+        return [m.segment for m in messages if isinstance(m, Staged) and m.segment is not None]
+
+
+class LogWriter(DataSourceArrowWriter):
+    """Add the rows of a DataFrame as one epoch."""
+
+    def __init__(self, log: PageLog, schema: pa.Schema) -> None:
+        self._staging = _Staging(log, schema)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self._staging.write(iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        log = self._staging.log
+        log.begin(self._staging.schema)
+        log.publish(len(log.epochs()), self._staging.staged(messages))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        self._staging.log.discard(self._staging.staged(messages))
+
+
+class LogStreamWriter(DataSourceStreamArrowWriter):
+    """Make every batch of a stream the epoch of its number, once."""
+
+    def __init__(self, log: PageLog, schema: pa.Schema) -> None:
+        self._staging = _Staging(log, schema)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self._staging.write(iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        log = self._staging.log
+        log.begin(self._staging.schema)
+        staged = self._staging.staged(messages)
+        if not log.publish(batchId, staged):
+            log.discard(staged)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        self._staging.log.discard(self._staging.staged(messages))

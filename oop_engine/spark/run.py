@@ -1,0 +1,185 @@
+"""A plan runs inside Spark, with the answer it has embedded; its sources may be DataFrames, batch or streaming."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import attrs
+
+from oop_engine.circuit import readable
+from oop_engine.demand import columns, pruned
+from oop_engine.errors import PlanError, SchemaError
+from oop_engine.plan import Plan, SourceNode
+from oop_engine.sources.protocol import Source
+from oop_engine.spark.batch import Bucketed, Gathered, Packed, Reading, Scan, Task
+from oop_engine.spark.counts import Counts
+from oop_engine.spark.levels import in_levels
+from oop_engine.spark.parts import parts
+from oop_engine.spark.room import Elsewhere, elsewhere, with_sources
+from oop_engine.spark.schema import Wanted
+from oop_engine.spark.stages import FRONT, KEYED, TAIL, Cut, cut
+from oop_engine.spark.wire import DDL
+from operators.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from oop_engine.stream import Stream
+
+
+def on_spark(
+    stream: Stream,
+    spark: SparkSession,
+    inputs: Mapping[str, DataFrame] | None = None,
+    *,
+    buckets: int | None = None,
+    counts: Counts | None = None,
+) -> DataFrame:
+    """Run a stream inside Spark and give its tuples as a DataFrame, streaming if an input is.
+
+    `inputs` gives a DataFrame for sources of the plan, by name; the others are read by the plan itself, in partitions
+    where they can be. `buckets` says into how many buckets keys are spread, as many as there are cores by default.
+    `counts` collects what operators count, as `late`. PlanError for an input that the plan has not, or for a stream of
+    which nothing is promised; SchemaError for a DataFrame that lacks an attribute.
+    """
+    plan = pruned(Plan((stream.node,)))
+    frames = _frames(plan, inputs or {})
+    _check_policies(plan)
+    cores = _cores(spark)
+    many = cores if buckets is None else buckets
+    if many < 1:
+        raise PlanError(f"on_spark(buckets={buckets}): write a whole number from 1 on, or leave it out.")
+    if any(frame.isStreaming for frame in frames.values()):
+        from oop_engine.spark.streaming import streamed
+
+        return streamed(plan, frames, buckets=many, counts=counts)
+    return _Batch(plan, spark, frames, many, cores, counts).frame()
+
+
+def _frames(plan: Plan, inputs: Mapping[str, DataFrame]) -> dict[int, DataFrame]:
+    """Give the DataFrames by the place of the source that each stands for, with the columns that are read."""
+    names = {place: node.source.name for place, node in enumerate(plan.nodes) if isinstance(node, SourceNode)}
+    for name in inputs:
+        if name not in names.values():
+            raise PlanError(
+                f'on_spark(inputs={{"{name}": ...}}): the plan has no source of that name; it reads'
+                f" {', '.join(sorted(set(names.values())))}.\n  {did_you_mean(name, list(names.values()))}"
+            )
+    read = columns(plan)
+    frames: dict[int, DataFrame] = {}
+    for place, name in names.items():
+        if name not in inputs:
+            continue
+        frame = inputs[name]
+        for column in read[place]:
+            if column not in frame.columns:
+                raise SchemaError(
+                    f'on_spark(inputs={{"{name}": ...}}): the DataFrame has no column "{column}"; the plan reads it.\n'
+                    f"  columns: {', '.join(frame.columns)}\n  {did_you_mean(column, frame.columns)}"
+                )
+        frames[place] = frame.select(*read[place])
+    return frames
+
+
+def _check_policies(plan: Plan) -> None:
+    for node in plan.sources():
+        if node.late == "divert":
+            raise PlanError(
+                f'{node.label}: late="divert" hands late tuples to this process, and on Spark they are elsewhere.\n'
+                "  Leave it out: they are dropped, and counted in on_spark(..., counts=Counts(spark))."
+            )
+
+
+def _cores(spark: SparkSession) -> int:
+    """Give how many tasks run side by side; two where Spark does not say (over Spark Connect)."""
+    context = getattr(spark, "sparkContext", None)
+    return 2 if context is None else max(1, int(context.defaultParallelism))
+
+
+def _spread(rows: DataFrame, buckets: int) -> DataFrame:
+    """Bring the rows of each bucket into a partition; of its own where Spark can (from 4.1 on)."""
+    if hasattr(rows, "repartitionById"):
+        return rows.repartitionById(buckets, rows["bucket"])
+    return rows.repartition(buckets, rows["bucket"])
+
+
+@attrs.frozen(eq=False)
+class _Batch:
+    """A plan over bounded data, and what it takes to run it."""
+
+    plan: Plan
+    spark: SparkSession
+    frames: Mapping[int, DataFrame]
+    many: int
+    """Buckets of the keyed room."""
+    cores: int
+    counts: Counts | None
+
+    def frame(self) -> DataFrame:
+        """Give the results."""
+        free = all(self._free(place) for place in readable(self.plan))
+        whole = cut(self.plan, ordered=not free)
+        plan = self.plan
+        if not whole.ordered:
+            plan = in_levels(whole)
+            whole = cut(plan)
+        buckets = {KEYED: self.many, TAIL: 1}
+        telling = None if self.counts is None else self.counts.telling
+        task = Task(attrs.evolve(whole, plan=elsewhere(plan)), buckets, telling)
+        rows = self._reading(whole, task) if whole.ordered else self._scanning(whole, task)
+        for number in (KEYED, TAIL):
+            if number in whole.used:
+                spread = _spread(rows, buckets[number])
+                ranked = spread.sortWithinPartitions("bucket", "rank", "origin", "seq")
+                bucketed = Bucketed(task.cut, buckets, telling, number)
+                rows = ranked.mapInArrow(bucketed, self._columns(whole, number))
+        return rows
+
+    def _free(self, place: int) -> bool:
+        """Tell whether a source has no order of arrival that anything could depend on."""
+        node = self.plan.nodes[place]
+        assert isinstance(node, SourceNode)
+        return not node.promises and not node.source.promised and (place in self.frames or node.source.rewindable)
+
+    def _scanning(self, whole: Cut, task: Task) -> DataFrame:
+        """Read every source in as many partitions as it has."""
+        read = columns(whole.plan)
+        frames = {id(self.plan.nodes[place]): frame for place, frame in self.frames.items()}
+        scans: list[DataFrame] = []
+        for place in readable(whole.plan):
+            node = whole.plan.nodes[place]
+            assert isinstance(node, SourceNode)
+            given = frames.get(id(node))
+            pieces: tuple[Source, ...] = ()
+            if given is None:
+                pieces = parts(node.source, self.cores)
+                given = self.spark.range(0, len(pieces), 1, len(pieces))
+            scan = Scan(task.cut, task.buckets, task.telling, place, read[place], pieces)
+            scans.append(given.mapInArrow(scan, self._columns(whole, FRONT)))
+        return reduce(lambda one, other: one.unionAll(other), scans)
+
+    def _reading(self, whole: Cut, task: Task) -> DataFrame:
+        """Read all sources in one task, as embedded."""
+        absent: dict[int, Source] = {
+            place: Elsewhere(node.source.name, node.source.arrow, tuple(node.source.promised))
+            for place, node in enumerate(self.plan.nodes)
+            if isinstance(node, SourceNode) and place in self.frames
+        }
+        there = attrs.evolve(whole, plan=with_sources(self.plan, absent))
+        result = self._columns(whole, FRONT)
+        if len(self.frames) > 1:
+            packed = [frame.mapInArrow(Packed(place), DDL) for place, frame in self.frames.items()]
+            rows = reduce(lambda one, other: one.unionAll(other), packed)
+            ranked = rows.coalesce(1).sortWithinPartitions("port", "origin", "seq")
+            return ranked.mapInArrow(Gathered(there, task.buckets, task.telling), result)
+        for place, frame in self.frames.items():
+            # One partition of what were several has their rows one after the other.
+            return frame.coalesce(1).mapInArrow(Reading(there, task.buckets, task.telling, place), result)
+        return self.spark.range(0, 1, 1, 1).mapInArrow(Reading(there, task.buckets, task.telling), result)
+
+    def _columns(self, whole: Cut, room: int) -> StructType | str:
+        """Give the columns of what comes out of a room."""
+        return Wanted.of(self.plan.outputs[0].schema.arrow, None).struct if room == whole.last else DDL

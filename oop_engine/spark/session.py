@@ -1,0 +1,127 @@
+"""One call gives a Spark session that is quiet, keeps time in UTC, and whose workers know this engine."""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from oop_engine.spark.errors import INSTALL, SparkError
+from oop_engine.spark.java import java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_HERE: Final = Path(__file__).resolve().parent
+
+
+def session(
+    cores: int = 2, *, master: str | None = None, memory: str = "2g", name: str = "oop-engine", **conf: object
+) -> SparkSession:
+    """Give the session of this process, or start one on `cores` of this machine, with the engine's formats registered.
+
+    `master` is another place than this machine's cores, e.g. "local[*]" or "spark://host:7077"; `conf` are Spark's own
+    settings, which overrule ours: session(4, **{"spark.ui.enabled": True}). Java is found by `java_home`. SparkError
+    says what is missing and the command that mends it.
+    """
+    from oop_engine.spark.register import register
+
+    check_pyspark()
+    from pyspark.sql import SparkSession
+
+    if isinstance(cores, bool) or not isinstance(cores, int) or cores < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise SparkError(f"session(cores={cores!r}): write a whole number from 1 on, or master='local[*]' for all.")
+    started = SparkSession.getActiveSession()
+    if started is not None and not _stopped(started):
+        for key, value in conf.items():
+            started.conf.set(key, _text(value))
+        return register(started)
+    place = master or f"local[{cores}]"
+    settings = {**_settings(place, memory), **{key: _text(value) for key, value in conf.items()}}
+    builder = SparkSession.Builder().master(place).appName(name)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    with _environment(place):
+        made = builder.getOrCreate()
+    return register(made)
+
+
+def check_pyspark() -> None:
+    """Raise SparkError with the command that mends it when pyspark is not installed."""
+    if find_spec("pyspark") is None:
+        raise SparkError(f"pyspark is not installed.\n  {INSTALL}")
+
+
+def _stopped(started: SparkSession) -> bool:
+    context = getattr(started, "_sc", None)
+    return context is not None and context._jsc is None
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _settings(place: str, memory: str) -> dict[str, str]:
+    cores = place.partition("[")[2].rstrip("]").partition(",")[0]
+    count = int(cores) if cores.isdecimal() else (os.cpu_count() or 2)
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": memory,
+        "spark.sql.session.timeZone": "UTC",
+        # The default of 200 costs small streams a task each.
+        "spark.sql.shuffle.partitions": str(max(2, min(2 * count, 64))),
+        "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.executorEnv.PYTHONWARNINGS": "ignore::FutureWarning",
+    }
+    if "NUMBA_CACHE_DIR" in os.environ:
+        settings["spark.executorEnv.NUMBA_CACHE_DIR"] = os.environ["NUMBA_CACHE_DIR"]
+    if place.startswith("local"):
+        settings |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.python.daemon.module": "oop_engine.spark.daemon",
+        }
+    return settings
+
+
+@contextmanager
+def _environment(place: str) -> Generator[None, None, None]:
+    """Set what the JVM and, through it, the Python workers take from the environment, and put it back."""
+    wanted = {
+        "JAVA_HOME": str(java_home()),
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONWARNINGS": _joined("ignore::FutureWarning", os.environ.get("PYTHONWARNINGS"), ","),
+        "SPARK_CONF_DIR": os.environ.get("SPARK_CONF_DIR", str(_HERE / "conf")),
+    }
+    if place.startswith("local"):
+        wanted["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
+        wanted["PYSPARK_PYTHON"] = sys.executable
+        ours = _HERE.parent.parent
+        if str(ours) not in {os.path.realpath(place) for place in site.getsitepackages()}:
+            wanted["PYTHONPATH"] = _joined(str(ours), os.environ.get("PYTHONPATH"), os.pathsep)
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _joined(first: str, rest: str | None, between: str) -> str:
+    return first if not rest else f"{first}{between}{rest}"

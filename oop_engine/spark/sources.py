@@ -1,0 +1,121 @@
+"""Captures and flow exports are data sources of Spark: `spark.read.format("oop.pcap").load("captures/*.pcap.gz")`.
+
+Options of both: `columns` (names between commas; all by default), `start` and `end` (only rows with start <= ts < end),
+`addresses` (`text`, as 10.0.0.7, or `binary`, 16 bytes), `splitBytes` (of large classic captures, parts of this size
+are read apart; 64m by default, 0 for never), `batchRows`, `strict` (a cut or damaged file that is read as a whole fails
+the query), `notes` (a folder where what was wrong with a file is noted), `only` and `except` (patterns of file names
+between commas), `pages` (true for pages of tuples instead of tuples, see `reading.Shape`).
+
+Of flow exports also `elements` (names of further information elements, which become columns), `ports` and `allow`, as
+of `oop_engine.netflow`. Every file is decoded by itself, by the templates and with the sequences that it holds.
+
+Filters are not pushed into the sources, on purpose: Spark 4.3.0 keeps what was pushed once for every later use of the
+same DataFrame, and so gives wrong rows. `columns`, `start` and `end` prune instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from oop_engine.spark.growing import GrowingReader
+from oop_engine.spark.options import Options
+from oop_engine.spark.places import Choice, files
+from oop_engine.spark.reading import SPLIT, FlowReading, PacketReading, Reading, choice, grouped, pieces
+from operators.errors import SchemaError
+
+_COMMON: Final = (
+    "columns",
+    "start",
+    "end",
+    "addresses",
+    "splitBytes",
+    "batchRows",
+    "strict",
+    "notes",
+    "only",
+    "except",
+    "pages",
+)
+_GROWING: Final = ("journal", "maxFilesPerTrigger", "maxBytesPerTrigger", "maxRowsPerTrigger", "settleSeconds")
+_FLOWS: Final = ("elements", "ports", "allow")
+
+
+class PacketSource(DataSource):
+    """The packets of captures, `oop.pcap`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "oop.pcap"
+
+    def _reading(self) -> Reading:
+        return PacketReading.of(self._options())
+
+    def _options(self) -> Options:
+        return Options.of(self.name(), self.options, (*_COMMON, *_GROWING))
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(self._reading().shape.arrow)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options, reading = self._options(), self._reading()
+        _same(schema, reading, self.name())
+        return FileReader(options.paths(), choice(options), reading, options.number("splitBytes", SPLIT, least=0))
+
+    def streamReader(self, schema: StructType) -> GrowingReader:
+        options, reading = self._options(), self._reading()
+        _same(schema, reading, self.name())
+        return GrowingReader.of(options, reading, parted=True)
+
+
+class FlowSource(PacketSource):
+    """The records of flow exports, `oop.netflow`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "oop.netflow"
+
+    def _reading(self) -> Reading:
+        return FlowReading.of(self._options())
+
+    def _options(self) -> Options:
+        return Options.of(self.name(), self.options, (*_COMMON, *_FLOWS, *_GROWING))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options, reading = self._options(), self._reading()
+        _same(schema, reading, self.name())
+        return FileReader(options.paths(), choice(options), reading, 0)
+
+    def streamReader(self, schema: StructType) -> GrowingReader:
+        options, reading = self._options(), self._reading()
+        _same(schema, reading, self.name())
+        return GrowingReader.of(options, reading, parted=False)
+
+
+class FileReader(DataSourceReader):
+    """Read files that are there, large ones in parts and small ones together."""
+
+    def __init__(self, paths: tuple[str, ...], chosen: Choice, reading: Reading, split: int) -> None:
+        self._paths, self._choice, self._reading, self._split = paths, chosen, reading, split
+
+    def partitions(self) -> list[InputPartition]:
+        found = pieces(files(self._paths, self._choice), self._split)
+        return [InputPartition(group) for group in grouped(found, self._split or SPLIT)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        for piece in partition.value:
+            yield from self._reading.batches(piece)
+
+
+def _same(schema: StructType, reading: Reading, name: str) -> None:
+    """Refuse a schema of the user's own, which Spark would take and fail with at the first row."""
+    if schema.names != list(reading.shape.arrow.names):
+        raise SchemaError(
+            f"{name} knows its columns; leave .schema(...) out and choose some by the option columns.\n"
+            f"  columns: {', '.join(reading.shape.wanted.given.names)}"
+        )

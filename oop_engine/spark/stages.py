@@ -1,0 +1,426 @@
+"""A plan is cut where tuples must meet others: what comes before runs wherever tuples are, what comes after by key.
+
+Three rooms. The *front* reads the sources: in as many partitions as there are where no operator cares in which order
+tuples arrive, else in one task and exactly as embedded. The *keyed* room has many buckets: tuples that must meet are in
+one of them, since each of its operators groups, or joins, by attributes among which are those that buckets are made by.
+The *tail* is one bucket for what needs all tuples. A stream that goes from one room to another is an edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, permutations, product
+from typing import Final, TypeAlias
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.demand import windows_of
+from oop_engine.plan import Node, OperatorNode, Plan, SourceNode
+from oop_engine.spark.prototypes import packed, unpacked
+from oop_engine.window_join import WindowJoin
+from operators.adaptive.adaptive import AdaptiveAggregate
+from operators.aggregate.groupby import GroupAggregate
+from operators.aggregate.wid import WindowAggregate
+from operators.apply import Apply
+from operators.bucket import FROM, Bucket
+from operators.buffering.aggregate import BufferAggregate
+from operators.chain import Chain
+from operators.distinct import Distinct
+from operators.expression import Column
+from operators.filter import Filter
+from operators.meld import Meld
+from operators.project import Project
+from operators.protocol import Operator
+from operators.ranked.counted import CountAggregate
+from operators.ranked.slide import SlideAggregate
+from operators.schema import Schema
+from operators.slicing.aggregate import SlicingAggregate
+from operators.stacks.aggregate import StackAggregate
+from operators.two_level import HighAggregate, LowAggregate
+from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow
+from operators.window.delimited import FixedBandWindow
+from operators.window.session import SessionWindow
+
+FRONT, KEYED, TAIL = 0, 1, 2
+NAMES: Final = ("front", "keyed", "tail")
+Keys: TypeAlias = tuple[str, ...]
+_TRIED: Final = 2_000
+"""Ways to key a plan that are looked at, at most."""
+
+
+@attrs.frozen
+class Need:
+    """What an operator needs of how its input is spread: nothing, what is equal together, or everything."""
+
+    stateless: bool = False
+    keys: tuple[Keys, ...] = ()
+    """By port, in the same order on each: tuples that differ in one of these never meet; none when all may."""
+    arrival: bool = False
+    """Whether the answer depends on the order in which tuples and promises arrive."""
+    why: str = ""
+
+
+@attrs.frozen
+class Edge:
+    """A stream that goes from one room to another, and those in that room who read it."""
+
+    giver: int
+    """Place of the node whose output it is."""
+    room: int
+    readers: tuple[tuple[int, int], ...]
+    """(place, port) of each."""
+    keys: Keys
+    """Attributes that tell the bucket, none where there is one bucket only."""
+    kinds: tuple[pa.DataType, ...]
+    """Types in which the keys are compared."""
+    ranked: str | None
+    """The attribute in whose order pages are best taken, if there is one."""
+
+
+@attrs.frozen
+class Cut:
+    """A plan, the room of each of its nodes, and the edges between rooms."""
+
+    plan: Plan
+    rooms: tuple[int, ...]
+    edges: tuple[Edge, ...]
+    ordered: bool
+    """Whether the front runs in one task, in order of arrival."""
+    whys: tuple[str, ...]
+    """For each node, why it runs where it does; empty where that goes without saying."""
+
+    def into(self, room: int) -> tuple[Edge, ...]:
+        """Give the edges that end in a room; their places there are their ports."""
+        return tuple(edge for edge in self.edges if edge.room == room)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Travel without what operators remember."""
+        nodes = [
+            attrs.evolve(node, operator=packed(node.operator), inputs=()) if isinstance(node, OperatorNode) else node
+            for node in self.plan.nodes
+        ]
+        reads = [tuple(self.plan.position(upstream) for upstream in node.inputs) for node in self.plan.nodes]
+        outputs = tuple(self.plan.position(node) for node in self.plan.outputs)
+        return _arrived, (nodes, reads, outputs, self.rooms, self.edges, self.ordered, self.whys)
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        """The rooms in which anything runs, in order."""
+        return tuple(sorted(set(self.rooms)))
+
+    @property
+    def last(self) -> int:
+        """The room that the output leaves."""
+        return self.rooms[self.plan.position(self.plan.outputs[0])]
+
+
+def _arrived(
+    nodes: Sequence[Node],
+    reads: Sequence[tuple[int, ...]],
+    outputs: tuple[int, ...],
+    rooms: tuple[int, ...],
+    edges: tuple[Edge, ...],
+    ordered: bool,
+    whys: tuple[str, ...],
+) -> Cut:
+    """Make a cut plan anew where it has arrived."""
+    made: list[Node] = []
+    for node, inputs in zip(nodes, reads, strict=True):
+        if isinstance(node, OperatorNode):
+            upstream = tuple(made[place] for place in inputs)
+            node = attrs.evolve(node, operator=unpacked(node.operator), inputs=upstream)  # type: ignore[arg-type]
+        made.append(node)
+    return Cut(Plan(tuple(made[place] for place in outputs)), rooms, edges, ordered, whys)
+
+
+def cut(plan: Plan, *, ordered: bool = False) -> Cut:
+    """Cut a plan of one output into rooms; `ordered` says that its sources must be read in order of arrival anyway."""
+    needs = [need(node) for node in plan.nodes]
+    arrival = [place for place, n in enumerate(needs) if n.arrival]
+    ordered = ordered or bool(arrival)
+    forced = _below(plan, arrival) | {place for place in arrival if not _parted(needs[place])}
+    best = max(
+        (_Spread(plan, needs, forced, choice) for choice in _choices(plan, needs, forced)),
+        key=lambda spread: spread.worth,
+    )
+    rooms = best.rooms
+    if ordered and KEYED not in rooms:
+        # One task reads everything and one would take everything: they may be the same.
+        rooms = [FRONT] * len(rooms)
+    return Cut(plan, tuple(rooms), tuple(_edges(plan, rooms, best.wanted)), ordered, tuple(_whys(needs, rooms)))
+
+
+def need(node: Node) -> Need:
+    """Say what a node needs of how its input is spread."""
+    if isinstance(node, SourceNode):
+        return Need(stateless=True)
+    operator = _alone(node.operator)
+    match operator:
+        case Filter() | Project() | Apply() | Meld() | LowAggregate():
+            return Need(stateless=True)
+        case Bucket():
+            if not operator.partition:
+                return Need(stateless=True)
+            return Need(keys=(operator.partition,), arrival=True, why="tuples are counted as they arrive")
+        case WindowAggregate() | HighAggregate() | AdaptiveAggregate() | BufferAggregate():
+            return _grouped(operator, operator.window, operator.by, operator.functions)
+        case SlicingAggregate():
+            return _sliced(operator)
+        case CountAggregate() | SlideAggregate():
+            keys = operator.by if operator.partition is None else operator.partition
+            return Need(keys=(keys,) if keys else (), arrival=True, why="ties are told apart by arrival")
+        case GroupAggregate():
+            return _grouped(operator, None, operator.by, operator.functions)
+        case Distinct():
+            return Need(keys=(operator.attributes or tuple(node.inputs[0].schema.names),))
+        case WindowJoin() if not operator.buffered:
+            on = operator.on
+            if not on:
+                return Need(why="a join without an equality: any two tuples may be partners")
+            return Need(keys=(tuple(a for a, _ in on), tuple(b for _, b in on)))
+        case StackAggregate():
+            return Need(why="a window without groups")
+        case _:
+            return Need(arrival=True, why=f"{type(operator).__name__} may depend on the order of arrival")
+
+
+def _alone(operator: Operator) -> Operator:
+    """Give what stands alone in a chain."""
+    if isinstance(operator, Chain) and len(operator.operators) == 1:
+        return operator.operators[0]
+    return operator
+
+
+def _grouped(operator: Operator, window: object, by: Keys, functions: Mapping[str, object]) -> Need:
+    rows = window.rows if isinstance(window, PartitionedWindow) else window
+    if isinstance(rows, LandmarkWindow):
+        return Need(
+            arrival=_arriving(functions), why="windows without a beginning go on as long as any group has tuples"
+        )
+    arrival = _arriving(functions)
+    why = "a function takes tuples as they arrive" if arrival else "" if by else "there are no groups"
+    return Need(keys=(by,) if by else (), arrival=arrival, why=why)
+
+
+def _sliced(operator: SlicingAggregate) -> Need:
+    own = [w for w in operator.windows.values() if not isinstance(w, SlidingWindow | SessionWindow | FixedBandWindow)]
+    if own:
+        return Need(arrival=True, why=f"the edges of {type(own[0]).__name__} may depend on all tuples")
+    if operator.lateness:
+        return Need(
+            keys=(operator.by,) if operator.by else (),
+            arrival=True,
+            why="which windows are given again depends on when promises came",
+        )
+    return _grouped(operator, None, operator.by, operator.functions)
+
+
+def _arriving(functions: Mapping[str, object]) -> bool:
+    return any(bool(getattr(function, "arrival_order", True)) for function in functions.values())
+
+
+def _parted(need: Need) -> bool:
+    return bool(need.keys) and all(need.keys)
+
+
+def _below(plan: Plan, places: Iterable[int]) -> set[int]:
+    """Give the places of all that some nodes read, directly or not."""
+    found: set[int] = set()
+    where = {id(node): place for place, node in enumerate(plan.nodes)}
+    waiting = [where[id(upstream)] for place in places for upstream in plan.nodes[place].inputs]
+    while waiting:
+        place = waiting.pop()
+        if place not in found:
+            found.add(place)
+            waiting += [where[id(upstream)] for upstream in plan.nodes[place].inputs]
+    return found
+
+
+def _choices(plan: Plan, needs: Sequence[Need], forced: set[int]) -> Iterator[dict[int, tuple[int, ...]]]:
+    """Give the ways to key the operators that read the front: for each, which of its keys, and in which order."""
+    trial = _Spread(plan, needs, forced, {})
+    options: dict[int, list[tuple[int, ...]]] = {}
+    for place in trial.first:
+        count = len(needs[place].keys[0])
+        sizes = range(count, 0, -1) if count <= 4 else (count, 1)
+        many = permutations if len(trial.first) > 1 and count <= 4 else combinations
+        options[place] = [chosen for size in sizes for chosen in many(range(count), size)]
+    for number, chosen in enumerate(product(*options.values())):
+        if number == _TRIED:
+            return
+        yield dict(zip(options, chosen, strict=True))
+
+
+@attrs.define
+class _Spread:
+    """The rooms that follow from one way to key the operators that read the front."""
+
+    plan: Plan
+    needs: Sequence[Need]
+    forced: set[int]
+    choice: Mapping[int, tuple[int, ...]]
+    rooms: list[int] = attrs.field(init=False, factory=list)
+    wanted: dict[tuple[int, int], tuple[Keys, tuple[pa.DataType, ...]]] = attrs.field(init=False, factory=dict)
+    """Keys by (place, port) of who reads the front by key."""
+    first: list[int] = attrs.field(init=False, factory=list)
+    """Places of the operators by key all of whose inputs are of the front."""
+    _keys: list[Keys | None] = attrs.field(init=False, factory=list)
+    """Under which names a keyed node's tuples have the keys that told their bucket; None where they have not."""
+    _keyed: int = attrs.field(init=False, default=0)
+
+    def __attrs_post_init__(self) -> None:
+        places = {id(node): place for place, node in enumerate(self.plan.nodes)}
+        for place, node in enumerate(self.plan.nodes):
+            room, keys = self._placed(place, node, [places[id(upstream)] for upstream in node.inputs])
+            self.rooms.append(room)
+            self._keys.append(keys)
+
+    @property
+    def worth(self) -> tuple[int, int, int]:
+        """As much as can be in the keyed room, by as many attributes as can be."""
+        used = sum(len(chosen) for chosen in self.choice.values())
+        return self._keyed, -sum(room == TAIL for room in self.rooms), used
+
+    def _placed(self, place: int, node: Node, inputs: list[int]) -> tuple[int, Keys | None]:
+        rooms = {self.rooms[i] for i in inputs}
+        if place in self.forced or isinstance(node, SourceNode):
+            return FRONT, None
+        if TAIL in rooms:
+            return TAIL, None
+        if self.needs[place].stateless:
+            if len(rooms) > 1:
+                return TAIL, None
+            return rooms.pop(), _passed(node, [self._keys[i] for i in inputs])
+        if not _parted(self.needs[place]):
+            return TAIL, None
+        sides = self._sides(place, node, inputs, rooms)
+        if sides is None:
+            return TAIL, None
+        self._keyed += 1
+        return KEYED, _after(node, sides)
+
+    def _sides(self, place: int, node: OperatorNode, inputs: list[int], rooms: set[int]) -> list[Keys] | None:
+        """Give the keys by port, None when the operator cannot be in the keyed room; note those of the front."""
+        keys = self.needs[place].keys
+        if rooms == {FRONT}:
+            self.first.append(place)
+            chosen = self.choice.get(place, tuple(range(len(keys[0]))))
+        else:
+            known = {
+                tuple(own.index(k) for k in found)
+                for i, own in zip(inputs, keys, strict=True)
+                if (found := self._keys[i]) is not None and set(found) <= set(own)
+            }
+            count = sum(self.rooms[i] == KEYED for i in inputs)
+            if len(known) != 1 or count != sum(self._keys[i] is not None for i in inputs):
+                return None
+            if any(
+                self.rooms[i] == KEYED and not set(self._keys[i] or ()) <= set(own)
+                for i, own in zip(inputs, keys, strict=True)
+            ):
+                return None
+            (chosen,) = known
+        sides = [tuple(own[k] for k in chosen) for own in keys]
+        kinds = _kinds(node, sides, exact=rooms != {FRONT})
+        if kinds is None:
+            return None
+        for port, i in enumerate(inputs):
+            if self.rooms[i] == FRONT:
+                self.wanted[place, port] = (sides[port], kinds)
+        return sides
+
+
+def _kinds(node: OperatorNode, sides: Sequence[Keys], *, exact: bool) -> tuple[pa.DataType, ...] | None:
+    """Give the types in which keys are compared; None when they are not what buckets were told by."""
+    schemas = [upstream.schema.arrow for upstream in node.inputs]
+    fields = [[schema.field(name) for name in side] for schema, side in zip(schemas, sides, strict=True)]
+    if len(fields) == 1:
+        return tuple(field.type for field in fields[0])
+    kinds: list[pa.DataType] = []
+    for left, right in zip(*fields, strict=True):
+        if left.type == right.type or (pa.types.is_integer(left.type) and pa.types.is_integer(right.type)):
+            kinds.append(left.type if left.type == right.type else pa.int64())
+        elif exact:
+            return None
+        else:
+            from operators.join.shape import _common
+
+            kinds.append(_common(left, right).type)
+    return tuple(kinds)
+
+
+def _passed(node: Node, keys: Sequence[Keys | None]) -> Keys | None:
+    """Give the names of the keys after an operator that takes each tuple by itself."""
+    first = keys[0] if keys else None
+    if first is None or not isinstance(node, OperatorNode) or any(k != first for k in keys):
+        return None
+    operator = node.operator
+    if isinstance(operator, Project):
+        called = {e.name: name for name, e in operator.columns.items() if isinstance(e, Column)}
+        return tuple(called[k] for k in first) if all(k in called for k in first) else None
+    if isinstance(operator, Apply) and any(k in operator.columns for k in first):
+        return None
+    return first
+
+
+def _after(node: OperatorNode, sides: Sequence[Keys]) -> Keys | None:
+    """Give the names of the keys after an operator that brought tuples together by them."""
+    operator = node.operator
+    names = sides[0]
+    if isinstance(operator, WindowJoin):
+        kind = operator.join.kind
+        if kind == "full":
+            return None
+        port = 1 if kind == "right" else 0
+        names = tuple(operator.names[port].get(name, "") for name in sides[port])
+    return names if all(name in node.schema for name in names) else None
+
+
+def _edges(
+    plan: Plan, rooms: Sequence[int], wanted: Mapping[tuple[int, int], tuple[Keys, tuple[pa.DataType, ...]]]
+) -> Iterator[Edge]:
+    found: dict[tuple[int, int, Keys, tuple[str, ...]], list[tuple[int, int]]] = {}
+    kinds: dict[tuple[str, ...], tuple[pa.DataType, ...]] = {}
+    for giver, readers in plan.consumers().items():
+        for place, port in readers:
+            if rooms[place] != rooms[giver]:
+                keys, types = wanted.get((place, port), ((), ())) if rooms[place] == KEYED else ((), ())
+                texts = tuple(str(kind) for kind in types)
+                kinds[texts] = types
+                found.setdefault((giver, rooms[place], keys, texts), []).append((place, port))
+    for (giver, room, keys, texts), readers in found.items():
+        ranked = ranked_by(plan, giver, readers)
+        yield Edge(giver, room, tuple(readers), keys, kinds[texts], ranked)
+
+
+def ranked_by(plan: Plan, giver: int, readers: Sequence[tuple[int, int]]) -> str | None:
+    """Give the attribute on whose promises its readers let go of what they hold, None when there is none."""
+    schema = plan.nodes[giver].schema
+    if FROM in schema and schema.progressing(FROM):
+        return FROM
+    for place, port in readers:
+        node = plan.nodes[place]
+        assert isinstance(node, OperatorNode)
+        for name in _released_on(node.operator, port, schema):
+            if name in schema and schema.progressing(name):
+                return name
+    return None
+
+
+def _released_on(operator: Operator, port: int, schema: Schema) -> list[str]:
+    if isinstance(operator, WindowJoin):
+        return [operator.wattrs[port]]
+    if isinstance(operator, GroupAggregate | Distinct):
+        names = operator.by if isinstance(operator, GroupAggregate) else operator.attributes or tuple(schema.names)
+        return [name for name in names if name in schema and pa.types.is_temporal(schema.field(name).type)]
+    if isinstance(operator, Bucket):
+        return [operator.window.wattr]
+    windows = [window.wattr for window in windows_of(operator)]
+    times = [field.name for field in schema.arrow if pa.types.is_temporal(field.type)]
+    return [*windows, *times]
+
+
+def _whys(needs: Sequence[Need], rooms: Sequence[int]) -> Iterator[str]:
+    for n, room in zip(needs, rooms, strict=True):
+        yield n.why if room == TAIL or n.arrival else ""

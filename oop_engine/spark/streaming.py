@@ -1,0 +1,184 @@
+"""A plan over streams runs in Spark as stateful processors of rows, one state of bytes a bucket, and never a timer.
+
+The front takes all sources in one bucket, in order of arrival (micro-batch, partition, row): there the punctuators
+stand, and from there promises go to every bucket. Spark keeps the state and its versions; it drops nothing, since it
+is given no watermark: what is late is for the plan's own policy. Between micro-batches a room is its `state`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import pyarrow as pa
+from pyspark.sql import functions as sql
+from pyspark.sql.streaming import StatefulProcessor
+
+from oop_engine.circuit import readable
+from oop_engine.errors import PlanError
+from oop_engine.plan import Plan, SourceNode
+from oop_engine.spark.batch import Packed, rows_of
+from oop_engine.spark.counts import Counts, Telling
+from oop_engine.spark.given import Batches, from_spark
+from oop_engine.spark.levels import in_levels
+from oop_engine.spark.room import Room, elsewhere, in_order
+from oop_engine.spark.scatter import labels
+from oop_engine.spark.schema import Wanted
+from oop_engine.spark.stages import FRONT, KEYED, TAIL, Cut, cut
+from oop_engine.spark.wire import (
+    COUNTS,
+    DDL,
+    PAGE,
+    ROWS,
+    WireRow,
+    counts_bytes,
+    page_bytes,
+    read_counts,
+    read_page,
+)
+from punctuation import NO_TIME
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import StatefulProcessorHandle
+
+OUT = TAIL + 1
+"""The room of rows that are results."""
+
+
+@attrs.frozen(eq=False)
+class Folding:
+    """What one bucket of a room does with the rows of a micro-batch."""
+
+    cut: Cut
+    number: int
+    buckets: Mapping[int, int]
+
+    def fold(self, bucket: int, saved: bytes | None, rows: Iterable[WireRow]) -> tuple[bytes, list[WireRow]]:
+        """Take rows in order and give the state after them, and the rows that come of them."""
+        room = Room(self.cut, self.number, self.buckets, origin=bucket, origins=self.buckets)
+        if saved is not None:
+            room.restore(saved)
+        before = room.counts()
+        out: list[WireRow] = []
+        for row in in_order(rows):
+            if row.room == FRONT == self.number:
+                self._read(room, row)
+            else:
+                room.take(row)
+        room.flush()
+        out += room.rows()
+        if self.number == self.cut.last:
+            for page in room.output():
+                out.append(self._row(bucket, PAGE, page_bytes(page.batch)))
+        if (after := room.counts()) != before:
+            out.append(
+                self._row(bucket, COUNTS, counts_bytes({f"{self.number}/{bucket}/{n}": c for n, c in after.items()}))
+            )
+        return room.state(), out
+
+    def _row(self, bucket: int, kind: int, body: bytes) -> WireRow:
+        return WireRow(OUT, 0, 0, bucket, 0, NO_TIME, kind, body)
+
+    def _read(self, room: Room, row: WireRow) -> None:
+        """Let a source of the front take a page; a row's port is the source's place."""
+        given = read_page(row.body)
+        source = self.cut.plan.nodes[row.port]
+        assert isinstance(source, SourceNode)
+        arrow = source.source.arrow
+        room.read(row.port, from_spark(given, pa.schema([arrow.field(name) for name in given.schema.names])))
+
+
+class Processor(StatefulProcessor):
+    """Fold the rows of a bucket into its state, for Spark."""
+
+    def __init__(self, folding: Folding) -> None:
+        self.folding = folding
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Find the bucket's state."""
+        self.saved = handle.getValueState("room", "state binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+        """Give the rows that come of those of one micro-batch."""
+        taken = [WireRow(*values) for frame in rows for values in frame[ROWS.names].itertuples(index=False, name=None)]
+        known = self.saved.get()
+        if not taken:
+            return
+        state, out = self.folding.fold(taken[0].bucket, None if known is None else bytes(known[0]), taken)
+        self.saved.update((state,))
+        if out:
+            yield _frame(out)
+
+    def close(self) -> None:
+        """Do nothing: there is nothing open."""
+
+
+@attrs.frozen(eq=False)
+class Unpacked:
+    """Make tuples of the rows that are results, and tell what was counted."""
+
+    arrow: pa.Schema
+    telling: Telling | None
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        wanted = Wanted.of(self.arrow, None)
+        for row in rows_of(batches):
+            if row.kind == PAGE:
+                yield wanted.batch(read_page(row.body))
+            elif self.telling is not None:
+                self.telling.add(read_counts(row.body))
+
+
+def streamed(plan: Plan, frames: Mapping[int, DataFrame], *, buckets: int, counts: Counts | None) -> DataFrame:
+    """Give the results of a plan over streaming DataFrames, given by the place of the source; all sources are."""
+    _check(plan, frames)
+    whole = cut(in_levels(cut(plan, ordered=True)), ordered=True)
+    small = attrs.evolve(whole, plan=elsewhere(whole.plan))
+    places = {id(node): place for place, node in enumerate(whole.plan.nodes)}
+    frames = {places[id(plan.nodes[place])]: frame for place, frame in frames.items()}
+    many = {FRONT: 1, KEYED: buckets, TAIL: 1}
+    packed = [frame.mapInArrow(Packed(place), DDL) for place, frame in frames.items()]
+    rows = reduce(lambda one, other: one.unionAll(other), packed)
+    for number in whole.used:
+        names = sql.array(*map(sql.lit, labels(many[number])))
+        grouped = rows.withColumn("label", sql.element_at(names, rows["bucket"] + 1)).groupBy("label")
+        rows = grouped.transformWithStateInPandas(Processor(Folding(small, number, many)), DDL, "Append", "None")
+    telling = None if counts is None else counts.telling
+    arrow = plan.outputs[0].schema.arrow
+    return rows.mapInArrow(Unpacked(arrow, telling), Wanted.of(arrow, None).struct)
+
+
+def _check(plan: Plan, frames: Mapping[int, DataFrame]) -> None:
+    for place in readable(plan):
+        node = plan.nodes[place]
+        assert isinstance(node, SourceNode)
+        if place not in frames or not frames[place].isStreaming:
+            what = "is read by the plan itself" if place not in frames else "is a DataFrame of bounded data"
+            raise PlanError(
+                f"on_spark: {node.label} {what}, and another input streams; a stream waits for all its inputs.\n"
+                "  Give every source a streaming DataFrame in inputs={...}, or none."
+            )
+        if any(promise.how == "heartbeat" for promise in node.promises):
+            raise PlanError(
+                f"on_spark: {node.label} is promised by a heartbeat, which needs a clock; on Spark there is none.\n"
+                '  Promise by the tuples themselves, e.g. punctuate=oop.slack("2 s").'
+            )
+        if not node.promises and len(plan.nodes) > len(list(plan.sources())):
+            raise PlanError(
+                f"on_spark: nothing is promised of {node.label}, and a streaming DataFrame promises nothing itself.\n"
+                '  Give the source a punctuator, e.g. punctuate=oop.slack("2 s").'
+            )
+
+
+def _frame(rows: list[WireRow]) -> pd.DataFrame:
+    import pandas as pd
+
+    columns = zip(*(attrs.astuple(row) for row in rows), strict=True)
+    kinds = [field.type.to_pandas_dtype() for field in ROWS]
+    return pd.DataFrame(
+        {name: pd.Series(values, dtype=kind) for name, values, kind in zip(ROWS.names, columns, kinds, strict=True)}
+    )

@@ -1,0 +1,247 @@
+"""The low level aggregates into a table of fixed size; what has no place there leaves as a partial aggregate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import attrs
+import pyarrow as pa
+
+from operators.bucket import FROM, UNTIL
+from operators.errors import SchemaError
+from operators.functions.protocol import AggregateFunction
+from operators.functions.sharing import accumulators
+from operators.page import Bools, Page
+from operators.protocol import Emit, State, StateValue
+from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
+from operators.schema import Schema
+from operators.two_level.flush import CompleteFlush, Flush, InOrderFlush
+from operators.two_level.partials import partials
+from operators.two_level.table import COUNTED, Leaving, LowTable
+from operators.two_level.words import KeyWords
+from punctuation import END, Progress, Punctuation, before, below, whole
+from punctuation.plain import dump_progress, read_progress
+
+_NEVER = -(2**63)
+_EVERYTHING = 2**63 - 1
+_CHUNK = 1 << 14
+_NUMBERS = ("bound", "firm", "promised_bound", "partials", "peak")
+
+
+@attrs.define
+class LowAggregate:
+    """Reduce the tuples of each slice and group, as far as a table of fixed size can; the input is a Bucket's output.
+
+    Emits the grouping attributes, the columns of partial values, wid_from and wid_until; a group of a slice may come
+    several times, and what it comes to in all is exact.
+    Pass: a partial aggregate when another needs its place, or when the flush says so. Keep: at most `size` partial
+    aggregates. Propagate: `[wid_from < w]` up to the oldest window in the table; promises on grouping attributes once
+    what they match has left (not under the in-order flush, which may not let it go).
+    Cost: O(probes + aggregates) a tuple; a promise O(size) when something must leave at once, or groups are named.
+    Source: thesis 8.3.3 and Fig 8-6, as corrected in semantics rows 38 to 42.
+
+    >>> from operators.bucket import Bucket
+    >>> from operators.drive import drive, rows
+    >>> from operators.functions import count
+    >>> from operators.window import tumbling
+    >>> page = Page.of(Schema.of(ts=pa.int64(), k=pa.int64(), progress=["ts"]), {"ts": [1, 2, 3], "k": [7, 8, 7]})
+    >>> tagged = drive(Bucket(tumbling("ts", 10)), [page, END])
+    >>> rows(drive(LowAggregate({"n": count()}, ("k",), size=1), tagged))  # doctest: +NORMALIZE_WHITESPACE
+    [{'k': 7, '*:count': 1, 'wid_from': 0, 'wid_until': 1},
+     {'k': 8, '*:count': 1, 'wid_from': 0, 'wid_until': 1},
+     {'k': 7, '*:count': 1, 'wid_from': 0, 'wid_until': 1}]
+    """
+
+    functions: Mapping[str, AggregateFunction]
+    by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    size: int = attrs.field(default=1 << 16, kw_only=True, validator=attrs.validators.in_(range(1, 1 << 31)))
+    """Partial aggregates that the table holds."""
+    flush: Flush = attrs.field(factory=CompleteFlush, kw_only=True)
+    probes: int = attrs.field(default=4, kw_only=True, validator=attrs.validators.ge(1))
+    """Neighbouring places that a group may have: an empty one first, then that of the oldest (semantics row 40)."""
+    page_rows: int = attrs.field(default=1 << 13, kw_only=True, validator=attrs.validators.ge(8))
+    """Partial aggregates a page, at most."""
+    _schemas: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
+    _table: LowTable | None = attrs.field(init=False, default=None)
+    _bound: int = attrs.field(init=False, default=_NEVER)
+    _firm: int = attrs.field(init=False, default=_NEVER)
+    _promised_bound: int = attrs.field(init=False, default=_NEVER)
+    _promised: Progress = attrs.field(init=False, factory=Progress)
+    _partials: int = attrs.field(init=False, default=0)
+    _peak: int = attrs.field(init=False, default=0)
+    _counted: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(COUNTED, 0))
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        for name in (FROM, UNTIL):
+            if name not in schema:
+                raise SchemaError(f'two levels: the input has no "{name}"; put a Bucket in front of the low level.')
+        fields = [schema.field(name, where="two levels") for name in self.by]
+        KeyWords(fields)
+        fields += [function.output_field(schema, name) for name, function in partials(self.functions).items()]
+        names = [field.name for field in fields]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise SchemaError(f"two levels: two attributes are named {', '.join(twice)}; rename one.")
+        fields += [pa.field(name, pa.int64(), nullable=False) for name in (FROM, UNTIL)]
+        passed = {FROM} if self._in_order else {FROM, *self.by}
+        return Schema(pa.schema(fields), progress=[promise for promise in schema.progress if promise <= passed])
+
+    @property
+    def _in_order(self) -> bool:
+        return isinstance(self.flush, InOrderFlush)
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        if len(page) == 0:
+            return
+        table = self._bind(page.schema, emit)
+        leave = self._leaving(emit)
+        first, last = page.ticks(FROM), page.ticks(UNTIL)
+        keys = [page.column(name) for name in self.by]
+        for at in range(0, len(page), _CHUNK):
+            to = min(at + _CHUNK, len(page))
+            some = page if to - at == len(page) else page.slice(at, to)
+            table.enter(some, [key.slice(at, to - at) for key in keys], first[at:to], last[at:to], leave)
+        self._settle(table, emit)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        table = self._table
+        if punctuation.is_end:
+            if table is not None:
+                leave = self._leaving(emit)
+                if self._in_order:
+                    table.push_out(leave, table.newest)
+                table.push_out(leave)
+                table.drain(leave)
+                self._counted = self._totals(table)
+            self._table, self._promised = None, Progress()
+            self._bound = self._firm = self._promised_bound = _NEVER
+            emit(END)
+            return
+        bound = punctuation.bound(FROM)
+        if isinstance(bound, int):
+            if bound > self._bound:
+                self._bound = bound
+                self._firm = self._firm if punctuation.assumed else bound
+                if table is not None:
+                    self._age(table, bound, emit)
+                    self._settle(table, emit)
+                else:
+                    self._promise(emit)
+            return
+        if set(punctuation.attributes) <= {FROM, *self.by} and not self._in_order:
+            self._finish(punctuation, emit)
+
+    def _age(self, table: LowTable, bound: int, emit: Emit) -> None:
+        """Let go of what may no longer stay, and say what is old now."""
+        leave = self._leaving(emit)
+        match self.flush:
+            case CompleteFlush():
+                table.push_out(leave, bound)
+            case InOrderFlush():
+                if bound > table.newest:
+                    table.push_out(leave, table.newest)
+                    table.age(old=bound)
+            case slow:
+                table.push_out(leave, bound - slow.delay)
+                table.age(old=bound if slow.every else None, due=min(bound, bound - slow.delay + 1))
+
+    def _finish(self, promise: Punctuation, emit: Emit) -> None:
+        """Let go of the groups that a promise names, then pass it on."""
+        patterns = dict(promise.patterns)
+        limit: int | None = _EVERYTHING
+        if FROM in patterns:
+            limit = whole(below(patterns.pop(FROM)))
+        if limit is None or not self._promised.advance(promise):
+            return
+        table = self._table
+        if table is not None:
+            schema = Schema(pa.schema(list(table.words.fields)))
+
+            def matching(keys: list[pa.Array]) -> Bools:
+                page = Page(schema, pa.RecordBatch.from_arrays(keys, schema=schema.arrow))
+                return page.matching(Punctuation(patterns))
+
+            table.push_out_where(self._leaving(emit), matching, limit)
+            self._settle(table, emit)
+        emit(promise)
+
+    def _settle(self, table: LowTable, emit: Emit) -> None:
+        self._peak = max(self._peak, len(table))
+        table.settle(self._leaving(emit))
+        self._promise(emit)
+
+    def _promise(self, emit: Emit) -> None:
+        """Promise what is true of what is still to leave: nothing below the oldest window in the table."""
+        bound = self._bound if self._table is None else min(self._bound, self._table.oldest())
+        if bound > self._promised_bound:
+            self._promised_bound = bound
+            promise = before(FROM, bound, assumed=bound > self._firm)
+            if self._promised.advance(promise):
+                emit(promise)
+
+    def _leaving(self, emit: Emit) -> Leaving:
+        """Give what makes pages of partial aggregates that left."""
+
+        def leave(columns: list[pa.Array]) -> None:
+            assert self._schemas is not None
+            page = Page(self._schemas[1], pa.RecordBatch.from_arrays(columns, schema=self._schemas[1].arrow))
+            self._partials += len(page)
+            emit(page)
+
+        return leave
+
+    def _totals(self, table: LowTable) -> dict[str, int]:
+        """Add what a table counted to what those before it did."""
+        return {name: count + table.counted[name] for name, count in self._counted.items()}
+
+    def _bind(self, schema: Schema, emit: Emit) -> LowTable:
+        if self._table is not None:
+            return self._table
+        self._schemas = (schema, self.output_schema(schema))
+        self._table = LowTable(
+            KeyWords([schema.field(name) for name in self.by]),
+            accumulators(partials(self.functions).values(), schema),
+            self.size,
+            self.probes,
+            self.flush.every,
+            self._in_order,
+            self.page_rows,
+        )
+        if self._bound != _NEVER:
+            self._age(self._table, self._bound, emit)
+        return self._table
+
+    def statistics(self) -> dict[str, int]:
+        table = self._table
+        return {
+            "state_tuples": 0 if table is None else len(table),
+            "state_bytes": 0 if table is None else table.nbytes,
+            "peak_state_tuples": self._peak,
+            "partials": self._partials,
+            **(self._counted if table is None else self._totals(table)),
+        }
+
+    def state(self) -> State:
+        state: State = {name: getattr(self, f"_{name}") for name in _NUMBERS}
+        state["promised"] = dump_progress(self._promised)
+        state |= {f"count.{name}": count for name, count in self._counted.items()}
+        if self._table is not None and self._schemas is not None:
+            state["input"] = save_schema(self._schemas[0].arrow)
+            state["progress"] = json.dumps(sorted(sorted(promise) for promise in self._schemas[0].progress))
+            state |= prefixed("table.", self._table.state())
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        for name in _NUMBERS:
+            setattr(self, f"_{name}", read_int(state, name))
+        self._promised = read_progress(read_text(state, "promised"))
+        self._counted = {name: read_int(state, f"count.{name}") for name in COUNTED}
+        if "input" in state:
+            progress: list[list[str]] = json.loads(read_text(state, "progress"))
+            schema = Schema(read_batch(state, "input").schema, progress=progress)
+            self._bind(schema, lambda element: None).restore(part("table.", state))

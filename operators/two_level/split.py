@@ -1,0 +1,94 @@
+"""A window aggregate is split into a bucket, a low and a high level that answer as it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+import pyarrow as pa
+
+from operators.aggregate.wid import Strategy
+from operators.bucket import Bucket
+from operators.chain import Chain
+from operators.functions.protocol import AggregateFunction
+from operators.protocol import Operator
+from operators.schema import Schema
+from operators.two_level.flush import CompleteFlush, Flush
+from operators.two_level.high import HighAggregate
+from operators.two_level.low import LowAggregate
+from operators.two_level.partials import split_function
+from operators.window import PartitionedWindow, Window
+
+
+def _made_again(operators: Iterable[Operator]) -> list[Operator]:
+    return [attrs.evolve(operator) for operator in operators]  # type: ignore[type-var]
+
+
+@attrs.define
+class Level(Chain):
+    """A level as a node of a plan: it is asked for no more than its schema says, and every copy is a fresh one.
+
+    A plan looks into window aggregates for what they read and promise; a level's functions are over other attributes.
+    """
+
+    operators: list[Operator] = attrs.field(converter=_made_again)
+
+
+@attrs.frozen(eq=False)
+class TwoLevel:
+    """Three operators in a row; the seam, where another process may begin, is between low and high."""
+
+    bucket: Bucket
+    low: LowAggregate
+    high: HighAggregate
+
+    @property
+    def lower(self) -> Chain:
+        """The operators before the seam."""
+        return Chain([self.bucket, self.low])
+
+    @property
+    def whole(self) -> Chain:
+        """All three."""
+        return Chain([self.bucket, self.low, self.high])
+
+
+def two_level(
+    window: Window,
+    functions: Mapping[str, AggregateFunction],
+    by: tuple[str, ...] = (),
+    *,
+    schema: Schema,
+    size: int = 1 << 16,
+    flush: Flush | None = None,
+    probes: int = 4,
+    page_rows: int = 1 << 13,
+    consistent: bool = False,
+    empty: bool = False,
+    strategy: Strategy = "auto",
+) -> TwoLevel:
+    """Split a window aggregate over a stream of this schema; SchemaError says, in a sentence, why one has no parts.
+
+    >>> from operators.drive import drive, rows
+    >>> from operators.functions import avg
+    >>> from operators.page import Page
+    >>> from operators.window import tumbling
+    >>> from punctuation import END
+    >>> schema = Schema.of(ts=pa.int64(), x=pa.int64(), progress=["ts"])
+    >>> both = two_level(tumbling("ts", 10), {"mean": avg("x")}, schema=schema)
+    >>> rows(drive(both.whole, [Page.of(schema, {"ts": [1, 2], "x": [3, 4]}), END]))
+    [{'mean': 3.5, 'wid': 0, 'window_start': 0, 'window_end': 10}]
+    """
+    for function in functions.values():
+        split_function(function)
+    times = pa.int64() if isinstance(window, PartitionedWindow) else schema.field(window.wattr, where="window").type
+    both = TwoLevel(
+        Bucket(window, consistent=consistent),
+        LowAggregate(
+            functions, by, size=size, flush=CompleteFlush() if flush is None else flush,
+            probes=probes, page_rows=page_rows,
+        ),
+        HighAggregate(window, functions, by, empty=empty, strategy=strategy, times=times),
+    )  # fmt: skip
+    both.whole.output_schema(schema)
+    return both

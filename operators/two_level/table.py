@@ -1,0 +1,233 @@
+"""The low-level table: a fixed number of rows, their partial aggregates, and the buffer of those that left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from operators.functions.columns import frozen
+from operators.functions.protocol import Accumulator
+from operators.kernels import lowtable as kernels
+from operators.kernels.lowtable import DUE_BELOW, DUE_LEFT, LIVE, OLD_AT, OLD_BELOW, OLD_LEFT, SPARE
+from operators.keys import KeyIndex
+from operators.page import Int64s, Page
+from operators.protocol import State, StateValue
+from operators.saved import part, prefixed, read_integers
+from operators.two_level.words import KeyWords
+
+Matching = Callable[[list[pa.Array]], npt.NDArray[np.bool_]]
+Leaving = Callable[[list[pa.Array]], None]
+"""Takes the columns of partial aggregates that left: keys, partial values, wid_from, wid_until."""
+_NEVER = -(2**63)
+_ID_BITS = 32
+_ID = (1 << _ID_BITS) - 1
+_EVERYTHING = 2**63 - 1
+COUNTED = {
+    "collided": kernels.COLLIDED,
+    "flushed_slowly": kernels.SLOWLY,
+    "flushed_in_time": kernels.IN_TIME,
+    "flushed_at_once": kernels.AT_ONCE,
+}
+
+
+@attrs.define
+class LowTable:
+    """Hold at most `size` partial aggregates of (group, slice); what leaves is handed on in the order it left."""
+
+    words: KeyWords
+    accumulators: Sequence[Accumulator]
+    size: int
+    probes: int
+    every: int
+    in_order: bool
+    burst: int
+    _rows: Int64s = attrs.field(init=False)
+    _gone: Int64s = attrs.field(init=False)
+    _left: int = attrs.field(init=False, default=0)
+    _free: npt.NDArray[np.int32] = attrs.field(init=False)
+    _numbers: Int64s = attrs.field(init=False)
+    _slices: KeyIndex = attrs.field(init=False)
+    _starts: Int64s = attrs.field(init=False)
+    _untils: Int64s = attrs.field(init=False)
+    _counts: Int64s = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        width = 1 + self.words.width
+        self._rows = np.full((self.size, width), -1, np.int64)
+        self._gone = np.zeros((self.burst, width), np.int64)
+        made = self.size + self.burst
+        self._free = np.arange(made - 1, -1, -1, dtype=np.int32)
+        self._numbers = np.zeros(kernels.NUMBERS, np.int64)
+        self._numbers[SPARE] = made
+        self._numbers[[OLD_BELOW, DUE_BELOW]] = _NEVER
+        self._slices = KeyIndex([pa.field("from", pa.int64()), pa.field("until", pa.int64())])
+        self._starts, self._untils, self._counts = (np.zeros(16, np.int64) for _ in range(3))
+        for accumulator in self.accumulators:
+            accumulator.reserve(made)
+            accumulator.init(self._free)
+
+    def __len__(self) -> int:
+        """Number of partial aggregates held."""
+        return int(self._numbers[LIVE])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        own = self._rows.nbytes + self._gone.nbytes + self._free.nbytes + self._slices.nbytes + 3 * self._starts.nbytes
+        return own + self.words.nbytes + sum(accumulator.nbytes for accumulator in self.accumulators)
+
+    @property
+    def newest(self) -> int:
+        """Below this first window-id slices are old, as the table sees it."""
+        return int(self._numbers[OLD_BELOW])
+
+    @property
+    def counted(self) -> dict[str, int]:
+        """How many partial aggregates left, by reason."""
+        return {name: int(self._numbers[place]) for name, place in COUNTED.items()}
+
+    def oldest(self) -> int:
+        """Give the least first window-id of what is held; the largest number when nothing is."""
+        held = self._starts[self._counts > 0]
+        return int(held.min()) if len(held) else _EVERYTHING
+
+    def enter(self, page: Page, keys: Sequence[pa.Array], first: Int64s, last: Int64s, leave: Leaving) -> None:
+        """Add tuples to the partial aggregates of their keys and slices."""
+        if self.words.widens(keys):
+            self._widen()
+        words = self.words.encode(keys) if keys else frozen(np.zeros((len(page), 0), np.int64))
+        slices = self._slice_numbers(first, last)
+        ids = np.empty(len(page), np.int32)
+        done = 0
+        while done < len(page):
+            start = done
+            done, self._left = kernels.enter(
+                words, slices, self.words.hashed, self._starts, self._counts, self._rows, self._free, self._numbers,
+                self._gone, self._left, ids, start, self.every, self.in_order, min(self.probes, self.size),
+            )  # fmt: skip
+            part = page if done - start == len(page) else page.slice(start, done)
+            for accumulator in self.accumulators:
+                accumulator.update(ids[start:done], part)
+            if done < len(page):
+                self.drain(leave)
+
+    def age(self, *, old: int | None = None, due: int | None = None) -> None:
+        """Say which slices are old, to leave slowly, and which are due, to leave before the next promise."""
+        if old is not None:
+            self._numbers[[OLD_BELOW, OLD_LEFT]] = old, self._below(old)
+            self._numbers[OLD_AT] *= not self.in_order
+        if due is not None:
+            self._numbers[[DUE_BELOW, DUE_LEFT]] = due, self._below(due)
+
+    def push_out(self, leave: Leaving, bound: int = _EVERYTHING) -> None:
+        """Push out all whose slices start below a bound; a scan of the table, unless there are none."""
+        place = 0
+        while place < self.size and self._below(bound):
+            place, self._left = kernels.push_below(
+                bound, place, self._rows, self._starts, self._counts, self._numbers, self._gone, self._left
+            )
+            if self._left == self.burst:
+                self.drain(leave)
+
+    def push_out_where(self, leave: Leaving, matching: Matching, bound: int) -> None:
+        """Push out those whose keys match and whose slices start below a bound; a scan of the table."""
+        held = np.flatnonzero(self._rows[:, 0] >= 0)
+        held = held[self._starts[self._rows[held, 0] >> _ID_BITS] < bound]
+        if len(held) == 0:
+            return
+        marked = held[matching(self.words.decode(self._rows[held, 1:]))]
+        at = 0
+        while at < len(marked):
+            at, self._left = kernels.push_marked(
+                marked, at, self._rows, self._starts, self._counts, self._numbers, self._gone, self._left
+            )
+            if self._left == self.burst:
+                self.drain(leave)
+
+    def drain(self, leave: Leaving) -> None:
+        """Hand on what left, and be ready to lose as much again."""
+        if self._left:
+            gone = self._gone[: self._left]
+            slices, ids = gone[:, 0] >> _ID_BITS, (gone[:, 0] & _ID).astype(np.int32)
+            columns = self.words.decode(gone[:, 1:])
+            columns += [accumulator.finalize(ids) for accumulator in self.accumulators]
+            columns += [pa.array(self._starts[slices]), pa.array(self._untils[slices])]
+            for accumulator in self.accumulators:
+                accumulator.free(ids)
+                accumulator.init(ids)
+            spare = int(self._numbers[SPARE])
+            self._free[spare : spare + len(ids)] = ids
+            self._numbers[SPARE] += len(ids)
+            self._left = 0
+            leave(columns)
+
+    def settle(self, leave: Leaving) -> None:
+        """End a call: hand on what left, forget slices and key values that nothing has any more."""
+        self.drain(leave)
+        live = self._slices.live()
+        self._slices.free(live[self._counts[live] == 0])
+        if self.words.full:
+            self.words.forget(self._rows[self._rows[:, 0] >= 0, 1:])
+
+    def _below(self, bound: int) -> int:
+        return int(self._counts[self._starts < bound].sum())
+
+    def _slice_numbers(self, first: Int64s, last: Int64s) -> npt.NDArray[np.int32]:
+        """Number the slice of each tuple; neighbours are mostly in one."""
+        heads = np.concatenate(([0], np.flatnonzero((first[1:] != first[:-1]) | (last[1:] != last[:-1])) + 1))
+        first, last, runs = first[heads], last[heads], np.diff(heads, append=len(first))
+        numbers = self._slices.assign([pa.array(first), pa.array(last)])
+        if self._slices.capacity > len(self._starts):
+            more = max(self._slices.capacity, 2 * len(self._starts)) - len(self._starts)
+            self._starts, self._untils, self._counts = (
+                np.pad(column, (0, more)) for column in (self._starts, self._untils, self._counts)
+            )
+        self._starts[numbers], self._untils[numbers] = first, last
+        return np.repeat(numbers, runs)
+
+    def _widen(self) -> None:
+        """Give keys the word that says which attributes are null, 0 for those that are held."""
+        self.words.nulls = True
+        self._rows = np.ascontiguousarray(np.pad(self._rows, ((0, 0), (0, 1))))
+        self._gone = np.zeros((self.burst, self._rows.shape[1]), np.int64)
+
+    def state(self) -> State:
+        """Give what is held."""
+        places = np.flatnonzero(self._rows[:, 0] >= 0)
+        live = self._slices.live()
+        state: State = {
+            "places": places,
+            "rows": self._rows[places].reshape(-1),
+            "numbers": self._numbers.copy(),
+            "slices": live.astype(np.int64),
+            "starts": self._starts[live],
+            "untils": self._untils[live],
+            "counts": self._counts[live],
+        }
+        state |= prefixed("index.", self._slices.state()) | prefixed("words.", self.words.state())
+        for i, accumulator in enumerate(self.accumulators):
+            state |= prefixed(f"aggregate{i}.", accumulator.state())
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Become the table whose `state` this was; called on a fresh one."""
+        self.words.restore(part("words.", state))
+        if self.words.nulls:
+            self._widen()
+        places = read_integers(state, "places")
+        self._rows[places] = read_integers(state, "rows").reshape(len(places), self._rows.shape[1])
+        self._numbers[:] = read_integers(state, "numbers")
+        self._slices.restore(part("index.", state))
+        live = read_integers(state, "slices")
+        size = max(16, self._slices.capacity)
+        self._starts, self._untils, self._counts = (np.zeros(size, np.int64) for _ in range(3))
+        self._starts[live], self._untils[live] = read_integers(state, "starts"), read_integers(state, "untils")
+        self._counts[live] = read_integers(state, "counts")
+        spare = np.setdiff1d(np.arange(self.size + self.burst), self._rows[places, 0] & _ID)
+        self._free[: len(spare)] = spare
+        for i, accumulator in enumerate(self.accumulators):
+            accumulator.restore(part(f"aggregate{i}.", state))

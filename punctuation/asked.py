@@ -1,0 +1,51 @@
+"""A punctuator can be asked while it runs: what it could promise now, and to promise more or less finely from now on.
+
+It says little unasked, at the granularity of the plan; who waits for a promise is served by what is known already
+(thesis 8.1: operators that poll their inputs), and a finer query that is added later needs finer promises.
+"""
+
+from __future__ import annotations
+
+from punctuation.punctuators import BlockEnd, Ordered, Punctuator, Slack, TupleSlack
+from punctuation.schedule import NEVER, NO_TIME
+
+
+def known(punctuator: Punctuator) -> int | None:
+    """Give the bound that what was observed so far allows, exactly; None when it says nothing, or only a clock does.
+
+    >>> import numpy as np
+    >>> slack = Slack("ts", 2, step=10)
+    >>> slack.observe(np.array([4, 17, 15]))[1].tolist(), known(slack)
+    ([0, 10], 15)
+    """
+    match punctuator:
+        case Ordered():
+            return _less(punctuator._highest, -1 if punctuator.strictly else 0)
+        case Slack():
+            return _less(punctuator._highest, punctuator.slack)
+        case TupleSlack(displacement="larger"):
+            return _less(int(punctuator._kept.min()), 0)
+        case TupleSlack():
+            return _less(punctuator._highest, 0)
+        case BlockEnd() if punctuator.block is None:
+            return _less(punctuator._block, 0)
+        case _:
+            return None
+
+
+def regrain(punctuator: Punctuator, step: int | None, origin: int = 0) -> bool:
+    """Promise at origin + k * step from now on, at every change without a step; False where that cannot be changed.
+
+    What was read ahead (Scheduled) knows its bounds at the granularity it was read for, and cannot be made finer.
+    """
+    if not isinstance(punctuator, (Ordered, Slack, TupleSlack, BlockEnd)):
+        return False
+    if step is not None and step < 1:
+        raise ValueError(f"step = {step}: a step is at least 1, in the unit of the attribute")
+    punctuator.step, punctuator.origin = step, origin
+    punctuator._pace.step, punctuator._pace.origin = step, origin
+    return True
+
+
+def _less(value: int, slack: int) -> int | None:
+    return None if value == NO_TIME else min(max(value - slack, NO_TIME), NEVER)

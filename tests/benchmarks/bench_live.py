@@ -1,0 +1,165 @@
+"""Measure the collector over loopback: what it takes in without loss, and that received + counted lost = sent.
+
+Usage: python tests/benchmarks/bench_live.py [seconds] [datagrams a second ...]
+The sender is a process of its own that paces datagrams of 30 records (v5) by the clock; it and the collector share the
+machine. With an empty query, and with a window query behind it. What limits is printed: the share of a core that the
+collector took, and where kernel drops begin.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import resource
+import socket
+import struct
+import sys
+import threading
+import time
+from multiprocessing.connection import Connection
+
+import attrs
+
+import oop_engine as oop
+from oop_engine.plan import Plan
+from oop_engine.runtime import run_to_end
+from oop_engine.sources.live import LiveFlows, LiveReader, Rules
+from oop_engine.sources.live.exporters import SECOND
+from oop_engine.stream import Stream
+from operators.page import Page
+from operators.protocol import Element
+
+RECORDS = 30
+BURST = 0.002
+"""Seconds between two bursts of the sender."""
+
+
+def bodies(count: int = 64) -> list[bytes]:
+    """Make the records of datagrams, with times relative to an uptime that the header gives."""
+    rng = random.Random(1)
+    record = struct.Struct(">4s4s4sHHIIIIHHBBBBHHBBH")
+    return [
+        b"".join(
+            record.pack(
+                rng.randbytes(2) + b"\0\1", rng.randbytes(4), bytes(4), 1, 2, rng.randrange(1, 99),
+                rng.randrange(40, 99_999), 995_000, 999_000, rng.randrange(1 << 16), 443, 0, 27, 6, 0, 0, 0, 24, 24, 0,
+            )
+            for _ in range(RECORDS)
+        )
+        for _ in range(count)
+    ]  # fmt: skip
+
+
+def sender(port: int, rate: float, seconds: float, told: Connection) -> None:
+    """Send datagrams at a rate, as nearly as this process may; tell how many, and for how long it was held up."""
+    made = bodies()
+    head = struct.Struct(">HHIIIIHH")
+    out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    out.connect(("127.0.0.1", port))
+    sent, longest = 0, 0.0
+    began = last = time.perf_counter()
+    told.recv()
+    began = last = time.perf_counter()
+    while (now := time.perf_counter()) - began < seconds:
+        longest, last = max(longest, now - last), now
+        stamp = time.time()
+        while sent < (now - began) * rate:
+            whole = head.pack(
+                5, RECORDS, 1_000_000, int(stamp), int(stamp % 1 * 1e9), RECORDS * sent & 0xFFFFFFFF, 0, 0
+            )
+            out.send(whole + made[sent % len(made)])
+            sent += 1
+        time.sleep(BURST)
+    told.send((sent, longest, time.perf_counter() - began))
+
+
+@attrs.frozen
+class Measured:
+    """What one run took."""
+
+    sent: int
+    received: int
+    records: int
+    lost: int
+    dropped: int
+    busy: float
+    longest: float
+    seconds: float
+    results: int
+    late: int
+    buffer: int
+
+
+def measure(rate: float, seconds: float, *, windowed: bool, buffer: int) -> Measured:
+    """Collect what a sender sends at a rate for so long."""
+    ours, theirs = multiprocessing.Pipe()
+    listening = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    listening.bind(("127.0.0.1", 0))
+    process = multiprocessing.get_context("spawn").Process(
+        target=sender, args=(listening.getsockname()[1], rate, seconds, theirs)
+    )
+    process.start()
+    readers: list[LiveReader] = []
+    answers: list[tuple[int, float, float]] = []
+
+    def conduct() -> None:
+        ours.send("go")
+        answers.append(ours.recv())
+        readers[0].stop()
+
+    def opened(reader: LiveReader) -> None:
+        readers.append(reader)
+        threading.Thread(target=conduct, daemon=True).start()
+
+    rules = Rules(active=10 * SECOND, inactive=0, scan=0, settle=SECOND, trusted_after=1)
+    stream: Stream = oop.from_source(LiveFlows(listening, rules=rules, buffer=buffer, opened=opened))
+    if windowed:
+        stream = stream.window(range="1s", wattr="ts").aggregate(oop.count(), oop.sum("bytes"), by="srcIP")
+    else:
+        stream = stream.filter("bytes < 0")
+    results = 0
+
+    def take(element: Element) -> None:
+        nonlocal results
+        results += len(element) if isinstance(element, Page) else 0
+
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    started = time.perf_counter()
+    statistics = run_to_end(Plan((stream.node,)), [take])
+    took = time.perf_counter() - started
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    process.join()
+    busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    ((sent, longest, sending),) = answers
+    reader = readers[0]
+    door, (report,) = reader.door, reader.exporters()
+    assert door is not None
+    counted = report.counters
+    return Measured(
+        sent, counted.datagrams, counted.records, counted.lost, door.dropped, busy / took, longest, sending, results,
+        statistics.late, door.buffer,
+    )  # fmt: skip
+
+
+def main(seconds: float = 5, *rates: float) -> None:
+    """Print a line for every rate, without and with a window query."""
+    measure(1000, 0.5, windowed=True, buffer=1 << 20)
+    print(f"{seconds:g} s a run, datagrams of {RECORDS} records (1,464 bytes), sender in a process of its own")
+    print(
+        f"{'query':10}{'asked/s':>9}{'sent/s':>9}{'received':>11}{'lost':>9}{'dropped':>9}{'buffer MB':>10}"
+        f"{'core':>6}{'sender held':>12}{'results':>9}  received + lost = sent"
+    )
+    for rate in rates or (5_000, 20_000, 40_000):
+        for windowed, buffer in ((False, 4 << 20), (False, 32 << 20), (True, 32 << 20)):
+            m = measure(rate, seconds, windowed=windowed, buffer=buffer)
+            lost = m.lost // RECORDS
+            # What was dropped behind the last datagram received, no sequence tells of; the kernel does.
+            sums = "yes" if m.received + max(lost, m.dropped) == m.sent else f"no: {m.sent - m.received - lost}"
+            print(
+                f"{'windows' if windowed else 'none':10}{rate:9,.0f}{m.sent / m.seconds:9,.0f}{m.received:11,}{lost:9,}"
+                f"{m.dropped:9,}{m.buffer / 1e6:10.1f}{m.busy:6.0%}{m.longest * 1e3:9.0f} ms{m.results:9,}  {sums}"
+            )
+
+
+if __name__ == "__main__":
+    main(*map(float, sys.argv[1:]))

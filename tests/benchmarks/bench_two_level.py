@@ -1,0 +1,218 @@
+"""Q8-1 by the procedure of Fig 8-7: what rate a low level takes from a ring of fixed size without a tuple lost.
+
+    python tests/benchmarks/bench_two_level.py [thousand groups, e.g. 66,130,260,520] [runs] [tuples a group and window]
+
+Q8-1 counts the packets of each (source, destination) a window. The low level reads 8,192 tuples at a time from a ring
+and writes its partial aggregates out as Arrow messages, as to another process. How long each read takes, in processor
+time, is measured (the least of the runs, so that what else the machine does drops no tuples); then rates are raised,
+in steps of 1 %, until a ring of so many tuples would lose one. Groups are drawn evenly, tables have half as many places
+as there are groups, as many, twice as many. IOP is the in-order slow flush, one old group a tuple; OOP (sf) one every
+160 tuples; OOP the lazy one; both at most 2 windows late. The stall is the longest time between two reads.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from statistics import median
+from time import perf_counter, thread_time
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+import oop_engine as oop
+from oop_engine.processes import apart
+from operators.aggregate.wid import WindowAggregate
+from operators.bucket import Bucket
+from operators.functions import count
+from operators.page import Page
+from operators.protocol import Element, Operator
+from operators.schema import Schema
+from operators.two_level import CompleteFlush, Flush, HighAggregate, InOrderFlush, LazyFlush, LowAggregate, SlowFlush
+from operators.window import SlidingWindow, tumbling
+from punctuation import END, Punctuation, before
+
+READ = 8192
+RINGS = (1 << 14, 1 << 15, 1 << 16)
+WINDOWS = 4
+SCHEMA = Schema.of(ts=pa.int64(), srcIP=pa.uint32(), destIP=pa.uint32(), progress=["ts"])
+FLUSHES: dict[str, Flush] = {
+    "IOP": InOrderFlush(every=1),
+    "OOP (sf)": SlowFlush(every=160, delay=2),
+    "OOP": LazyFlush(delay=2),
+    "complete": CompleteFlush(),
+}
+
+
+@attrs.frozen
+class Reads:
+    """What one low level did: seconds a read, and what left the table."""
+
+    seconds: npt.NDArray[np.float64]
+    partials: int
+    state_bytes: int
+    results: int
+
+    @property
+    def stall(self) -> float:
+        """The longest time between two reads."""
+        return float(self.seconds.max())
+
+    def lost(self, rate: float, ring: int) -> bool:
+        """Tell whether a ring that fills at a rate would overflow, each read waiting until all its tuples are there."""
+        at, filled = 0.0, np.arange(1, len(self.seconds) + 1) * READ / rate
+        for read, ready in enumerate(filled.tolist()):
+            at = max(at, ready)
+            # Until the read is over its tuples stay where they are.
+            at += float(self.seconds[read])
+            if at * rate - read * READ > ring:
+                return True
+        return False
+
+    def rate(self, ring: int) -> float:
+        """Raise the rate by 1 % until a tuple is lost; give the last rate at which none was."""
+        rate = 1e4
+        while not self.lost(rate * 1.01, ring) and rate < 1e9:
+            rate *= 1.01
+        return rate
+
+
+def tagged(groups: int, each: int, window: SlidingWindow) -> list[Element]:
+    """Draw the packets, as a bucket hands them on."""
+    rng = np.random.default_rng(7)
+    pairs = rng.integers(0, 2**32, (2, groups), dtype=np.uint32)
+    bucket, elements = Bucket(window), []
+    for at in range(0, WINDOWS * each, READ):
+        picked = rng.integers(0, groups, READ)
+        columns = {"ts": np.arange(at, at + READ), "srcIP": pairs[0, picked], "destIP": pairs[1, picked]}
+        # An ordered stream promises what it has reached at every read.
+        bucket.punctuate(before("ts", at), elements.append)
+        bucket.process(Page.of(SCHEMA, columns), elements.append)
+    return elements
+
+
+def measured(elements: list[Element], size: int, flush: Flush, window: SlidingWindow, *, check: bool) -> Reads:
+    """Run the low level alone, and on request the high level after it, on what it gave."""
+    low = LowAggregate({"n": count()}, ("srcIP", "destIP"), size=size, flush=flush)
+    out: list[Element] = []
+    state_bytes = 0
+
+    def emit(element: Element) -> None:
+        if isinstance(element, Page):
+            element.batch.serialize()
+        if check:
+            out.append(element)
+
+    seconds: list[float] = []
+    spent = 0.0
+    for element in elements:
+        start = thread_time()
+        deliver(low, element, emit)
+        spent += thread_time() - start
+        if isinstance(element, Page):
+            seconds.append(spent)
+            spent = 0.0
+    statistics = low.statistics()
+    state_bytes = statistics["state_bytes"]
+    low.punctuate(END, emit)
+    results = 0
+    if check:
+        results = total(HighAggregate(window, {"n": count()}, ("srcIP", "destIP")), [*out])
+    return Reads(np.array(seconds), low.statistics()["partials"], state_bytes, results)
+
+
+def deliver(operator: Operator, element: Element, emit: object) -> None:
+    if isinstance(element, Punctuation):
+        operator.punctuate(element, emit)  # type: ignore[arg-type]
+    else:
+        operator.process(element, emit)  # type: ignore[arg-type]
+
+
+def total(operator: Operator, elements: list[Element]) -> int:
+    """Give the sum of all counts that an operator gives."""
+    found = 0
+
+    def add(element: Element) -> None:
+        nonlocal found
+        if isinstance(element, Page):
+            found += int(element["n"].sum())
+
+    for element in elements:
+        deliver(operator, element, add)
+    return found
+
+
+def layouts(groups: int, n: int, runs: int) -> None:
+    """Time whole plans, one level against two in each layout, by the clock on the wall."""
+    rng = np.random.default_rng(3)
+    ranks = np.minimum(rng.zipf(1.3, n) - 1, groups - 1)
+    columns = {"ts": np.arange(n), "srcIP": ranks.astype(np.uint32), "destIP": (ranks * 7).astype(np.uint32)}
+    packets = oop.arrow(pa.table(columns))
+
+    def stream(strategy: str) -> oop.Stream:
+        window = packets.window(range=n // 4)
+        return window.aggregate(oop.count(), by=("srcIP", "destIP"), strategy=strategy)
+
+    ways: dict[str, Callable[[], Iterable[Page]]] = {
+        "one level": lambda: stream("auto"),
+        "two, here": lambda: apart(stream("two_level"), layout="here").pages(),
+        "two, high in a thread": lambda: apart(stream("two_level"), layout="thread").pages(),
+        "two, high in a process": lambda: apart(stream("two_level"), layout="process").pages(),
+    }
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(runs):
+        for name, way in ways.items():
+            start = perf_counter()
+            assert sum(int(page["count"].sum()) for page in way()) == n
+            times[name].append(perf_counter() - start)
+    print(f"{n:,} tuples of at most {groups:,} groups, Zipf 1.3, 4 windows, medians of {runs} runs with start and end")
+    for name, seconds in times.items():
+        print(f"    {name:24} {n / median(seconds) / 1e6:6.2f} M tuples/s")
+
+
+def main(thousands: list[int], runs: int, each: int) -> None:
+    print(f"Q8-1, {WINDOWS} windows, {each} tuples a group and window, {READ:,} tuples a read, least of {runs} runs;")
+    print(f"M tuples/s without loss from a ring of {', '.join(f'{ring:,}' for ring in RINGS)} tuples")
+    for groups in (1000 * n for n in thousands):
+        window = tumbling("ts", groups * each)
+        elements = tagged(groups, groups * each, window)
+        n = sum(len(e) for e in elements if isinstance(e, Page))
+        for half in (1, 2, 4):
+            size = groups * half // 2
+            found: dict[str, Reads] = {}
+            for run in range(runs):
+                for name, flush in FLUSHES.items():
+                    reads = measured(elements, size, flush, window, check=run == 0)
+                    if run == 0:
+                        assert reads.results == n, (name, reads.results, n)
+                        found[name] = reads
+                    else:
+                        least = np.minimum(found[name].seconds, reads.seconds)
+                        found[name] = attrs.evolve(found[name], seconds=least)
+            print(f"{groups:>9,} groups, table {size:>9,} ({half / 2:g}x)")
+            rates = {name: [reads.rate(ring) for ring in RINGS] for name, reads in found.items()}
+            for name, reads in found.items():
+                ratio = "  ".join(f"{a / b:4.2f}" for a, b in zip(rates[name], rates["IOP"], strict=True))
+                print(
+                    f"    {name:9} {'  '.join(f'{r / 1e6:6.2f}' for r in rates[name])}   x IOP {ratio}"
+                    f"   stall {1e3 * reads.stall:7.2f} ms   without a ring's limit "
+                    f"{n / reads.seconds.sum() / 1e6:6.2f}   partials {reads.partials / n:.3f} a tuple"
+                    f"   state {reads.state_bytes / 1e6:6.1f} MB",
+                    flush=True,
+                )
+        window_aggregate = WindowAggregate(window, {"n": count()}, ("srcIP", "destIP"))
+        start = thread_time()
+        total(window_aggregate, [*elements, END])
+        print(f"    one level, no table of fixed size: {n / (thread_time() - start) / 1e6:.2f} M tuples/s")
+    layouts(130_000, 8_000_000, runs)
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    main(
+        [int(n) for n in (arguments[0] if arguments else "66,130,260,520").split(",")],
+        int(arguments[1]) if len(arguments) > 1 else 3,
+        int(arguments[2]) if len(arguments) > 2 else 16,
+    )

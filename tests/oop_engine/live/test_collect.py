@@ -1,0 +1,150 @@
+"""`oop-engine collect` as its users run it: results as they come, a table of exporters, and Ctrl-C loses nothing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import oop_engine as oop
+from oop_engine.circuit import Circuit
+from oop_engine.cli.collecting import _LiveProgress, exporter_table
+from oop_engine.plan import Plan
+from tests.oop_engine.flows.exporter import NOW, v5, v5_record
+from tests.oop_engine.live.collector import Time, bound, collect, send
+
+ROOT = Path(__file__).parents[3]
+OPEN_SET = Path(os.environ.get("OOP_ENGINE_CAPTURES", Path(__file__).resolve().parents[4] / "shared/data/captures"))
+EXAMPLE = OPEN_SET / "traffic/pcapplusplus__example.pcap"
+COLLECT = [sys.executable, "-m", "oop_engine", "collect", "--netflow"]
+
+
+class Collector:
+    """A running collector that has said where it listens."""
+
+    def __init__(self, *options: str) -> None:
+        self.process = subprocess.Popen(
+            [*COLLECT, "127.0.0.1:0", "--settle", "0s", *options],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+        )  # fmt: skip
+        assert self.process.stderr is not None
+        self.said = ""
+        while not (found := re.search(r"listening on 127\.0\.0\.1:(\d+)", self.said)):
+            line = self.process.stderr.readline()
+            assert line, self.said
+            self.said += line
+        self.port = int(found[1])
+
+    def end(self, *, interrupt: bool = True) -> tuple[str, str]:
+        """Wait for its end; give what it wrote."""
+        if interrupt:
+            self.process.send_signal(signal.SIGINT)
+        out, err = self.process.communicate(timeout=60)
+        assert self.process.returncode == 0, err
+        return out, self.said + err
+
+
+@pytest.fixture
+def collectors() -> Iterator[list[Collector]]:
+    started: list[Collector] = []
+    yield started
+    for one in started:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.communicate()
+
+
+def flows(k: int, count: int = 2) -> bytes:
+    return v5([v5_record(octets=100 + k)] * count, sequence=k * count)
+
+
+def rows(out: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(out)))
+
+
+def test_ctrl_c_ends_a_collection_after_what_has_arrived(collectors: list[Collector]) -> None:
+    collector = Collector("--query", "SELECT srcIP, bytes FROM Flows")
+    collectors.append(collector)
+    send([flows(k) for k in range(600) if k % 10 != 5], ("127.0.0.1", collector.port))
+    out, err = collector.end()
+    assert [int(row["bytes"]) for row in rows(out)] == [100 + k for k in range(600) if k % 10 != 5 for _ in range(2)]
+    assert re.search(r"NetFlow v5 +0 +540 +1,080 +120 flows", err)
+    assert "interrupted" in err and "540 datagrams received" in err
+
+
+def test_a_collection_of_so_many_datagrams_releases_all_windows(collectors: list[Collector]) -> None:
+    query = "SELECT srcIP, count(*) AS n [RANGE 1 hour, WA ts] FROM Flows GROUP BY srcIP"
+    collector = Collector("--most", "20", "--query", query)
+    collectors.append(collector)
+    send([flows(k) for k in range(20)], ("127.0.0.1", collector.port))
+    out, err = collector.end(interrupt=False)
+    assert [row["n"] for row in rows(out)] == ["40"] and "interrupted" not in err
+    assert "set aside" in err and "NetFlow v5" in err
+
+
+def test_without_a_query_it_counts_by_exporter(collectors: list[Collector]) -> None:
+    collector = Collector("--most", "4")
+    collectors.append(collector)
+    send([flows(k) for k in range(4)], ("127.0.0.1", collector.port), "127.0.0.7")
+    out, _ = collector.end(interrupt=False)
+    assert [(row["exporter"], row["records"]) for row in rows(out)] == [("127.0.0.7", "8")]
+
+
+def test_the_line_tells_of_losses_exporters_clocks_and_how_far_it_is() -> None:
+    listening = bound()
+    send([flows(k) for k in range(20) if k != 5], listening)
+    second = 10**9
+    reader = collect(listening, most=19, clock=Time((NOW + 7) * second)).reader
+    progress = _LiveProgress(io.StringIO(), clock=lambda: 0.0, readers=[reader])
+    progress._last = (-1.0, 0)
+    with Circuit(Plan((oop.netflow(listen="127.0.0.1:0").node,))) as circuit:
+        line = progress.line(circuit, 0.0)
+        assert _LiveProgress(io.StringIO()).line(circuit, 0.0) == "opening ..."
+    assert line.startswith("38 records/s  38 records  lost 2  dropped 0  1 of 1 exporters  lag 18.0 s  skew 7.0 s")
+    head, row = exporter_table(reader.exporters())
+    assert head.split()[:3] == ["exporter", "protocol", "domain"] and "2 flows" in row and row.endswith("live")
+    many = exporter_table(reader.exporters() * 50)
+    assert len(many) == 42 and many[-1] == "... and 10 more"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["0.0.0.0:2055"], 'allow="192.0.2.0/24"'),
+        (["nowhere"], "is no address to listen on"),
+        (["127.0.0.1:0", "--query", "SELECT a FROM A, B"], "reads A, B"),
+        (["127.0.0.1:0", "--idle", "soon"], "soon"),
+        (["127.0.0.1:0", "--allow", "10.0.0.1/8"], "10.0.0.0/8"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_bound(options: list[str], says: str) -> None:
+    found = subprocess.run([*COLLECT, *options], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+    assert found.returncode == 2 and says in found.stderr and "Traceback" not in found.stderr
+
+
+@pytest.mark.skipif(shutil.which("softflowd") is None, reason="softflowd is not installed (Debian package softflowd)")
+@pytest.mark.skipif(not EXAMPLE.exists(), reason=f"{EXAMPLE} is not there")
+@pytest.mark.parametrize(("version", "more"), [("5", []), ("9", []), ("10", ["-A", "milli"])])
+def test_softflowd_is_understood(version: str, more: list[str], collectors: list[Collector], tmp_path: Path) -> None:
+    collector = Collector("--query", "SELECT ts, end_ts, proto, bytes, packets, version FROM Flows")
+    collectors.append(collector)
+    softflowd = [str(shutil.which("softflowd")), "-r", str(EXAMPLE), "-a", "-v", version, *more, "-d"]
+    softflowd += ["-n", f"127.0.0.1:{collector.port}", "-p", str(tmp_path / "pid"), "-c", "none"]
+    subprocess.run(softflowd, check=True, capture_output=True, timeout=60)
+    out, err = collector.end()
+    found = rows(out)
+    assert len(found) == 271 and {row["version"] for row in found} == {version}
+    assert sum(int(row["bytes"]) for row in found) == 3_673_689
+    assert all(row["ts"].rstrip("Z") <= row["end_ts"].rstrip("Z") for row in found)
+    assert {row["ts"][:4] for row in found} == {"2013"}
+    # Its IPFIX sequence counts the records of the message itself, so the first of them seem to be missing at most.
+    assert "malformed" in err and "sets without a template" not in err

@@ -1,0 +1,405 @@
+"""Nothing is promised that an exporter which keeps its rules could break, and nobody can push time ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oop_engine.sources.asked import Grain
+from oop_engine.sources.live import progress as progress_module
+from oop_engine.sources.live.exporters import MINUTE, SECOND, Exporter, Rules
+from oop_engine.sources.live.progress import ExporterProgress, Heard
+from punctuation import NO_TIME, GroupPromise, Punctuation
+from tests.naive_exporters import Export, NaiveExporters, Said
+
+A, B, C = (bytes(15) + bytes([n]) for n in (1, 2, 3))
+NOW = 1_750_000_000 * SECOND
+BOTH = ("ts", "end_ts")
+PLAIN = Rules(settle=0, trusted_after=1, lull=None, idle=10**9 * SECOND)
+
+
+def heard(exports: Sequence[Export], attributes: Sequence[str] = BOTH) -> Heard:
+    """Give datagrams as the decoder tells of them."""
+    keys = sorted({e.key for e in exports})
+    first = np.cumsum([0, *(len(e.rows) for e in exports)])[:-1]
+    times = {
+        a: np.array([NO_TIME if (v := row[a]) is None else v for e in exports for row in e.rows], np.int64)
+        for a in attributes
+    }
+    return Heard(
+        keys, np.array([keys.index(e.key) for e in exports]), np.array([e.header for e in exports], np.int64),
+        np.array([e.arrival for e in exports], np.int64), first.astype(np.int64), times,
+    )  # fmt: skip
+
+
+def export(who: bytes, at: float, *, ahead: float = 0, start: float = 0, end: float = 0, domain: int = 0) -> Export:
+    """Give a datagram at second `at` whose clock is `ahead`, with a record that starts and ends so long before it."""
+    header = NOW + round((at + ahead) * SECOND)
+    row = {"ts": header - round(start * SECOND), "end_ts": header - round(end * SECOND)}
+    return Export((who, domain), header, NOW + round(at * SECOND), [row])
+
+
+def time(seconds: float) -> int:
+    return NOW + round(seconds * SECOND)
+
+
+def said(punctuations: Sequence[Punctuation]) -> list[Said]:
+    """Give promises apart: attribute, exporter, bound, assumed."""
+    found: list[Said] = []
+    for p in punctuations:
+        group = GroupPromise.of(p)
+        if group is None:
+            (name,) = p.attributes
+            found.append((name, None, p.bound(name), p.assumed))  # type: ignore[arg-type]
+        else:
+            found += [(str(group.shape[1]), key[0], group.bound, p.assumed) for key in group.keys]  # type: ignore[misc]
+    return found
+
+
+def told(progress: ExporterProgress, exports: Sequence[Export], at: float) -> list[Said]:
+    """Hear datagrams one by one, then ask at a time."""
+    for one in exports:
+        progress.hear(heard([one], progress.attributes))
+    return said(progress.elapse(time(at)))
+
+
+halves = st.integers(0, 60).map(lambda n: n / 2)
+
+
+@st.composite
+def scripts(draw: st.DrawFn) -> list[list[Export]]:
+    """Draw batches of datagrams of three exporters whose clocks are off, stepped and mad, with records of any age."""
+    now, batches = 0.0, list[list[Export]]()
+    ahead = {key: draw(st.sampled_from([0, 0, -3, 7, 90, -86_400, 400])) for key in ((A, 0), (A, 1), (B, 0))}
+    for _ in range(draw(st.integers(1, 12))):
+        batch: list[Export] = []
+        for _ in range(draw(st.integers(1, 4))):
+            now += draw(st.sampled_from([0, 0.5, 1, 5, 20, 70]))
+            key = draw(st.sampled_from(sorted(ahead)))
+            if draw(st.integers(0, 9)) == 0:
+                ahead[key] += draw(st.sampled_from([-30, 15, 3 * 10**8]))
+            header = time(now + ahead[key] + draw(st.sampled_from([0, -0.5, -2, -20])))
+            ages = draw(st.lists(st.tuples(halves, halves, st.integers(0, 9)), min_size=1, max_size=3))
+            rows = [
+                {"ts": None if odd == 0 else header - round((a + b) * SECOND), "end_ts": header - round(b * SECOND)}
+                for a, b, odd in ages
+            ]
+            if draw(st.integers(0, 9)) == 0:
+                rows[0]["end_ts"] = 0
+            batch.append(Export(key, header, time(now), rows))
+        batches.append(batch)
+    return batches
+
+
+rules = st.builds(
+    Rules,
+    active=st.sampled_from([None, 20 * SECOND]), inactive=st.sampled_from([None, 10 * SECOND]),
+    scan=st.sampled_from([0, 5 * SECOND]), settle=st.sampled_from([0, 10 * SECOND]),
+    lull=st.sampled_from([None, 5 * SECOND]), idle=st.sampled_from([30 * SECOND, 10**6 * SECOND]),
+    trusted_after=st.integers(1, 3), correct=st.booleans(),
+)  # fmt: skip
+
+
+@given(scripts(), rules, st.booleans(), st.sampled_from([SECOND, 7 * SECOND]), st.lists(halves, min_size=12))
+def test_it_says_what_the_rules_say_of_the_whole_history(
+    batches: list[list[Export]], chosen: Rules, by_exporter: bool, step: int, waits: list[float]
+) -> None:
+    grains = {"ts": Grain(step, 3)}
+    progress = ExporterProgress(chosen, BOTH, by_exporter, grains)
+    naive = NaiveExporters(chosen, BOTH, by_exporter)
+    for batch, wait in zip(batches, waits, strict=False):
+        progress.hear(heard(batch))
+        naive.hear(batch)
+        now = batch[-1].arrival + round(wait * SECOND)
+        found, expected = said(progress.elapse(now)), naive.elapse(now, grains)
+        assert sorted(found, key=repr) == sorted(expected, key=repr)
+        assert (progress.late, progress.contradicted) == (naive.late, naive.contradicted)
+
+
+@given(scripts(), rules, st.booleans())
+def test_bounds_only_rise_and_never_beyond_the_clock_here_and_five_minutes(
+    batches: list[list[Export]], chosen: Rules, by_exporter: bool
+) -> None:
+    progress, bounds = ExporterProgress(chosen, BOTH, by_exporter), dict[tuple[str, bytes | None], int]()
+    for batch in batches:
+        progress.hear(heard(batch))
+        now = batch[-1].arrival
+        for attribute, who, bound, _ in said([*progress.elapse(now), *progress.poll(now)]):
+            assert bound > bounds.get((attribute, who), NO_TIME)
+            assert bound > bounds.get((attribute, None), NO_TIME) or who is None
+            assert bound <= now + 5 * MINUTE
+            bounds[attribute, who] = bound
+
+
+@attrs.frozen
+class Obedient:
+    """An exporter that keeps its timeouts: when it sends, and how old its records are then."""
+
+    who: bytes
+    ahead: int
+    sends: list[tuple[int, list[tuple[int, int]]]]
+
+
+ACTIVE, INACTIVE, SCAN = 20, 10, 5
+
+
+@st.composite
+def obedient(draw: st.DrawFn) -> list[Export]:
+    """Draw what exporters send that keep active 20 s, inactive 10 s and a scan of 5 s, in any interleaving."""
+    exports: list[Export] = []
+    for who in (A, B, C)[: draw(st.integers(1, 3))]:
+        ahead, now, records = draw(st.integers(-120, 120)), 0, 0
+        for gap in draw(st.lists(st.integers(0, 9), min_size=1, max_size=8)):
+            now += gap
+            rows = []
+            for _ in range(draw(st.integers(1, 3))):
+                end = draw(st.integers(0, INACTIVE + SCAN))
+                start = draw(st.integers(end, end + ACTIVE))
+                header = time(now + ahead)
+                rows.append({"ts": header - start * SECOND, "end_ts": header - end * SECOND})
+                records += 1
+            exports.append(Export((who, draw(st.integers(0, 1))), time(now + ahead), time(now), rows))
+    return sorted(exports, key=lambda e: e.arrival)
+
+
+def broken(exports: Sequence[Export], chosen: Rules, cut: int, *, by_exporter: bool = False) -> int:
+    """Count records that come behind a promise made before them, each compared by hand."""
+    progress, count = ExporterProgress(chosen, BOTH, by_exporter), 0
+    promised: list[Said] = []
+    for k in range(0, len(exports), cut):
+        batch = exports[k : k + cut]
+        for one in batch:
+            for row in one.rows:
+                count += any(
+                    row[name] < bound  # type: ignore[operator]
+                    for name, who, bound, _ in promised
+                    if who in (None, one.key[0])
+                )
+        progress.hear(heard(batch))
+        promised += said(progress.elapse(batch[-1].arrival))
+    assert progress.late == count
+    return count
+
+
+KEPT = attrs.evolve(PLAIN, active=ACTIVE * SECOND, inactive=INACTIVE * SECOND, scan=SCAN * SECOND)
+
+
+@given(obedient(), st.integers(1, 4))
+def test_who_keeps_the_timeouts_never_breaks_its_own_promise(exports: list[Export], cut: int) -> None:
+    for who in (A, B, C):
+        for domain in (0, 1):
+            own = [e for e in exports if e.key == (who, domain)]
+            assert broken(own, KEPT, cut, by_exporter=True) == 0
+
+
+@given(obedient(), st.integers(1, 4))
+def test_of_several_nobody_breaks_what_all_promise_once_all_are_heard(exports: list[Export], cut: int) -> None:
+    keys = {e.key for e in exports}
+    hello = [export(who, -1, domain=domain, ahead=-200) for who, domain in sorted(keys)]
+    assert broken([*hello, *exports], KEPT, cut if cut < len(hello) else len(hello)) == 0
+
+
+@pytest.mark.parametrize("mutant", ["scan", "active", "least", "lull"])
+def test_a_planted_fault_is_found(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    exports = [export(A, k, start=34, end=14) if k % 3 == 0 else export(A, k) for k in range(30)]
+    exports += [export(B, k + 0.5, ahead=-60, start=34, end=14) for k in range(30)]
+    exports.sort(key=lambda e: e.arrival)
+    assert broken(exports, attrs.evolve(KEPT, settle=2 * SECOND), 1) == 0
+    wrong = KEPT
+    if mutant == "scan":
+        wrong = attrs.evolve(KEPT, scan=0)
+    elif mutant == "active":
+        wrong = attrs.evolve(KEPT, active=0)
+    elif mutant == "least":
+        monkeypatch.setattr(
+            progress_module,
+            "min",
+            lambda values, *rest: max([*values]) if not rest else min(values, *rest),
+            raising=False,
+        )
+    else:
+        monkeypatch.setattr(Exporter, "reach", lambda self, attribute, chosen, now: (now, False))
+    assert broken(exports, attrs.evolve(wrong, settle=2 * SECOND), 1) > 0
+
+
+def test_the_end_is_promised_by_the_inactive_timeout_and_the_scan_the_start_by_the_active_one_too() -> None:
+    progress = ExporterProgress(KEPT, BOTH)
+    assert told(progress, [export(A, 0)], 0) == [
+        ("ts", None, time(-35), False),
+        ("end_ts", None, time(-15), False),
+    ]
+
+
+def test_what_is_announced_is_a_promise_what_is_only_seen_an_assumption() -> None:
+    seen = ExporterProgress(PLAIN)
+    assert told(seen, [export(A, 0, start=12.5)], 0) == [("ts", None, time(-14), True)]
+    seen.announce((A, 0), active=30 * SECOND, inactive=15 * SECOND)
+    assert told(seen, [export(A, 60)], 60) == [("ts", None, time(60 - 55), False)]
+    ends = ExporterProgress(PLAIN, ("end_ts",))
+    told(ends, [export(A, 0)], 0)
+    ends.announce((A, 0), active=None, inactive=15 * SECOND)
+    assert told(ends, [export(A, 60)], 60) == [("end_ts", None, time(60 - 25), False)]
+
+
+def test_who_does_not_keep_to_what_it_announces_is_believed_what_is_seen() -> None:
+    progress = ExporterProgress(attrs.evolve(PLAIN, scan=0))
+    told(progress, [export(A, 0)], 0)
+    progress.announce((A, 0), active=5 * SECOND, inactive=5 * SECOND)
+    found = told(progress, [export(A, 60, start=30), export(A, 61)], 61)
+    assert found == [("ts", None, time(61 - 31), True)]
+
+
+def test_a_users_word_on_timeouts_is_taken_as_it_is_and_what_breaks_it_counted() -> None:
+    progress = ExporterProgress(KEPT)
+    told(progress, [export(A, 0)], 0)
+    assert told(progress, [export(A, 1, start=90)], 1) == [("ts", None, time(-34), False)]
+    assert (progress.late, progress.contradicted) == (1, 0)
+
+
+def test_one_mad_header_moves_nothing_and_three_that_agree_are_a_clock_that_was_stepped() -> None:
+    progress = ExporterProgress(KEPT, ("end_ts",))
+    assert told(progress, [export(A, k) for k in range(5)], 4) == [("end_ts", None, time(-11), False)]
+    assert told(progress, [export(A, 5, ahead=200), export(A, 5.5, ahead=-200), export(A, 6, ahead=200)], 6) == []
+    assert told(progress, [export(A, 7)], 7) == [("end_ts", None, time(-8), False)]
+    assert told(progress, [export(A, 8 + k, ahead=30) for k in range(3)], 10) == [("end_ts", None, time(25), False)]
+    (exporter,) = progress.exporters
+    assert exporter.steps == 1 and exporter.skew == -30 * SECOND
+    stepped_back = [export(A, 11 + k, ahead=0) for k in range(3)]
+    assert told(progress, stepped_back, 13) == [] and exporter.steps == 2
+    assert told(progress, [export(A, 45)], 45) == [("end_ts", None, time(30), False)]
+
+
+def test_an_exporter_of_the_future_is_set_aside_and_alone_gets_nowhere() -> None:
+    progress = ExporterProgress(KEPT)
+    ten_years = 10 * 365 * 86_400
+    assert told(progress, [export(A, k, ahead=ten_years) for k in range(9)], 9) == []
+    assert told(progress, [export(B, 10)], 10) == [("ts", None, time(10 - 35), True)]
+    alone = ExporterProgress(attrs.evolve(KEPT, skew=10**12 * SECOND))
+    ((_, _, bound, _),) = told(alone, [export(A, k, ahead=ten_years) for k in range(9)], 9)
+    assert time(8) < bound <= time(9) + 5 * MINUTE - 35 * SECOND
+
+
+def test_nobody_has_a_say_before_it_sent_three_datagrams_with_records() -> None:
+    progress = ExporterProgress(attrs.evolve(KEPT, trusted_after=3))
+    assert told(progress, [export(A, 0), export(A, 1)], 1) == []
+    assert told(progress, [export(A, 2), export(B, 2, ahead=-100)], 2) == [("ts", None, time(2 - 35), False)]
+
+
+def test_nothing_is_promised_while_exporters_settle() -> None:
+    progress = ExporterProgress(attrs.evolve(KEPT, settle=10 * SECOND))
+    assert told(progress, [export(A, k) for k in range(9)], 9) == []
+    assert told(progress, [export(B, 9, ahead=-50)], 10) == [("ts", None, time(9 - 85), False)]
+
+
+def test_a_silent_exporter_is_assumed_to_go_on_with_the_time() -> None:
+    progress = ExporterProgress(attrs.evolve(KEPT, lull=10 * SECOND), ("end_ts",))
+    assert told(progress, [export(A, 0, ahead=-3), export(B, 0)], 0) == [("end_ts", None, time(-18), False)]
+    assert told(progress, [export(B, 9)], 10) == []
+    assert told(progress, [export(B, 11)], 14) == [("end_ts", None, time(14 - 3 - 10 - 15), True)]
+    late = export(A, 14.5, ahead=-3, end=14)
+    assert told(progress, [late], 14.5) == [("end_ts", None, time(11 - 15), False)] and progress.late == 0
+    told(progress, [export(B, 40)], 40)
+    assert told(progress, [export(A, 40, ahead=-30, end=5)], 40) == []
+    assert (progress.late, progress.contradicted) == (1, 1)
+
+
+def test_all_silent_exporters_together_are_assumed_to_go_on_too() -> None:
+    progress = ExporterProgress(attrs.evolve(KEPT, lull=5 * SECOND, idle=20 * SECOND), ("end_ts",))
+    told(progress, [export(A, 0)], 0)
+    assert said(progress.elapse(time(500))) == [("end_ts", None, time(500 - 20), True)]
+    waiting = ExporterProgress(attrs.evolve(KEPT, lull=None, idle=20 * SECOND), ("end_ts",))
+    told(waiting, [export(A, 0)], 0)
+    assert said(waiting.elapse(time(500))) == []
+
+
+def test_an_idle_exporter_holds_nobody_back_and_what_it_brings_late_is_counted() -> None:
+    progress = ExporterProgress(attrs.evolve(KEPT, idle=60 * SECOND), ("end_ts",))
+    told(progress, [export(A, 0, ahead=-5), export(B, 0)], 0)
+    assert told(progress, [export(B, 60)], 60) == []
+    assert told(progress, [export(B, 61)], 61) == [("end_ts", None, time(61 - 15), True)]
+    assert told(progress, [export(A, 62, ahead=-5, end=15)], 62) == []
+    assert (progress.late, progress.contradicted) == (1, 1)
+    assert progress.bound("end_ts") == time(61 - 15)
+    # Both have a say again: the bound waits for the slower one, and goes on from where it was.
+    assert told(progress, [export(B, 66), export(A, 66, ahead=-5)], 66) == []
+    assert told(progress, [export(B, 70), export(A, 70, ahead=-5)], 70) == [("end_ts", None, time(50), False)]
+
+
+@pytest.mark.parametrize("ahead", [0, 90, -90, 86_400, -86_400])
+def test_clocks_are_put_right_by_what_arrivals_tell(ahead: float) -> None:
+    progress = ExporterProgress(attrs.evolve(KEPT, correct=True))
+    for k in range(200):
+        delay, drift = (k * 37 % 11) / 20, k * 1e-4
+        one = export(A, k + delay, ahead=ahead - delay + drift)
+        shifts = progress.hear(heard([one], ("ts",)))
+        shift = 0 if shifts is None else int(shifts[0])
+        assert abs(one.header + shift - time(k)) <= 2 * SECOND
+    ((_, _, bound, _),) = said(progress.elapse(time(200)))
+    assert time(199 - 37) <= bound <= time(200 - 34) and progress.late == 0
+
+
+def test_a_clock_that_is_right_is_left_alone() -> None:
+    progress = ExporterProgress(attrs.evolve(KEPT, correct=True))
+    for k in range(100):
+        assert progress.hear(heard([export(A, k + 0.9, ahead=-0.9)], ("ts",))) is None
+
+
+def test_each_exporters_own_progress_is_promised_where_it_is_ahead_of_all() -> None:
+    progress = ExporterProgress(KEPT, ("end_ts",), by_exporter=True)
+    found = told(progress, [export(A, 0), export(B, 0, ahead=-100), export(A, 0, ahead=-20, domain=1)], 0)
+    assert found == [("end_ts", None, time(-115), False), ("end_ts", A, time(-35), False)]
+    assert told(progress, [export(A, 5)], 5) == []
+    assert told(progress, [export(A, 5, ahead=-20, domain=1)], 5) == [("end_ts", A, time(-30), False)]
+    told(progress, [export(A, 6, ahead=-20, end=17, domain=1), export(B, 6, ahead=-100)], 6)
+    assert sorted((e.address, e.domain, e.late) for e in progress.exporters) == [(A, 0, 0), (A, 1, 1), (B, 0, 0)]
+
+
+def test_finer_promises_appear_when_they_are_asked_for_and_exact_ones_on_demand() -> None:
+    progress = ExporterProgress(KEPT, ("end_ts",), grains={"end_ts": Grain(60 * SECOND)})
+    minute = NOW - NOW % (60 * SECOND)
+    (first,) = told(progress, [export(A, 0.25)], 1)
+    assert first[2] == minute - (60 * SECOND if minute > time(-15) else 0)
+    assert told(progress, [export(A, 1.25)], 2) == []
+    assert progress.describe({"end_ts": Grain(SECOND), "other": Grain()})
+    assert told(progress, [export(A, 2.25)], 3) == [("end_ts", None, time(2 - 15), False)]
+    assert said(progress.poll(time(3))) == [("end_ts", None, time(2.25 - 15), False)]
+    assert said(progress.poll(time(3))) == [] and not progress.describe({"other": Grain()})
+
+
+def test_records_that_trail_too_far_or_have_no_time_are_not_learnt_from() -> None:
+    progress = ExporterProgress(PLAIN)
+    old = Export((A, 0), time(0), time(0), [{"ts": 0, "end_ts": None}, {"ts": time(-4), "end_ts": None}])
+    progress.hear(heard([old, attrs.evolve(old, rows=[{"ts": None, "end_ts": None}])]))
+    assert said(progress.elapse(time(0))) == [("ts", None, time(-5), True)]
+
+
+def test_who_tells_no_time_says_nothing() -> None:
+    progress = ExporterProgress(PLAIN)
+    timeless = Export((A, 0), NO_TIME, time(0), [{"ts": time(0)}])
+    assert progress.hear(heard([timeless], ("ts",))) is None
+    assert progress.elapse(time(99)) == [] and progress.exporters == []
+
+
+def test_forged_exporters_push_out_each_other_and_memory_stays_bounded() -> None:
+    progress = ExporterProgress(attrs.evolve(KEPT, trusted_after=2))
+    for k in range(2):
+        progress.hear(heard([export(A, k)], ("ts",)))
+    for n in range(3000):
+        progress.hear(heard([export(n.to_bytes(16, "big"), 1, domain=9)], ("ts",)))
+    assert len(progress.exporters) == progress_module.MOST_EXPORTERS and (A, 0) in {
+        (e.address, e.domain) for e in progress.exporters
+    }
+    assert progress.forgotten == 3001 - progress_module.MOST_EXPORTERS
+    assert said(progress.elapse(time(2))) == [("ts", None, time(1 - 35), False)]
+
+
+@pytest.mark.parametrize("wrong", [{"scan": -1}, {"idle": -5}, {"active": -1}])
+def test_lengths_of_time_are_not_negative(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="not negative"):
+        Rules(**wrong)

@@ -1,0 +1,452 @@
+"""What exporters send over loopback is read, counted and promised: nothing is lost without a number that says so."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import pyarrow as pa
+import pytest
+
+import oop_engine as oop
+from oop_engine.circuit import Circuit
+from oop_engine.demand import Pace
+from oop_engine.plan import Plan
+from oop_engine.runtime import run_to_end
+from oop_engine.sources.asked import Grain
+from oop_engine.sources.errors import SourceError
+from oop_engine.sources.live import LiveFlows, Rules
+from oop_engine.sources.live import ring as ring_module
+from oop_engine.sources.live.exporters import SECOND
+from oop_engine.synchronous import Run
+from operators.page import Page
+from operators.protocol import Element
+from punctuation import Punctuation
+from tests.oop_engine.flows.exporter import (
+    NOW,
+    a_set,
+    address,
+    flow_sample,
+    four,
+    header_record,
+    ipfix,
+    ipfix_options,
+    ipfix_templates,
+    number,
+    read,
+    sflow,
+    template,
+    v5,
+    v5_record,
+    v9,
+    v9_templates,
+)
+from tests.oop_engine.flows.test_flow_sequence import PROTOCOLS, stream
+from tests.oop_engine.live.collector import AT_ONCE, Time, bound, collect, send, senders
+
+OPEN_SET = Path(os.environ.get("OOP_ENGINE_CAPTURES", Path(__file__).resolve().parents[4] / "shared/data/captures"))
+FLOWS = OPEN_SET / "own/flows1.pcap"
+each = pytest.mark.parametrize("protocol", PROTOCOLS)
+
+
+def flows(k: int, *, count: int = 1, late: int = 0, octets: int = 400) -> bytes:
+    """Give a datagram of v5 sent at second k, of records that ended then, or `late` s earlier, and took 5 s."""
+    uptime = 1_000_000 + 1000 * k
+    record = v5_record(first=uptime - 5000 - 1000 * late, last=uptime - 1000 * late, octets=octets)
+    return v5([record] * count, sequence=k * count, seconds=NOW + k, uptime=uptime)
+
+
+@each
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("first", [0, 2**32 - 50])
+def test_what_was_lost_doubled_and_overtaken_on_the_way_is_counted(protocol: str, seed: int, first: int) -> None:
+    rng = random.Random(seed)
+    sizes = [rng.randint(1, 9) for _ in range(60)]
+    payloads, units = stream(protocol, sizes, first)
+    fate = [rng.choice(["ok", "ok", "ok", "lost", "twice", "late"]) for _ in payloads]
+    fate[0] = fate[1] = fate[-1] = "ok"
+    sent: list[tuple[float, bytes]] = []
+    for k, payload in enumerate(payloads):
+        if fate[k] == "late" and fate[k + 1] not in ("ok", "twice"):
+            fate[k] = "ok"
+        if fate[k] != "lost":
+            sent.append((k + (1.25 if fate[k] == "late" else 0), payload))
+        if fate[k] == "twice":
+            sent.append((k + 0.1, payload))
+    ordered = [payload for _, payload in sorted(sent, key=lambda entry: entry[0])]
+    listening = bound()
+    port = send(ordered, listening)
+    (one,) = collect(listening, most=len(ordered)).reader.exporters()
+    counted = one.counters
+    lost = sum(unit for unit, what in zip(units, fate, strict=True) if what == "lost")
+    assert (counted.lost, counted.reordered, counted.duplicated, counted.restarts) == (
+        lost, fate.count("late"), fate.count("twice"), 0,
+    )  # fmt: skip
+    assert (counted.datagrams, counted.port, one.who) == (len(ordered), port, "127.0.0.1")
+    kept = sum(many for many, what in zip(sizes, fate, strict=True) if what != "lost")
+    assert counted.records == (0 if protocol == "sflow" else kept)
+
+
+@pytest.mark.parametrize("protocol", ["v5", "v9"])
+def test_a_restart_and_a_wrap_of_the_uptime_are_no_loss(protocol: str) -> None:
+    make, by_records = PROTOCOLS[protocol]
+    step = 2 if by_records else 1
+    before = [make(k, 2, 10_000 + step * k, 0) for k in range(5)]
+    after = [make(k, 2, step * (k - 20), 40) for k in range(20, 25)]
+    listening = bound()
+    send([*before, *after], listening)
+    counted = collect(listening, most=10).reader.exporters()[0].counters
+    assert (counted.lost, counted.restarts, counted.records) == (0, 1, 20)
+    boot = (50_000 - 2**32 + 3_000) // 1000 + 2
+    listening = bound()
+    send([make(k, 2, step * k, boot) for k in range(8)], listening)
+    counted = collect(listening, most=8).reader.exporters()[0].counters
+    assert (counted.lost, counted.restarts, counted.records) == (0, 0, 16)
+
+
+def test_a_template_that_changes_is_obeyed_from_then_on() -> None:
+    early = v9([v9_templates(template(256, [(8, 4), (1, 4)])), a_set(256, four("10.0.0.1") + number(7, 4))])
+    later = v9([v9_templates(template(256, [(1, 4), (8, 4)])), a_set(256, number(9, 4) + four("10.0.0.2"))], sequence=1)
+    listening = bound()
+    send([early, later, v9([a_set(256, number(11, 4) + four("10.0.0.3"))], sequence=2)], listening)
+    rows = collect(listening, most=3, columns=["ts", "srcIP", "bytes"]).rows
+    assert [row["bytes"] for row in rows] == [7, 9, 11]
+
+
+MIXED = [
+    flows(0, count=3),
+    v9([v9_templates(template(256, [(8, 4), (1, 4)])), a_set(256, (four("10.0.0.3") + number(3, 4)) * 2)]),
+    ipfix([ipfix_templates(template(257, [(8, 4), (1, 4), (152, 8)])),
+           a_set(257, four("10.0.0.4") + number(4, 4) + number(NOW * 1000, 8))]),
+    sflow([flow_sample([header_record(bytes(64))])]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_one_socket_takes_all_protocols_of_all_exporters(batched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not batched:
+        monkeypatch.setattr(ring_module, "batched", lambda: None)
+    hosts = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"]
+    listening = bound()
+    with senders(*hosts) as sockets:
+        for one, payload in zip(sockets, MIXED, strict=True):
+            one.sendto(payload, listening.getsockname())
+        ports = [one.getsockname()[1] for one in sockets]
+    exporters = [(address(host), port) for host, port in zip(hosts, ports, strict=True)]
+    found = collect(listening, most=4)
+    assert found.rows == read(MIXED, exporters=exporters, arrival=[NOW * SECOND] * 4).rows
+    assert len(found.rows) == 7
+    reports = found.reader.exporters()
+    assert [r.who for r in reports] == hosts
+    assert [r.counters.protocol for r in reports] == ["NetFlow v5", "NetFlow v9", "IPFIX", "sFlow v5"]
+
+
+@pytest.mark.parametrize("call", [True, False])
+def test_exporters_may_have_addresses_of_ipv6(call: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not call:
+        monkeypatch.setattr(ring_module, "batched", lambda: None)
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sender:
+        listening = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+        try:
+            listening.bind(("::1", 0))
+        except OSError:
+            listening.close()
+            pytest.skip("this machine has no IPv6 loopback")
+        sender.sendto(flows(0), listening.getsockname())
+        (one,) = collect(listening, most=1).reader.exporters()
+    assert one.who == "::1" and one.counters.records == 1
+
+
+@pytest.mark.skipif(not hasattr(socket, "SO_RCVBUF"), reason="no receive buffers here")
+def test_what_the_kernel_drops_is_known_and_is_what_the_sequence_misses() -> None:
+    listening = bound(buffer=1)
+    source = LiveFlows(listening, buffer=1, most=401, clock=Time(), rules=AT_ONCE)
+    reader = source.open(["ts"], 65_536)
+    send_from = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    chunks = reader.chunks()
+    with send_from:
+        for k in range(400):
+            send_from.sendto(flows(k, count=30), listening.getsockname())
+        first = next(chunks)
+        assert isinstance(first, pa.RecordBatch) and len(first) > 0
+        send_from.sendto(flows(400, count=30), listening.getsockname())
+        list(chunks)
+    (one,) = reader.exporters()
+    door = reader.door
+    assert door is not None and door.dropped > 0
+    assert one.counters.datagrams + door.dropped == 401
+    assert one.counters.records + one.counters.lost == 401 * 30
+    assert any(f"{door.dropped:,} datagrams dropped by the kernel" in note for note in reader.notes())
+
+
+def test_who_is_not_allowed_is_counted_and_never_promises() -> None:
+    listening = bound()
+    send([flows(k) for k in range(5)], listening, "127.0.0.9")
+    assert collect(listening, most=5, allow="127.0.0.2/31").promises == []
+    listening = bound()
+    send([flows(k) for k in range(5)], listening, "127.0.0.9")
+    send([flows(k) for k in range(3)], listening, "127.0.0.3")
+    found = collect(listening, most=8, allow=["127.0.0.2/31"])
+    assert {r.who: (r.state, r.counters.refused, r.counters.records) for r in found.reader.exporters()} == {
+        "127.0.0.9": ("refused", 5, 0),
+        "127.0.0.3": ("live", 0, 3),
+    }
+    assert len(found.rows) == 3 and len(found.promises) == 1
+
+
+def test_garbage_promises_nothing_and_does_not_harm_a_good_exporter() -> None:
+    rng = random.Random(7)
+    garbage = [rng.randbytes(rng.randrange(200)) for _ in range(200)]
+    garbage += [struct.pack(">H", rng.choice([5, 9, 10, 0])) + rng.randbytes(60) for _ in range(200)]
+    good = [flows(k, count=2) for k in range(50)]
+    listening = bound()
+    with senders("127.0.0.1", "127.0.0.2") as (bad, fine):
+        for k in range(400):
+            bad.sendto(garbage[k], listening.getsockname())
+            if k % 8 == 0:
+                fine.sendto(good[k // 8], listening.getsockname())
+    found = collect(listening, most=450, rules=attrs.evolve(AT_ONCE, trusted_after=3))
+    mine = [r for r in found.reader.exporters() if r.who == "127.0.0.2"]
+    assert [r.counters.records for r in mine] == [100] and mine[0].counters.lost == 0
+    received = sum(r.counters.datagrams for r in found.reader.exporters())
+    assert received == 450
+
+    listening = bound()
+    send(garbage, listening)
+    alone = collect(listening, most=400, rules=attrs.evolve(AT_ONCE, trusted_after=3))
+    assert alone.promises == []
+
+
+def test_an_address_that_others_reach_must_be_opened_on_purpose() -> None:
+    with pytest.raises(SourceError, match=r'allow="192\.0\.2\.0/24"'):
+        oop.netflow(listen="0.0.0.0:2055")
+    oop.netflow(listen="0.0.0.0:2055", anyone=True)
+    oop.netflow(listen="[::]:4739", allow="192.0.2.0/24")
+    oop.netflow(listen="localhost:2055")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as everywhere:
+        everywhere.bind(("0.0.0.0", 0))
+        with pytest.raises(SourceError, match="takes datagrams from whoever reaches this machine"):
+            oop.netflow(listen=everywhere)
+
+
+@pytest.mark.parametrize("text", ["2055", "127.0.0.1", "host:2055", "127.0.0.1:99999", "::1:2055x", "[::1:2055", ""])
+def test_what_is_no_address_is_named(text: str) -> None:
+    with pytest.raises(SourceError, match="is no address to listen on"):
+        LiveFlows(text)
+
+
+def test_a_port_that_is_taken_is_said_so() -> None:
+    with bound() as taken:
+        reader = LiveFlows(f"127.0.0.1:{taken.getsockname()[1]}").open(["ts"], 100)
+        with pytest.raises(SourceError, match="ss -ulpn"):
+            next(iter(reader.chunks()))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({}, "not both"),
+        ({"listen": "127.0.0.1:1", "places": ["x.pcap"]}, "not both"),
+        ({"listen": "127.0.0.1:1", "on": "bytes"}, "exporters promise ts"),
+        ({"listen": "127.0.0.1:1", "on": ("ts", "end_ts"), "slack": "1s"}, "slack is on one attribute"),
+        ({"places": ["-"], "progress": "exact"}, 'write progress="exporters"'),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options: dict[str, object], says: str) -> None:
+    places = options.pop("places", [])
+    with pytest.raises(ValueError, match=says):
+        oop.netflow(*places, **options)  # type: ignore[misc,arg-type]
+
+
+def test_it_can_be_read_once() -> None:
+    listening = bound()
+    source = LiveFlows(listening, lasting=1)
+    list(source.open(["ts"], 100).chunks())
+    with pytest.raises(SourceError, match="only once"):
+        source.open(["ts"], 100)
+    with pytest.raises(SourceError, match="cannot be read ahead"):
+        source.values("ts")
+
+
+@pytest.mark.parametrize("how", ["stop", "lasting"])
+@pytest.mark.parametrize("stamped", [True, False])
+def test_what_had_arrived_when_the_end_came_is_read(how: str, stamped: bool) -> None:
+    listening = bound()
+    source = LiveFlows(listening, lasting=1 if how == "lasting" else None, **({} if stamped else {"clock": Time()}))
+    reader = source.open(["ts"], 65_536)
+    chunks = reader.chunks()
+    if how == "stop":
+        while len(next(chunks)) != 0:  # type: ignore[arg-type]
+            pass
+    send([flows(k, count=2) for k in range(1500)], listening)
+    reader.stop() if how == "stop" else None
+    assert sum(len(chunk) for chunk in chunks if isinstance(chunk, pa.RecordBatch)) == 3000
+
+
+def test_an_idle_socket_lets_time_pass_and_promises_come_without_a_datagram() -> None:
+    listening, time = bound(), Time()
+    rules = attrs.evolve(AT_ONCE, inactive=10 * SECOND, active=20 * SECOND, lull=5 * SECOND)
+    source = LiveFlows(listening, clock=time, rules=rules)
+    chunks = source.open(["ts"], 100).chunks()
+    send([flows(0)], listening)
+    assert len(next(chunks)) == 1  # type: ignore[arg-type]
+    assert str(next(chunks)) == f"[ts < {(NOW - 40) * SECOND}]"
+    assert len(next(chunks)) == 0  # type: ignore[arg-type]
+    time.now += 30 * SECOND
+    late = next(chunks)
+    assert isinstance(late, Punctuation) and late.assumed and late.bound("ts") == (NOW + 30 - 5 - 40) * SECOND
+    assert len(next(chunks)) == 0  # type: ignore[arg-type]
+
+
+def test_promises_are_as_fine_as_they_were_asked_for_and_exact_when_polled() -> None:
+    listening, time = bound(), Time()
+    reader = LiveFlows(listening, clock=time, rules=attrs.evolve(AT_ONCE, inactive=0, scan=0), on="end_ts").open(
+        ["end_ts"], 100
+    )
+    assert reader.describe({"end_ts": Grain(3600 * SECOND)})
+    chunks = reader.chunks()
+    send([flows(k) for k in range(10)], listening)
+    assert len(next(chunks)) == 10  # type: ignore[arg-type]
+    assert str(next(chunks)) == f"[end_ts < {(NOW + 9 - (NOW + 9) % 3600) * SECOND}]"
+    assert len(next(chunks)) == 0  # type: ignore[arg-type]
+    reader.poll()
+    assert str(next(chunks)) == f"[end_ts < {(NOW + 9) * SECOND}]"
+    assert reader.describe({"end_ts": Grain(SECOND)}) and not reader.describe({"ts": Grain(SECOND)})
+    send([flows(10)], listening)
+    found = [next(chunks) for _ in range(3)]
+    assert f"[end_ts < {(NOW + 10) * SECOND}]" in map(str, found)
+
+
+def test_timeouts_that_an_exporter_announces_make_firm_promises() -> None:
+    fields = template(256, [(8, 4), (152, 8), (153, 8)])
+    record = four("10.0.0.1") + number(NOW * 1000 - 5000, 8) + number(NOW * 1000 - 1000, 8)
+    data = ipfix([ipfix_templates(fields), a_set(256, record)])
+    said = ipfix([ipfix_options(512, [(149, 4)], [(36, 2), (37, 2)]),
+                  a_set(512, number(7, 4) + number(60, 2) + number(15, 2))], sequence=1)  # fmt: skip
+    again = ipfix([a_set(256, record)], sequence=2, seconds=NOW + 1)
+    listening = bound()
+    send([data], listening)
+    assert [(str(p), p.assumed) for p in collect(listening, most=1, on=("ts", "end_ts")).promises] == [
+        (f"[ts < {(NOW - 6) * SECOND}]", True), (f"[end_ts < {(NOW - 2) * SECOND}]", True),
+    ]  # fmt: skip
+    listening = bound()
+    send([data, said, again], listening)
+    assert [(str(p), p.assumed) for p in collect(listening, most=3, on=("ts", "end_ts")).promises] == [
+        (f"[ts < {(NOW + 1 - 85) * SECOND}]", False), (f"[end_ts < {(NOW + 1 - 25) * SECOND}]", False),
+    ]  # fmt: skip
+
+
+def test_a_clock_that_is_off_is_told_and_put_right_where_that_is_asked() -> None:
+    hours = 7200
+    listening = bound()
+    send([flows(k) for k in range(3)], listening)
+    found = collect(listening, most=3, clock=Time((NOW + hours + 2) * SECOND))
+    assert [row["ts"] for row in found.rows] == [(NOW + k - 5) * SECOND for k in range(3)]
+    assert found.reader.exporters()[0].state == "set aside" and found.promises == []
+    assert any("its clock is 7200.0 s behind, correct_clocks puts that right" in note for note in found.reader.notes())
+    listening = bound()
+    send([flows(k) for k in range(3)], listening)
+    found = collect(
+        listening, most=3, clock=Time((NOW + hours + 2) * SECOND), rules=attrs.evolve(AT_ONCE, correct=True)
+    )
+    assert [row["ts"] for row in found.rows] == [(NOW + hours + k - 5) * SECOND for k in range(3)]
+    assert [row["end_ts"] for row in found.rows] == [(NOW + hours + k) * SECOND for k in range(3)]
+    assert [row["export_ts"] for row in found.rows] == [(NOW + hours + k) * SECOND for k in range(3)]
+    assert [str(p) for p in found.promises] == [f"[ts < {(NOW + hours + 2 - 6) * SECOND}]"]
+
+
+def test_records_without_a_time_stay_without_when_clocks_are_put_right() -> None:
+    listening = bound()
+    send([MIXED[1], v9([a_set(256, (four("10.0.0.3") + number(3, 4)))], sequence=1)], listening)
+    rules = attrs.evolve(AT_ONCE, correct=True)
+    found = collect(listening, most=2, clock=Time((NOW + 500) * SECOND), rules=rules)
+    assert [row["ts"] for row in found.rows] == [None] * 3
+
+
+def test_a_window_query_over_what_comes_in() -> None:
+    listening = bound()
+    send([flows(k, count=2) for k in range(30)], listening)
+    source = LiveFlows(
+        listening, most=30, clock=Time(), rules=attrs.evolve(AT_ONCE, inactive=0, active=5 * SECOND, scan=0)
+    )
+    seen = oop.from_source(source).window(range="10s", wattr="ts").aggregate(oop.count(), by="srcIP").run()
+    assert seen.table["count"].to_pylist() == [10, 20, 20, 10]
+    assert seen.statistics.late == 0 and not seen.statistics.interrupted
+
+
+def test_groups_of_an_exporter_are_released_by_its_own_progress() -> None:
+    listening = bound()
+    for k in range(40):
+        send([flows(k)], listening, "127.0.0.2")
+    send([flows(0)], listening, "127.0.0.3")
+    rules = attrs.evolve(AT_ONCE, inactive=0, active=5 * SECOND, scan=0)
+    source = LiveFlows(listening, most=41, clock=Time(), rules=rules, by_exporter=True)
+    plan = Plan((oop.from_source(source).window(range="10s", wattr="ts").aggregate(oop.count(), by="exporter").node,))
+    rows: list[dict[str, object]] = []
+    ended = False
+    for _, element in Run(plan):
+        ended |= isinstance(element, Punctuation) and element.is_end
+        if isinstance(element, Page) and not ended:
+            rows += element.rows()
+    assert len(rows) == 6
+
+
+def run(listening: socket.socket, watch: Callable[[Circuit], None], **options: object) -> list[Element]:
+    """Run a query of one-hour windows until `watch` stops it."""
+    found: list[Element] = []
+    rules = attrs.evolve(AT_ONCE, inactive=0, active=0, scan=0)
+    stream = oop.from_source(LiveFlows(listening, rules=rules, clock=Time(), **options))  # type: ignore[arg-type]
+    output = stream.window(range="1 hour", wattr="ts").aggregate(oop.count())
+    plan = Plan((stream.filter("bytes > 0").node, output.node))
+    run_to_end(plan, [found.append, lambda element: None], watch=watch)
+    return found
+
+
+def test_a_finer_query_at_run_time_makes_finer_promises_appear() -> None:
+    listening, seen = bound(), list[int]()
+    send([flows(k) for k in range(5)], listening)
+
+    def watch(circuit: Circuit) -> None:
+        seen.append(1)
+        if 0 in circuit.readers and len(seen) > 3:
+            circuit.describe(0, "ts", Pace(SECOND))
+            circuit.readers[0].stop()  # type: ignore[attr-defined]
+
+    promises = [e for e in run(listening, watch) if isinstance(e, Punctuation) and not e.is_end]
+    steps = [p.bound("ts") % (3600 * SECOND) for p in promises]  # type: ignore[operator]
+    assert steps == [0, (NOW + 4) % 3600 * SECOND]
+
+
+def test_who_waits_for_a_promise_can_ask_for_it() -> None:
+    listening, seen = bound(), list[int]()
+    send([flows(k) for k in range(5)], listening)
+
+    def watch(circuit: Circuit) -> None:
+        seen.append(1)
+        if 0 in circuit.readers and len(seen) > 3:
+            circuit.poll(len(circuit.plan.nodes) - 1)
+            circuit.readers[0].stop()  # type: ignore[attr-defined]
+
+    promises = [e for e in run(listening, watch) if isinstance(e, Punctuation) and not e.is_end]
+    assert promises[-1].bound("ts") == (NOW + 4) * SECOND
+
+
+@pytest.mark.skipif(not FLOWS.exists(), reason=f"{FLOWS} is not there")
+def test_a_file_of_exports_is_replayed_with_the_promises_of_its_exporters() -> None:
+    exports = oop.netflow(FLOWS, progress="exporters", active="60s", inactive="15s", correct_clocks=True)
+    outcome = exports.window(range="10s", wattr="ts").aggregate(oop.count()).run()
+    assert (
+        outcome.statistics.late == 0 and sum(outcome.table["count"].to_pylist()) == outcome.statistics.tuples > 30_000
+    )
+
+
+def test_rules_of_a_stream_are_said_as_durations() -> None:
+    node = oop.netflow(listen="127.0.0.1:0", active="1 minute", inactive="15s", idle="2 minutes", lull=None).node
+    assert node.source.rules == Rules(  # type: ignore[union-attr]
+        active=60 * SECOND, inactive=15 * SECOND, idle=120 * SECOND, lull=None
+    )

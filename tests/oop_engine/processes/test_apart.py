@@ -1,0 +1,147 @@
+"""A low level here and a high level in a thread, or in another process, give what one level gives, or a clear error."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import oop_engine as oop
+from oop_engine.errors import PlanError
+from oop_engine.processes import Apart, ProcessError, apart
+from oop_engine.processes.apart import Layout
+from oop_engine.processes.spec import dump_high, load_high
+from oop_engine.processes.workers import InProcess
+from operators import functions as fn
+from operators.page import Page
+from operators.protocol import Element
+from operators.two_level import HighAggregate
+from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow
+from punctuation import Punctuation
+
+N = 20_000
+LAYOUTS: tuple[Layout, ...] = ("process", "thread", "here")
+
+
+def packets(length: int = 1) -> oop.Stream:
+    rng = np.random.default_rng(2)
+    ts = np.arange(N) * 1_000_000 - rng.integers(0, 3_000_000, N)
+    columns = {
+        "ts": pa.array(ts).view(pa.timestamp("ns", "UTC")),
+        "srcIP": pa.array(rng.integers(0, 700, N).astype(np.uint32)),
+        "name": pa.array([f"host {i}" for i in rng.integers(0, 40, N)]),
+        "length": pa.array(rng.integers(60, 1500, N) * length),
+    }
+    return oop.arrow(pa.table(columns))
+
+
+def counted(stream: oop.Stream, strategy: str) -> oop.Stream:
+    results = (oop.count(), oop.avg("length"), oop.max("length"), oop.min("name"))
+    windowed = stream.window(range="4 s", slide="1 s")
+    return windowed.aggregate(*results, by=("srcIP", "name"), strategy=strategy)
+
+
+def shown(pages: Iterable[Element]) -> list[str]:
+    return sorted(str(row) for page in pages if isinstance(page, Page) for row in page.rows())
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_gives_what_one_level_gives(layout: Layout) -> None:
+    expected = shown(counted(packets(), "wid"))
+    both = apart(counted(packets(), "two_level"), layout=layout, ring_bytes=1 << 16)
+    elements = list(both)
+    assert shown(elements) == expected
+    assert isinstance(elements[-1], Punctuation)
+    assert elements[-1].is_end
+    pages = [element for element in elements if isinstance(element, Page)]
+    assert pages[0].schema.arrow == counted(packets(), "wid").schema.arrow
+    if layout == "process":
+        assert both.counters()["dropped_tuples"] == 0
+        assert 0 < both.counters()["most_bytes_used"] <= 1 << 16
+
+
+def test_what_is_dropped_is_counted_and_missing() -> None:
+    stream = packets().window(range="4 s").aggregate(oop.count(), by="srcIP", strategy="two_level")
+    both = apart(stream, ring_bytes=1 << 12, full="drop")
+    total = sum(int(page["count"].sum()) for page in both.pages())
+    dropped = both.counters()["dropped_tuples"]
+    # A partial aggregate stands for one packet or more.
+    assert total <= N - dropped
+    assert (total == N) == (dropped == 0)
+
+
+def killed(both: Apart) -> None:
+    assert isinstance(both.worker, InProcess)
+    os.kill(both.worker.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_killed_process_is_an_error_that_names_it(after: int) -> None:
+    both = apart(counted(packets(), "two_level"), ring_bytes=1 << 14)
+    with pytest.raises(ProcessError, match=r"the process of the high level \(pid \d+\) was ended by signal 9"):
+        for number, _ in enumerate(both):
+            if number == after:
+                killed(both)
+    assert isinstance(both.worker, InProcess)
+    with pytest.raises(ProcessLookupError):
+        os.kill(both.worker.pid, 0)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_error_of_the_high_level_reaches_its_reader(layout: Layout) -> None:
+    stream = packets(2**50).window(range="4 s").aggregate(oop.sum("length"), strategy="two_level")
+    with pytest.raises((ProcessError, oop.AggregateOverflow), match="does not fit 64 bits"):
+        list(apart(stream, layout=layout))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_run_that_is_given_up_leaves_nothing_behind(layout: Layout) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    both = apart(counted(packets(), "two_level"), layout=layout, ring_bytes=1 << 14)
+    elements = iter(both)
+    next(elements)
+    elements.close()  # type: ignore[attr-defined]
+    if isinstance(both.worker, InProcess):
+        with pytest.raises(ProcessLookupError):
+            os.kill(both.worker.pid, 0)
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_a_run_leaves_nothing_to_the_next_one() -> None:
+    stream = counted(packets(), "two_level")
+    expected = shown(counted(packets(), "wid"))
+    given_up = iter(stream)
+    next(given_up)
+    given_up.close()  # type: ignore[attr-defined]
+    assert shown(stream) == expected
+    assert shown(stream) == expected
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: packets(), lambda: packets().window(range="1 s").aggregate(oop.count(), strategy="wid")],
+)
+def test_a_stream_with_one_level_is_refused(make: Callable[[], oop.Stream]) -> None:
+    with pytest.raises(PlanError, match="not in the high level of a window aggregate"):
+        apart(make())
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        SlidingWindow("ts", size=7, slide=3, origin=-1, partial=False),
+        LandmarkWindow("ts", slide=4, origin=2),
+        PartitionedWindow(SlidingWindow("row_num", size=3, slide=2), ("k",)),
+    ],
+)
+def test_a_high_level_is_written_down_and_made_again(window: SlidingWindow) -> None:
+    functions = {
+        "n": fn.count(), "x": fn.count("v"), "s": fn.sum("v"), "a": fn.avg("v"), "l": fn.min("v"), "m": fn.max("v"),
+        "d": fn.stddev("v", ddof=0), "q": fn.variance("v"),
+    }  # fmt: skip
+    high = HighAggregate(window, functions, ("k", "l2"), strategy="panes", times=pa.timestamp("us", "UTC"))
+    assert load_high(dump_high(high)) == high

@@ -1,0 +1,146 @@
+"""Plans run as Spark would run them, by the tasks that it would run, pickled as it would; without Spark."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+import attrs
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from oop_engine.circuit import Circuit, readable
+from oop_engine.demand import columns, pruned
+from oop_engine.plan import Plan, SourceNode
+from oop_engine.spark.batch import Bucketed, Reading, Scan, rows_of
+from oop_engine.spark.levels import in_levels
+from oop_engine.spark.parts import parts
+from oop_engine.spark.room import elsewhere
+from oop_engine.spark.schema import Wanted
+from oop_engine.spark.stages import FRONT, KEYED, TAIL, Cut, cut
+from oop_engine.spark.streaming import OUT, Folding
+from oop_engine.spark.wire import COUNTS, PAGE, WireRow, page_bytes, read_counts, read_page
+from oop_engine.stream import Stream
+from operators.page import Page
+from operators.protocol import Element
+from punctuation import NO_TIME
+
+Result = tuple[object, ...]
+T = TypeVar("T")
+
+
+def shown(batches: Iterable[pa.RecordBatch]) -> Counter[Result]:
+    """Give all rows of record batches of results, how often each."""
+    return Counter(tuple(row.values()) for batch in batches for row in batch.to_pylist())
+
+
+def embedded(stream: Stream, *, end: bool = True) -> Counter[Result]:
+    """Give the results of the plan in one process, as Spark would have them; without END those released before it."""
+    found: list[Element] = []
+    plan = Plan((stream.node,))
+    circuit = Circuit(plan, page_rows=5, crossed=lambda _place, _port, element: found.append(element))
+    circuit.prepare()
+    live = {place: circuit.open(place) for place in readable(plan)}
+    while live:
+        place = min(live, key=lambda p: (circuit.behind(p), p))
+        chunk = next(live[place], None)
+        if chunk is None:
+            del live[place]
+            if end:
+                circuit.finish(place)
+            continue
+        for page in circuit.pages(place, chunk):
+            circuit.give(place, 0, page)
+    wanted = Wanted.of(stream.schema.arrow, None)
+    return shown(wanted.batch(element.batch) for element in found if isinstance(element, Page))
+
+
+def shipped(task: T) -> T:
+    """Give a task as it arrives in a worker."""
+    return cloudpickle.loads(cloudpickle.dumps(task))
+
+
+def on_batch(
+    stream: Stream, *, buckets: int, partitions: int, seed: int = 0, ordered: bool = False, low: bool = True
+) -> Counter[Result]:
+    """Give the results of a plan over bounded data, its sources read in partitions, rows shuffled at random."""
+    plan = pruned(Plan((stream.node,)))
+    whole = cut(plan, ordered=ordered)
+    if low and not whole.ordered:
+        whole = cut(in_levels(whole))
+    small = attrs.evolve(whole, plan=elsewhere(whole.plan))
+    many = {KEYED: buckets, TAIL: 1}
+    batches: list[pa.RecordBatch] = []
+    if whole.ordered:
+        batches += shipped(Reading(whole, many))([])
+    else:
+        read = columns(whole.plan)
+        for place in readable(whole.plan):
+            node = whole.plan.nodes[place]
+            assert isinstance(node, SourceNode)
+            pieces = parts(node.source, partitions)
+            for number in range(len(pieces)):
+                scan = Scan(small, many, None, place, read[place], pieces)
+                batches += shipped(scan)([pa.record_batch({"id": pa.array([number])})])
+    for room in (KEYED, TAIL):
+        if room in whole.used:
+            batches = _shuffled(batches, small, many, room, seed)
+    return shown(batches)
+
+
+def _shuffled(
+    batches: Sequence[pa.RecordBatch], small: Cut, many: dict[int, int], room: int, seed: int
+) -> list[pa.RecordBatch]:
+    from oop_engine.spark.wire import to_batches
+
+    rows = list(rows_of(batches))
+    random.Random(seed).shuffle(rows)
+    results: list[pa.RecordBatch] = []
+    for bucket in range(many[room]):
+        mine = [row for row in rows if row.bucket == bucket]
+        mine.sort(key=lambda row: (row.rank, row.origin, row.seq))
+        results += shipped(Bucketed(small, many, None, room))(to_batches(mine))
+    return results
+
+
+def on_stream(
+    stream: Stream, arrivals: Sequence[Sequence[tuple[str, pa.RecordBatch]]], *, buckets: int, seed: int = 0
+) -> tuple[Counter[Result], dict[str, int]]:
+    """Give the results and the counts of a plan over micro-batches of (source, tuples), each room saved in between."""
+    plan = pruned(Plan((stream.node,)))
+    whole = cut(in_levels(cut(plan, ordered=True)), ordered=True)
+    small = attrs.evolve(whole, plan=elsewhere(whole.plan))
+    plan = whole.plan
+    many = {FRONT: 1, KEYED: buckets, TAIL: 1}
+    places = {node.source.name: p for p, node in enumerate(plan.nodes) if isinstance(node, SourceNode)}
+    read = columns(plan)
+    saved: dict[tuple[int, int], bytes] = {}
+    results: list[pa.RecordBatch] = []
+    counts: dict[str, int] = {}
+    draw = random.Random(seed)
+    for arrived in arrivals:
+        rows = [
+            WireRow(FRONT, 0, places[name], 0, seq, NO_TIME, PAGE, page_bytes(batch.select(list(read[places[name]]))))
+            for seq, (name, batch) in enumerate(arrived)
+        ]
+        for room in whole.used:
+            folding = shipped(Folding(small, room, many))
+            draw.shuffle(rows)
+            out: list[WireRow] = []
+            for bucket in sorted({row.bucket for row in rows}):
+                mine = [row for row in rows if row.bucket == bucket]
+                saved[room, bucket], given = folding.fold(bucket, saved.get((room, bucket)), mine)
+                out += given
+            rows = out
+        assert all(row.room == OUT for row in rows)
+        wanted = Wanted.of(plan.outputs[0].schema.arrow, None)
+        results += [wanted.batch(read_page(row.body)) for row in rows if row.kind == PAGE]
+        for row in rows:
+            if row.kind == COUNTS:
+                counts |= read_counts(row.body)
+    totals: dict[str, int] = {}
+    for name, count in counts.items():
+        totals[name.rpartition("/")[2]] = totals.get(name.rpartition("/")[2], 0) + count
+    return shown(results), totals

@@ -1,0 +1,80 @@
+"""Tables hold every packet once, however the runs that wrote them were cut."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import oop_engine as oop
+from oop_engine.sources.errors import SourceError
+from oop_engine.spark.pipeline import Pipeline
+from tests.capture_files import SECOND, ether, ipv4, pcap, tcp
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEMO = Path(__file__).resolve().parents[3] / "demos" / "captures" / "web.pcap.gz"
+HOUR = 3600
+
+
+def table(place: Path, name: str) -> list[dict[str, object]]:
+    return pq.read_table(place / name).to_pylist()
+
+
+def syn(port: int) -> bytes:
+    segment = bytearray(tcp(flags=2))
+    segment[2:4] = port.to_bytes(2, "big")
+    return ether(ipv4(bytes(segment), 6))
+
+
+def embedded(path: Path) -> list[tuple[str, int, int]]:
+    """Count packets and bytes by source with the engine itself."""
+    found = oop.pcap(path).aggregate(oop.count(), oop.sum("length"), by="srcIP").run().table
+    return sorted(zip(*(found[name].to_pylist() for name in ("srcIP", "count", "sum_length")), strict=True), key=repr)
+
+
+def test_tables_hold_every_packet_once_through_new_files_and_a_crash(spark: SparkSession, tmp_path: Path) -> None:
+    source, tables = tmp_path / "captures", tmp_path / "tables"
+    source.mkdir()
+    shutil.copy(DEMO, source / "a.pcap.gz")
+    pipeline = Pipeline(source, tables, many=20)
+    first = pipeline.run(spark)
+    assert (first.packets, first.batches, first.hours) == (4631, 1, ("2013-05-02T20",))
+    sources = pq.read_table(tables / "sources")
+    assert sorted(
+        zip(*(sources[name].to_pylist() for name in ("srcIP", "packets", "bytes")), strict=True), key=repr
+    ) == embedded(DEMO)
+    # More of the same hour, and a scan in another, of which the last record is cut short.
+    (source / "b.pcap").write_bytes(gzip.decompress(DEMO.read_bytes()))
+    scan = pcap([((50 * HOUR + k) * SECOND, syn(1000 + k)) for k in range(25)])
+    (source / "c.pcap").write_bytes(scan[:-1])
+    second = pipeline.run(spark)
+    assert (second.packets, second.hours) == (4631 + 24, ("1970-01-03T02", "2013-05-02T20"))
+    assert pc.sum(pq.read_table(tables / "flows")["packets"]).as_py() == 2 * 4631 + 24
+    (alert,) = table(tables, "alerts")
+    assert (alert["srcIP"], alert["alert"], alert["value"]) == ("10.1.2.3", "scan", 24)
+    # Killed after the counts of a batch were written and before Spark or the tables knew of it.
+    for name in ("1", ".1.crc"):
+        (tables / ".work" / "checkpoints" / "packets" / "commits" / name).unlink(missing_ok=True)
+    (tables / ".work" / "published.json").write_text('{"packets": 0}')
+    pipeline.run(spark)
+    assert pc.sum(pq.read_table(tables / "flows")["packets"]).as_py() == 2 * 4631 + 24
+    assert len(table(tables, "alerts")) == 1
+
+
+def test_a_folder_that_is_not_there_or_empty_is_told_before_spark_starts(tmp_path: Path) -> None:
+    from oop_engine.cli.pipeline import command
+
+    for place, words in ((tmp_path / "none", "there is no folder"), (tmp_path, "holds no captures")):
+        with pytest.raises(SourceError, match=words):
+            Pipeline(place, tmp_path / "tables").check()
+        done = CliRunner().invoke(command, ["run", "--input", str(place), "--tables", str(tmp_path / "tables")])
+        assert done.exit_code == 2
+        assert words in done.stderr

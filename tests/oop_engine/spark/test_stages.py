@@ -1,0 +1,119 @@
+"""A plan is cut where tuples must meet: as much as can be runs before the shuffle, and by key after it."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
+
+from pyspark import cloudpickle
+
+from oop_engine.demand import pruned
+from oop_engine.plan import Plan, operator_node
+from oop_engine.punctuate import slack
+from oop_engine.spark.explained import explain_on_spark
+from oop_engine.spark.levels import in_levels
+from oop_engine.spark.stages import FRONT, KEYED, TAIL, Cut, cut
+from oop_engine.stream import Stream
+from operators import functions as f
+from operators.reorder import Reorder
+from tests.oop_engine.spark.plans import FREE, ORDERED, stream
+
+
+def made(name: str) -> Stream:
+    """Make one of the small plans over streams without tuples."""
+    return {**FREE, **ORDERED}[name]({n: stream(n, []) for n in "ab"})
+
+
+def rooms(whole: Cut) -> dict[str, int]:
+    """Give the room of each node by its label's first word; the last of those with one word."""
+    return {node.label.split()[0]: room for node, room in zip(whole.plan.nodes, whole.rooms, strict=True)}
+
+
+def of(name: str) -> Cut:
+    """Cut one of the small plans."""
+    return cut(pruned(Plan((made(name).node,))))
+
+
+def keys(whole: Cut) -> list[tuple[str, ...]]:
+    """Give the keys of the edges into the keyed room."""
+    return [edge.keys for edge in whole.into(KEYED)]
+
+
+def test_a_window_aggregate_is_shuffled_by_its_groups_behind_its_bucket() -> None:
+    whole = of("sliding")
+    assert rooms(whole) == {"a": FRONT, "bucket": FRONT, "aggregate": KEYED}
+    assert keys(whole) == [("k",)] and not whole.ordered
+    assert whole.edges[0].ranked == "wid_from"
+
+
+def test_a_join_is_shuffled_by_its_equality_on_both_sides() -> None:
+    assert keys(of("join")) == [("k",), ("k",)]
+    assert keys(of("left join")) == [("k", "n"), ("k", "n")]
+    assert rooms(of("join without equality"))["join"] == TAIL
+
+
+def test_what_follows_on_fewer_keys_decides_the_shuffle_before_it() -> None:
+    whole = of("aggregate of an aggregate")
+    assert keys(whole) == [("k",)] and TAIL not in whole.rooms
+    assert keys(of("join of aggregates")) == [("k",), ("k",)]
+    assert TAIL not in of("join of aggregates").rooms
+
+
+def test_what_needs_all_tuples_is_in_the_tail() -> None:
+    assert rooms(of("no groups"))["aggregate"] == TAIL
+    assert rooms(of("landmark"))["aggregate"] == TAIL
+    assert of("busiest").rooms[-1] == TAIL and KEYED in of("busiest").rooms
+
+
+def test_what_depends_on_arrival_has_all_before_it_in_one_task() -> None:
+    assert of("numbered").rooms == (FRONT,) * len(of("numbered").rooms)
+    first = of("first")
+    assert first.ordered and rooms(first)["aggregate"] == KEYED
+    unknown = operator_node(Reorder("ts", slack_time=3), made("sliding").node.inputs[0].inputs[0], label="reorder")
+    above = Stream(unknown).window(range=4).aggregate(f.count(), by="k")
+    assert rooms(cut(Plan((above.node,)))) == {"a": FRONT, "reorder": FRONT, "bucket": FRONT, "aggregate": KEYED}
+
+
+def test_a_name_that_is_computed_anew_is_no_key_any_more() -> None:
+    given = stream("a", []).window(range=4).aggregate(c=f.count(), by="k")
+    renamed = (
+        given.project("window_end", "c", key="k").window(range=8, wattr="window_end").aggregate(f.sum("c"), by="key")
+    )
+    assert TAIL not in cut(pruned(Plan((renamed.node,)))).rooms
+    derived = given.project("window_end", "c", k="c % 2")
+    again = derived.window(range=8, wattr="window_end").aggregate(f.sum("c"), by="k")
+    assert cut(pruned(Plan((again.node,)))).rooms[-1] == TAIL
+
+
+@pytest.mark.parametrize("name", [*FREE, *ORDERED])
+def test_a_cut_plan_travels(name: str) -> None:
+    whole = of(name)
+    there: Cut = cloudpickle.loads(cloudpickle.dumps(whole))
+    assert there.rooms == whole.rooms and there.edges == whole.edges
+    assert [node.label for node in there.plan.nodes] == [node.label for node in whole.plan.nodes]
+    assert [node.schema for node in there.plan.nodes] == [node.schema for node in whole.plan.nodes]
+
+
+def test_what_has_parts_is_aggregated_before_the_shuffle() -> None:
+    assert "low-level aggregate" in str([node.label for node in in_levels(of("sliding")).nodes])
+    assert len(in_levels(of("median")).nodes) == len(of("median").plan.nodes)
+
+
+def test_explain_says_which_part_runs_where_and_why() -> None:
+    text = " ".join(explain_on_spark(made("sliding"), buckets=4).split())
+    assert "keyed in 4 buckets, by k" in text and "yes: partitions send partial aggregates" in text
+    assert "number as row_num: Number may depend on the order of arrival" in " ".join(
+        explain_on_spark(made("rows")).split()
+    )
+    assert "(there are no groups)" in explain_on_spark(made("no groups"))
+    promised = FREE["sliding"]({"a": stream("a", [], slack(3))})
+    assert "because a is promised by slack 3 on ts" in " ".join(explain_on_spark(promised).split())
+    assert "its state in Spark's state store" in " ".join(explain_on_spark(promised, streaming=True).split())
+
+
+def test_explain_says_what_sparks_windows_would_make_of_a_tuple() -> None:
+    from tests.queries.streams import streams
+
+    result = streams()["Main"].window(range="60 s", slide="1 s").aggregate(f.count(), by="srcIP")
+    assert "would make 60 rows of each tuple" in explain_on_spark(result)

@@ -1,0 +1,120 @@
+"""A running plan can be asked for promises and told to make finer ones; they keep their place among the tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+import trio
+
+import oop_engine as oop
+from oop_engine.circuit import Circuit
+from oop_engine.demand import Pace
+from oop_engine.plan import Plan
+from oop_engine.runtime import run_plan
+from oop_engine.stream import Stream
+from operators.page import Page
+from operators.protocol import Element
+from punctuation import Punctuation
+
+SCHEMA = pa.schema([("ts", pa.int64())])
+
+
+def batch(*values: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"ts": list(values)}, schema=SCHEMA)
+
+
+def coarse(stream: Stream) -> Plan:
+    """Give a plan that asks for promises every 100 ticks only, and shows its source's tuples."""
+    return Plan((stream.filter("ts > -1").node, stream.window(range=100, wattr="ts").aggregate(oop.count()).node))
+
+
+def fed(plan: Plan, chunks: list[pa.RecordBatch], ask: object) -> list[str]:
+    """Give chunks to a circuit by hand, `ask` in between; give what left the first output."""
+    found: list[str] = []
+
+    def crossed(place: int, port: int, element: Element) -> None:
+        if place == -1:
+            found.append(str(element["ts"].tolist()) if isinstance(element, Page) else str(element))
+
+    with Circuit(plan, crossed=crossed) as circuit:
+        circuit.prepare()
+        for chunk in chunks:
+            for element in circuit.pages(0, chunk):
+                circuit.give(0, 0, element)
+            ask(circuit)  # type: ignore[operator]
+    return found
+
+
+def live(*chunks: pa.RecordBatch) -> Stream:
+    return oop.arrow(iter(chunks), schema=SCHEMA, slack=2)
+
+
+def test_an_input_that_is_polled_promises_what_it_knows_behind_what_comes_next() -> None:
+    asked: list[int] = []
+
+    def once(circuit: Circuit) -> None:
+        if not asked:
+            circuit.poll(len(circuit.plan.nodes) - 1)
+        asked.append(1)
+
+    found = fed(coarse(live()), [batch(7, 9), batch(8, 11), batch(30)], once)
+    assert found == ["[7]", "[ts < 0]", "[9]", "[8, 11]", "[ts < 9]", "[30]"]
+
+
+def test_an_idle_input_that_is_polled_promises_when_its_timer_is_called() -> None:
+    def poll(circuit: Circuit) -> None:
+        circuit.poll(0)
+        circuit.elapse(0, 0)
+
+    found = fed(coarse(live()), [batch(7, 9)], poll)
+    assert found[-1] == "[ts < 7]" and found.count("[ts < 7]") == 1
+
+
+def test_an_input_that_is_told_promises_more_finely() -> None:
+    def describe(circuit: Circuit) -> None:
+        circuit.describe(0, "ts", Pace(10))
+
+    found = fed(coarse(live()), [batch(7, 25), batch(39, 58)], describe)
+    assert [text for text in found if text.startswith("[ts")][-2:] == ["[ts < 30]", "[ts < 50]"]
+
+
+def test_exact_promises_that_were_read_ahead_cannot_be_told() -> None:
+    def describe(circuit: Circuit) -> None:
+        circuit.describe(0, "ts", Pace(10))
+
+    with pytest.raises(oop.PlanError, match="in a plan of its own"):
+        fed(coarse(oop.arrow([batch(1, 2)], schema=SCHEMA)), [batch(1, 2)], describe)
+
+
+def test_a_blocked_operator_gets_a_bound_within_one_round() -> None:
+    """A meld waits for the input whose promises are coarse: asked, it tells how far it is with its next chunk."""
+    asked = trio.Event()
+
+    def chunks() -> Iterator[pa.RecordBatch]:
+        yield batch(7, 9)
+        yield batch()
+        while not circuits:
+            yield batch()
+        circuits[0].poll(2)
+        yield batch()
+        asked.set()
+
+    circuits: list[Circuit] = []
+    one = oop.arrow(chunks(), schema=SCHEMA, slack=0)
+    other = oop.arrow(iter([batch(50)]), schema=SCHEMA, slack=0)
+    both = oop.meld(one, other)
+    plan = Plan((both.filter("ts > -1").node, both.window(range=100, wattr="ts").aggregate(oop.count()).node))
+    promises: list[str] = []
+
+    def take(element: Element) -> None:
+        if isinstance(element, Punctuation):
+            promises.append(str(element))
+
+    async def main() -> None:
+        with trio.fail_after(60):
+            await run_plan(plan, [take, lambda element: None], watch=circuits.append, threads=False)
+
+    trio.run(main)
+    assert promises[-1] == "[END]" and "[ts < 9]" in promises
