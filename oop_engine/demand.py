@@ -33,6 +33,7 @@ from operators.number import Number
 from operators.project import Project
 from operators.protocol import Operator
 from operators.schema import Schema
+from operators.spread import Spread
 from operators.window import LandmarkWindow, SlidingWindow
 from operators.window.counted import LastTuples, SlideByRank, SlideByRows, SlideByTuple
 from operators.window.delimited import FixedBandWindow
@@ -195,6 +196,11 @@ def _paces(node: OperatorNode, wanted: Mapping[str, Pace]) -> list[Paces]:
                     for read in _read(expression.columns(), inputs[0]):
                         _want(paces, read, Pace(None))
             return [paces]
+        case Spread():
+            paces = {n: p for n, p in wanted.items() if n in inputs[0] and n != operator.into}
+            if (asked := wanted.get(operator.into)) is not None:
+                _want(paces, operator.start if inputs[0].progressing(operator.start) else operator.end, asked)
+            return [paces]
         case WindowJoin():
             return _join_paces(operator, wanted)
         case Merge():
@@ -329,6 +335,8 @@ def _needs(node: OperatorNode, needed: Attributes) -> list[Attributes]:
             return [needed for _ in inputs]
         case WindowJoin():
             return list(operator.reads)
+        case Spread():
+            return [needed - {operator.into} | {operator.start, operator.end, *operator.columns}]
         case Number():
             return [needed - {operator.name}]
         case Bucket():

@@ -13,6 +13,7 @@ from oop_engine.errors import PlanError
 from oop_engine.meter import Statistics
 from oop_engine.plan import Plan
 from oop_engine.runtime import Deliver, Watch, run_plan, run_to_end
+from oop_engine.sharing import shared
 from operators.page import Page
 from operators.protocol import Element
 from operators.schema import is_ip
@@ -106,7 +107,7 @@ def _plan(outputs: Sequence[Output]) -> Plan:
                 f"run_outputs takes outputs, and {type(output).__name__} is none.\n"
                 '  Say where each goes: oop.run_outputs([stream.to("out.parquet"), ...]).'
             )
-    return Plan(tuple(output.stream.node for output in outputs))
+    return shared(Plan(tuple(output.stream.node for output in outputs)))
 
 
 def _writers(outputs: Sequence[Output], stack: ExitStack) -> list[Deliver]:

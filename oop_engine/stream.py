@@ -41,6 +41,7 @@ from operators.project import Project
 from operators.protocol import Operator
 from operators.reorder import Reorder
 from operators.schema import Schema
+from operators.spread import Spread
 from operators.window import PartitionedWindow
 
 if TYPE_CHECKING:
@@ -108,6 +109,31 @@ class Stream:
         """Keep the first tuple of each combination of these attributes, of all when none is named (DupElim)."""
         names = tuple(self.schema.resolve(n, where="distinct") for n in attributes)
         return self._then(Distinct(names), "distinct " + (", ".join(names) or "*"))
+
+    def spread(
+        self,
+        *columns: str,
+        step: Amount,
+        start: str = "ts",
+        end: str = "end_ts",
+        into: str | None = None,
+        max_panes: int = 4096,
+    ) -> Stream:
+        """Share amounts such as bytes out over the panes between a flow's start and its end; none is lost.
+
+        Each flow becomes one tuple a pane of `step`, whose time is `into` (`start` anew by default): windows over it count
+        bytes where they belong and not where their record came in; late records revise the past.
+        """
+        first, last = (self.schema.resolve(name, where="spread") for name in (start, end))
+        operator = Spread(
+            tuple(self.schema.resolve(name, where="spread") for name in columns),
+            step=ticks_of(step, self.schema.field(first), what="step"),
+            start=first,
+            end=last,
+            into=into or first,
+            max_panes=max_panes,
+        )
+        return self._then(operator, f"spread {', '.join(columns)} over [{first}, {last}] by {step}")
 
     def number(self, name: str = "row_num") -> Stream:
         """Number the tuples in the order in which they arrive here, from 0."""

@@ -17,7 +17,7 @@ from oop_engine.circuit import Circuit
 from oop_engine.cli.compiling import NOTICE, compiled
 from oop_engine.cli.errors import say
 from oop_engine.cli.progress import Progress
-from oop_engine.cli.run import STDOUT, Wishes, _Shown
+from oop_engine.cli.run import STDOUT, Wishes, Shown
 from oop_engine.cli.streams import tables
 from oop_engine.cli.summary import WIDTH, summary, table
 from oop_engine.cli.words import lag_text, time_text
@@ -93,7 +93,7 @@ def collect(text: str, collection: Collection, wishes: Wishes) -> Statistics:
         if not warm and not wishes.quiet:
             say(NOTICE)
         opening = partial(stack.enter_context, sink_for(wishes.to).opened(plan.outputs[0].schema))
-        shown = _Shown(opening, wishes, progress)
+        shown = Shown(opening, wishes, progress)
         if wishes.to != STDOUT:
             shown.open()
         try:

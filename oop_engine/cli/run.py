@@ -49,7 +49,7 @@ def run_query(text: str, naming: Naming, wishes: Wishes) -> Statistics:
         warm = compiled()
         if not warm and not wishes.quiet:
             say(NOTICE)
-        shown = _Shown(
+        shown = Shown(
             partial(stack.enter_context, sink_for(wishes.to).opened(plan.outputs[0].schema)), wishes, progress
         )
         if wishes.to != STDOUT:
@@ -78,7 +78,7 @@ def run_query(text: str, naming: Naming, wishes: Wishes) -> Statistics:
 
 
 @attrs.define(eq=False)
-class _Shown:
+class Shown:
     """Hand results to the sink, at most so many on standard output, with the progress line out of the way."""
 
     opening: Callable[[], Deliver]

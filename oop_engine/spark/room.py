@@ -17,13 +17,11 @@ from oop_engine.plan import Node, Plan, SourceNode
 from oop_engine.sources.protocol import Chunk, Reader, Source
 from oop_engine.spark.stages import KEYED, NAMES, Cut
 from oop_engine.spark.wire import COUNTS, PAGE, Splitter, WireRow, edge_schema, read_page, read_promise
-from operators.chain import Chain
 from operators.meld import load_meet, save_meet
 from operators.page import Int64s, Page
 from operators.protocol import Element, Measured, State
 from operators.saved import decode_state, encode_state, part, prefixed, read_int
 from operators.schema import Schema
-from operators.two_level import LowAggregate
 from punctuation import END, NEVER, NO_TIME, Meet, Punctuation, before
 
 
@@ -155,17 +153,6 @@ class Room:
         """Take the end of every edge."""
         for port in range(len(self._entries)):
             self.promise(port, END)
-
-    def flush(self) -> None:
-        """Send on the partial aggregates that a low level holds, so that there is little to save."""
-        for place in self._own():
-            operator = self.circuit.operators[place]
-            if isinstance(operator, Chain) and isinstance(operator.operators[0], LowAggregate):
-                pages: list[Element] = []
-                operator.punctuate(END, pages.append)
-                for page in pages:
-                    if isinstance(page, Page):
-                        self.circuit._emits[place](page)
 
     def rows(self) -> list[WireRow]:
         """Give the rows for other rooms since the last call."""

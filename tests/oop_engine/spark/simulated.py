@@ -110,9 +110,8 @@ def on_stream(
 ) -> tuple[Counter[Result], dict[str, int]]:
     """Give the results and the counts of a plan over micro-batches of (source, tuples), each room saved in between."""
     plan = pruned(Plan((stream.node,)))
-    whole = cut(in_levels(cut(plan, ordered=True)), ordered=True)
-    small = attrs.evolve(whole, plan=elsewhere(whole.plan))
-    plan = whole.plan
+    whole = cut(plan, ordered=True)
+    small = attrs.evolve(whole, plan=elsewhere(plan))
     many = {FRONT: 1, KEYED: buckets, TAIL: 1}
     places = {node.source.name: p for p, node in enumerate(plan.nodes) if isinstance(node, SourceNode)}
     read = columns(plan)
