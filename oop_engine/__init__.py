@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from oop_engine.language import LanguageError
     from oop_engine.meter import Statistics
     from oop_engine.outcome import Outcome, run_outputs
+    from oop_engine.processes import apart
     from oop_engine.punctuate import blocks, embedded, every, heartbeat, ordered, slack, tuple_slack
     from oop_engine.read import (
         arrow,
@@ -102,6 +103,7 @@ _PLACES = {
     "oop_engine.language": "LanguageError",
     "oop_engine.meter": "Statistics",
     "oop_engine.outcome": "Outcome run_outputs",
+    "oop_engine.processes": "apart",
     "oop_engine.punctuate": "blocks embedded every heartbeat ordered slack tuple_slack",
     "oop_engine.translate": "query",
     "oop_engine.read": "arrow from_source interface netflow nfdump packets pages pcap read rows table zeek",
@@ -141,6 +143,7 @@ __all__ = [
     "StreamViolation",
     "WindowOf",
     "Windowed",
+    "apart",
     "approx_count_distinct",
     "approx_heavy_hitters",
     "approx_quantile",
