@@ -21,6 +21,7 @@ import pyarrow as pa
 from oop_engine.demand import Pace, columns, demands, pruned
 from oop_engine.errors import PlanError
 from oop_engine.lateness import allowances
+from oop_engine.memory import keep_pages
 from oop_engine.meter import Meter, OperatorStatistics, watched
 from oop_engine.plan import OperatorNode, Plan, SourceNode, own_promises
 from oop_engine.sinks import Deliver, sink_for
@@ -37,8 +38,8 @@ from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Un
 from punctuation.asked import known, regrain
 from punctuation.punctuators import Punctuator
 
-PAGE_ROWS = 131_072
-CHUNK_ROWS = 131_072
+PAGE_ROWS = 262_144
+CHUNK_ROWS = 262_144
 
 Crossed: TypeAlias = Callable[[int, int, Element], None]
 """Takes (place of the reader or -1 - output number, port, element)."""
@@ -66,6 +67,7 @@ class Circuit:
     _stopped: bool = attrs.field(init=False, default=False)
 
     def __attrs_post_init__(self) -> None:
+        keep_pages()
         self.plan = pruned(self.plan)
         self._columns = columns(self.plan)
         self.meters = [Meter(node.label) for node in self.plan.nodes]

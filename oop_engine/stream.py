@@ -46,10 +46,12 @@ from operators.window import PartitionedWindow
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.sql import DataFrame, SparkSession
 
     from oop_engine.join import Kind, On, Pair, Promises
     from oop_engine.outcome import Outcome
     from oop_engine.sinks import Sink
+    from oop_engine.spark.counts import Counts
     from operators.join import JoinWindow
 
 Mode: TypeAlias = Literal["consistent", "generous"]
@@ -121,8 +123,8 @@ class Stream:
     ) -> Stream:
         """Share amounts such as bytes out over the panes between a flow's start and its end; none is lost.
 
-        Each flow becomes one tuple a pane of `step`, whose time is `into` (`start` anew by default): windows over it count
-        bytes where they belong and not where their record came in; late records revise the past.
+        Each flow becomes one tuple a pane of `step`, whose time is `into` (`start` anew by default): windows over it
+        count bytes where they belong and not where their record came in; late records revise the past.
         """
         first, last = (self.schema.resolve(name, where="spread") for name in (start, end))
         operator = Spread(
@@ -320,11 +322,34 @@ class Stream:
         """Run to the end and give the results as a pandas frame (needs the extra `pandas`)."""
         return self.run().table.to_pandas()
 
-    def explain(self) -> str:
-        """Give the plan as text: operators, schemas, what each stream is punctuated on, physical choices."""
+    def explain(self, *, spark: bool = False) -> str:
+        """Give the plan as text; with `spark`, which part would run where inside Spark, and why."""
+        if spark:
+            from oop_engine.spark.explained import explain_on_spark
+
+            return explain_on_spark(self)
         from oop_engine.explain import explain
 
         return explain(Plan((self.node,)))
+
+    def on_spark(
+        self,
+        spark: SparkSession,
+        inputs: Mapping[str, DataFrame] | None = None,
+        *,
+        buckets: int | None = None,
+        counts: Counts | None = None,
+    ) -> DataFrame:
+        """Run inside Spark and give a DataFrame, streaming if an input is; see `oop_engine.spark.on_spark`."""
+        from oop_engine.spark.run import on_spark
+
+        return on_spark(self, spark, inputs, buckets=buckets, counts=counts)
+
+    def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
+        """Run here, and give the results as a DataFrame of Spark."""
+        from oop_engine.spark.dataframe import to_spark
+
+        return to_spark(self, spark)
 
     def __repr__(self) -> str:
         return self.explain()
@@ -478,6 +503,12 @@ class Output:
     def explain(self) -> str:
         """Give the plan as text."""
         return self.stream.explain()
+
+    def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
+        """Run into a page log, as `to("out.pages")` names one, and give it as a DataFrame of Spark."""
+        from oop_engine.spark.dataframe import to_spark
+
+        return to_spark(self, spark)
 
 
 def meld(*streams: Stream) -> Stream:

@@ -10,11 +10,20 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 DEMOS = sorted((ROOT / "demos").glob("*.py"))
+ON_SPARK = ("captures_to_tables",)
 
 
-@pytest.mark.parametrize("demo", DEMOS, ids=lambda path: path.stem)
+def marked(demo: Path) -> object:
+    """Mark what starts Spark: it takes longer than all other demos."""
+    marks = [pytest.mark.slow, pytest.mark.xdist_group("spark")] if demo.stem in ON_SPARK else []
+    return pytest.param(demo, marks=marks)
+
+
+@pytest.mark.parametrize("demo", map(marked, DEMOS), ids=lambda path: path.stem)
 def test_a_demo_runs_and_explains_itself(demo: Path) -> None:
-    done = subprocess.run([sys.executable, str(demo)], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    if demo.stem in ON_SPARK:
+        pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
+    done = subprocess.run([sys.executable, str(demo)], cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) > 5

@@ -17,7 +17,7 @@ from oop_engine.circuit import Circuit
 from oop_engine.cli.compiling import NOTICE, compiled
 from oop_engine.cli.errors import say
 from oop_engine.cli.progress import Progress
-from oop_engine.cli.run import STDOUT, Wishes, Shown
+from oop_engine.cli.run import STDOUT, Shown, Wishes
 from oop_engine.cli.streams import tables
 from oop_engine.cli.summary import WIDTH, summary, table
 from oop_engine.cli.words import lag_text, time_text

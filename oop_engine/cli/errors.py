@@ -76,6 +76,7 @@ def _foreseen() -> tuple[type[Exception], ...]:
     from oop_engine.sinks.errors import SinkError
     from oop_engine.sources.capture.errors import DecodeError
     from oop_engine.sources.errors import SourceError
+    from oop_engine.spark.errors import SparkError
 
     return (
         ArithmeticError,  # sums and expressions on the data: too large, divided by zero
@@ -86,6 +87,7 @@ def _foreseen() -> tuple[type[Exception], ...]:
         PlanError,
         SchemaError,
         SinkError,
+        SparkError,
         SourceError,
         StreamError,
     )

@@ -9,6 +9,8 @@ from pathlib import Path
 from oop_engine.sinks.encoders import Arrow, Csv, Ndjson, Packed, Parquet
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.files import FileSink, StreamSink
+from oop_engine.sinks.pagelog import SUFFIX as PAGES
+from oop_engine.sinks.pagelog import PageLogSink
 from oop_engine.sinks.protocol import Deliver, Encoder, Sink
 from oop_engine.sinks.python import ListSink, PageSink
 from oop_engine.sinks.terminal import TerminalSink
@@ -35,12 +37,16 @@ def sink_for(target: str | Path) -> Sink:
         return TerminalSink() if sys.stdout.isatty() else StreamSink(Csv)
     path = Path(text).expanduser()
     suffix = path.suffix.lower()
+    if suffix == PAGES:
+        return PageLogSink(path)
     codec = _CODECS.get(suffix)
     inner = Path(path.stem).suffix.lower() if codec else suffix
     make = _ENCODERS.get(inner)
     if make is None:
         seen = f'"{suffix}" is no suffix of a sink' if suffix else "the name has no suffix"
-        raise SinkError(f'"{text}": {seen}. Known are {", ".join(_ENCODERS)} (text also with .gz or .zst), and -.')
+        raise SinkError(
+            f'"{text}": {seen}. Known are {", ".join(_ENCODERS)} (text also with .gz or .zst), {PAGES}, and -.'
+        )
     if codec is None:
         return FileSink(path, make)
     if inner in (".parquet", ".arrow"):

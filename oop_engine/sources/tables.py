@@ -14,6 +14,7 @@ import io
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -323,15 +324,15 @@ class _Parquet:
 
         def decode(number: int) -> pa.RecordBatch:
             with pq.ParquetFile(str(path), page_checksum_verification=True) as file:
-                return _one_batch(file.read_row_group(number, columns=columns, use_threads=False))
+                return _one_batch(file.read_row_group(number, columns=columns, use_threads=True))
 
-        groups = self._file.metadata.num_row_groups
+        numbers = iter(range(self._file.metadata.num_row_groups))
         with ThreadPoolExecutor(2) as pool:
-            waiting = deque(pool.submit(decode, number) for number in range(min(2, groups)))
-            for number in range(groups):
+            # Nothing goes on before the first one is there, so it has both threads.
+            waiting = deque(pool.submit(decode, number) for number in islice(numbers, 1))
+            while waiting:
                 batch = waiting.popleft().result()
-                if number + 2 < groups:
-                    waiting.append(pool.submit(decode, number + 2))
+                waiting.extend(pool.submit(decode, number) for number in islice(numbers, 2 - len(waiting)))
                 yield batch
 
     def _whole_groups(self) -> bool:

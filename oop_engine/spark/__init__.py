@@ -17,22 +17,40 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from oop_engine.spark.counts import Counts
     from oop_engine.spark.dataframe import each_batch, from_spark, to_spark
     from oop_engine.spark.errors import SparkError, errors
+    from oop_engine.spark.explained import explain_on_spark
     from oop_engine.spark.pipeline import Pipeline
     from oop_engine.spark.register import register
+    from oop_engine.spark.run import on_spark
     from oop_engine.spark.session import session
 
 _PLACES = {
+    "oop_engine.spark.counts": "Counts",
     "oop_engine.spark.dataframe": "each_batch from_spark to_spark",
     "oop_engine.spark.errors": "SparkError errors",
+    "oop_engine.spark.explained": "explain_on_spark",
     "oop_engine.spark.pipeline": "Pipeline",
     "oop_engine.spark.register": "register",
+    "oop_engine.spark.run": "on_spark",
     "oop_engine.spark.session": "session",
 }
 _HOMES = {name: place for place, names in _PLACES.items() for name in names.split()}
 
-__all__ = ["Pipeline", "SparkError", "each_batch", "errors", "from_spark", "register", "session", "to_spark"]
+__all__ = [
+    "Counts",
+    "Pipeline",
+    "SparkError",
+    "each_batch",
+    "errors",
+    "explain_on_spark",
+    "from_spark",
+    "on_spark",
+    "register",
+    "session",
+    "to_spark",
+]
 
 
 def __getattr__(name: str) -> object:

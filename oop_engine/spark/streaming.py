@@ -42,7 +42,7 @@ from punctuation import NO_TIME
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import StatefulProcessorHandle
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 OUT = TAIL + 1
 """The room of rows that are results."""
@@ -100,7 +100,9 @@ class Processor(StatefulProcessor):
         """Find the bucket's state."""
         self.saved = handle.getValueState("room", "state binary")
 
-    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+    def handleInputRows(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
+    ) -> Iterator[pd.DataFrame]:
         """Give the rows that come of those of one micro-batch."""
         taken = [WireRow(*values) for frame in rows for values in frame[ROWS.names].itertuples(index=False, name=None)]
         known = self.saved.get()

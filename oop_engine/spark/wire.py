@@ -194,7 +194,7 @@ class Splitter:
                 yield bucket, promise
                 continue
             mine = one_of(next(iter(key)) for key, where in zip(groups.keys, buckets, strict=True) if where == bucket)
-            yield bucket, Punctuation({**dict(promise.patterns), names[0]: mine}, assumed=promise.assumed)
+            yield bucket, Punctuation({**dict(promise.patterns), next(iter(names)): mine}, assumed=promise.assumed)
 
 
 def _least(ranks: Int64s | None) -> int:

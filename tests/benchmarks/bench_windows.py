@@ -4,7 +4,8 @@
 
 Q-a: tumbling 10 s count and sum(length) by srcIP. Q-b: sliding RANGE 60 s SLIDE 1 s count by srcIP, its input side
 (until the last tuple is in, releases taken out) and in all. The data: 100 k sources, bounded Zipf(1.1), 100 k tuples a
-second of event time, a fifth late by up to 2 s. Runs are interleaved; medians are printed, and ratios of medians.
+second of event time, a fifth late by up to 2 s. DuckDB and Q-a are interleaved, then Q-a and Q-b; medians are printed,
+and ratios of medians.
 """
 
 from __future__ import annotations
@@ -98,15 +99,19 @@ def main(n: int, runs: int) -> None:
             whole = perf_counter() - start
             return whole, whole - sum(clock.releases), clock.releases, results, run
 
-        qa.to(ours).run()
-        sliding()
-        batch, window, whole, inner = [], [], [], []
+        batch, window, beside, whole, inner = [], [], [], [], []
         releases: list[float] = []
-        for _ in range(runs):
+        for number in range(runs + 1):
             batch.append(timed(lambda: duckdb.sql(sql)))
             start = perf_counter()
             statistics = qa.to(ours).run()
             window.append(perf_counter() - start)
+            if not number:
+                # The first compiles, and opens what is opened once.
+                batch.clear(), window.clear()
+        sliding()
+        for _ in range(runs):
+            beside.append(timed(qa.to(ours).run))
             total, entry, latencies, results, run = sliding()
             whole.append(total)
             inner.append(entry)
@@ -128,7 +133,7 @@ def main(n: int, runs: int) -> None:
             f"Q-b, release of one window: median {median(releases) * 1e3:.1f} ms, longest {max(releases) * 1e3:.1f} ms"
         )
         print(f"Q-a takes {median(window) / median(batch):.2f} times DuckDB's time (at most 2 wanted)")
-        print(f"Q-b's input side takes {median(inner) / median(window):.2f} times Q-a's time (at most 3 wanted)")
+        print(f"Q-b's input side takes {median(inner) / median(beside):.2f} times Q-a's time (at most 3 wanted)")
 
 
 if __name__ == "__main__":

@@ -18,10 +18,15 @@ _HERE = Path(__file__).parent
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run all tests of this folder in one process, so that one session serves them; pyspark's own warnings pass."""
+    """Run all tests of this folder in one process, so that one session serves them; pyspark's own warnings pass.
+
+    Those that need the session are slow.
+    """
     for item in items:
         if _HERE in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("spark"))
+            if "spark" in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"))
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
 
