@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pyarrow as pa
 from pyspark.sql import functions as sql
-from pyspark.sql.streaming import StatefulProcessor
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from oop_engine.circuit import readable
 from oop_engine.errors import PlanError
