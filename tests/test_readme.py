@@ -42,7 +42,14 @@ def run(kind: str, text: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(("kind", "text", "shown"), list(blocks()), ids=lambda part: str(part)[:40])
+def marked() -> Iterator[object]:
+    """Give the blocks, those that start Spark marked as slow."""
+    for kind, text, shown in blocks():
+        marks = [pytest.mark.slow, pytest.mark.xdist_group("spark")] if "oop.spark" in text else []
+        yield pytest.param(kind, text, shown, marks=marks)
+
+
+@pytest.mark.parametrize(("kind", "text", "shown"), marked(), ids=lambda part: str(part)[:40])
 def test_the_readme_shows_what_happens(kind: str, text: str, shown: str) -> None:
     assert run(kind, text) == shown
 
