@@ -19,7 +19,7 @@ def marked(demo: Path) -> object:
     return pytest.param(demo, marks=marks)
 
 
-@pytest.mark.parametrize("demo", map(marked, DEMOS), ids=lambda path: path.stem)
+@pytest.mark.parametrize("demo", [marked(demo) for demo in DEMOS], ids=lambda path: path.stem)
 def test_a_demo_runs_and_explains_itself(demo: Path) -> None:
     if demo.stem in ON_SPARK:
         pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")

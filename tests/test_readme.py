@@ -49,7 +49,7 @@ def marked() -> Iterator[object]:
         yield pytest.param(kind, text, shown, marks=marks)
 
 
-@pytest.mark.parametrize(("kind", "text", "shown"), marked(), ids=lambda part: str(part)[:40])
+@pytest.mark.parametrize(("kind", "text", "shown"), list(marked()), ids=lambda part: str(part)[:40])
 def test_the_readme_shows_what_happens(kind: str, text: str, shown: str) -> None:
     assert run(kind, text) == shown
 
