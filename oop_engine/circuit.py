@@ -8,7 +8,6 @@ queue.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -23,13 +22,14 @@ from oop_engine.errors import PlanError
 from oop_engine.lateness import allowances
 from oop_engine.memory import keep_pages
 from oop_engine.meter import Meter, OperatorStatistics, watched
-from oop_engine.plan import OperatorNode, Plan, SourceNode, own_promises
+from oop_engine.plan import Plan, SourceNode, own_promises
 from oop_engine.sinks import Deliver, sink_for
 from oop_engine.sources.asked import Asked, Grain
 from oop_engine.sources.outline import Outlined, Watch
 from oop_engine.sources.protocol import Chunk, Reader
 from oop_engine.ticks import tick_ns
 from operators.drive import deliver
+from operators.fresh import fresh
 from operators.input import Input
 from operators.page import Page
 from operators.protocol import Element, Emit, Operator
@@ -96,7 +96,7 @@ class Circuit:
                 )
                 self.operators.append(self._input(place, node, paces[place], allowed[place]))
             else:
-                self.operators.append(_fresh(node))
+                self.operators.append(fresh(node.operator))
         consumers = self.plan.consumers()
         outputs = self.plan.output_numbers()
         self._emits = [lambda element: None] * len(self.plan.nodes)
@@ -322,13 +322,6 @@ class Circuit:
     def notes(self) -> tuple[str, ...]:
         """Give what the readers have to say."""
         return tuple(note for reader in self.readers.values() for note in reader.notes())
-
-
-def _fresh(node: OperatorNode) -> Operator:
-    operator = node.operator
-    if attrs.has(type(operator)):
-        return attrs.evolve(operator)  # type: ignore[type-var,return-value]
-    return copy.deepcopy(operator)
 
 
 def locate(error: Exception, where: str) -> None:

@@ -6,7 +6,6 @@ attribute once a slide, a projection translates names, and nobody reads a column
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from math import gcd
 from typing import Final, Protocol, TypeAlias, runtime_checkable
@@ -25,6 +24,7 @@ from operators.bucket import FROM, UNTIL, Bucket
 from operators.distinct import Distinct
 from operators.expression import Column
 from operators.filter import Filter
+from operators.fresh import fresh
 from operators.functions.protocol import AggregateFunction
 from operators.join import Band, SameWindow, WidJoin
 from operators.meld import Meld
@@ -130,13 +130,13 @@ def pruned(plan: Plan) -> Plan:
             needed[id(upstream)] |= names & set(upstream.schema.names)
     made: dict[int, Node] = {}
     for node in plan.nodes:
-        fresh: Node = node
+        renewed: Node = node
         inputs = tuple(made[id(upstream)] for upstream in node.inputs)
         if isinstance(node, OperatorNode) and (join := joins.get(id(node))) is not None:
-            fresh = OperatorNode(join, inputs, schema_over(join, inputs, node.schema), node.label, join.remarks())
+            renewed = OperatorNode(join, inputs, schema_over(join, inputs, node.schema), node.label, join.remarks())
         elif isinstance(node, OperatorNode) and inputs != node.inputs:
-            fresh = attrs.evolve(node, inputs=inputs, schema=schema_over(node.operator, inputs, node.schema))
-        made[id(node)] = fresh
+            renewed = attrs.evolve(node, inputs=inputs, schema=schema_over(node.operator, inputs, node.schema))
+        made[id(node)] = renewed
     return Plan(tuple(made[id(output)] for output in plan.outputs))
 
 
@@ -146,8 +146,7 @@ def schema_over(operator: Operator, inputs: Sequence[Node], otherwise: Schema) -
     What does not fit any more, as the inputs of a meld that bring different attributes, is said as it was.
     """
     try:
-        fresh = attrs.evolve(operator) if attrs.has(type(operator)) else copy.deepcopy(operator)  # type: ignore[type-var]
-        return fresh.output_schema(*(node.schema for node in inputs))
+        return fresh(operator).output_schema(*(node.schema for node in inputs))
     except ValueError:
         return otherwise
 

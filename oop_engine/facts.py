@@ -5,7 +5,6 @@ All text comes out on one line and without control characters, since a label may
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 
 import attrs
@@ -16,7 +15,7 @@ from oop_engine.language.durations import Duration, format_duration
 from oop_engine.plan import OperatorNode, Plan, SourceNode, own_promises
 from oop_engine.ticks import tick_ns
 from oop_engine.window_join import WindowJoin
-from operators.protocol import Operator
+from operators.fresh import fresh
 from operators.schema import Schema, is_ip
 
 _LATE = {
@@ -118,15 +117,11 @@ def _effective(plan: Plan, paces: Mapping[int, Mapping[str, Pace]]) -> list[Sche
             continue
         try:
             # An operator may keep the schema it was last asked for, so the plan's own prototype must not be asked.
-            schema = _fresh(node.operator).output_schema(*(found[id(upstream)] for upstream in node.inputs))
+            schema = fresh(node.operator).output_schema(*(found[id(upstream)] for upstream in node.inputs))
         except ValueError:
             schema = node.schema
         found[id(node)] = schema
     return list(found.values())
-
-
-def _fresh(operator: Operator) -> Operator:
-    return attrs.evolve(operator) if attrs.has(type(operator)) else copy.deepcopy(operator)
 
 
 def _in_order(schema: Schema) -> list[list[str]]:

@@ -21,6 +21,8 @@ from oop_engine.sources.memory import Rows
 from oop_engine.sources.protocol import Chunk
 from oop_engine.stream import Stream
 from oop_engine.synchronous import Run
+from operators.chain import Chain
+from operators.number import Number
 from operators.page import Int64s, Page
 from operators.protocol import Element, Emit, State
 from operators.schema import Schema
@@ -296,3 +298,9 @@ def test_promises_that_come_with_a_stream_go_through_and_stale_ones_are_counted(
     assert rows(elements) == [{"ts": 1}, {"ts": 7}, {"ts": 8}]
     assert [str(e) for e in elements if isinstance(e, Punctuation)] == ["[ts < 5]", "[END]"]
     assert (statistics.late, statistics.total("stale")) == (1, 1)
+
+
+def test_every_run_has_its_own_operators_also_within_a_chain() -> None:
+    numbered = oop.arrow(pa.table({"x": [1, 2]})).apply(Chain([Number("a"), Number("b")]))
+    for _ in range(2):
+        assert numbered.to_arrow()["a"].to_pylist() == [0, 1]
