@@ -16,9 +16,9 @@ from oop_engine.sources.capture import Capture
 from oop_engine.sources.capture.formats import Classic
 from oop_engine.sources.capture.splits import HEAD, Parted, PartedDamage, cut, parts
 from tests.capture_files import FRAMES, SECOND, WHOLE, pcap
+from tests.open_set import OPEN_SET
 
 DEMO = Path(__file__).resolve().parents[2] / "demos" / "captures" / "web.pcap.gz"
-REAL = Path("/work/shared/data/captures")
 COLUMNS = ["ts", "srcIP", "length", "caplen", "status"]
 
 
@@ -112,7 +112,7 @@ def captures(tmp_path: Path) -> list[Path]:
     large = tmp_path / "web.pcap"
     data = gzip.decompress(DEMO.read_bytes())
     large.write_bytes(data[:HEAD] + data[HEAD:] * max(1, 3_000_000 // len(data)))
-    return [large, *(p for p in sorted(REAL.rglob("*.pcap")) if parts(p, 64))]
+    return [large, *(p for p in sorted(OPEN_SET.rglob("*.pcap")) if parts(p, 64))]
 
 
 @pytest.mark.parametrize("size", [333_333, 1_048_576, 1_500_000])

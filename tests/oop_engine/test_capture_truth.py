@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
@@ -23,12 +22,7 @@ from tests.capture_files import (
     mapped,
     rows,
 )
-
-OPEN_SET = Path(os.environ.get("OOP_ENGINE_CAPTURES", Path(__file__).resolve().parents[3] / "shared/data/captures"))
-
-
-with_open_set = pytest.mark.skipif(not OPEN_SET.is_dir(), reason=f"the open set of captures is not at {OPEN_SET}")
-
+from tests.open_set import OPEN_SET, with_open_set
 
 # tshark counts headers anywhere in a frame: quoted in ICMP errors and inside tunnels too. It takes custom blocks as
 # packets, reads no BIG TCP, and has its own way with times that int64 nanoseconds cannot hold, or whose fraction

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 import xml.etree.ElementTree as ET
@@ -20,11 +19,10 @@ import oop_engine as oop
 from oop_engine.cli import commands
 from oop_engine.disorder_report import rounded_up
 from oop_engine.disorder_words import amount_text
+from tests.open_set import OPEN_SET, with_open_set
 
-OPEN_SET = Path(os.environ.get("OOP_ENGINE_CAPTURES", Path(__file__).resolve().parents[3] / "shared/data/captures"))
 SECOND = 1_000_000_000
 TS = pa.timestamp("ns", "UTC")
-with_open_set = pytest.mark.skipif(not OPEN_SET.is_dir(), reason=f"the open set of captures is not at {OPEN_SET}")
 
 
 def stream(values: list[int | None], groups: list[str] | None = None) -> oop.Stream:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import os
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,9 +15,8 @@ import oop_engine as oop
 from oop_engine import queries
 from oop_engine.sources.flows import FLOW_SCHEMA
 from tests.attacks import SECOND, Truth, disordered, flows, scenario
+from tests.open_set import OPEN_SET, with_open_set
 
-OPEN_SET = Path(os.environ.get("OOP_ENGINE_CAPTURES", Path(__file__).resolve().parents[3] / "shared/data/captures"))
-with_open_set = pytest.mark.skipif(not OPEN_SET.is_dir(), reason=f"the open set of captures is not at {OPEN_SET}")
 TS = pa.timestamp("ns", "UTC")
 Query = Callable[[oop.Stream], oop.Stream]
 

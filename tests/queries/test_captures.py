@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -15,9 +14,9 @@ from oop_engine.plan import source_node
 from oop_engine.sources.packets import Packets
 from oop_engine.stream import Stream
 from oop_engine.translate import query
+from tests.open_set import OPEN_SET, with_open_set
 from tests.queries.streams import SECOND, plain
 
-OPEN_SET = Path(os.environ.get("OOP_ENGINE_CAPTURES", Path(__file__).resolve().parents[3] / "shared/data/captures"))
 TEXT = "SELECT srcIP, count(*), sum(len) [RANGE TUMBLING 10 s, WA ts] FROM Main GROUP BY srcIP"
 SMALL = 300_000 if numba.config.DISABLE_JIT else 1 << 40
 
@@ -36,7 +35,7 @@ def capture(truth: Path) -> Path:
     return OPEN_SET / "traffic" / truth.name.removesuffix(".csv.gz")
 
 
-@pytest.mark.skipif(not OPEN_SET.is_dir(), reason=f"the open set of captures is not at {OPEN_SET}")
+@with_open_set
 @pytest.mark.parametrize("truth", truths(), ids=lambda truth: truth.name)
 def test_counts_per_source_and_ten_seconds(truth: Path) -> None:
     path = capture(truth)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import shutil
 import struct
 from pathlib import Path
@@ -20,9 +19,8 @@ from oop_engine.sources.kind import kind_of
 from operators.schema import Schema, aliased, aliases_of
 from tests.capture_files import ether, ipv4, pcap
 from tests.oop_engine.flows.exporter import NOW, SECOND, v5, v5_record
+from tests.open_set import OPEN_SET, with_open_set
 
-OPEN_SET = Path(os.environ.get("OOP_ENGINE_CAPTURES", Path(__file__).resolve().parents[4] / "shared/data/captures"))
-with_open_set = pytest.mark.skipif(not OPEN_SET.is_dir(), reason=f"the open set of captures is not at {OPEN_SET}")
 ZEEK = """#separator \\x09
 #path\tconn
 #fields\tts\tuid\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\tproto\torig_pkts\torig_ip_bytes

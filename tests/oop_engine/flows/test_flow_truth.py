@@ -17,7 +17,7 @@ import pytest
 
 from oop_engine.sources.flows import FlowExports, NfdumpFiles, ZeekLogs
 from tests.oop_engine.flows.exporter import address, plain
-from tests.oop_engine.test_capture_truth import OPEN_SET, with_open_set
+from tests.open_set import OPEN_SET, with_open_set
 
 pytestmark = with_open_set
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import re
 import shutil
 import signal
@@ -21,9 +20,9 @@ from oop_engine.cli.collecting import _LiveProgress, exporter_table
 from oop_engine.plan import Plan
 from tests.oop_engine.flows.exporter import NOW, v5, v5_record
 from tests.oop_engine.live.collector import Time, bound, collect, send
+from tests.open_set import OPEN_SET
 
 ROOT = Path(__file__).parents[3]
-OPEN_SET = Path(os.environ.get("OOP_ENGINE_CAPTURES", Path(__file__).resolve().parents[4] / "shared/data/captures"))
 EXAMPLE = OPEN_SET / "traffic/pcapplusplus__example.pcap"
 COLLECT = [sys.executable, "-m", "oop_engine", "collect", "--netflow"]
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 import socket
 import struct
 from collections.abc import Callable
-from pathlib import Path
 
 import attrs
 import pyarrow as pa
@@ -48,8 +46,8 @@ from tests.oop_engine.flows.exporter import (
 )
 from tests.oop_engine.flows.test_flow_sequence import PROTOCOLS, stream
 from tests.oop_engine.live.collector import AT_ONCE, Time, bound, collect, send, senders
+from tests.open_set import OPEN_SET
 
-OPEN_SET = Path(os.environ.get("OOP_ENGINE_CAPTURES", Path(__file__).resolve().parents[4] / "shared/data/captures"))
 FLOWS = OPEN_SET / "own/flows1.pcap"
 each = pytest.mark.parametrize("protocol", PROTOCOLS)
 
