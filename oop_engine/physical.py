@@ -19,6 +19,7 @@ from operators.adaptive.adaptive import AdaptiveAggregate
 from operators.aggregate.wid import WindowAggregate
 from operators.bucket import FROM, UNTIL, Bucket
 from operators.buffering.aggregate import BufferAggregate
+from operators.chain import Chain
 from operators.expression import Column
 from operators.functions.protocol import AggregateFunction
 from operators.project import Project
@@ -30,7 +31,7 @@ from operators.schema import Schema
 from operators.slicing.aggregate import SlicingAggregate
 from operators.slicing.windows import Spec
 from operators.stacks.aggregate import StackAggregate
-from operators.two_level import Level, two_level
+from operators.two_level import two_level
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
 from operators.window.delimited import FixedBandWindow
@@ -207,10 +208,11 @@ def _two_level(wanted: Wanted, window: Window, schema: Schema, why: str) -> Sequ
     chosen = Project({name: Column(name) for name in (*read, FROM, UNTIL)})
     remark = f"strategy two_level: {STRATEGIES['two_level']}; {why}; in one process one level is mostly faster"
     low = f"at most {both.low.size:,} partial aggregates; all leave that a promise completes"
+    # In a chain of one a plan asks them for no more than their schemas say: their functions are over other attributes.
     return (
         Step(chosen, "project what is aggregated"),
-        Step(Level([both.low]), f"low-level {wanted.label()}", (low,)),
-        Step(Level([both.high]), f"high-level {wanted.label()}", (remark,)),
+        Step(Chain([both.low]), f"low-level {wanted.label()}", (low,)),
+        Step(Chain([both.high]), f"high-level {wanted.label()}", (remark,)),
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from oop_engine.sources.capture import PACKET_SCHEMA, Capture
+from oop_engine.sources.capture import Capture
 from oop_engine.sources.capture.splits import Part, Parted
 from oop_engine.sources.capture.splits import parts as capture_parts
 from oop_engine.sources.columns import convert, ticks
@@ -23,6 +23,8 @@ from oop_engine.sources.protocol import Reader, Source
 from operators.page import Int64s
 
 T = TypeVar("T")
+Piece: TypeAlias = "Path | Part | tuple[Path, int]"
+"""A capture, a part of one, or a row group of a Parquet file."""
 LEAST: Final = 64 << 20
 """Bytes of a capture that are worth a part of their own."""
 _PARQUET: Final = (".parquet", ".pq")
@@ -49,8 +51,8 @@ def _of_captures(source: Packets, count: int) -> tuple[Source, ...]:
     if source.strict:
         return tuple(attrs.evolve(source, paths=share, label=source.name) for share in _shares(paths, count))
     size = max(LEAST, sum(path.stat().st_size for path in paths) // count + 1)
-    pieces: list[Path | Part] = [piece for path in paths for piece in capture_parts(path, size) or [path]]
-    return tuple(CaptureParts(source.name, tuple(share)) for share in _shares(pieces, count))
+    pieces: list[Piece] = [piece for path in paths for piece in capture_parts(path, size) or [path]]
+    return _read_apart(source, pieces, count)
 
 
 def _of_files(source: Files, count: int) -> tuple[Source, ...]:
@@ -60,15 +62,17 @@ def _of_files(source: Files, count: int) -> tuple[Source, ...]:
     names = [given] if isinstance(given, str | Path) else given
     paths = [path for name in names for path in expand(name)]
     if not source.types and all(_is_parquet(path, source.format) for path in paths):
-        groups = [(path, group) for path in paths for group in range(pq.ParquetFile(path).num_row_groups)]
-        return tuple(RowGroups(source.name, source.arrow, tuple(share)) for share in _shares(groups, count)) or (
-            source,
-        )
+        groups: list[Piece] = [(path, group) for path in paths for group in range(pq.ParquetFile(path).num_row_groups)]
+        return _read_apart(source, groups, count) or (source,)
     if len(paths) < 2:
         return (source,)
     # Types follow from the first lines of the first file, and hold for all.
     types = {field.name: field.type for field in source.arrow if not field.metadata} | dict(source.types or {})
     return tuple(attrs.evolve(source, given=tuple(share), types=types) for share in _shares(paths, count))
+
+
+def _read_apart(source: Source, pieces: Sequence[Piece], count: int) -> tuple[Source, ...]:
+    return tuple(Pieces(source.name, source.arrow, tuple(share)) for share in _shares(pieces, count))
 
 
 def _is_parquet(path: Path, format: str | None) -> bool:
@@ -83,12 +87,15 @@ def _shares(items: Sequence[T], count: int) -> list[Sequence[T]]:
 
 
 @attrs.frozen(eq=False)
-class CaptureParts:
-    """Some captures, and parts of captures; a capture that is damaged where parts of it meet cannot be read so."""
+class Pieces:
+    """Some captures, parts of captures and row groups of Parquet files, one after the other.
+
+    A capture that is damaged where parts of it meet cannot be read so.
+    """
 
     name: str
-    pieces: tuple[Path | Part, ...]
-    arrow: pa.Schema = PACKET_SCHEMA
+    arrow: pa.Schema
+    pieces: tuple[Piece, ...]
     promised: tuple[str, ...] = ()
 
     @property
@@ -105,36 +112,17 @@ class CaptureParts:
         for piece in self.pieces:
             if isinstance(piece, Part):
                 yield from Parted.open(piece.path).batches(piece, columns=columns, batch_rows=batch_rows)
-            else:
+            elif isinstance(piece, Path):
                 yield from Capture(piece, columns=columns, batch_rows=batch_rows).batches()
+            else:
+                yield from self._group(*piece, columns, batch_rows)
 
-
-@attrs.frozen(eq=False)
-class RowGroups:
-    """Some row groups of Parquet files."""
-
-    name: str
-    arrow: pa.Schema
-    groups: tuple[tuple[Path, int], ...]
-    promised: tuple[str, ...] = ()
-
-    @property
-    def rewindable(self) -> bool:
-        return True
-
-    def open(self, columns: Sequence[str], batch_rows: int) -> Reader:
-        return PieceReader(self._batches(columns, batch_rows))
-
-    def values(self, column: str) -> Iterator[Int64s]:
-        return (ticks(batch, column) for batch in self._batches((column,), 1 << 17))
-
-    def _batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def _group(self, path: Path, group: int, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         schema = pa.schema([self.arrow.field(name) for name in columns])
-        for path, group in self.groups:
-            table = pq.ParquetFile(path, page_checksum_verification=True).read_row_group(group, list(columns))
-            for batch in table.to_batches(max_chunksize=batch_rows):
-                arrays = [convert(batch.column(field.name), field, None) for field in schema]
-                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        table = pq.ParquetFile(path, page_checksum_verification=True).read_row_group(group, list(columns))
+        for batch in table.to_batches(max_chunksize=batch_rows):
+            arrays = [convert(batch.column(field.name), field, None) for field in schema]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 @attrs.define(eq=False)

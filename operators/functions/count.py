@@ -8,11 +8,12 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.functions.arguments import argument, call
+from operators.functions.arguments import argument, call, whole
 from operators.functions.columns import frozen, grown, present
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.saved import saved_array, saved_int
 from operators.kernels.counts import add_counts, count_slots, subtract_counts
+from operators.kernels.partials import merge_counts
 from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
 from operators.schema import Schema
@@ -54,6 +55,8 @@ class Counts:
     """Hold one count a slot."""
 
     argument: str | None
+    partial: str | None = None
+    """An attribute of counts that were made before and are added up; then `argument` is not looked at."""
     nulls: int = attrs.field(default=0, init=False)
     _counts: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False)
 
@@ -68,6 +71,9 @@ class Counts:
         self._counts[slots] = 0
 
     def update(self, slots: Slots, page: Page) -> None:
+        if self.partial is not None:
+            merge_counts(frozen(slots), whole(page.column(self.partial)), self._counts)
+            return
         valid = None if self.argument is None else page.valid(self.argument)
         slots, skipped = present(slots, valid)
         self.nulls += skipped

@@ -19,7 +19,7 @@ under each and for any size of the table; what differs is how many partial aggre
 from operators.two_level.flush import CompleteFlush, Flush, InOrderFlush, LazyFlush, SlowFlush
 from operators.two_level.high import HighAggregate
 from operators.two_level.low import LowAggregate
-from operators.two_level.split import Level, TwoLevel, two_level
+from operators.two_level.split import TwoLevel, two_level
 
 __all__ = [
     "CompleteFlush",
@@ -27,7 +27,6 @@ __all__ = [
     "HighAggregate",
     "InOrderFlush",
     "LazyFlush",
-    "Level",
     "LowAggregate",
     "SlowFlush",
     "TwoLevel",

@@ -6,23 +6,15 @@ from collections.abc import Mapping
 from typing import Final
 
 import attrs
-import numpy as np
 import pyarrow as pa
 
 from operators.errors import SchemaError
 from operators.functions import max, min
-from operators.functions.arguments import whole
-from operators.functions.columns import frozen, grown
-from operators.functions.count import Count
+from operators.functions.count import Count, Counts
 from operators.functions.extremes import Max, Min
 from operators.functions.moments import Moments, Stddev, Variance
-from operators.functions.protocol import Accumulator, AggregateFunction, Slots
-from operators.functions.saved import saved_array, saved_int
+from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.functions.sums import Avg, Sum
-from operators.kernels.counts import add_counts, subtract_counts
-from operators.kernels.partials import merge_counts
-from operators.page import Int64s, Page
-from operators.protocol import State, StateValue
 from operators.schema import Schema
 from operators.two_level.triples import Part, merging, totals
 
@@ -111,48 +103,7 @@ class MergedCount:
 
     def accumulator(self, schema: Schema) -> Accumulator:
         """Make an empty accumulator."""
-        return MergedCounts(self.column)
-
-
-@attrs.define(eq=False)
-class MergedCounts:
-    """Hold the sum of partial counts, a slot."""
-
-    column: str
-    nulls: int = attrs.field(default=0, init=False)
-    _counts: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False)
-
-    @property
-    def nbytes(self) -> int:
-        return self._counts.nbytes
-
-    def reserve(self, capacity: int) -> None:
-        self._counts = grown(self._counts, capacity)
-
-    def init(self, slots: Slots) -> None:
-        self._counts[slots] = 0
-
-    def update(self, slots: Slots, page: Page) -> None:
-        merge_counts(frozen(slots), whole(page.column(self.column)), self._counts)
-
-    def combine(self, into: Slots, source: Slots) -> None:
-        add_counts(frozen(into), frozen(source), self._counts)
-
-    def subtract(self, into: Slots, source: Slots) -> None:
-        subtract_counts(frozen(into), frozen(source), self._counts)
-
-    def finalize(self, slots: Slots) -> pa.Array:
-        return pa.array(self._counts[slots])
-
-    def free(self, slots: Slots) -> None:
-        pass
-
-    def state(self) -> State:
-        return {"counts": self._counts.copy(), "nulls": self.nulls}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._counts = saved_array(state, "counts", like=self._counts)
-        self.nulls = saved_int(state, "nulls")
+        return Counts(None, partial=self.column)
 
 
 @attrs.frozen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import attrs
 import pyarrow as pa
@@ -11,27 +11,12 @@ from operators.aggregate.wid import Strategy
 from operators.bucket import Bucket
 from operators.chain import Chain
 from operators.functions.protocol import AggregateFunction
-from operators.protocol import Operator
 from operators.schema import Schema
 from operators.two_level.flush import CompleteFlush, Flush
 from operators.two_level.high import HighAggregate
 from operators.two_level.low import LowAggregate
 from operators.two_level.partials import split_function
 from operators.window import PartitionedWindow, Window
-
-
-def _made_again(operators: Iterable[Operator]) -> list[Operator]:
-    return [attrs.evolve(operator) for operator in operators]  # type: ignore[type-var]
-
-
-@attrs.define
-class Level(Chain):
-    """A level as a node of a plan: it is asked for no more than its schema says, and every copy is a fresh one.
-
-    A plan looks into window aggregates for what they read and promise; a level's functions are over other attributes.
-    """
-
-    operators: list[Operator] = attrs.field(converter=_made_again)
 
 
 @attrs.frozen(eq=False)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +30,7 @@ from tests.oop_engine.spark.test_on_spark import pages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -53,10 +54,15 @@ def reading(spark: SparkSession, folder: Path) -> DataFrame:
     return reader.option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
+def started(frame: DataFrame, out: Path, checkpoint: Path) -> StreamingQuery:
+    """Start a streaming DataFrame over all that there is."""
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
+    return writer.trigger(availableNow=True).start(str(out))
+
+
 def run(frame: DataFrame, out: Path, checkpoint: Path) -> None:
     """Run a streaming DataFrame over all that there is."""
-    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
-    writer.trigger(availableNow=True).start(str(out)).awaitTermination()
+    started(frame, out, checkpoint).awaitTermination()
 
 
 def answer(spark: SparkSession, out: Path) -> Counter[Result]:
@@ -104,12 +110,17 @@ DRIVER = """
     from oop_engine.spark.run import on_spark
     from oop_engine.spark.session import session
     from tests.oop_engine.spark.plans import FREE, stream
-    from tests.oop_engine.spark.test_streaming import reading, run
+    from tests.oop_engine.spark.test_streaming import reading, started
 
     folder = Path({folder!r})
     spark = session(2, **{{"spark.sql.shuffle.partitions": 2}})
     plan = FREE["sliding"]({{"a": stream("a", [], slack(5))}})
-    run(on_spark(plan, spark, {{"a": reading(spark, folder / "in")}}), folder / "out", folder / "checkpoint")
+    frame = on_spark(plan, spark, {{"a": reading(spark, folder / "in")}})
+    query = started(frame, folder / "out", folder / "checkpoint")
+    while not (folder / "checkpoint/commits/2").exists() and not query.awaitTermination(0.02):
+        pass
+    print("three micro-batches are committed", flush=True)
+    query.awaitTermination()
 """
 
 
@@ -122,17 +133,18 @@ def test_a_driver_that_is_killed_goes_on_where_it_was(spark: SparkSession, tmp_p
         [sys.executable, "-c", code],
         cwd=root,
         start_new_session=True,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        text=True,
     )
+    assert driver.stdout is not None
     try:
-        deadline = time.monotonic() + 150
-        while not (tmp_path / "checkpoint/commits/2").exists():
-            assert driver.poll() is None and time.monotonic() < deadline, "the driver has not come to be killed"
-            time.sleep(0.02)
+        assert select.select([driver.stdout], [], [], 150)[0], "the driver has not come to be killed"
+        assert driver.stdout.readline() == "three micro-batches are committed\n"
     finally:
         os.killpg(driver.pid, signal.SIGKILL)
         driver.wait()
+        driver.stdout.close()
     commits = len(list((tmp_path / "checkpoint/commits").glob("[0-9]*")))
     assert 3 <= commits < 11
     plan = FREE["sliding"]({"a": stream("a", [], slack(5))})
