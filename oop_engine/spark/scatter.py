@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from operators.kernels.kernel import kernel
+from operators.kernels.kernel import kernel, making_kernel
 from operators.window.protocol import Int32s
 
 _EVEN = 6720
@@ -33,7 +33,7 @@ def bucket_of(words, width, buckets, found):  # type: ignore[no-untyped-def]
         found[i] = np.int32(((h >> np.uint64(32)) * many) >> np.uint64(32))
 
 
-@kernel
+@making_kernel
 def together(buckets, starts, order):  # type: ignore[no-untyped-def]
     """Write the order that sorts tuples by bucket, stable; starts[b] is where bucket b begins, starts[-1] the end."""
     for i in range(len(buckets)):

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from operators.kernels.kernel import kernel
+from operators.kernels.kernel import kernel, making_kernel
 
 SMALLEST = np.int64(2)
 BLOCK = np.int64(8)
@@ -412,7 +412,7 @@ def _drop(keys, bounds, waits, start, stop, entries, blocks, runs, free, tops, g
     counts[0] = n
 
 
-@kernel
+@making_kernel
 def purge(  # type: ignore[no-untyped-def]
     bounds, counts, gone, emptied, entries, blocks, runs, free, tops, waiting, chunks, ring, calendar
 ):

@@ -16,12 +16,28 @@ def _interpreted() -> bool:
     return bool(importlib.import_module("numba.core.config").DISABLE_JIT)
 
 
-def kernel(function: Function) -> Function:
-    """Compile a function of arrays and scalars; with NUMBA_DISABLE_JIT=1 it stays Python.
+def _counting(count: bool) -> dict[str, bool]:
+    """Give the option that says whether references to arrays are counted; a numba without it always counts them."""
+    return {"_nrt": count} if hasattr(importlib.import_module("numba.core.options").DefaultOptions, "_nrt") else {}
 
+
+def kernel(function: Function) -> Function:
+    """Compile a function of arrays and scalars that makes no array; with NUMBA_DISABLE_JIT=1 it stays Python.
+
+    Its arrays belong to the caller, so no references to them are counted: at each call from one kernel to another that
+    is an atomic addition and subtraction for each array, several times what a short kernel itself costs.
     Compiled integers wrap silently, which hashes rely on; interpreted numpy scalars warn, so the warning is turned off.
     """
+    return _compiled(function, count=False)
+
+
+def making_kernel(function: Function) -> Function:
+    """Compile as `kernel` a function that makes arrays of its own, or calls one that does."""
+    return _compiled(function, count=True)
+
+
+def _compiled(function: Function, *, count: bool) -> Function:
     if _interpreted():
         return np.errstate(over="ignore")(function)
-    compiled: Function = numba.njit(cache=True, nogil=True)(function)  # type: ignore[assignment]
+    compiled: Function = numba.njit(cache=True, nogil=True, **_counting(count))(function)  # type: ignore[assignment]
     return compiled

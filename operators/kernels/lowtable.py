@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from operators.kernels.kernel import kernel
+from operators.kernels.kernel import kernel, making_kernel
 
 Int64s = npt.NDArray[np.int64]
 LIVE, SPARE, OLD_BELOW, OLD_LEFT, OLD_AT, DUE_BELOW, DUE_LEFT, DUE_AT, SINCE = 0, 1, 2, 3, 4, 5, 6, 7, 8
@@ -86,7 +86,7 @@ def _one(threshold, place, reach, reason, rows, starts, counts, numbers, gone, n
     return n
 
 
-@kernel
+@making_kernel
 def enter(
     words: Int64s,
     slices: npt.NDArray[np.int32],

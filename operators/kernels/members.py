@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from operators.kernels.kernel import kernel
+from operators.kernels.kernel import kernel, making_kernel
 
 EMPTY = np.int64(-1)
 PAIRS, USED, FREE = 0, 1, 2
@@ -61,7 +61,7 @@ def add_members(
             tally[PAIRS] += 1
 
 
-@kernel
+@making_kernel
 def combine_members(
     into: npt.NDArray[np.int32],
     source: npt.NDArray[np.int32],

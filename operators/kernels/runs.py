@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from operators.kernels.kernel import kernel
+from operators.kernels.kernel import kernel, making_kernel
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -62,7 +62,7 @@ def log_keys(
     return i
 
 
-@kernel
+@making_kernel
 def sort_keys(keys: Int64s, begin: Integer, end: Integer, scratch: Int64s) -> None:
     """Sort keys[begin:end]: few by insertion, many by the bytes in which they differ."""
     if end - begin <= FEW:
@@ -195,7 +195,7 @@ def group_log(
         waiting[touched[t]] = 0
 
 
-@kernel
+@making_kernel
 def write_runs(
     touched: Int32s,
     ends: Int64s,
@@ -298,7 +298,7 @@ def unfold(
     return at
 
 
-@kernel
+@making_kernel
 def merge_all(
     chosen: Int32s, total: Integer, at: Integer, runs: Int64s, links: Int32s, keys: Int64s, counts: Int64s
 ) -> Integer:
@@ -391,7 +391,7 @@ def merge_links(
     return True
 
 
-@kernel
+@making_kernel
 def settle(
     slots: Int32s,
     start: Integer,
@@ -429,7 +429,7 @@ def settle(
     return len(slots)
 
 
-@kernel
+@making_kernel
 def shrink(
     slot: Integer,
     heads: Int32s,
@@ -566,7 +566,7 @@ def drop_bags(slots: Int32s, heads: Int32s, sizes: Int32s, runs: Int64s, links: 
             drop_links(np.int64(slots[j]), heads, sizes, runs, links, tally)
 
 
-@kernel
+@making_kernel
 def move_runs(runs: Int64s, keys: Int64s, counts: Int64s, new_keys: Int64s, new_counts: Int64s, tally: Int64s) -> None:
     """Copy the runs that are held, one behind the other, to a new pool."""
     at = np.int64(0)
@@ -580,7 +580,7 @@ def move_runs(runs: Int64s, keys: Int64s, counts: Int64s, new_keys: Int64s, new_
     tally[USED] = at
 
 
-@kernel
+@making_kernel
 def gather(
     slots: Int32s,
     start: Integer,

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from operators.kernels.kernel import kernel
+from operators.kernels.kernel import kernel, making_kernel
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -50,7 +50,7 @@ def first_above(values: Int64s, low: Integer, high: Integer, wanted: Integer) ->
     return low
 
 
-@kernel
+@making_kernel
 def select_ranked(
     slots: Int32s,
     ranks: Int64s,

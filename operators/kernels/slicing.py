@@ -6,8 +6,9 @@ one group in one cell whose distances are below the smallest session gap; withou
 stand in `cells` by number and in `order` by time; slices stand in `links` (and `times`, when there are sessions) by
 slot, doubly chained by group in order of time and by cell in no order.
 
-The columns are named below; `bands` are the context-free windows, `heap` the next edge of each of their two sequences,
-`sessions` the gaps, `ledger` what holds for all tuples of a call, `ledger` what is counted.
+The columns are named below; `bands` are the context-free windows, `edges` the edges of these up to some horizon in
+order of time, `nexts` the first edge beyond it of each of their two sequences, `sessions` the gaps, `ledger` what holds
+for all tuples of a call and what is counted.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ START, NUMBER = 0, 1
 """Columns of `order`: the begin of a cell, and which one it is."""
 RANGE, SLIDE, ORIGIN, LEAST, MOST = 0, 1, 2, 3, 4
 """Columns of `bands`: window w covers [origin + (w+1)slide - range, origin + (w+1)slide) for least <= w <= most."""
+TICK, LASTS, FOUND, THEN, PART = 0, 1, 2, 3, 4
+"""Columns of `edges`: where each is, and the end of the last window that begins there; and room to put them in order."""
 GAP, SINCE, BIT = 0, 1, 2
 """Columns of `sessions`: distances from the gap on separate, ticks before `since` do not count, the bit in DONE."""
 BOUND, LOW, NEAR, ALL, GAPPY, ASKED, JOINED, SINGLE = 0, 1, 2, 3, 4, 5, 6, 7
@@ -48,14 +51,16 @@ CELLS, CELLS_MADE, CELLS_FREE, SLICES, MADE, FREE = 8, 9, 10, 11, 12, 13
 FRESH, MERGED, LATE, NOWHERE, UNUSABLE, EDGES, DUES, TOP, BOTTOM = 14, 15, 16, 17, 18, 19, 20, 21, 22
 """Places of `ledger` for what is counted.
 
-Slices made and merged in this call; tuples too late, in no window, without a tick; edges in the heap (-1: to be built);
-deadlines; the largest tick ever; the least one of this call.
+Slices made and merged in this call; tuples too late, in no window, without a tick; edges that are listed (-1: to be
+looked for); deadlines; the largest tick ever; the least one of this call.
 """
+EDGE, DEPTH, ENTRIES = 23, 24, 25
+"""Places of `ledger` for the next edge of those listed, the ticks that a list spans, and how many places there are."""
 NEW, INTO, SOURCE = 0, 1, 2
 """Columns of `news`: the slices made in a call; those merged, and those that others were merged into."""
 FULL = -3
 ASK = -4
-STRETCH = np.int64(256)
+STRETCH, STEP = np.int64(256), np.int64(32)
 """Tuples that are looked at together, where it may pay."""
 
 
@@ -71,29 +76,6 @@ def _rise(heap, i, tick, ref):  # type: ignore[no-untyped-def]
         i = parent
     heap[i, 0] = tick
     heap[i, 1] = ref
-
-
-@kernel
-def _sift(heap, n):  # type: ignore[no-untyped-def]
-    """Let the first of n entries sink to its place: the smaller child rises all the way, then the entry from below.
-
-    The next edge of a window is mostly late among all, so looking from below takes fewer guesses.
-    """
-    tick = heap[0, 0]
-    ref = heap[0, 1]
-    i = np.int64(0)
-    child = np.int64(1)
-    while child + 1 < n:
-        child += np.int64(heap[child + 1, 0] < heap[child, 0])
-        heap[i, 0] = heap[child, 0]
-        heap[i, 1] = heap[child, 1]
-        i = child
-        child = 2 * i + 1
-    if child < n:
-        heap[i, 0] = heap[child, 0]
-        heap[i, 1] = heap[child, 1]
-        i = child
-    _rise(heap, i, tick, ref)
 
 
 @kernel
@@ -139,46 +121,96 @@ def cut(t, bands):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _aim(t, bands, heap, ledger):  # type: ignore[no-untyped-def]
-    """Fill the heap with the next edge after t of every sequence of starts and of ends."""
-    n = 0
-    for i in range(len(bands)):
-        size, slide, origin = bands[i, RANGE], bands[i, SLIDE], bands[i, ORIGIN]
-        w = max((t - origin + size) // slide, bands[i, LEAST])
-        if w <= bands[i, MOST]:
-            _rise(heap, np.int64(n), origin + (w + 1) * slide - size, 2 * i)
+def _list(bands, nexts, edges, ledger):  # type: ignore[no-untyped-def]
+    """List the edges of the next stretch of time in order, each once; none when there is none at all.
+
+    They are dealt to equal parts of the stretch and put in order there: some steps an edge, however many windows.
+    """
+    ledger[EDGE] = 0
+    ledger[EDGES] = 0
+    first = NEVER
+    for i in range(len(nexts)):
+        first = min(first, nexts[i])
+    if first >= NEVER:
+        return
+    stop = first + ledger[DEPTH]
+    shift = np.int64(0)
+    while (ledger[DEPTH] >> shift) + 2 > len(edges):
+        shift += 1
+    parts = (ledger[DEPTH] >> shift) + 2
+    for part in range(parts):
+        edges[part, PART] = 0
+    n = np.int64(0)
+    for i in range(len(nexts)):
+        tick = nexts[i]
+        if tick >= stop:
+            continue
+        starts = i % 2 == 0
+        size, slide, most = bands[i // 2, RANGE], bands[i // 2, SLIDE], bands[i // 2, MOST]
+        last = NEVER
+        if most < LIMIT:
+            last = bands[i // 2, ORIGIN] + (most + 1) * slide - (size if starts else 0)
+        while tick < stop and tick <= last:
+            edges[n, FOUND] = tick
+            edges[n, THEN] = tick + size if starts else -NEVER
+            edges[((tick - first) >> shift) + 1, PART] += 1
             n += 1
-        w = max((t - origin) // slide, bands[i, LEAST])
-        # Where every end is the start of another window, the starts alone are the edges.
-        if w <= bands[i, MOST] and (size % slide != 0 or bands[i, MOST] < LIMIT):
-            _rise(heap, np.int64(n), origin + (w + 1) * slide, 2 * i + 1)
-            n += 1
-    ledger[EDGES] = n
+            tick += slide
+        nexts[i] = tick if tick <= last else NEVER
+    for part in range(1, parts):
+        edges[part, PART] += edges[part - 1, PART]
+    for i in range(n):
+        part = (edges[i, FOUND] - first) >> shift
+        at = edges[part, PART]
+        edges[part, PART] += 1
+        edges[at, TICK] = edges[i, FOUND]
+        edges[at, LASTS] = edges[i, THEN]
+    # Within a part they are in no order yet.
+    m = np.int64(0)
+    for i in range(n):
+        tick, lasts = edges[i, TICK], edges[i, LASTS]
+        j = m
+        while j > 0 and edges[j - 1, TICK] > tick:
+            j -= 1
+        if j > 0 and edges[j - 1, TICK] == tick:
+            edges[j - 1, LASTS] = max(edges[j - 1, LASTS], lasts)
+            continue
+        for k in range(m, j, -1):
+            edges[k, TICK] = edges[k - 1, TICK]
+            edges[k, LASTS] = edges[k - 1, LASTS]
+        edges[j, TICK] = tick
+        edges[j, LASTS] = lasts
+        m += 1
+    ledger[EDGES] = m
 
 
 @kernel
-def _cross(bands, heap, ledger):  # type: ignore[no-untyped-def]
-    """Move every sequence that has its next edge first in the heap on by one; gives until when windows begin there."""
-    tick = heap[0, 0]
-    n = ledger[EDGES]
-    until = -NEVER
-    while n > 0 and heap[0, 0] == tick:
-        i = heap[0, 1] // 2
-        starts = heap[0, 1] % 2 == 0
-        if starts:
-            until = max(until, tick + bands[i, RANGE])
-        following = tick + bands[i, SLIDE]
-        last = bands[i, MOST]
-        if last < LIMIT:
-            w = (following - bands[i, ORIGIN] + (bands[i, RANGE] if starts else 0)) // bands[i, SLIDE] - 1
-            if w > last:
-                n -= 1
-                following = heap[n, 0]
-                heap[0, 1] = heap[n, 1]
-        heap[0, 0] = following
-        if n > 0:
-            _sift(heap, n)
-    ledger[EDGES] = n
+def _aim(t, bands, nexts, edges, ledger):  # type: ignore[no-untyped-def]
+    """List the edges after t."""
+    for i in range(len(bands)):
+        size, slide, origin = bands[i, RANGE], bands[i, SLIDE], bands[i, ORIGIN]
+        w = max((t - origin + size) // slide, bands[i, LEAST])
+        nexts[2 * i] = origin + (w + 1) * slide - size if w <= bands[i, MOST] else NEVER
+        w = max((t - origin) // slide, bands[i, LEAST])
+        # Where every end is the start of another window, the starts alone are the edges.
+        ends = w <= bands[i, MOST] and (size % slide != 0 or bands[i, MOST] < LIMIT)
+        nexts[2 * i + 1] = origin + (w + 1) * slide if ends else NEVER
+    _list(bands, nexts, edges, ledger)
+
+
+@kernel
+def _edge(edges, ledger):  # type: ignore[no-untyped-def]
+    """Give the next edge of those listed, NEVER when there is none."""
+    return edges[ledger[EDGE], TICK] if ledger[EDGE] < ledger[EDGES] else NEVER
+
+
+@kernel
+def _cross(bands, nexts, edges, ledger):  # type: ignore[no-untyped-def]
+    """Go on to the edge after the next one; gives until when windows last that begin at the one that is crossed."""
+    until = edges[ledger[EDGE], LASTS]
+    ledger[EDGE] += 1
+    if ledger[EDGE] == ledger[EDGES]:
+        _list(bands, nexts, edges, ledger)
     return until
 
 
@@ -233,7 +265,7 @@ def insert_cell(begin, end, until, nobody, cells, order, ledger):  # type: ignor
 
 
 @kernel
-def _reach(t, cells, order, heap, bands, ledger):  # type: ignore[no-untyped-def]
+def _reach(t, cells, order, nexts, edges, bands, ledger):  # type: ignore[no-untyped-def]
     """Give the position of the cell that a tick is in, cutting it when it is new; FULL without room, ASK to be told."""
     n = ledger[CELLS]
     k = n - 1 if n > 0 and order[n - 1, START] <= t else position(t, order, n)
@@ -243,22 +275,22 @@ def _reach(t, cells, order, heap, bands, ledger):  # type: ignore[no-untyped-def
         return np.int64(FULL)
     if ledger[ASKED] != 0:
         return np.int64(ASK)
-    if ledger[EDGES] > 0 and t >= heap[0, 0] and ledger[GAPPY] == 0:
+    if ledger[EDGES] > 0 and t >= _edge(edges, ledger) and ledger[GAPPY] == 0:
         # Walk on from edge to edge and enter the cells on the way, unless they are too many.
         for _ in range(2 * len(bands) + 16):
-            begin = heap[0, 0]
-            until = _cross(bands, heap, ledger)
-            end = heap[0, 0] if ledger[EDGES] > 0 else NEVER
+            begin = _edge(edges, ledger)
+            until = _cross(bands, nexts, edges, ledger)
+            end = _edge(edges, ledger)
             _add_cell(ledger[CELLS], begin, end, until, False, cells, order, ledger)
             if t < end:
                 return ledger[CELLS] - 1
             if ledger[CELLS] >= len(order) or (ledger[CELLS_FREE] < 0 and ledger[CELLS_MADE] >= len(cells)):
                 return np.int64(FULL)
-    ahead = ledger[EDGES] < 0 or (ledger[EDGES] > 0 and t >= heap[0, 0])
+    ahead = ledger[EDGES] < 0 or t >= _edge(edges, ledger)
     begin, end, until, covered = cut(t, bands)
     if ahead:
-        # Cells that are known lie before the next edge of the heap, so that cells are appended when it is crossed.
-        _aim(t if n == 0 else max(t, cells[order[n - 1, NUMBER], END] - 1), bands, heap, ledger)
+        # Cells that are known lie before the next edge listed, so that cells are appended when it is crossed.
+        _aim(t if n == 0 else max(t, cells[order[n - 1, NUMBER], END] - 1), bands, nexts, edges, ledger)
     at = position(t, order, ledger[CELLS]) + 1
     _add_cell(at, begin, end, until, ledger[GAPPY] != 0 and not covered, cells, order, ledger)
     return at
@@ -498,10 +530,10 @@ def _remember(table, base, shift, low, high, what):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _within(ticks, start, low, high):  # type: ignore[no-untyped-def]
-    """Tell whether a stretch of ticks is in [low, high)."""
+def _within(ticks, start, stop, low, high):  # type: ignore[no-untyped-def]
+    """Tell whether ticks[start:stop] are in [low, high)."""
     least, most = ticks[start], ticks[start]
-    for i in range(start, start + STRETCH):
+    for i in range(start, stop):
         least = min(least, ticks[i])
         most = max(most, ticks[i])
     return low <= least and most < high
@@ -509,7 +541,7 @@ def _within(ticks, start, low, high):  # type: ignore[no-untyped-def]
 
 @kernel
 def place_single(  # type: ignore[no-untyped-def]
-    ticks, valid, cells, order, heap, bands, links, times, sessions, chains, bounds, dues, ledger,
+    ticks, valid, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger,
     news, table, slots, start,
 ):  # fmt: skip
     """Write the slot of each tuple from `start` on, all of one group; -1 for what is in no open window.
@@ -531,10 +563,15 @@ def place_single(  # type: ignore[no-untyped-def]
     while i < n:
         if near == 0 and i >= again and not checked:
             # Mostly in order, a stretch of tuples is in one slice, which its extremes tell; if not, look later again.
-            while n - i >= STRETCH and low < high and _within(ticks, i, low, high):
+            begin = i
+            while n - i >= STRETCH and low < high and _within(ticks, i, i + STRETCH, low, high):
                 slots[i : i + STRETCH] = slot
                 i += STRETCH
-            again = i + STRETCH
+            while n - i >= STEP and low < high and _within(ticks, i, i + STEP, low, high):
+                slots[i : i + STEP] = slot
+                i += STEP
+            if i == begin:
+                again = i + STRETCH
         if quick and near == 0:
             stop = min(n, again) if not checked else n
             while i < stop and not (checked and not valid[i]):
@@ -568,7 +605,7 @@ def place_single(  # type: ignore[no-untyped-def]
                 times[slot, LAST] = max(times[slot, LAST], t)
             slots[i] = slot
         else:
-            k = _reach(t, cells, order, heap, bands, ledger)
+            k = _reach(t, cells, order, nexts, edges, bands, ledger)
             if k < 0:
                 return i, k
             before = ledger[SLICES]
@@ -601,12 +638,17 @@ def place_single(  # type: ignore[no-untyped-def]
             if quick and low < high:
                 _remember(table, base, shift, low, high, slot)
         i += 1
+        if near == 0 and not checked:
+            stop = min(n, i + STEP)
+            while i < stop and low <= ticks[i] < high:
+                slots[i] = slot
+                i += 1
     return i, np.int64(0)
 
 
 @kernel
 def place_grouped(  # type: ignore[no-untyped-def]
-    ticks, valid, groups, cells, order, heap, bands, links, times, sessions, chains, bounds, dues, ledger,
+    ticks, valid, groups, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger,
     news, table, slots, start,
 ):  # fmt: skip
     """As `place_single` with a group for each tuple; `table` remembers cells."""
@@ -633,7 +675,7 @@ def place_grouped(  # type: ignore[no-untyped-def]
             if known >= 0:
                 c = known
             else:
-                k = _reach(t, cells, order, heap, bands, ledger)
+                k = _reach(t, cells, order, nexts, edges, bands, ledger)
                 if k < 0:
                     return np.int64(i), k
                 c = np.int64(order[k, NUMBER])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from operators.kernels.kernel import kernel
+from operators.kernels.kernel import kernel, making_kernel
 
 NEVER = np.int64(2**62)
 BEGIN, END, UNTIL, HEAD, SIZE = 0, 1, 2, 3, 4
@@ -113,7 +113,7 @@ def upcoming(bands, nexts):  # type: ignore[no-untyped-def]
     return begin, end
 
 
-@kernel
+@making_kernel
 def complete(bands, nexts, bound, begins, n, which, wids, opens, closes):  # type: ignore[no-untyped-def]
     """List the windows that a bound completes and that have an occupied cell, from nexts[i] on, which moves on.
 
@@ -500,7 +500,7 @@ def touched(late_groups, late_ticks, groups, opens, closes, out):  # type: ignor
         out[i] = low < len(late_ticks) and late_groups[low] == groups[i] and late_ticks[low] < closes[i]
 
 
-@kernel
+@making_kernel
 def ranges(opens, closes, keys, windows, starts, stops):  # type: ignore[no-untyped-def]
     """List the windows that have one of these ascending keys, and which range of them; gives how many there are."""
     m = np.int64(0)

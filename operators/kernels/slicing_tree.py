@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from operators.kernels.kernel import kernel
+from operators.kernels.kernel import kernel, making_kernel
 
 END, BEGIN = 1, 0
 CELL, OLDER, NEWER = 1, 2, 3
@@ -104,7 +104,7 @@ def fell_nodes(head, until, count, width, nodes, out):  # type: ignore[no-untype
     return n
 
 
-@kernel
+@making_kernel
 def climb(starts, stops, head, width, nodes, into, source):  # type: ignore[no-untyped-def]
     """List the nodes that make up each range of positions, in order; gives their number, at most 2 log2(width) each."""
     pairs = np.int64(0)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from operators.kernels.kernel import kernel
+from operators.kernels.kernel import making_kernel
 
 
-@kernel
+@making_kernel
 def recompute_least(values, heads, tails, room, found):  # type: ignore[no-untyped-def]
     """Look at every tuple of every window."""
     ring = np.empty(room, values.dtype)
@@ -27,7 +27,7 @@ def recompute_least(values, heads, tails, room, found):  # type: ignore[no-untyp
         found[i] = least
 
 
-@kernel
+@making_kernel
 def recompute_sum(values, heads, tails, room, found):  # type: ignore[no-untyped-def]
     """Look at every tuple of every window."""
     ring = np.empty(room, found.dtype)
@@ -42,7 +42,7 @@ def recompute_sum(values, heads, tails, room, found):  # type: ignore[no-untyped
         found[i] = total
 
 
-@kernel
+@making_kernel
 def subtract_least(values, heads, tails, room, found):  # type: ignore[no-untyped-def]
     """Keep the least; look at the whole window again when it leaves."""
     ring = np.empty(room, values.dtype)
@@ -67,7 +67,7 @@ def subtract_least(values, heads, tails, room, found):  # type: ignore[no-untype
         found[i] = least
 
 
-@kernel
+@making_kernel
 def subtract_sum(values, heads, tails, room, found):  # type: ignore[no-untyped-def]
     """Add what enters, take away what leaves."""
     ring = np.empty(room, found.dtype)
@@ -87,7 +87,7 @@ def subtract_sum(values, heads, tails, room, found):  # type: ignore[no-untyped-
         found[i] = total
 
 
-@kernel
+@making_kernel
 def two_stacks_least(values, heads, tails, room, found):  # type: ignore[no-untyped-def]
     """Push on the back stack, pop from the front stack, pour the one into the other when the front stack is empty."""
     front_value, front = np.empty(room, values.dtype), np.empty(room, values.dtype)
@@ -120,7 +120,7 @@ def two_stacks_least(values, heads, tails, room, found):  # type: ignore[no-unty
             found[i] = front[fronts - 1] if fronts else back[backs - 1]
 
 
-@kernel
+@making_kernel
 def two_stacks_sum(values, heads, tails, room, found):  # type: ignore[no-untyped-def]
     """As `two_stacks_least`."""
     front_value, front = np.empty(room, found.dtype), np.empty(room, found.dtype)
@@ -152,7 +152,7 @@ def two_stacks_sum(values, heads, tails, room, found):  # type: ignore[no-untype
             found[i] = front[fronts - 1] if fronts else back[backs - 1]
 
 
-@kernel
+@making_kernel
 def daba_least(values, heads, tails, room, found):  # type: ignore[no-untyped-def]
     """Keep values and aggregates in two rings, and flip a little with every tuple that enters or leaves."""
     ring, held = np.empty(room, values.dtype), np.empty(room, values.dtype)
@@ -192,7 +192,7 @@ def daba_least(values, heads, tails, room, found):  # type: ignore[no-untyped-de
         found[i] = min(front, held[(tail - 1) % room]) if back < tail else front
 
 
-@kernel
+@making_kernel
 def daba_sum(values, heads, tails, room, found):  # type: ignore[no-untyped-def]
     """As `daba_least`."""
     ring, held = np.empty(room, found.dtype), np.empty(room, found.dtype)

@@ -23,7 +23,9 @@ from operators.window.protocol import Int32s
 T = TypeVar("T", bound=np.generic)
 NEVER = 2**62
 """Beyond every tick."""
+LIMIT = 2**60
 QUANTA = 1024
+_LISTED = 512
 _LEAST = 16
 _ALL_VALID = np.empty(0, np.bool_)
 _UNBOUND = np.array([-NEVER, NEVER])
@@ -53,7 +55,8 @@ class Slices:
     single: bool
     cells: Int64s = attrs.field(init=False)
     order: Int64s = attrs.field(init=False)
-    heap: Int64s = attrs.field(init=False)
+    nexts: Int64s = attrs.field(init=False)
+    edges: Int64s = attrs.field(init=False)
     bands: Int64s = attrs.field(init=False)
     sessions: Int64s = attrs.field(init=False)
     links: Int32s = attrs.field(init=False)
@@ -70,7 +73,8 @@ class Slices:
     def __attrs_post_init__(self) -> None:
         self.cells = np.zeros((_LEAST, 5), np.int64)
         self.order = np.zeros((_LEAST, 2), np.int64)
-        self.heap = np.zeros((1, 2), np.int64)
+        self.nexts = np.zeros(0, np.int64)
+        self.edges = np.zeros((2, 5), np.int64)
         self.bands = np.zeros((0, 5), np.int64)
         self.sessions = np.zeros((0, 3), np.int64)
         self.links = np.zeros((_LEAST, 6), np.int32)
@@ -78,7 +82,7 @@ class Slices:
         self.chains = np.full((_LEAST, 3), -1, np.int32)
         self.bounds = np.tile(_UNBOUND, (_LEAST, 1))
         self.dues = np.zeros((_LEAST, 2), np.int64)
-        self.ledger = np.zeros(23, np.int64)
+        self.ledger = np.zeros(kernels.ENTRIES, np.int64)
         self.ledger[[kernels.BOUND, kernels.LOW, kernels.JOINED, kernels.TOP]] = -NEVER
         self.ledger[[kernels.CELLS_FREE, kernels.FREE, kernels.EDGES]] = -1
         self.ledger[kernels.SINGLE] = self.single
@@ -128,7 +132,8 @@ class Slices:
         own = (
             self.cells,
             self.order,
-            self.heap,
+            self.nexts,
+            self.edges,
             self.bands,
             self.sessions,
             self.links,
@@ -147,8 +152,9 @@ class Slices:
             self.times[:, kernels.FIRST] = of[:, kernels.BEGIN]
             self.times[:, kernels.LAST] = np.minimum(of[:, kernels.END] - 1, self.ledger[kernels.TOP])
         self.bands, self.sessions = bands, sessions
-        self.heap = np.zeros((2 * len(bands) + 1, 2), np.int64)
-        self.ledger[kernels.EDGES] = -1
+        depth, most = _span(bands)
+        self.nexts, self.edges = np.zeros(2 * len(bands), np.int64), np.zeros((most, 5), np.int64)
+        self.ledger[kernels.EDGES], self.ledger[kernels.DEPTH] = -1, depth
         ledger = self.ledger
         ledger[kernels.NEAR] = sessions[:, kernels.GAP].min() if len(sessions) else 0
         ledger[kernels.ALL] = np.bitwise_or.reduce(sessions[:, kernels.BIT]) if len(sessions) else 0
@@ -193,7 +199,7 @@ class Slices:
         while True:
             ledger[kernels.FRESH] = 0
             shared = (
-                self.cells, self.order, self.heap, self.bands, self.links, self.times, self.sessions, self.chains,
+                self.cells, self.order, self.nexts, self.edges, self.bands, self.links, self.times, self.sessions, self.chains,
                 self.bounds, self.dues, ledger, self._news, self._table, slots, done,
             )  # fmt: skip
             if groups is None:
@@ -380,7 +386,6 @@ class Slices:
         state: State = {
             "cells": self.cells[: int(ledger[kernels.CELLS_MADE])].copy(),
             "order": self.order[: self.cell_count].copy(),
-            "heap": self.heap[: max(0, int(ledger[kernels.EDGES]))].copy(),
             "links": self.links[:made].copy(),
             "times": self.times[:made].copy(),
             "chains": self.chains.copy(),
@@ -395,13 +400,13 @@ class Slices:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become the slices whose `state` this was; `use` was called with the same windows."""
+        depth = int(self.ledger[kernels.DEPTH])
         self.ledger = read_integers(state, "ledger")
+        self.ledger[kernels.EDGES], self.ledger[kernels.DEPTH] = -1, depth
         room = read_int(state, "room")
         cells, order = (read_integers(state, name) for name in ("cells", "order"))
         size = max(_LEAST, len(cells), len(order))
         self.cells, self.order = _grown(cells.reshape(-1, 5), size), _grown(order.reshape(-1, 2), size)
-        heap = read_integers(state, "heap").reshape(-1, 2)
-        self.heap[: len(heap)] = heap
         links = read_integers(state, "links").astype(np.int32).reshape(-1, 6)
         times = read_integers(state, "times").reshape(-1, 3)
         self.links = _grown(links, max(_LEAST, len(links)))
@@ -414,6 +419,15 @@ class Slices:
             accumulator.restore(part(f"aggregate{i}.", state))
             accumulator.reserve(room)
         self._room = room
+
+
+def _span(bands: Int64s) -> tuple[int, int]:
+    """Give for how many ticks edges are listed at a time, so that they are about _LISTED, and room for so many."""
+    slides: list[int] = []
+    for size, slide, _, _, most in bands.tolist():
+        slides += [slide] * (2 if size % slide or most < NEVER else 1)
+    depth = max(1, min(int(_LISTED / sum(1 / slide for slide in slides)), LIMIT)) if slides else 1
+    return depth, sum(-(-depth // slide) + 1 for slide in slides) + 2
 
 
 def larger(size: int) -> int:

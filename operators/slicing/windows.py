@@ -181,8 +181,7 @@ class Windows:
             bit = next((1 << i for i in range(_BITS) if 1 << i not in taken), 0)
             if bit == 0:
                 raise SchemaError(f"slicing: {_BITS} session windows share slices at most; run the others apart.")
-        tracked = Tracked(name, spec, since) if isinstance(spec, Contextual) else None
-        self.used.append(_Used(name, spec, since, bit, tracked=tracked))
+        self.used.append(_Used(name, spec, since, bit, tracked=_tracked(name, spec, since)))
 
     def remove(self, name: str) -> None:
         """Let a window go."""
@@ -232,6 +231,13 @@ class Windows:
         self.gapped = np.array([gap[3] for gap in gaps], np.int64)
 
 
+def _tracked(name: str, spec: Spec, since: int) -> Tracked | None:
+    """Give the context of a window at work; windows may be thousands, and asking what a protocol has takes long."""
+    if isinstance(spec, SlidingWindow | FixedBandWindow | SessionWindow):
+        return None
+    return Tracked(name, spec, since) if isinstance(spec, Contextual) else None
+
+
 def dump_windows(windows: Windows) -> str:
     """Give the windows in use as text; a user's window is saved by its name and has to be there again."""
     windows.keep()
@@ -263,7 +269,7 @@ def read_windows(text: str, known: Mapping[str, Spec]) -> Windows:
                 f" {', '.join(known)}; make the operator with it, or add it, before restoring"
             )
         spec = known[name] if saved["spec"] is None else _KINDS[saved["kind"]](**saved["spec"])
-        tracked = Tracked(name, spec, saved["since"]) if isinstance(spec, Contextual) else None
+        tracked = _tracked(name, spec, saved["since"])
         if tracked is not None:
             tracked.restore(saved["tracked"])
         windows.used.append(_Used(name, spec, saved["since"], saved["bit"], saved["next"], tracked))
