@@ -37,7 +37,7 @@ START, NUMBER = 0, 1
 RANGE, SLIDE, ORIGIN, LEAST, MOST = 0, 1, 2, 3, 4
 """Columns of `bands`: window w covers [origin + (w+1)slide - range, origin + (w+1)slide) for least <= w <= most."""
 TICK, LASTS, FOUND, THEN, PART = 0, 1, 2, 3, 4
-"""Columns of `edges`: where each is, and the end of the last window that begins there; and room to put them in order."""
+"""Columns of `edges`: where each is, the end of the last window that begins there, and room to put them in order."""
 GAP, SINCE, BIT = 0, 1, 2
 """Columns of `sessions`: distances from the gap on separate, ticks before `since` do not count, the bit in DONE."""
 BOUND, LOW, NEAR, ALL, GAPPY, ASKED, JOINED, SINGLE = 0, 1, 2, 3, 4, 5, 6, 7

@@ -199,8 +199,8 @@ class Slices:
         while True:
             ledger[kernels.FRESH] = 0
             shared = (
-                self.cells, self.order, self.nexts, self.edges, self.bands, self.links, self.times, self.sessions, self.chains,
-                self.bounds, self.dues, ledger, self._news, self._table, slots, done,
+                self.cells, self.order, self.nexts, self.edges, self.bands, self.links, self.times, self.sessions,
+                self.chains, self.bounds, self.dues, ledger, self._news, self._table, slots, done,
             )  # fmt: skip
             if groups is None:
                 done, why = kernels.place_single(ticks, checked, *shared)
