@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from operators.kernels.kernel import kernel, making_kernel
+from operators.kernels.kernel import kernel
 
 NEVER = np.int64(2**62)
 BEGIN, END, UNTIL, HEAD, SIZE = 0, 1, 2, 3, 4
@@ -23,54 +23,40 @@ GAP, SINCE, BIT = 0, 1, 2
 
 
 @kernel
-def _at(tick, begins, n):  # type: ignore[no-untyped-def]
-    """Give the first of n places whose begin is at or after a tick."""
+def _seek(tick, keys, n):  # type: ignore[no-untyped-def]
+    """Give the first of n ascending places whose key is at or after a tick.
+
+    Keys are mostly spread evenly, so the search begins where the tick would be then; it doubles its steps from there.
+    """
+    if n == 0 or tick <= keys[0]:
+        return np.int64(0)
+    if tick > keys[n - 1]:
+        return np.int64(n)
+    # keys[low] < tick <= keys[high] from here on.
     low = np.int64(0)
-    high = np.int64(n)
-    while low < high:
+    high = np.int64(n - 1)
+    k = np.int64(np.float64(tick - keys[0]) / np.float64(keys[high] - keys[0]) * np.float64(high))
+    k = min(max(k, np.int64(0)), high)
+    step = np.int64(1)
+    if keys[k] < tick:
+        low = k
+        while low + step < high and keys[low + step] < tick:
+            low += step
+            step *= 2
+        high = min(high, low + step)
+    else:
+        high = k
+        while high - step > low and keys[high - step] >= tick:
+            high -= step
+            step *= 2
+        low = max(low, high - step)
+    while high - low > 1:
         middle = (low + high) // 2
-        if begins[middle] < tick:
-            low = middle + 1
+        if keys[middle] < tick:
+            low = middle
         else:
             high = middle
-    return low
-
-
-@kernel
-def _shelve(begins, n, shelf):  # type: ignore[no-untyped-def]
-    """Divide the span of n ascending ticks into equal parts, and write how many ticks lie before each.
-
-    Returns (first tick, shift): the part of a tick is (tick - first) >> shift.
-    """
-    first = begins[0]
-    shift = np.int64(0)
-    while (begins[n - 1] - first) >> shift >= len(shelf):
-        shift += 1
-    shelf[:] = 0
-    for k in range(n - 1):
-        # Counted for the part after its own; the last tick is before no part.
-        part = ((begins[k] - first) >> shift) + 1
-        if part < len(shelf):
-            shelf[part] += 1
-    for part in range(1, len(shelf)):
-        shelf[part] += shelf[part - 1]
-    return first, shift
-
-
-@kernel
-def _seek(tick, begins, n, first, shift, shelf):  # type: ignore[no-untyped-def]
-    """Give the first of n places whose begin is at or after a tick, by the part it lies in."""
-    if len(shelf) == 0:
-        return _at(tick, begins, n)
-    if tick <= first:
-        return np.int64(0)
-    part = (tick - first) >> shift
-    if part >= len(shelf):
-        return np.int64(n)
-    k = np.int64(shelf[part])
-    while k < n and begins[k] < tick:
-        k += 1
-    return k
+    return high
 
 
 @kernel
@@ -113,18 +99,13 @@ def upcoming(bands, nexts):  # type: ignore[no-untyped-def]
     return begin, end
 
 
-@making_kernel
+@kernel
 def complete(bands, nexts, bound, begins, n, which, wids, opens, closes):  # type: ignore[no-untyped-def]
     """List the windows that a bound completes and that have an occupied cell, from nexts[i] on, which moves on.
 
     Returns how many there are; as many as fit when that is all the room.
     """
     count = 0
-    # Shelves pay when many windows are looked up.
-    shelf = np.empty(min(max(n, 1), 1024) if 8 * len(bands) > n else 0, np.int32)
-    first, shift = np.int64(0), np.int64(0)
-    if n > 0 and len(shelf) > 0:
-        first, shift = _shelve(begins, n, shelf)
     for i in range(len(bands)):
         size, slide, origin = bands[i, RANGE], bands[i, SLIDE], bands[i, ORIGIN]
         w = nexts[i]
@@ -142,7 +123,7 @@ def complete(bands, nexts, bound, begins, n, which, wids, opens, closes):  # typ
             w = max(bands[i, LEAST], (begins[0] - origin) // slide)
         k = np.int64(0)
         if w < stop:
-            k = _seek(origin + (w + 1) * slide - size, begins, n, first, shift, shelf)
+            k = _seek(origin + (w + 1) * slide - size, begins, n)
         while w < stop:
             begin = origin + (w + 1) * slide - size
             while k < n and begins[k] < begin:
@@ -176,7 +157,7 @@ def cover(opens, closes, first, cells, live, begins, n, links, bounds, seen, win
     pairs = np.int64(0)
     seen[:] = -1
     for w in range(first, len(opens)):
-        start = _at(opens[w], begins, n)
+        start = _seek(opens[w], begins, n)
         stop = start
         members = np.int64(0)
         while stop < n and begins[stop] < closes[w]:
@@ -500,20 +481,14 @@ def touched(late_groups, late_ticks, groups, opens, closes, out):  # type: ignor
         out[i] = low < len(late_ticks) and late_groups[low] == groups[i] and late_ticks[low] < closes[i]
 
 
-@making_kernel
+@kernel
 def ranges(opens, closes, keys, windows, starts, stops):  # type: ignore[no-untyped-def]
     """List the windows that have one of these ascending keys, and which range of them; gives how many there are."""
     m = np.int64(0)
     n = np.int64(len(keys))
-    if n == 0:
-        return m
-    shelf = np.empty(min(n, 1024) if 8 * len(opens) > n else 0, np.int32)
-    first, shift = np.int64(0), np.int64(0)
-    if len(shelf) > 0:
-        first, shift = _shelve(keys, n, shelf)
     for w in range(len(opens)):
-        start = _seek(opens[w], keys, n, first, shift, shelf)
-        stop = _seek(closes[w], keys, n, first, shift, shelf)
+        start = _seek(opens[w], keys, n)
+        stop = _seek(closes[w], keys, n)
         if start < stop:
             windows[m] = w
             starts[m] = start

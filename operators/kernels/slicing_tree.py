@@ -52,6 +52,24 @@ def chain_totals(before, totals, slots, into, source):  # type: ignore[no-untype
 
 
 @kernel
+def differences(starts, stops, totals, base, first, last, into, earlier):  # type: ignore[no-untyped-def]
+    """Write the running total at the end of each range to `last`, and list what is to be taken from it again.
+
+    Range i goes to the result first + i; that is in `into`, and in `earlier` the total before the range, where there is
+    one (`base` is that before all positions). Gives how many of these there are.
+    """
+    n = np.int64(0)
+    for i in range(len(starts)):
+        last[i] = totals[stops[i] - 1]
+        before = totals[starts[i] - 1] if starts[i] > 0 else base
+        if before >= 0:
+            into[n] = first + i
+            earlier[n] = before
+            n += 1
+    return n
+
+
+@kernel
 def _node(level, j, width):  # type: ignore[no-untyped-def]
     """Give the place of a node."""
     return 2 * width - ((2 * width) >> level) + (j & ((width >> level) - 1))

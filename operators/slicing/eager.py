@@ -219,13 +219,11 @@ class Eager:
         starts, stops = starts[:n], stops[:n]
         slots = slices.results(n)
         if summed := self._summed:
-            totals = queue[_TOTAL]
-            last = totals[stops - 1].astype(np.int32)
-            first = np.where(starts > 0, totals[starts - 1], self._base).astype(np.int32)
-            earlier = first >= 0
+            last, into, earlier = (np.empty(n, np.int32) for _ in range(3))
+            m = kernels.differences(starts, stops, queue[_TOTAL], self._base, slots[0], last, into, earlier)
             for accumulator, subtractable in summed:
                 accumulator.combine(slots, last)
-                subtractable.subtract(slots[earlier], first[earlier])
+                subtractable.subtract(into[:m], earlier[:m])
         if others := self._others:
             room = 2 * n * max(1, self._width.bit_length())
             into, source = np.empty(room, np.int32), np.empty(room, np.int32)
