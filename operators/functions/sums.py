@@ -31,15 +31,8 @@ from operators.functions.columns import frozen, grown, present
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.saved import saved_array, saved_int
 from operators.functions.sharing import view
-from operators.kernels.sums import (
-    SIGNED,
-    UNSIGNED,
-    add_floating,
-    add_whole,
-    combine_floating,
-    combine_whole,
-    subtract_whole,
-)
+from operators.functions.totals import FEW, NO_ROWS, Rows, Words
+from operators.kernels.sums import add_floating, combine_floating
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
 from operators.schema import Schema
@@ -54,7 +47,7 @@ class Sum:
     """Add the values of an attribute: int64 for integers and truth values, float64, or a duration.
 
     Null when there is no value; AggregateOverflow at `finalize` when an exact sum does not fit 64 bits.
-    Cost: 24 bytes a slot.
+    Cost: 24 bytes a slot; for whole numbers 8 where there are many slots, and 24 more where a sum has outgrown 44 bits.
     """
 
     argument: str
@@ -88,7 +81,7 @@ class Avg:
     """Divide the sum of an attribute by the number of its values: float64, or a duration.
 
     The sum of whole numbers is exact, so that the quotient is rounded once (a duration to the nearest tick, ties to
-    even). Null when there is no value. Cost: 24 bytes a slot.
+    even). Null when there is no value. Cost: as for the sum.
     """
 
     argument: str
@@ -117,47 +110,43 @@ class Avg:
 
 @attrs.define(eq=False)
 class WholeTotals:
-    """Hold an exact 128-bit sum and the number of values, a slot."""
+    """Hold an exact sum and the number of values a slot: 24 bytes while there are few slots, 8 where there are many."""
 
     argument: str
     kind: pa.DataType
     of: Of
     nulls: int = attrs.field(default=0, init=False)
-    _sums: Int64s = attrs.field(factory=lambda: np.zeros((0, 3), np.int64), init=False)
+    _held: Rows | Words = attrs.field(factory=Rows, init=False)
 
     @property
     def nbytes(self) -> int:
-        return self._sums.nbytes
+        return self._held.nbytes
 
     def reserve(self, capacity: int) -> None:
-        self._sums = grown(self._sums, capacity)
+        if capacity > FEW and isinstance(self._held, Rows):
+            self._held = Words.of(self._held.all())
+        self._held.reserve(capacity)
 
     def init(self, slots: Slots) -> None:
-        self._sums[slots] = 0
+        self._held.clear(slots)
 
     def update(self, slots: Slots, page: Page) -> None:
         slots, skipped = present(slots, page.valid(self.argument))
         self.nulls += skipped
-        signed = UNSIGNED if pa.types.is_uint64(self.kind) else SIGNED
-        values = whole(plain(page, self.argument))
-        # The low limb is meant to wrap; numpy warns of it when the kernel runs uncompiled.
-        with np.errstate(over="ignore"):
-            add_whole(slots, values, signed, self._sums)
+        self._held.add(slots, whole(plain(page, self.argument)), signed=not pa.types.is_uint64(self.kind))
 
     def combine(self, into: Slots, source: Slots) -> None:
-        with np.errstate(over="ignore"):
-            combine_whole(frozen(into), frozen(source), self._sums)
+        self._held.combine(into, source)
 
     def subtract(self, into: Slots, source: Slots) -> None:
-        with np.errstate(over="ignore"):
-            subtract_whole(frozen(into), frozen(source), self._sums)
+        self._held.subtract(into, source)
 
     def finalize(self, slots: Slots) -> pa.Array:
         return self.answer(self.of, slots)
 
     def answer(self, of: Of, slots: Slots) -> pa.Array:
         """Give the sum or the average of each slot."""
-        low, high, number = self._sums[slots].T
+        low, high, number = self._held.limbs(slots)
         fits = high == low >> np.int64(63)
         there = number > 0
         if of == "avg":
@@ -170,7 +159,7 @@ class WholeTotals:
         return result(low, there, self.kind if pa.types.is_duration(self.kind) else pa.int64())
 
     def free(self, slots: Slots) -> None:
-        pass
+        self._held.clear(slots)
 
     def view_of(self, owner: Accumulator) -> Accumulator | None:
         """Give an accumulator that answers from another total of the same attribute."""
@@ -179,10 +168,11 @@ class WholeTotals:
         return view(owner, partial(owner.answer, self.of))
 
     def state(self) -> State:
-        return {"sums": self._sums.copy(), "nulls": self.nulls}
+        return {"sums": self._held.all(), "nulls": self.nulls}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._sums = saved_array(state, "sums", like=self._sums)
+        rows = saved_array(state, "sums", like=NO_ROWS)
+        self._held = Words.of(rows) if len(rows) > FEW else Rows(rows)
         self.nulls = saved_int(state, "nulls")
 
 

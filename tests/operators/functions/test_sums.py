@@ -7,15 +7,26 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from operators import functions as fn
 from operators.errors import AggregateOverflow, SchemaError
-from operators.functions import Accumulator, AggregateFunction
+from operators.functions import Accumulator, AggregateFunction, sums, totals
+from operators.functions.sums import WholeTotals
 from operators.page import Page
 from operators.schema import Schema
 
 LARGEST = (1 << 63) - 1
 SMALLEST = -(1 << 63)
+
+
+@pytest.fixture(params=[1 << 14, 0], ids=["few slots", "many slots"], autouse=True)
+def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Let every sum be that of one of few slots, and of one of many."""
+    for module in (sums, totals):
+        monkeypatch.setattr(module, "FEW", request.param)
+    return int(request.param)
 
 
 def filled(function: AggregateFunction, kind: pa.DataType, values: list[object], slots: list[int]) -> Accumulator:
@@ -116,3 +127,94 @@ def test_points_in_time_are_not_added(function: AggregateFunction) -> None:
 def test_what_is_not_a_number_is_refused_by_name_and_type(function: AggregateFunction, kind: pa.DataType) -> None:
     with pytest.raises(SchemaError, match=rf'^{function.name}\(x\): "x" has type '):
         function.accumulator(Schema.of(x=kind))
+
+
+def totals_of(accumulator: Accumulator, slots: list[int]) -> list[object]:
+    return accumulator.finalize(np.array(slots, np.int32)).to_pylist()
+
+
+edges = st.sampled_from(
+    [0, 1, -1, 999, (1 << 32) - 1, -(1 << 32), (1 << 43) - 1, -(1 << 43), 1 << 43, LARGEST, SMALLEST]
+)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), edges, st.sampled_from([1, 1, 1, 70])), max_size=12),
+    st.lists(st.tuples(st.sampled_from(["combine", "subtract", "free", "save"]), *[st.integers(0, 2)] * 2), max_size=6),
+)
+def test_sums_of_any_size_are_exact_through_all_verbs(
+    added: list[tuple[int, int, int]], verbs: list[tuple[str, int, int]]
+) -> None:
+    schema = Schema.of(x=pa.int64())
+    accumulator: WholeTotals = fn.sum("x").accumulator(schema)  # type: ignore[assignment]
+    accumulator.reserve(3)
+    accumulator.init(np.arange(3, dtype=np.int32))
+    slots = [slot for slot, _, times in added for _ in range(times)]
+    values = [value for _, value, times in added for _ in range(times)]
+    accumulator.update(np.array(slots, np.int32), Page.of(schema, {"x": pa.array(values, pa.int64())}))
+    held = [[value for at, value in zip(slots, values, strict=True) if at == slot] for slot in range(3)]
+    for verb, a, b in verbs:
+        into, source = np.array([a], np.int32), np.array([b], np.int32)
+        if verb == "combine":
+            accumulator.combine(into, source)
+            held[a] = held[a] + held[b]
+        elif verb == "subtract":
+            accumulator.combine(into, source)
+            accumulator.subtract(into, source)
+            held[a] = held[a] if a != b else []
+        elif verb == "free":
+            accumulator.free(into)
+            accumulator.init(into)
+            held[a] = []
+        else:
+            state, accumulator = accumulator.state(), fn.sum("x").accumulator(schema)  # type: ignore[assignment]
+            accumulator.restore(state)
+    for slot in range(3):
+        averages = accumulator.answer("avg", np.array([slot], np.int32)).to_pylist()
+        assert averages == [sum(held[slot]) / len(held[slot]) if held[slot] else None]
+        if held[slot] and SMALLEST <= sum(held[slot]) <= LARGEST:
+            assert totals_of(accumulator, [slot]) == [sum(held[slot])]
+
+
+def test_a_sum_is_a_word_until_it_outgrows_it_and_gives_its_row_back(few: int) -> None:
+    if few:
+        return
+    accumulator = filled(fn.sum("x"), pa.int64(), [7] * 1000, list(range(1000)))
+    assert accumulator.nbytes == 8000
+    large = Page.of(Schema.of(x=pa.int64()), {"x": pa.array([1 << 50], pa.int64())})
+    for _ in range(100):
+        accumulator.update(np.array([3], np.int32), large)
+        assert totals_of(accumulator, [3, 4]) in ([7 + (1 << 50), 7], [1 << 50, 7])
+        accumulator.free(np.array([3], np.int32))
+        accumulator.init(np.array([3], np.int32))
+    assert accumulator.nbytes < 8200
+
+
+def test_sums_become_words_when_there_are_many_slots(few: int) -> None:
+    accumulator = filled(fn.sum("x"), pa.int64(), [LARGEST, 5], [0, 1])
+    accumulator.reserve(few + 100)
+    assert totals_of(accumulator, [0, 1, few + 99]) == [LARGEST, 5, None]
+    assert accumulator.nbytes < 8 * (few + 100) + 200
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint64()])
+@pytest.mark.parametrize("least", [0, -5, 1 << 31, (1 << 63) - 200])
+def test_stretches_of_one_slot_add_up_as_single_values_do(kind: pa.DataType, least: int) -> None:
+    values: list[object] = [max(least, 0) if kind == pa.uint64() else least] * 200 + list(range(50, 200))
+    slots = [0] * 200 + [1] * 100 + [0, 1] * 25
+    accumulator = filled(fn.avg("x"), kind, values, slots)
+    for slot in (0, 1):
+        own = [value for at, value in zip(slots, values, strict=True) if at == slot]
+        assert totals_of(accumulator, [slot]) == [sum(own) / len(own)]  # type: ignore[call-overload]
+
+
+def test_more_values_than_a_word_can_count_are_counted() -> None:
+    schema = Schema.of(x=pa.int64())
+    accumulator = filled(fn.avg("x"), pa.int64(), [1, 1], [0, 1])
+    page = Page.of(schema, {"x": np.ones(1 << 19, np.int64)})
+    for _ in range(3):
+        accumulator.update(np.zeros(1 << 19, np.int32), page)
+        accumulator.update(np.ones(1 << 19, np.int32), page)
+    accumulator.combine(np.array([0], np.int32), np.array([1], np.int32))
+    assert totals_of(accumulator, [0]) == [1.0]
+    assert accumulator.state()["sums"][0].tolist() == [3 * (1 << 20) + 2, 0, 3 * (1 << 20) + 2]  # type: ignore[index,union-attr]

@@ -1,0 +1,125 @@
+"""Exact sums of whole numbers by slot are 128 bits wide while slots are few, and a word each where they are many.
+
+Rows of 24 bytes are the fastest while they stay in the cache. Many slots are words of 8 bytes, of which those that
+outgrow theirs have a row besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from operators.functions.columns import frozen, grown
+from operators.functions.protocol import Slots
+from operators.kernels import totals
+from operators.kernels.sums import SIGNED, UNSIGNED, add_whole, combine_whole, subtract_whole
+from operators.page import Int64s
+
+FEW = 1 << 14
+"""So many slots are few."""
+NO_ROWS = np.zeros((0, 3), np.int64)
+
+
+@attrs.define(eq=False)
+class Rows:
+    """Hold low limb, high limb and number of values of each slot in a row."""
+
+    _sums: Int64s = attrs.field(default=NO_ROWS)
+
+    @property
+    def nbytes(self) -> int:
+        return self._sums.nbytes
+
+    def reserve(self, capacity: int) -> None:
+        self._sums = grown(self._sums, capacity)
+
+    def clear(self, slots: Slots) -> None:
+        """Set the sums of these slots to nothing."""
+        self._sums[slots] = 0
+
+    def add(self, slots: Slots, values: Int64s, *, signed: bool) -> None:
+        """Add each value to its slot, -1 for none."""
+        # The low limb is meant to wrap; numpy warns of it when the kernel runs uncompiled.
+        with np.errstate(over="ignore"):
+            add_whole(slots, values, SIGNED if signed else UNSIGNED, self._sums)
+
+    def combine(self, into: Slots, source: Slots) -> None:
+        """Add the sums of `source` to those of `into`, in order."""
+        with np.errstate(over="ignore"):
+            combine_whole(frozen(into), frozen(source), self._sums)
+
+    def subtract(self, into: Slots, source: Slots) -> None:
+        """Take the sums of `source` from those of `into`, in order."""
+        with np.errstate(over="ignore"):
+            subtract_whole(frozen(into), frozen(source), self._sums)
+
+    def limbs(self, slots: Slots) -> tuple[Int64s, Int64s, Int64s]:
+        """Give low limb, high limb and number of values of each slot."""
+        low, high, number = self._sums[slots].T
+        return low, high, number
+
+    def all(self) -> Int64s:
+        """Give the rows of all slots, copied."""
+        return self._sums.copy()
+
+
+@attrs.define(eq=False)
+class Words:
+    """Hold a word for each slot, and rows for the sums that have outgrown theirs."""
+
+    _words: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64))
+    _wide: Int64s = attrs.field(default=NO_ROWS)
+    _ledger: Int64s = attrs.field(factory=lambda: np.array([0, -1]))
+
+    @classmethod
+    def of(cls, rows: Int64s) -> Words:
+        """Take over rows of low limb, high limb and number of values."""
+        self, given = cls(np.zeros(len(rows), np.int64)), frozen(rows)
+        self._go_on(given, lambda done: totals.write(given, done, self._words, self._wide, self._ledger))
+        return self
+
+    @property
+    def nbytes(self) -> int:
+        return self._words.nbytes + self._wide.nbytes
+
+    def reserve(self, capacity: int) -> None:
+        self._words = grown(self._words, capacity)
+
+    def clear(self, slots: Slots) -> None:
+        """Set the sums of these slots to nothing."""
+        totals.clear(frozen(slots), self._words, self._wide, self._ledger)
+
+    def add(self, slots: Slots, values: Int64s, *, signed: bool) -> None:
+        """Add each value to its slot, -1 for none."""
+        kind = SIGNED if signed else UNSIGNED
+        self._go_on(slots, lambda done: totals.add(slots, values, kind, done, self._words, self._wide, self._ledger))
+
+    def combine(self, into: Slots, source: Slots) -> None:
+        """Add the sums of `source` to those of `into`, in order."""
+        into, source = frozen(into), frozen(source)
+        self._go_on(into, lambda done: totals.combine(into, source, done, self._words, self._wide, self._ledger))
+
+    def subtract(self, into: Slots, source: Slots) -> None:
+        """Take the sums of `source` from those of `into`, in order."""
+        into, source = frozen(into), frozen(source)
+        self._go_on(into, lambda done: totals.subtract(into, source, done, self._words, self._wide, self._ledger))
+
+    def _go_on(self, of: npt.NDArray[np.signedinteger], some: Callable[[int], np.signedinteger]) -> None:
+        """Call what gives how far it came until it has come to the end, with more rows each time."""
+        done = int(some(0))
+        while done < len(of):
+            self._wide = grown(self._wide, max(4, 2 * len(self._wide)))
+            done = int(some(done))
+
+    def limbs(self, slots: Slots) -> tuple[Int64s, Int64s, Int64s]:
+        """Give low limb, high limb and number of values of each slot."""
+        low, high, number = (np.empty(len(slots), np.int64) for _ in range(3))
+        totals.read(frozen(slots), self._words, self._wide, low, high, number)
+        return low, high, number
+
+    def all(self) -> Int64s:
+        """Give the rows of all slots."""
+        return np.stack(self.limbs(np.arange(len(self._words), dtype=np.int32)), axis=1)
