@@ -32,7 +32,7 @@ from operators.functions.protocol import Accumulator, Slots
 from operators.functions.saved import saved_array, saved_int
 from operators.functions.sharing import view
 from operators.functions.totals import FEW, NO_ROWS, Rows, Words
-from operators.kernels.sums import add_floating, combine_floating
+from operators.kernels.sums import add_floating, clear, combine_floating, judge
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
 from operators.schema import Schema
@@ -147,16 +147,17 @@ class WholeTotals:
     def answer(self, of: Of, slots: Slots) -> pa.Array:
         """Give the sum or the average of each slot."""
         low, high, number = self._held.limbs(slots)
-        fits = high == low >> np.int64(63)
-        there = number > 0
         if of == "avg":
+            fits, there = high == low >> np.int64(63), number > 0
             averages = _average_ticks if pa.types.is_duration(self.kind) else _average
             kind = self.kind if pa.types.is_duration(self.kind) else pa.float64()
             return result(averages(low, high, np.where(there, number, 1), fits), there, kind)
-        if not fits.all():
-            first = int(np.flatnonzero(~fits)[0])
-            raise _overflow(f"sum({self.argument})", _total(low[first], high[first]), int(slots[first]))
-        return result(low, there, self.kind if pa.types.is_duration(self.kind) else pa.int64())
+        there = np.empty(len(slots), np.bool_)
+        full, wide = judge(low, high, number, there)
+        if wide >= 0:
+            raise _overflow(f"sum({self.argument})", _total(low[wide], high[wide]), int(slots[wide]))
+        kind = self.kind if pa.types.is_duration(self.kind) else pa.int64()
+        return pa.array(low) if full and kind == pa.int64() else result(low, there, kind)
 
     def free(self, slots: Slots) -> None:
         self._held.clear(slots)
@@ -193,7 +194,7 @@ class FloatingTotals:
         self._sums = grown(self._sums, capacity)
 
     def init(self, slots: Slots) -> None:
-        self._sums[slots] = 0.0
+        clear(frozen(slots), self._sums)
 
     def update(self, slots: Slots, page: Page) -> None:
         slots, skipped = present(slots, page.valid(self.argument))

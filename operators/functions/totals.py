@@ -15,7 +15,7 @@ import numpy.typing as npt
 from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Slots
 from operators.kernels import totals
-from operators.kernels.sums import SIGNED, UNSIGNED, add_whole, combine_whole, subtract_whole
+from operators.kernels.sums import SIGNED, UNSIGNED, add_whole, clear, combine_whole, read_whole, subtract_whole
 from operators.page import Int64s
 
 FEW = 1 << 14
@@ -38,7 +38,7 @@ class Rows:
 
     def clear(self, slots: Slots) -> None:
         """Set the sums of these slots to nothing."""
-        self._sums[slots] = 0
+        clear(frozen(slots), self._sums)
 
     def add(self, slots: Slots, values: Int64s, *, signed: bool) -> None:
         """Add each value to its slot, -1 for none."""
@@ -58,7 +58,8 @@ class Rows:
 
     def limbs(self, slots: Slots) -> tuple[Int64s, Int64s, Int64s]:
         """Give low limb, high limb and number of values of each slot."""
-        low, high, number = self._sums[slots].T
+        low, high, number = (np.empty(len(slots), np.int64) for _ in range(3))
+        read_whole(frozen(slots), self._sums, low, high, number)
         return low, high, number
 
     def all(self) -> Int64s:

@@ -20,13 +20,35 @@ OWN, DUE = 0, 1
 START, NUMBER = 0, 1
 RANGE, SLIDE, ORIGIN, LEAST, MOST = 0, 1, 2, 3, 4
 GAP, SINCE, BIT = 0, 1, 2
+FROM, SHIFT, GONE, LAST_PART = 0, 1, 2, 3
+"""Places of `scale`: part q of a grid has the ticks with (tick - from) >> shift = q; the keys that are gone since the
+positions in the grid began; the part of the last key."""
 
 
 @kernel
-def _seek(tick, keys, n):  # type: ignore[no-untyped-def]
+def enter_keys(keys, start, grid, scale):  # type: ignore[no-untyped-def]
+    """Write to the grid which key is the first one in or after each part, for keys from `start` on; False without room.
+
+    The keys ascend, and those before `start` were entered before.
+    """
+    last = scale[LAST_PART]
+    for k in range(start, len(keys)):
+        part = (keys[k] - scale[FROM]) >> scale[SHIFT]
+        if part >= len(grid):
+            return False
+        for q in range(last + 1, part + 1):
+            grid[q] = scale[GONE] + k
+        last = max(last, part)
+    scale[LAST_PART] = last
+    return True
+
+
+@kernel
+def _seek(tick, keys, n, grid, scale):  # type: ignore[no-untyped-def]
     """Give the first of n ascending places whose key is at or after a tick.
 
-    Keys are mostly spread evenly, so the search begins where the tick would be then; it doubles its steps from there.
+    The search begins where a grid says; without one, where the tick would be if keys were spread evenly. It doubles its
+    steps from there.
     """
     if n == 0 or tick <= keys[0]:
         return np.int64(0)
@@ -35,7 +57,10 @@ def _seek(tick, keys, n):  # type: ignore[no-untyped-def]
     # keys[low] < tick <= keys[high] from here on.
     low = np.int64(0)
     high = np.int64(n - 1)
-    k = np.int64(np.float64(tick - keys[0]) / np.float64(keys[high] - keys[0]) * np.float64(high))
+    if len(grid) > 0:
+        k = np.int64(grid[(tick - scale[FROM]) >> scale[SHIFT]]) - scale[GONE]
+    else:
+        k = np.int64(np.float64(tick - keys[0]) / np.float64(keys[high] - keys[0]) * np.float64(high))
     k = min(max(k, np.int64(0)), high)
     step = np.int64(1)
     if keys[k] < tick:
@@ -100,7 +125,7 @@ def upcoming(bands, nexts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def complete(bands, nexts, bound, begins, n, which, wids, opens, closes):  # type: ignore[no-untyped-def]
+def complete(bands, nexts, bound, begins, n, grid, scale, which, wids, opens, closes):  # type: ignore[no-untyped-def]
     """List the windows that a bound completes and that have an occupied cell, from nexts[i] on, which moves on.
 
     Returns how many there are; as many as fit when that is all the room.
@@ -123,7 +148,7 @@ def complete(bands, nexts, bound, begins, n, which, wids, opens, closes):  # typ
             w = max(bands[i, LEAST], (begins[0] - origin) // slide)
         k = np.int64(0)
         if w < stop:
-            k = _seek(origin + (w + 1) * slide - size, begins, n)
+            k = _seek(origin + (w + 1) * slide - size, begins, n, grid, scale)
         while w < stop:
             begin = origin + (w + 1) * slide - size
             while k < n and begins[k] < begin:
@@ -147,7 +172,9 @@ def complete(bands, nexts, bound, begins, n, which, wids, opens, closes):  # typ
 
 
 @kernel
-def cover(opens, closes, first, cells, live, begins, n, links, bounds, seen, windows, groups, into, source):  # type: ignore[no-untyped-def]
+def cover(  # type: ignore[no-untyped-def]
+    opens, closes, first, cells, live, begins, n, grid, scale, links, bounds, seen, windows, groups, into, source
+):
     """List the results (window, group) of the windows from `first` on, and the slots of each, as far as there is room.
 
     A group whose own bound is past a window has had that window already. Returns (windows done, results, pairs); the
@@ -157,7 +184,7 @@ def cover(opens, closes, first, cells, live, begins, n, links, bounds, seen, win
     pairs = np.int64(0)
     seen[:] = -1
     for w in range(first, len(opens)):
-        start = _seek(opens[w], begins, n)
+        start = _seek(opens[w], begins, n, grid, scale)
         stop = start
         members = np.int64(0)
         while stop < n and begins[stop] < closes[w]:
@@ -482,13 +509,13 @@ def touched(late_groups, late_ticks, groups, opens, closes, out):  # type: ignor
 
 
 @kernel
-def ranges(opens, closes, keys, windows, starts, stops):  # type: ignore[no-untyped-def]
+def ranges(opens, closes, keys, grid, scale, windows, starts, stops):  # type: ignore[no-untyped-def]
     """List the windows that have one of these ascending keys, and which range of them; gives how many there are."""
     m = np.int64(0)
     n = np.int64(len(keys))
     for w in range(len(opens)):
-        start = _seek(opens[w], keys, n)
-        stop = _seek(closes[w], keys, n)
+        start = _seek(opens[w], keys, n, grid, scale)
+        stop = _seek(closes[w], keys, n, grid, scale)
         if start < stop:
             windows[m] = w
             starts[m] = start

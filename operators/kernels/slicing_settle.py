@@ -20,7 +20,7 @@ FIRST, LAST, DONE = 0, 1, 2
 NEWEST, IN_CELL, OLDEST = 0, 1, 2
 OWN, DUE = 0, 1
 START, NUMBER = 0, 1
-NEAR, ALL = 2, 3
+NEAR, ALL, SINGLE = 2, 3, 7
 CELLS, CELLS_FREE, SLICES, MADE, FREE = 8, 10, 11, 12, 13
 
 
@@ -69,6 +69,36 @@ def _unlink(slot, cells, links, chains):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _drop_oldest(bound, cells, order, links, chains, ledger, gone):  # type: ignore[no-untyped-def]
+    """Drop the cells that end at or before a bound, each with its one slice, if any, of the one group that there is.
+
+    Returns (slots dropped, cells gone).
+    """
+    dropped = np.int64(0)
+    k = np.int64(0)
+    while k < ledger[CELLS] and cells[order[k, NUMBER], END] <= bound:
+        c = order[k, NUMBER]
+        if cells[c, SIZE] > 0:
+            gone[dropped] = cells[c, HEAD]
+            dropped += 1
+            cells[c, SIZE] = 0
+        cells[c, HEAD] = ledger[CELLS_FREE]
+        ledger[CELLS_FREE] = c
+        k += 1
+    ledger[CELLS] -= k
+    ledger[SLICES] -= dropped
+    if dropped > 0:
+        oldest = links[gone[dropped - 1], NEWER]
+        chains[0, OLDEST] = oldest
+        if oldest >= 0:
+            links[oldest, OLDER] = -1
+        else:
+            chains[0, NEWEST] = -1
+            chains[0, IN_CELL] = -1
+    return dropped, k
+
+
+@kernel
 def settle(settled, low, join, cells, order, links, times, chains, ledger, gone, into, source):  # type: ignore[no-untyped-def]
     """Drop and join what is before a bound; lists the slots dropped in `gone`, and those joined in `into`, `source`.
 
@@ -77,6 +107,9 @@ def settle(settled, low, join, cells, order, links, times, chains, ledger, gone,
     (slots dropped, slots joined, cells gone: so many first places of `order` are to be given up).
     """
     n_gone, pairs = np.int64(0), np.int64(0)
+    if ledger[SINGLE] != 0 and not join and len(times) == 0:
+        n_gone, moved = _drop_oldest(min(settled, low), cells, order, links, chains, ledger, gone)
+        return n_gone, pairs, moved
     n = ledger[CELLS]
     near, all_bits = ledger[NEAR], ledger[ALL]
     kept = np.int64(0)

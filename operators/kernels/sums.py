@@ -16,6 +16,45 @@ UNSIGNED = np.int64(0)
 
 
 @kernel
+def clear(slots: npt.NDArray[np.int32], sums: npt.NDArray[np.generic]) -> None:
+    """Write 0 to all columns of the rows."""
+    for i in range(len(slots)):
+        for column in range(sums.shape[1]):
+            sums[slots[i], column] = 0
+
+
+@kernel
+def read_whole(
+    slots: npt.NDArray[np.int32],
+    sums: npt.NDArray[np.int64],
+    low: npt.NDArray[np.int64],
+    high: npt.NDArray[np.int64],
+    number: npt.NDArray[np.int64],
+) -> None:
+    """Write low limb, high limb and number of values of each slot."""
+    for i in range(len(slots)):
+        low[i], high[i], number[i] = sums[slots[i], 0], sums[slots[i], 1], sums[slots[i], 2]
+
+
+@kernel
+def judge(
+    low: npt.NDArray[np.int64],
+    high: npt.NDArray[np.int64],
+    number: npt.NDArray[np.int64],
+    there: npt.NDArray[np.bool_],
+) -> tuple[bool, np.int64]:
+    """Write which sums have a value; gives whether all have, and the first that does not fit 64 bits, or -1."""
+    full = True
+    wide = np.int64(-1)
+    for i in range(len(low)):
+        there[i] = number[i] > 0
+        full &= number[i] > 0
+        if high[i] != low[i] >> np.int64(63) and wide < 0:
+            wide = np.int64(i)
+    return full, wide
+
+
+@kernel
 def add_whole(
     slots: npt.NDArray[np.int32], values: npt.NDArray[np.int64], signed: np.int64, sums: npt.NDArray[np.int64]
 ) -> None:

@@ -98,20 +98,14 @@ class SlicingAggregate:
             raise SchemaError('slicing: there is no window; give one, as {"w": tumbling("ts", 10)}.')
         if len(self.windows) > 1 and not self.named:
             raise SchemaError("slicing(named=False): with several windows, only `window` tells their results apart.")
+        wattr = next(iter(self.windows.values())).wattr
         for name, spec in self.windows.items():
-            self._check(name, spec)
+            if spec.wattr != wattr:
+                raise _other(name, spec, wattr)
         if self.lateness < 0:
             raise SchemaError(f"slicing(lateness={self.lateness}): allowed lateness is a number of ticks from 0 on.")
         self._used = Windows.of(self.windows)
-        self._wattr = next(iter(self.windows.values())).wattr
-
-    def _check(self, name: str, spec: Spec) -> None:
-        first = next((window.wattr for window in self.windows.values()), spec.wattr)
-        if spec.wattr != first:
-            raise SchemaError(
-                f'slicing: window "{name}" is over {spec.wattr}, others are over {first}; slices are shared over one'
-                " attribute.\n  Use one slicing aggregate for each attribute."
-            )
+        self._wattr = wattr
 
     @property
     def inputs(self) -> int:
@@ -183,7 +177,8 @@ class SlicingAggregate:
             raise SchemaError(f'slicing: there is a window "{name}" already; choose another name, or remove it first.')
         if not self.named:
             raise SchemaError(f'slicing: results of "{name}" could not be told apart; write named=True at the start.')
-        self._check(name, window)
+        if window.wattr != self.wattr:
+            raise _other(name, window, self.wattr)
         since = self._bound
         if self._intake is not None:
             since = max(since, int(self._intake.answers.slices.ledger[kernels.TOP]) + 1)
@@ -381,3 +376,10 @@ class SlicingAggregate:
             progress: list[list[str]] = json.loads(read_text(state, "progress"))
             schema = Schema(read_batch(state, "input").schema, progress=progress)
             self._begin(schema, eager=read_flag(state, "eager")).restore(part("intake.", state))
+
+
+def _other(name: str, spec: Spec, wattr: str) -> SchemaError:
+    return SchemaError(
+        f'slicing: window "{name}" is over {spec.wattr}, others are over {wattr}; slices are shared over one'
+        " attribute.\n  Use one slicing aggregate for each attribute."
+    )

@@ -22,7 +22,7 @@ from operators.slicing.eager import Eager
 from operators.slicing.lazy import Lazy, combined
 from operators.slicing.results import Results
 from operators.slicing.revisions import Revisions
-from operators.slicing.slices import Slices
+from operators.slicing.slices import NO_GRID, Grid, Slices
 from operators.slicing.windows import NEVER, Extent, Windows
 from operators.window.protocol import Int32s
 
@@ -144,7 +144,7 @@ class Answers:
         bands = used.bands
         nexts = np.maximum((settled - bands[:, slicer.ORIGIN]) // bands[:, slicer.SLIDE], bands[:, slicer.LEAST])
         spans = [(tick, tick + 1) for tick in ticks.tolist()]
-        rounds = list(self._banded(nexts, bound, ticks))
+        rounds = list(self._banded(nexts, bound, ticks, NO_GRID))
         rounds += [self._listed(place, list(window.complete(settled, bound, spans))) for place, window in used.asked]
         for windows in rounds:
             for results in self._answered(*windows):
@@ -168,7 +168,7 @@ class Answers:
 
     def _complete(self, since: int, found: Sequence[tuple[int, list[Extent]]]) -> Iterator[Results]:
         used = self.used
-        for windows in self._banded(used.nexts, self.bound, self.store.keys()):
+        for windows in self._banded(used.nexts, self.bound, self.store.keys(), self.store.grid):
             yield from self._answered(*windows)
         if used.asked:
             spans = self.slices.spans()
@@ -177,7 +177,7 @@ class Answers:
         for place, extents in found:
             yield from self._answered(*self._listed(place, extents))
 
-    def _banded(self, nexts: Int64s, bound: int, keys: Int64s) -> Iterator[Columns]:
+    def _banded(self, nexts: Int64s, bound: int, keys: Int64s, grid: Grid) -> Iterator[Columns]:
         """Give the windows of bands from `nexts` on that a bound completes and that have one of these ticks."""
         used = self.used
         # More windows than there is room for are told in several rounds.
@@ -185,7 +185,8 @@ class Answers:
         while count == room and len(used.bands):
             places, wids, opens, closes = (np.empty(room, np.int64) for _ in range(4))
             n = len(keys)
-            count = int(kernels.complete(used.bands, nexts, bound, keys, n, places, wids, opens, closes))
+            found = places, wids, opens, closes
+            count = int(kernels.complete(used.bands, nexts, bound, keys, n, *grid, *found))
             yield used.banded[places[:count]], wids[:count], opens[:count], closes[:count]
             if count == room:
                 count = room = _CHUNK

@@ -21,7 +21,7 @@ from operators.kernels import slicing as slicer
 from operators.kernels import slicing_release as releasing
 from operators.kernels import slicing_tree as kernels
 from operators.page import Int64s
-from operators.slicing.slices import Held, Slices
+from operators.slicing.slices import NO_GRID, Grid, Held, Slices
 from operators.window.protocol import Int32s
 
 _LEAST = 64
@@ -83,6 +83,8 @@ class Eager:
     _width: int = attrs.field(init=False, default=_LEAST)
     _nodes: Int32s = attrs.field(init=False)
     _dirty: bool = attrs.field(init=False, default=False)
+    grid: Grid = attrs.field(init=False, default=NO_GRID)
+    """Where to look for a tick among the keys."""
     _summed: list[tuple[Accumulator, Subtractable]] = attrs.field(init=False)
     _others: list[Accumulator] = attrs.field(init=False)
 
@@ -95,7 +97,7 @@ class Eager:
     @property
     def nbytes(self) -> int:
         """Bytes held besides the slots."""
-        return self._queue.nbytes + self._nodes.nbytes
+        return self._queue.nbytes + self._nodes.nbytes + self.grid[0].nbytes
 
     def disturb(self) -> None:
         """Take notice that a late tuple may have changed final slices."""
@@ -125,11 +127,22 @@ class Eager:
     def _append(self, slots: Slots, keys: Int64s) -> None:
         count = self._head + len(self._queue)
         totals = self._sum_up(slots) if self._summed else slots
+        held = len(self._queue)
         self._queue.append(keys, slots, totals)
+        if not releasing.enter_keys(self.keys(), held, *self.grid):
+            self._draw()
         if self._others and 2 * len(self._queue) > self._width:
             self._plant()
         elif self._others:
             self._raise(slots, count)
+
+    def _draw(self) -> None:
+        """Draw a grid over all keys held and as much time again."""
+        keys = self.keys()
+        span = 2 * int(keys[-1] - keys[0]) + 1
+        shift = max(0, (span // (2 * len(keys))).bit_length() - 1)
+        self.grid = np.zeros((span >> shift) + 1, np.int32), np.array([int(keys[0]), shift, 0, -1])
+        releasing.enter_keys(keys, 0, *self.grid)
 
     def _sum_up(self, slots: Slots) -> Slots:
         """Give the running totals up to these slices, which come after those held."""
@@ -193,6 +206,7 @@ class Eager:
             self._release(unused)
         queue.drop(gone)
         self._head += gone
+        self.grid[1][releasing.GONE] += gone
 
     def _release(self, totals: Slots) -> None:
         for accumulator, _ in self._summed:
@@ -207,13 +221,13 @@ class Eager:
             totals = self._queue[_TOTAL].astype(np.int32)
             self._release(totals if self._base < 0 else np.append(totals, np.int32(self._base)))
         self._queue = Queue(3)
-        self._base, self._head, self._dirty = -1, 0, False
+        self._base, self._head, self._dirty, self.grid = -1, 0, False, NO_GRID
 
     def answers(self, opens: Int64s, closes: Int64s) -> Iterator[Held]:
         """Give the results of windows [opens[i], closes[i]), all of whose slices are final."""
         slices, queue = self.slices, self._queue
         windows, starts, stops = (np.empty(len(opens), np.int64) for _ in range(3))
-        n = int(releasing.ranges(opens, closes, queue[_KEY], windows, starts, stops))
+        n = int(releasing.ranges(opens, closes, queue[_KEY], *self.grid, windows, starts, stops))
         if n == 0:
             return
         starts, stops = starts[:n], stops[:n]

@@ -13,7 +13,7 @@ import numpy as np
 
 from operators.kernels import slicing_release as kernels
 from operators.page import Int64s
-from operators.slicing.slices import Held, Slices
+from operators.slicing.slices import NO_GRID, Held, Slices
 from operators.window.protocol import Int32s
 
 BUDGET = 1 << 18
@@ -27,6 +27,7 @@ class Lazy:
     slices: Slices
     joins = True
     """Slices between which no open window begins may be joined."""
+    grid = NO_GRID
 
     @property
     def nbytes(self) -> int:
@@ -52,7 +53,7 @@ class Lazy:
         """Give the results of windows [opens[i], closes[i]), no more slices at a time than the budget."""
         slices = self.slices
         live, begins = occupied(slices)
-        arrays = (slices.cells, live, begins, len(live), slices.links, slices.bounds)
+        arrays = (slices.cells, live, begins, len(live), *NO_GRID, slices.links, slices.bounds)
         seen = np.empty(len(slices.chains), np.int32)
         room, done = min(BUDGET, max(1, len(slices) * len(opens))), 0
         while done < len(opens):

@@ -6,7 +6,7 @@ The arrays are those that `operators.kernels.slicing` describes; this room makes
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import attrs
 import numpy as np
@@ -32,6 +32,11 @@ _UNBOUND = np.array([-NEVER, NEVER])
 """What `bounds` says of a group of which nothing is known."""
 Cell = tuple[int, int, int, bool]
 """Begin and end of a cell, the end of the last window that begins with it, whether a window covers it."""
+
+
+Grid: TypeAlias = tuple[Int32s, Int64s]
+"""Which of ascending keys is the first one of each part of time, and the scale of these parts; see `enter_keys`."""
+NO_GRID: Grid = np.zeros(0, np.int32), np.zeros(4, np.int64)
 
 
 @attrs.frozen(eq=False)
