@@ -6,7 +6,7 @@ Times are integers below the surface: `ticks` gives any integer or time attribut
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 import numpy as np
@@ -23,6 +23,7 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 Array: TypeAlias = npt.NDArray[np.generic]
 Scalar: TypeAlias = Value | bool | None
 Row: TypeAlias = dict[str, Scalar]
+INT64: Final = pa.int64()
 _SHOWN = 10
 
 
@@ -87,7 +88,9 @@ class Page:
         """
         column = self.column(name)
         kind = column.type
-        if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind) or is_date64(kind):
+        if kind == INT64:
+            pass
+        elif pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind) or is_date64(kind):
             column = column.view(pa.int64())
         elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
             column = column.view(pa.int32()).cast(pa.int64())
@@ -95,7 +98,7 @@ class Page:
             values = (column.fill_null(0) if column.null_count else column).to_numpy()
             return np.minimum(values, np.uint64(2**63 - 1)).astype(np.int64)
         elif pa.types.is_integer(kind):
-            column = column if kind == pa.int64() else column.cast(pa.int64())
+            column = column.cast(pa.int64())
         else:
             raise SchemaError(f'attribute "{name}" has type {kind}; an integer or a time is needed to order tuples')
         return (column.fill_null(0) if column.null_count else column).to_numpy()

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from operators.errors import SchemaError
 from operators.functions.columns import frozen
-from operators.page import Int64s, Page
+from operators.page import INT64, Int64s, Page
 from operators.schema import Schema
 
 Float64s = npt.NDArray[np.float64]
@@ -71,7 +71,9 @@ def is_floating(kind: pa.DataType) -> bool:
 def whole(column: pa.Array) -> Int64s:
     """Give integers, truth values or times as int64, shape (n,); unsigned 64-bit numbers keep their bits."""
     kind = column.type
-    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+    if kind == INT64:
+        pass
+    elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
         column = column.view(pa.int32())
     elif pa.types.is_temporal(kind) or pa.types.is_uint64(kind):
         column = column.view(pa.int64())

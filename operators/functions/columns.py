@@ -24,6 +24,9 @@ def grown(column: npt.NDArray[T], capacity: int, *, fill: int = 0) -> npt.NDArra
 
 def frozen(array: npt.NDArray[T]) -> npt.NDArray[T]:
     """Give the same values contiguous and read-only, without copying when they already are contiguous."""
+    flags = array.flags
+    if flags.c_contiguous and not flags.writeable:
+        return array
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
