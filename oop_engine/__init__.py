@@ -11,11 +11,11 @@ Everything a user needs is here; `operators` and `punctuation` are for people wh
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
+
+from oop_engine.lazy import lazily
 
 if TYPE_CHECKING:
     import oop_engine.queries as queries  # noqa: F401  # pyright: ignore[reportUnusedImport]
@@ -122,7 +122,6 @@ _PLACES = {
     "operators.page": "Page",
     "operators.schema": "Schema ip_field",
 }
-_HOMES = {name: place for place, names in _PLACES.items() for name in names.split()}
 
 __all__ = [
     "AggregateOverflow",
@@ -213,44 +212,6 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Load a public name when it is first used, so that `oop-engine --help` need not load compilers and Arrow."""
-    if name == "queries":
-        return import_module("oop_engine.queries")
-    if name == "spark":
-        return import_module("oop_engine.spark")
-    place = _HOMES.get(name)
-    if place is None:
-        raise AttributeError(f"module 'oop_engine' has no attribute {name!r}{_hint(name)}")
-    _check_siblings()
-    value = getattr(import_module(place), name)
-    globals()[name] = value
-    return value
-
-
-def _hint(name: str) -> str:
-    """Say what may be meant; nothing of a name that Python itself asks for."""
-    from difflib import get_close_matches
-
-    near = [] if name.startswith("_") else get_close_matches(name, _HOMES, 1)
-    return f". Did you mean {near[0]!r}?" if near else ""
-
-
-class _Package(ModuleType):
-    """Keep public names what they are: importing the module `stream` does not put it in the place of the function."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name not in _HOMES or not isinstance(value, ModuleType):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
-
-
 def _check_siblings() -> None:
     """Say in one sentence when a folder named `operators` or `punctuation` of the user's own hides ours."""
     ours = Path(__file__).parent.parent
@@ -262,3 +223,6 @@ def _check_siblings() -> None:
                 f"a module of your own named {sibling!r} ({place or 'a folder'}) hides the package {sibling!r} that"
                 " oop-engine brings; rename yours or run from another folder."
             )
+
+
+lazily(__name__, _PLACES, rooms=("queries", "spark"), before=_check_siblings)

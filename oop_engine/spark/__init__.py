@@ -11,10 +11,9 @@ It can be imported without pyspark; what needs it says how to install it.
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
+
+from oop_engine.lazy import lazily
 
 if TYPE_CHECKING:
     from oop_engine.spark.counts import Counts
@@ -36,7 +35,7 @@ _PLACES = {
     "oop_engine.spark.run": "on_spark",
     "oop_engine.spark.session": "session",
 }
-_HOMES = {name: place for place, names in _PLACES.items() for name in names.split()}
+lazily(__name__, _PLACES)
 
 __all__ = [
     "Counts",
@@ -51,28 +50,3 @@ __all__ = [
     "session",
     "to_spark",
 ]
-
-
-def __getattr__(name: str) -> object:
-    """Load a name when it is first used, and Spark with it."""
-    place = _HOMES.get(name)
-    if place is None:
-        raise AttributeError(f"module 'oop_engine.spark' has no attribute {name!r}")
-    value = getattr(import_module(place), name)
-    globals()[name] = value
-    return value
-
-
-class _Package(ModuleType):
-    """Keep names what they are: importing the module `session` does not put it in the place of the function."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name not in _HOMES or not isinstance(value, ModuleType):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])

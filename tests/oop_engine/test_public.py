@@ -37,14 +37,17 @@ def test_every_public_name_is_there_and_documented() -> None:
     assert set(oop.__all__) <= set(dir(oop))
 
 
-def test_names_of_the_lazy_list_and_of_the_typed_list_are_the_public_names() -> None:
-    assert sorted(oop._HOMES) == sorted(oop.__all__)
-    tree = ast.parse(Path(oop.__file__).read_text())
+@pytest.mark.parametrize("package", [oop, oop.spark], ids=lambda package: package.__name__)
+def test_names_of_the_lazy_list_and_of_the_typed_list_are_the_public_names(package: ModuleType) -> None:
+    lazy = {name: place for place, names in package._PLACES.items() for name in names.split()}
+    assert sorted(lazy) == sorted(package.__all__)
+    tree = ast.parse(Path(str(package.__file__)).read_text())
     (guarded,) = (node for node in tree.body if isinstance(node, ast.If))
     typed = {
         alias.name: node.module for node in guarded.body if isinstance(node, ast.ImportFrom) for alias in node.names
     }
-    assert typed == oop._HOMES
+    assert typed == lazy
+    assert set(lazy) <= set(dir(package))
 
 
 def test_importing_any_module_hides_no_public_name() -> None:
@@ -55,7 +58,7 @@ def test_importing_any_module_hides_no_public_name() -> None:
         f"for name in {submodules()!r}:\n"
         "    import_module(name)\n"
         "from types import ModuleType\n"
-        "print([n for n in oop.__all__ if isinstance(getattr(oop, n), ModuleType)])\n"
+        "print([n for p in (oop, oop.spark) for n in p.__all__ if isinstance(getattr(p, n), ModuleType)])\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, timeout=120)
     assert (done.stdout, done.stderr) == ("[]\n", "")
