@@ -77,6 +77,11 @@ class KeyIndex:
         return int(self._counters[1])
 
     @property
+    def width(self) -> int:
+        """Words of a key, apart from those that say what is null."""
+        return self._width
+
+    @property
     def nbytes(self) -> int:
         """Bytes held."""
         return sum(a.nbytes for a in (self._keys, self._table, self._beside, self._free)) + sum(
@@ -126,6 +131,14 @@ class KeyIndex:
         if unknown is not None:
             ids[unknown] = -1
         return ids
+
+    def words(self, columns: Sequence[pa.Array]) -> Words:
+        """Give the words of each key, shape (n, w), without entering it: `width` of its values, and then of its nulls.
+
+        Equal keys have equal words. Those of nulls are there if a column has one, and are not zero for such a key; two
+        texts of one digest are alike.
+        """
+        return self._encode(columns, looking=True)[0]
 
     def keys(self, ids: Ids) -> list[pa.Array]:
         """Give the keys of these ids as one array a field, each of the field's type."""

@@ -145,9 +145,9 @@ class Splitter:
     def bucket(self, columns: Sequence[pa.Array]) -> Ids:
         """Give the bucket of each key, shape (n,)."""
         cast = [c if c.type == k else c.cast(k) for c, k in zip(columns, self.edge.kinds, strict=True)]
-        words, _ = self._index._encode(cast, looking=True)
+        words = self._index.words(cast)
         found = np.empty(len(words), np.int32)
-        bucket_of(words, self._index._width, self.buckets, found)
+        bucket_of(words, self._index.width, self.buckets, found)
         return found
 
     def _parts(self, page: Page) -> Iterator[tuple[int, Page, int]]:

@@ -135,7 +135,7 @@ def fit(
             f' "{wattrs[1]}" of the right input is {times[1].type}.\n  Windows need one unit; cast one of them first.'
         )
     pairs = [(_name(left, a, 0), _name(right, b, 1)) for a, b in on]
-    keys = tuple(_common(left.arrow.field(a), right.arrow.field(b)) for a, b in pairs)
+    keys = tuple(common_field(left.arrow.field(a), right.arrow.field(b)) for a, b in pairs)
     KeyIndex(keys)
     renamed = _renamed(left, right, prefix)
     where = {name: (0, i) for i, name in enumerate(left.names)}
@@ -208,7 +208,7 @@ def _renamed(left: Schema, right: Schema, prefix: str) -> dict[str, str]:
     return renamed
 
 
-def _common(left: pa.Field, right: pa.Field) -> pa.Field:
+def common_field(left: pa.Field, right: pa.Field) -> pa.Field:
     """Give the field whose type holds the keys of both sides; SchemaError when their values never could be equal."""
     one, other = (f.type.value_type if pa.types.is_dictionary(f.type) else f.type for f in (left, right))
     found: pa.DataType | None = None

@@ -161,6 +161,15 @@ def test_a_null_is_told_from_zero_in_the_seventieth_attribute_too() -> None:
     assert index.keys(np.array([1], np.int32))[69].to_pylist() == [None]
 
 
+def test_words_tell_keys_apart_and_enter_none() -> None:
+    index = KeyIndex([pa.field("k", pa.string()), pa.field("n", pa.int64())])
+    columns = [pa.array(["a", "b", None, "a"]), pa.array([1, 1, 0, 1])]
+    words = index.words(columns)
+    assert len(index) == 0 and index.width == 3 and words.shape == (4, 4)
+    assert (words[0] == words[3]).all() and len({row.tobytes() for row in words}) == 3
+    assert words[:, index.width :].any(axis=1).tolist() == [False, False, True, False]
+
+
 def test_a_null_within_a_dictionary_is_a_null() -> None:
     index = KeyIndex([pa.field("k", pa.dictionary(pa.int32(), pa.string()))])
     numbers = pa.array([0, 1, 2, None], pa.int32())
