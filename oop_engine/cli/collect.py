@@ -61,7 +61,7 @@ def command(
     """
     with reported():
         from oop_engine.cli.collecting import Collection, collect
-        from oop_engine.cli.run import Wishes
+        from oop_engine.cli.showing import Wishes
 
         collection = Collection(
             listen=listen, lasting=lasting, most=most, allow=allow, anyone=anyone, buffer=buffer, active=active,

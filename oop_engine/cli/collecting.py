@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from functools import partial
 from typing import Final
 
 import attrs
@@ -14,20 +11,17 @@ import click
 import pyarrow as pa
 
 from oop_engine.circuit import Circuit
-from oop_engine.cli.compiling import NOTICE, compiled
 from oop_engine.cli.errors import say
 from oop_engine.cli.progress import Progress
-from oop_engine.cli.run import STDOUT, Shown, Wishes
+from oop_engine.cli.showing import Wishes, run_shown
 from oop_engine.cli.streams import tables
-from oop_engine.cli.summary import WIDTH, summary, table
+from oop_engine.cli.summary import summary
 from oop_engine.cli.words import lag_text, time_text
 from oop_engine.language import parse
 from oop_engine.language.syntax import Name, Query, SelectItem, WindowClause
 from oop_engine.meter import Statistics
 from oop_engine.plan import Plan, SourceNode
 from oop_engine.read import netflow
-from oop_engine.runtime import run_to_end
-from oop_engine.sinks import sink_for
 from oop_engine.sources.flows import FLOW_ALIASES
 from oop_engine.sources.live import ExporterReport, LiveFlows, LiveReader
 from oop_engine.stream import Stream
@@ -85,33 +79,13 @@ def collect(text: str, collection: Collection, wishes: Wishes) -> Statistics:
         if not wishes.quiet and reader.door is not None:
             say(f"listening on {reader.door.address}, receive buffer of {reader.door.buffer:,} bytes")
 
-    stream = _told(collection.stream(parsed), opened)
-    with ExitStack() as stack:
-        plan = Plan((query(text, {names[0]: stream}).node,))
-        progress = _LiveProgress(sys.stderr, readers=readers) if sys.stderr.isatty() and not wishes.quiet else None
-        warm = compiled()
-        if not warm and not wishes.quiet:
-            say(NOTICE)
-        opening = partial(stack.enter_context, sink_for(wishes.to).opened(plan.outputs[0].schema))
-        shown = Shown(opening, wishes, progress)
-        if wishes.to != STDOUT:
-            shown.open()
-        try:
-            statistics = run_to_end(
-                plan, (shown.take,), watch=None if progress is None else progress.watch, handle_signals=True
-            )
-        finally:
-            if progress is not None:
-                progress.wipe()
-    shown.tell()
-    if wishes.stats:
-        width = shutil.get_terminal_size().columns if sys.stderr.isatty() else WIDTH
-        say(table(plan, statistics, width=width))
-    if not wishes.quiet:
-        if readers:
-            say("\n".join(exporter_table(readers[0].exporters())))
-        say(summary(plan, statistics, compiled=warm))
-    return statistics
+    plan = Plan((query(text, {names[0]: _told(collection.stream(parsed), opened)}).node,))
+
+    def told(statistics: Statistics, compiled: bool) -> str:
+        lines = exporter_table(readers[0].exporters()) if readers else []
+        return "\n".join([*lines, summary(plan, statistics, compiled=compiled)])
+
+    return run_shown(plan, wishes, told, line=_LiveProgress(sys.stderr, readers=readers))
 
 
 def exporter_table(reports: Sequence[ExporterReport]) -> list[str]:

@@ -41,7 +41,8 @@ def command(
     Exit status: 0 done, 2 refused, 3 failed in the run, 130 stopped by Ctrl-C with what was read written.
     """
     with reported():
-        from oop_engine.cli.run import Wishes, run_query
+        from oop_engine.cli.run import run_query
+        from oop_engine.cli.showing import Wishes
 
         wishes = Wishes(to=to or "-", limit=limit, page_rows=page_size, stats=stats, quiet=quiet)
         if text == "-" and any("-" in paths for paths in naming.places.values()):

@@ -1,115 +1,25 @@
-"""One run of a query from the command line: streams opened, sink opened, progress shown, what was done told."""
+"""One run of a query from the command line: its streams opened, its results shown, what was read and was late told."""
 
 from __future__ import annotations
 
-import shutil
-import sys
-from collections.abc import Callable
-from contextlib import ExitStack
-from functools import partial
-from typing import Final
-
-import attrs
-
-from oop_engine.circuit import PAGE_ROWS
-from oop_engine.cli.compiling import NOTICE, compiled
 from oop_engine.cli.errors import say
 from oop_engine.cli.naming import Naming
-from oop_engine.cli.progress import Progress
+from oop_engine.cli.showing import Wishes, run_shown
 from oop_engine.cli.streams import opened
-from oop_engine.cli.summary import WIDTH, summary, table
-from oop_engine.cli.words import counted
+from oop_engine.cli.summary import summary
 from oop_engine.meter import Statistics
 from oop_engine.plan import Plan
-from oop_engine.runtime import Deliver, run_to_end
-from oop_engine.sinks import sink_for
 from oop_engine.translate import query
-from operators.page import Page
-from operators.protocol import Element
-
-STDOUT: Final = "-"
-
-
-@attrs.frozen
-class Wishes:
-    """What the user wants of the run, apart from the query and its streams."""
-
-    to: str
-    limit: int | None = None
-    page_rows: int | None = None
-    stats: bool = False
-    quiet: bool = False
 
 
 def run_query(text: str, naming: Naming, wishes: Wishes) -> Statistics:
-    """Run a query to its end, or until SIGINT; results go to the sink, words about them to stderr."""
-    with ExitStack() as stack:
-        plan = Plan((query(text, opened(text, naming)).node,))
-        progress = Progress(sys.stderr) if sys.stderr.isatty() and not wishes.quiet else None
-        warm = compiled()
-        if not warm and not wishes.quiet:
-            say(NOTICE)
-        shown = Shown(
-            partial(stack.enter_context, sink_for(wishes.to).opened(plan.outputs[0].schema)), wishes, progress
-        )
-        if wishes.to != STDOUT:
-            # A file that cannot be written is known before anything is read; a header on the terminal waits for a run.
-            shown.open()
-        try:
-            statistics = run_to_end(
-                plan,
-                (shown.take,),
-                page_rows=wishes.page_rows or PAGE_ROWS,
-                watch=progress.watch if progress is not None else None,
-                handle_signals=True,
-            )
-        finally:
-            if progress is not None:
-                progress.wipe()
-    shown.tell()
-    if wishes.stats:
-        width = shutil.get_terminal_size().columns if sys.stderr.isatty() else WIDTH
-        say(table(plan, statistics, width=width))
-    if not wishes.quiet:
-        say(summary(plan, statistics, late=naming.late, late_to=naming.late_to, compiled=warm))
-    elif statistics.interrupted:
+    """Run a query to its end, or until SIGINT."""
+    plan = Plan((query(text, opened(text, naming)).node,))
+
+    def told(statistics: Statistics, compiled: bool) -> str:
+        return summary(plan, statistics, late=naming.late, late_to=naming.late_to, compiled=compiled)
+
+    statistics = run_shown(plan, wishes, told)
+    if statistics.interrupted and wishes.quiet:
         say("interrupted: the results so far are written.")
     return statistics
-
-
-@attrs.define(eq=False)
-class Shown:
-    """Hand results to the sink, at most so many on standard output, with the progress line out of the way."""
-
-    opening: Callable[[], Deliver]
-    wishes: Wishes
-    progress: Progress | None
-    _sink: Deliver | None = attrs.field(init=False, default=None)
-    _rows: int = attrs.field(init=False, default=0)
-    _hidden: int = attrs.field(init=False, default=0)
-
-    def open(self) -> Deliver:
-        """Open the sink, if it is not."""
-        if self._sink is None:
-            self._sink = self.opening()
-        return self._sink
-
-    def take(self, element: Element) -> None:
-        sink = self.open()
-        if isinstance(element, Page) and self.wishes.limit is not None and self.wishes.to == STDOUT:
-            room = max(0, self.wishes.limit - self._rows)
-            self._rows += len(element)
-            self._hidden += max(0, len(element) - room)
-            if room == 0:
-                return
-            element = element.slice(0, min(room, len(element)))
-        if self.progress is None or self.wishes.to != STDOUT:
-            sink(element)
-        else:
-            self.progress.aside(partial(sink, element))
-
-    def tell(self) -> None:
-        """Say what was not shown."""
-        if self._hidden and not self.wishes.quiet:
-            more = counted(self._hidden, "more result")
-            say(f"... and {more}; --limit shows {self.wishes.limit}, --to FILE writes all.")

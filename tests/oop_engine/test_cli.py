@@ -231,7 +231,7 @@ def test_nothing_is_written_to_standard_output_before_there_is_something_to_read
 
 def test_a_rate_that_includes_compiling_says_so(captures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for already in (True, False):
-        monkeypatch.setattr("oop_engine.cli.run.compiled", lambda already=already: already)
+        monkeypatch.setattr("oop_engine.cli.showing.compiled", lambda already=already: already)
         result = oop("query", PER_MINUTE, "-s", captures / "Main1.pcap")
         assert ("tuples/s, compiling included); none late" in result.stderr) == (not already)
 
