@@ -124,6 +124,7 @@ def netflow(
     lull: Amount | None = "10s",
     idle: Amount = "1 minute",
     correct_clocks: bool = False,
+    state: str | Path | None = None,
     punctuate: Promises = None,
     slack: Amount | None = None,
     on: str | Sequence[str] = "ts",
@@ -148,6 +149,8 @@ def netflow(
     or, where they are neither given nor announced, the furthest that was seen. Nothing is promised in the first
     `settle`; an exporter that is silent longer than `lull` is assumed to be that far behind its clock (None: is waited
     for), one that is longer than `idle` is not waited for. `correct_clocks` puts times right by the estimated skew.
+    `state` names a file in which what was promised, skews and timeouts are kept: a later run that names it goes on from
+    there, takes back nothing that was promised before, and need not settle.
     """
     if (listen is None) == (not places):
         raise PlanError(
@@ -161,6 +164,11 @@ def netflow(
         raise PlanError("slack is on one attribute, and on names several; give one, or leave out slack.")
     if others and progress is not None:
         raise PlanError('progress="exporters" makes the promises itself; leave out slack and punctuate, or progress.')
+    if state is not None and (listen is None or others):
+        raise PlanError(
+            f'state="{state}" keeps the promises that exporters make while they are listened to;\n'
+            "  files are read anew from their beginning, and with slack or punctuate nobody asks exporters."
+        )
     from oop_engine.sources.flows import FlowExports
     from oop_engine.sources.live import BUFFER, LiveFlows, Rules
 
@@ -182,7 +190,7 @@ def netflow(
         source = LiveFlows(
             listen, columns=columns, allow=allow, anyone=anyone, on=() if others else own, by_exporter=by_exporter,
             rules=rules, lasting=None if lasting is None else span(lasting, "lasting"), most=most, label=name,
-            buffer=BUFFER if buffer is None else buffer,
+            buffer=BUFFER if buffer is None else buffer, state=state,
         )  # fmt: skip
     else:
         files = [found for place in places for found in _expanded(place)]

@@ -13,12 +13,15 @@ Everything here is arithmetic: time and arrivals are arguments, in ns since 1970
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import attrs
 import numpy as np
+import pyarrow as pa
 
 from operators.page import Int64s
+from punctuation import NO_TIME
 
 SECOND: Final = 10**9
 MINUTE: Final = 60 * SECOND
@@ -83,6 +86,37 @@ class Greatest:
             self._now = max(self._now, value)
         self.value = self._now if self._before is None else max(self._now, self._before)
 
+    def state(self) -> list[int | None]:
+        """Give what `restored` needs."""
+        return [self.value, self.began, self._now, self._before]
+
+    @classmethod
+    def restored(cls, saved: Sequence[int | None] | None) -> Greatest | None:
+        """Give back what was saved, None for nothing."""
+        if saved is None:
+            return None
+        value, began, now, before = saved
+        if value is None or began is None or now is None:
+            raise ValueError(f"an extreme of a clock is saved as {list(saved)}, which no clock has")
+        made = cls(value, began)
+        made._now, made._before = now, before
+        return made
+
+
+_PLAIN: Final = (
+    "domain", "first", "last", "datagrams", "doubted", "steps", "offset", "active", "inactive", "late", "contradicted",
+    "listened",
+)  # fmt: skip
+SAVED: Final = pa.schema(
+    [
+        pa.field("address", pa.binary(16)),
+        *(pa.field(name, pa.int64()) for name in (*_PLAIN, "doubtful", "agreeing")),
+        pa.field("trailing", pa.map_(pa.string(), pa.int64())),
+        *(pa.field(name, pa.list_(pa.int64())) for name in ("ahead", "clock")),
+    ]
+)
+"""What an exporter is saved as: a row of these columns."""
+
 
 @attrs.define(eq=False)
 class Exporter:
@@ -111,6 +145,8 @@ class Exporter:
     """Records behind what had been promised of this exporter's stream or of all."""
     contradicted: int = attrs.field(init=False, default=0)
     """Those of them that were behind an assumed promise only."""
+    listened: int = attrs.field(init=False, default=NO_TIME)
+    """Since when its silence counts: before that, nobody listened."""
     _ahead: Greatest | None = attrs.field(init=False, default=None)
     _clock: Greatest | None = attrs.field(init=False, default=None)
     _doubtful: int = attrs.field(init=False, default=0)
@@ -177,7 +213,7 @@ class Exporter:
 
     def idle(self, rules: Rules, now: int) -> bool:
         """Tell whether it has been silent for too long to be waited for."""
-        return now - self.last > rules.idle
+        return now - max(self.last, self.listened) > rules.idle
 
     def aside(self, rules: Rules) -> bool:
         """Tell whether its clock is too far off for it to have a say."""
@@ -204,10 +240,33 @@ class Exporter:
         if self._clock is None or self._ahead is None:
             return None
         clock, assumed = self._clock.value + self.offset, False
-        if rules.lull is not None and now - self.last > rules.lull:
+        if rules.lull is not None and now - max(self.last, self.listened) > rules.lull:
             # Whatever it sends from now on, it will stamp with its clock of now, or of just before.
             silent = now + self._ahead.value + self.offset - rules.lull
             if silent > clock:
                 clock, assumed = silent, True
         allowed, certain = self.allowance(attribute, rules)
         return min(clock, now + rules.future) - allowed, assumed or not certain
+
+    def row(self) -> dict[str, object]:
+        """Give all that is known of it, as a row of SAVED."""
+        return {
+            "address": self.address,
+            **{name: getattr(self, name) for name in _PLAIN},
+            "doubtful": self._doubtful,
+            "agreeing": self._agreeing,
+            "trailing": list(self.trailing.items()),
+            "ahead": None if self._ahead is None else self._ahead.state(),
+            "clock": None if self._clock is None else self._clock.state(),
+        }
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Exporter:
+        """Give back the exporter that a row tells of."""
+        made = cls(row["address"], row["domain"], row["first"], row["last"])
+        for name in _PLAIN:
+            setattr(made, name, row[name])
+        made._doubtful, made._agreeing = row["doubtful"], row["agreeing"]
+        made.trailing = dict(row["trailing"])
+        made._ahead, made._clock = Greatest.restored(row["ahead"]), Greatest.restored(row["clock"])
+        return made

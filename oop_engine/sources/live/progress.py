@@ -18,17 +18,20 @@ from typing import Final, TypeAlias
 
 import attrs
 import numpy as np
+import pyarrow as pa
 
 from oop_engine.sources.asked import Grain
-from oop_engine.sources.live.exporters import SECOND, Exporter, Rules
+from oop_engine.sources.live.exporters import SAVED, SECOND, Exporter, Rules
+from oop_engine.sources.live.promised import Promised, to_each
 from operators.page import Bools, Int64s
-from punctuation import NEVER, NO_TIME, Punctuation, before, group_punctuation
+from operators.protocol import State, StateValue
+from operators.saved import read_batch, read_int, read_text
+from punctuation import NEVER, NO_TIME, Punctuation, before
 
 Key: TypeAlias = tuple[bytes, int]
 """An exporter's address (16 bytes) and observation domain."""
 
 MOST_EXPORTERS: Final = 1024
-EXPORTER: Final = "exporter"
 
 
 @attrs.frozen(eq=False)
@@ -52,16 +55,6 @@ _SPARSE: Final = Grain(SECOND)
 """How finely is promised what nobody asks for: it still tells which records are late."""
 
 
-@attrs.define
-class _Promised:
-    """What was promised of one attribute: of all, the part of it that nobody assumed, and of each exporter."""
-
-    bound: int = NO_TIME
-    certain: int = NO_TIME
-    own: dict[bytes, int] = attrs.field(factory=dict)
-    own_certain: dict[bytes, int] = attrs.field(factory=dict)
-
-
 @attrs.define(eq=False)
 class ExporterProgress:
     """Keep the progress of every exporter, and what was promised of all. Cost: O(records) to hear, O(exporters) to say.
@@ -78,7 +71,7 @@ class ExporterProgress:
     _known: dict[Key, Exporter] = attrs.field(init=False, factory=dict)
     _untrusted: dict[Key, None] = attrs.field(init=False, factory=dict)
     """Those that have no say yet, the first heard first."""
-    _promised: dict[str, _Promised] = attrs.field(init=False)
+    _promised: dict[str, Promised] = attrs.field(init=False)
     _began: int | None = attrs.field(init=False, default=None)
     _latest: int = attrs.field(init=False, default=NO_TIME)
     forgotten: int = attrs.field(init=False, default=0)
@@ -87,7 +80,7 @@ class ExporterProgress:
     contradicted: int = attrs.field(init=False, default=0)
 
     def __attrs_post_init__(self) -> None:
-        self._promised = {attribute: _Promised() for attribute in self.attributes}
+        self._promised = {attribute: Promised() for attribute in self.attributes}
 
     @property
     def latest(self) -> int:
@@ -250,7 +243,7 @@ class ExporterProgress:
             least, guessed = own.get(exporter.address, (bound, assumed))
             own[exporter.address] = min(bound, least), assumed or guessed
             domains[exporter.address] -= 1
-        fresh: dict[tuple[int, bool], list[tuple[bytes]]] = {}
+        fresh: list[tuple[bytes, int, bool]] = []
         for address, (least, guessed) in own.items():
             # A domain of it that has no say now may still send.
             bound, assumed = grain.floor(least), guessed or domains[address] > 0
@@ -258,12 +251,58 @@ class ExporterProgress:
                 promised.own[address] = bound
                 if not assumed:
                     promised.own_certain[address] = bound
-                fresh.setdefault((bound, assumed), []).append((address,))
-        return [
-            attrs.evolve(punctuation, assumed=assumed)
-            for (bound, assumed), addresses in sorted(fresh.items())
-            for punctuation in group_punctuation(((EXPORTER,), attribute), addresses, bound)
-        ]
+                fresh.append((address, bound, assumed))
+        return to_each(attribute, fresh)
+
+    def state(self) -> State:
+        """Give what was promised and what is known of exporters; how finely is wanted is not part of it."""
+        state: State = {
+            "began": self._began,
+            "latest": self._latest,
+            "forgotten": self.forgotten,
+            "late": self.late,
+            "contradicted": self.contradicted,
+            "exporters": pa.RecordBatch.from_pylist([e.row() for e in self._known.values()], schema=SAVED),
+            "attributes": " ".join(self.attributes),
+        }
+        for attribute, promised in self._promised.items():
+            state |= promised.state(attribute)
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Take up what was saved; ValueError where that is something else.
+
+        Of an attribute that was not promised then, records are still to be seen, so exporters settle anew.
+        """
+        exporters = read_batch(state, "exporters")
+        if not exporters.schema.equals(SAVED):
+            raise ValueError(
+                f"exporters are saved as {', '.join(SAVED.names)}, not {', '.join(exporters.schema.names)}"
+            )
+        before_that = read_text(state, "attributes").split()
+        for attribute in self.attributes:
+            if attribute in before_that:
+                self._promised[attribute] = Promised.restored(state, attribute)
+        known = [Exporter.of(row) for row in exporters.to_pylist()]
+        for exporter in known:
+            exporter.offset = exporter.offset if self.rules.correct else 0
+        self._known = {(e.address, e.domain): e for e in known}
+        self._untrusted = {key: None for key, e in self._known.items() if not e.trusted(self.rules)}
+        settled = state.get("began") is not None and set(self.attributes) <= set(before_that)
+        self._began = read_int(state, "began") if settled else None
+        self._latest = read_int(state, "latest")
+        self.forgotten, self.late = read_int(state, "forgotten"), read_int(state, "late")
+        self.contradicted = read_int(state, "contradicted")
+
+    def resume(self, now: int) -> list[Punctuation]:
+        """Listen again, after a time in which nobody did; give what was promised, which still holds.
+
+        Whoever was there when listening ended is waited for as if it had been heard now.
+        """
+        for exporter in self._known.values():
+            if not exporter.idle(self.rules, self._latest):
+                exporter.listened = now
+        return [p for attribute, promised in self._promised.items() for p in promised.repeated(attribute)]
 
 
 def _grouped(who: Int64s, known: Bools) -> list[Int64s]:

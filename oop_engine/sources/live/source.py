@@ -10,6 +10,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final, TypeAlias
 
 import attrs
@@ -26,7 +27,9 @@ from oop_engine.sources.live.address import Listening, check_open
 from oop_engine.sources.live.door import BUFFER, Door
 from oop_engine.sources.live.exporters import Rules
 from oop_engine.sources.live.hearing import Hearing
-from oop_engine.sources.live.progress import EXPORTER, ExporterProgress
+from oop_engine.sources.live.kept import Kept
+from oop_engine.sources.live.progress import ExporterProgress
+from oop_engine.sources.live.promised import EXPORTER
 from oop_engine.sources.live.report import ExporterReport, Report
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.turn import Turn
@@ -78,7 +81,8 @@ class LiveFlows:
     `buffer` is the receive buffer to ask the kernel for. `on` says which of ts and end_ts are promised (none where
     it is empty), `by_exporter` that each exporter's own progress is, too. The stream ends after `lasting` ns or `most`
     datagrams, if either is given. `clock` gives ns since 1970; without, the kernel's says when each datagram came.
-    `opened` is called, in the reading thread, with the reader whose socket is bound.
+    `opened` is called, in the reading thread, with the reader whose socket is bound. `state` is a file that keeps what
+    was promised and is known of exporters, so that a later reading goes on from there (see `kept`).
     """
 
     listen: socket.socket | Listening = attrs.field(converter=_listening)
@@ -93,6 +97,7 @@ class LiveFlows:
     most: int | None = attrs.field(default=None, kw_only=True)
     label: str = attrs.field(default="", kw_only=True)
     opened: Opened | None = attrs.field(default=None, kw_only=True)
+    state: Path | None = attrs.field(default=None, kw_only=True, converter=attrs.converters.optional(Path))
     clock: Clock = attrs.field(default=time.time_ns, kw_only=True)
     _known: tuple[Column, ...] = attrs.field(init=False, repr=False)
     _where: Listening = attrs.field(init=False, repr=False)
@@ -129,7 +134,9 @@ class LiveFlows:
             named, available=self._known, batch_rows=batch_rows, allow=self.allow, hold_for=_HOLD, heard=hearing
         )
         hearing.sessions = decoder.sessions
-        return LiveReader(self, decoder, progress, tuple(columns))
+        kept = None if self.state is None else Kept(self.state)
+        resumed = kept is not None and kept.take_up(progress)
+        return LiveReader(self, decoder, progress, tuple(columns), kept, resumed=resumed)
 
     def values(self, column: str) -> Iterator[Int64s]:
         raise SourceError(
@@ -152,6 +159,8 @@ class LiveReader:
     decoder: FlowDecoder
     exporting: ExporterProgress
     columns: tuple[str, ...]
+    kept: Kept | None = None
+    resumed: bool = attrs.field(default=False, kw_only=True)
     door: Door | None = attrs.field(init=False, default=None)
     _stopped: bool = attrs.field(init=False, default=False)
     _polled: bool = attrs.field(init=False, default=False)
@@ -165,6 +174,8 @@ class LiveReader:
         try:
             if self.source.opened is not None:
                 self.source.opened(self)
+            if self.resumed:
+                yield from self.exporting.resume(self.source.clock())
             ends = None if self.source.lasting is None else time.monotonic_ns() + self.source.lasting
             drained = 0
             while True:
@@ -184,6 +195,7 @@ class LiveReader:
                 elif found is None:
                     door.wait(TICK if ends is None else min(TICK, max(0.0, (ends - time.monotonic_ns()) / 1e9)))
                     yield nothing
+            self._keep()
         finally:
             self.decoder.finish()
             door.close()
@@ -200,11 +212,21 @@ class LiveReader:
     def _promises(self, *, last: bool) -> Iterator[Chunk]:
         now = self.source.clock()
         polled, self._polled = self._polled, False
-        if polled:
-            yield from self.exporting.poll(now)
-        elif last or abs(now - self._said) >= _OFTEN:
+        if not polled and not last and abs(now - self._said) < _OFTEN:
+            return
+        if not polled:
             self._said = now
-            yield from self.exporting.elapse(now)
+        found = self.exporting.poll(now) if polled else self.exporting.elapse(now)
+        if self.kept is not None:
+            if found:
+                self.kept.write(self.exporting, now)
+            else:
+                self.kept.write_sometimes(self.exporting, now)
+        yield from found
+
+    def _keep(self) -> None:
+        if self.kept is not None:
+            self.kept.write(self.exporting, self.source.clock())
 
     def _is_drained(self, door: Door, drained: int) -> bool:
         """Tell whether as many have been read as the buffer can have held when the end was asked for."""
@@ -246,7 +268,12 @@ class LiveReader:
         return self._report.exporters(self.source.clock())
 
     def notes(self) -> list[str]:
-        return [] if self.door is None else self._report.notes(self.door, self.source.buffer, self.source.clock())
+        if self.door is None:
+            return []
+        found = self._report.notes(self.door, self.source.buffer, self.source.clock())
+        if self.resumed:
+            found.append(f"{self._report.name}: went on from what {self.source.state} kept of exporters and promises")
+        return found
 
     @property
     def _report(self) -> Report:

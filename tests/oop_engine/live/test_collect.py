@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,6 +91,31 @@ def test_a_collection_of_so_many_datagrams_releases_all_windows(collectors: list
     assert "set aside" in err and "NetFlow v5" in err
 
 
+def test_what_was_promised_holds_after_the_collector_was_killed(collectors: list[Collector], tmp_path: Path) -> None:
+    now = int(time.time())
+    query = "SELECT ts, count(*) AS n [RANGE 1 second, WA ts] FROM Flows GROUP BY ts"
+    options = ["--active", "0s", "--inactive", "0s", "--scan", "0s", "--query", query]
+    options += ["--state", str(tmp_path / "state")]
+
+    def sent(k: int, age: int) -> bytes:
+        record = v5_record(first=1000_000 - 1000 * age, last=1000_000 - 1000 * age)
+        return v5([record], sequence=k, seconds=now, uptime=1000_000)
+
+    first = Collector(*options)
+    collectors.append(first)
+    send([sent(k, 100) for k in range(3)], ("127.0.0.1", first.port))
+    assert first.process.stdout is not None and first.process.stdout.readline().startswith("ts,n")
+    assert first.process.stdout.readline().split(",")[1] == "3"
+    first.process.kill()
+    first.process.communicate()
+    again = Collector("--most", "2", *options)
+    collectors.append(again)
+    send([sent(3, 100), sent(4, 0)], ("127.0.0.1", again.port))
+    out, err = again.end(interrupt=False)
+    assert [row["n"] for row in rows(out)] == ["1"]
+    assert "1 late" in err and "went on from what" in err and not list(tmp_path.glob(".*"))
+
+
 def test_without_a_query_it_counts_by_exporter(collectors: list[Collector]) -> None:
     collector = Collector("--most", "4")
     collectors.append(collector)
@@ -122,6 +148,8 @@ def test_the_line_tells_of_losses_exporters_clocks_and_how_far_it_is() -> None:
         (["nowhere"], "is no address to listen on"),
         (["127.0.0.1:0", "--query", "SELECT a FROM A, B"], "reads A, B"),
         (["127.0.0.1:0", "--idle", "soon"], "soon"),
+        (["127.0.0.1:0", "--state", __file__], "is not what a collector left"),
+        (["127.0.0.1:0", "--state", "/nowhere/state"], 'there is no folder "/nowhere"'),
         (["127.0.0.1:0", "--allow", "10.0.0.1/8"], "10.0.0.0/8"),
     ],
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from oop_engine.sources.asked import Grain
 from oop_engine.sources.live import progress as progress_module
 from oop_engine.sources.live.exporters import MINUTE, SECOND, Exporter, Rules
 from oop_engine.sources.live.progress import ExporterProgress, Heard
+from operators.saved import decode_state, encode_state
 from punctuation import NO_TIME, GroupPromise, Punctuation
 from tests.naive_exporters import Export, NaiveExporters, Said
 
@@ -122,6 +124,53 @@ def test_it_says_what_the_rules_say_of_the_whole_history(
         assert (progress.late, progress.contradicted) == (naive.late, naive.contradicted)
 
 
+@given(
+    scripts(), rules, st.booleans(), st.lists(halves, min_size=12), st.integers(0, 11), st.sampled_from(["ts", "both"])
+)
+def test_a_run_that_is_saved_and_restored_at_any_moment_says_the_same(
+    batches: list[list[Export]], chosen: Rules, by_exporter: bool, waits: list[float], moment: int, on: str
+) -> None:
+    attributes = BOTH if on == "both" else ("ts",)
+    whole, parted = (ExporterProgress(chosen, attributes, by_exporter, {"ts": Grain(SECOND)}) for _ in range(2))
+    for k, (batch, wait) in enumerate(zip(batches, waits, strict=False)):
+        found: list[list[Said]] = []
+        for progress in (whole, parted):
+            shifts = progress.hear(heard(batch, attributes))
+            found.append(said(progress.elapse(batch[-1].arrival + round(wait * SECOND))))
+            found[-1] += [] if shifts is None else [("shift", None, n, False) for n in shifts.tolist()]
+        assert found[0] == found[1]
+        if k == moment:
+            state = encode_state(parted.state())
+            parted = ExporterProgress(chosen, attributes, by_exporter, {"ts": Grain(SECOND)})
+            parted.restore(decode_state(state))
+            assert encode_state(parted.state()) == state
+    assert (whole.late, whole.contradicted, whole.forgotten) == (parted.late, parted.contradicted, parted.forgotten)
+    assert encode_state(whole.state()) == encode_state(parted.state())
+
+
+@given(scripts(), rules, st.booleans(), st.integers(0, 11), st.sampled_from([0, 3, 40, 4000]))
+def test_what_was_promised_before_nobody_listened_holds_after_it(
+    batches: list[list[Export]], chosen: Rules, by_exporter: bool, moment: int, hours: int
+) -> None:
+    progress, bounds = ExporterProgress(chosen, BOTH, by_exporter), dict[tuple[str, bytes | None], int]()
+    for batch in batches[:moment]:
+        progress.hear(heard(batch))
+        for attribute, who, bound, _ in said(progress.elapse(batch[-1].arrival)):
+            bounds[attribute, who] = bound
+    again = ExporterProgress(chosen, BOTH, by_exporter)
+    again.restore(progress.state())
+    away = hours * 60 * MINUTE
+    repeated = {(a, who): bound for a, who, bound, _ in said(again.resume(progress.latest + away))}
+    lowest = {a: bounds.get((a, None), NO_TIME) for a in BOTH}
+    assert repeated == {key: bound for key, bound in bounds.items() if key[1] is None or bound > lowest[key[0]]}
+    for batch in batches[moment:]:
+        moved = [attrs.evolve(e, header=e.header + away, arrival=e.arrival + away) for e in batch]
+        again.hear(heard(moved))
+        for attribute, who, bound, _ in said(again.elapse(moved[-1].arrival)):
+            assert bound > bounds.get((attribute, who), NO_TIME) and bound > bounds.get((attribute, None), NO_TIME)
+            bounds[attribute, who] = bound
+
+
 @given(scripts(), rules, st.booleans())
 def test_bounds_only_rise_and_never_beyond_the_clock_here_and_five_minutes(
     batches: list[list[Export]], chosen: Rules, by_exporter: bool
@@ -203,6 +252,98 @@ def test_of_several_nobody_breaks_what_all_promise_once_all_are_heard(exports: l
     keys = {e.key for e in exports}
     hello = [export(who, -1, domain=domain, ahead=-200) for who, domain in sorted(keys)]
     assert broken([*hello, *exports], KEPT, cut if cut < len(hello) else len(hello)) == 0
+
+
+HOUR = 60 * MINUTE
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> list[Export]:
+    """Draw what two exporters send that keep the timeouts and are never silent for 10 s, and greet at the beginning."""
+    exports: list[Export] = []
+    for who in (A, B):
+        ahead, now = draw(st.integers(-120, 120)), 0
+        exports.append(export(who, -1, ahead=ahead))
+        for gap in draw(st.lists(st.integers(1, 9), min_size=4, max_size=12)):
+            now += gap
+            end = draw(st.integers(0, INACTIVE + SCAN))
+            exports.append(export(who, now, ahead=ahead, start=end + draw(st.integers(0, ACTIVE)), end=end))
+    return sorted(exports, key=lambda e: e.arrival)
+
+
+def later(one: Export, by: int) -> Export:
+    rows = [{name: t + by for name, t in row.items() if t is not None} for row in one.rows]
+    return Export(one.key, one.header + by, one.arrival + by, rows)
+
+
+def broken_after_a_break(exports: Sequence[Export], parting: int) -> int:
+    """Count records behind a promise when, after `parting` datagrams, nobody listens for an hour."""
+    progress, again = (ExporterProgress(attrs.evolve(KEPT, lull=20 * SECOND, idle=MINUTE), BOTH) for _ in range(2))
+    progress.hear(heard(exports[:2]))
+    for one in exports[2:parting]:
+        progress.hear(heard([one]))
+        progress.elapse(one.arrival)
+    again.restore(progress.state())
+    back = exports[parting - 1].arrival + HOUR
+    again.resume(back)
+    again.elapse(back)
+    for one in exports[parting:]:
+        again.hear(heard([later(one, HOUR)]))
+        again.elapse(one.arrival + HOUR)
+    return again.late
+
+
+@given(pairs(), st.integers(2, 25))
+def test_who_keeps_the_timeouts_breaks_no_promise_when_nobody_listened_for_a_time(
+    exports: list[Export], parting: int
+) -> None:
+    assert broken_after_a_break(exports, min(parting, len(exports))) == 0
+
+
+@pytest.mark.parametrize("forgotten", ["that nobody listened", "the bounds", "the exporters"])
+def test_what_a_restart_must_not_forget(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    exports = [export(A, -1), export(B, -1, ahead=-90)]
+    exports += [export(who, k, ahead=ahead, start=35, end=15) for k in range(1, 9) for who, ahead in ((A, 0), (B, -90))]
+    assert broken_after_a_break(exports, 10) == 0
+    progress = ExporterProgress(KEPT, BOTH)
+    (first, *_) = told(progress, exports[:2], 0)
+    if forgotten == "that nobody listened":
+        monkeypatch.setattr(ExporterProgress, "resume", lambda self, now: [])
+        assert broken_after_a_break(exports, 10) > 0
+        return
+    again = ExporterProgress(KEPT, BOTH)
+    again.restore(progress.state())
+    assert said(again.resume(time(100)))[0] == first
+    assert told(again, [export(A, 101)], 101) == []
+    anew = ExporterProgress(KEPT, BOTH)
+    if forgotten == "the bounds":
+        anew.restore({**ExporterProgress(KEPT, BOTH).state(), "exporters": progress.state()["exporters"]})
+        assert anew.resume(time(100)) == []
+    else:
+        assert told(anew, [export(A, 101)], 101)[0][2] == time(101 - 35)
+
+
+def test_an_attribute_that_was_not_promised_before_is_settled_for_and_foreign_states_are_refused() -> None:
+    progress, chosen = ExporterProgress(PLAIN), attrs.evolve(PLAIN, settle=10 * SECOND)
+    told(progress, [export(A, 0, start=5)], 0)
+    again = ExporterProgress(chosen, BOTH)
+    again.restore(progress.state())
+    assert said(again.resume(time(1))) == [("ts", None, time(-6), True)]
+    assert told(again, [export(A, 2, end=3)], 9) == []
+    assert ("end_ts", None, time(12 - 4), True) in told(again, [export(A, 12)], 12)
+    with pytest.raises(ValueError, match='record batch "exporters"'):
+        again.restore({"bound": 3})
+    with pytest.raises(ValueError, match="exporters are saved as"):
+        again.restore({**progress.state(), "exporters": pa.RecordBatch.from_pydict({"address": [1]})})
+
+
+def test_a_clock_that_was_put_right_before_is_not_where_nobody_asks_for_it() -> None:
+    progress = ExporterProgress(attrs.evolve(KEPT, correct=True))
+    told(progress, [export(A, k, ahead=-90) for k in range(3)], 3)
+    for correct, offset in ((True, 90), (False, 0)):
+        again = ExporterProgress(attrs.evolve(KEPT, correct=correct))
+        again.restore(progress.state())
+        assert [e.offset for e in again.exporters] == [offset * SECOND]
 
 
 @pytest.mark.parametrize("mutant", ["scan", "active", "least", "lull"])

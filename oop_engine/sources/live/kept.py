@@ -1,0 +1,81 @@
+"""What a collection knows lies in a file that is replaced as a whole, before a promise that it has made leaves.
+
+So a collector that is killed at any moment and started anew with the same file says again what was promised, and takes
+nothing back; what may be in the file without having been said holds back nobody but late records.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from oop_engine.sources.errors import SourceError
+from oop_engine.sources.live.progress import ExporterProgress
+from operators.saved import decode_state, encode_state
+
+OFTEN: Final = 10 * 10**9
+"""Nanoseconds after which what was learnt is written, if nothing was promised in the meantime."""
+
+
+@attrs.define(eq=False)
+class Kept:
+    """The file of a collection's state. Cost: O(exporters) and a sync of the file each time it is written."""
+
+    path: Path
+    _written: int = attrs.field(init=False, default=0)
+    _heard: int = attrs.field(init=False, default=0)
+
+    def take_up(self, progress: ExporterProgress) -> bool:
+        """Give what is in the file to a collection's progress; False if there is none, SourceError for other files."""
+        try:
+            progress.restore(decode_state(self.path.read_bytes()))
+        except FileNotFoundError:
+            if not self.path.parent.is_dir():
+                raise SourceError(f'state="{self.path}": there is no folder "{self.path.parent}"') from None
+            return False
+        except (ValueError, OSError) as error:
+            raise SourceError(
+                f'state="{self.path}" is not what a collector left: {error}.\n'
+                "  Name another file, or remove this one: what was promised is forgotten then, and exporters settle anew."
+            ) from None
+        return True
+
+    def write(self, progress: ExporterProgress, now: int) -> None:
+        """Replace the file by what is known now."""
+        self._written, self._heard = now, progress.latest
+        try:
+            replace(self.path, encode_state(progress.state()))
+        except OSError as error:
+            raise SourceError(f'state="{self.path}" cannot be written: {error.strerror}') from error
+
+    def write_sometimes(self, progress: ExporterProgress, now: int) -> None:
+        """Replace the file if it is old and something was heard since."""
+        if abs(now - self._written) >= OFTEN and progress.latest != self._heard:
+            self.write(progress, now)
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Write a file that is seen as it was or as it will be, whenever this process or the machine stops."""
+    # The name cannot be foreseen, and O_EXCL takes no file or link that is there already.
+    beside = path.parent / f".{path.name}.{secrets.token_hex(6)}.part"
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(beside)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

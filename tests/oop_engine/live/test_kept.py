@@ -1,0 +1,129 @@
+"""What a collection knows of exporters outlives it: in a file that is whole at any time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import oop_engine as oop
+from oop_engine.sources.errors import SourceError
+from oop_engine.sources.live import LiveFlows, Rules, kept
+from oop_engine.sources.live.exporters import MINUTE, SECOND
+from oop_engine.sources.live.kept import Kept, replace
+from oop_engine.sources.live.progress import ExporterProgress
+from punctuation import Punctuation
+from tests.oop_engine.flows.exporter import NOW, v5, v5_record
+from tests.oop_engine.live.collector import Collected, Time, bound, collect, send
+
+SURE = Rules(active=0, inactive=0, scan=0, settle=30 * SECOND, trusted_after=1, lull=None)
+
+
+def flows(k: int, *, late: int = 0) -> bytes:
+    """Give a datagram sent at second k, of a record of that second, or of `late` seconds earlier."""
+    uptime = 1_000_000 + 1000 * k
+    record = v5_record(first=uptime - 1000 * late, last=uptime - 1000 * late)
+    return v5([record], sequence=k, seconds=NOW + k, uptime=uptime)
+
+
+def read(payloads: list[bytes], now: int, state: Path, **options: Any) -> Collected:
+    """Collect datagrams that came at second `now`."""
+    listening = bound()
+    send(payloads, listening)
+    clock = Time((NOW + now) * SECOND)
+    return collect(listening, **{"most": len(payloads), "clock": clock, "rules": SURE, "state": state, **options})
+
+
+def bounds(promises: list[Punctuation]) -> list[int | None]:
+    return [None if (b := p.bound("ts")) is None else int(b) // SECOND - NOW for p in promises]
+
+
+def told(state: Path, *seconds: int) -> ExporterProgress:
+    """Give what is kept when an exporter was heard at these times."""
+    progress = ExporterProgress(SURE)
+    Kept(state).take_up(progress)
+    assert [e.last // SECOND - NOW for e in progress.exporters] == list(seconds)
+    return progress
+
+
+def test_a_second_reading_goes_on_where_the_first_ended(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    first = read([flows(0)], 0, state)
+    assert first.promises == [] and first.reader.notes() and told(state, 0).bound("ts") < 0
+    second = read([flows(40)], 40, state)
+    assert bounds(second.promises) == [40] and told(state, 40).bound("ts") == (NOW + 40) * SECOND
+    third = read([flows(50, late=20), flows(51)], 51, state)
+    assert bounds(third.promises) == [40, 51]
+    (exporter,) = third.reader.exporters()
+    assert (exporter.late, exporter.contradicted) == (1, 0)
+    assert "went on from what" in third.reader.notes()[-1]
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
+def test_nothing_is_promised_that_is_not_kept(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    read([flows(0)], 0, state)
+    listening = bound()
+    send([flows(40)], listening)
+    source = LiveFlows(listening, clock=Time((NOW + 40) * SECOND), rules=SURE, state=state)
+    for chunk in source.open(source.arrow.names, 1000).chunks():
+        if isinstance(chunk, Punctuation):
+            # The collector dies here.
+            assert told(state, 40).bound("ts") == chunk.bound("ts")
+            break
+
+
+def test_what_is_learnt_is_kept_though_nothing_is_promised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = list[int]()
+    monkeypatch.setattr(kept, "replace", lambda path, content: written.append(1))
+    keeping, progress = Kept(tmp_path / "state"), ExporterProgress(SURE)
+    for now, latest, count in ((0, 0, 0), (20, 5, 1), (21, 6, 1), (31, 6, 2), (99, 6, 2), (100, 99, 3)):
+        progress._latest = latest
+        keeping.write_sometimes(progress, now * SECOND)
+        assert len(written) == count
+
+
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = tmp_path / "state"
+    replace(state, b"first")
+    replace(state, b"second")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(kept.os, "fsync", full)
+    with pytest.raises(SourceError, match="cannot be written: No space left"):
+        Kept(state).write(ExporterProgress(SURE), 0)
+    assert state.read_bytes() == b"second" and list(tmp_path.iterdir()) == [state]
+
+
+@pytest.mark.parametrize("damage", [b"", b"hello", None])
+def test_a_file_that_is_damaged_or_of_something_else_is_refused(damage: bytes | None, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    read([flows(0)], 0, state)
+    content = state.read_bytes()
+    half = len(content) // 2
+    state.write_bytes(content[:half] + b"!" + content[half + 1 :] if damage is None else damage)
+    source = LiveFlows("127.0.0.1:0", state=state)
+    with pytest.raises(SourceError, match="is not what a collector left") as found:
+        source.open(source.arrow.names, 1000)
+    assert str(state) in str(found.value) and "remove this one" in str(found.value)
+
+
+def test_a_state_is_of_what_is_live_and_promised_by_exporters(tmp_path: Path) -> None:
+    for options in ({"listen": "127.0.0.1:0", "slack": "5s"}, {}):
+        with pytest.raises(oop.PlanError, match="keeps the promises that exporters make"):
+            oop.netflow(*([] if options else ["exports.pcap"]), state=tmp_path / "state", **options)
+
+
+def test_skew_need_not_be_learnt_again(tmp_path: Path) -> None:
+    state, rules = tmp_path / "state", Rules(settle=0, correct=True)
+    ahead = [v5([v5_record()], sequence=k, seconds=NOW + k + 90) for k in range(3)]
+    read(ahead, 2, state, rules=rules)
+    hours = 3600 * 5
+    found = read([v5([v5_record()], sequence=9, seconds=NOW + hours + 90)], hours, state, rules=rules)
+    (exporter,) = found.reader.exporters()
+    assert exporter.state == "live" and exporter.offset == -90 * SECOND
+    assert found.rows[0]["export_ts"] == (NOW + hours) * SECOND
+    assert exporter.trails is not None and exporter.trails < MINUTE
