@@ -40,6 +40,8 @@ from punctuation.punctuators import Punctuator
 
 PAGE_ROWS = 262_144
 CHUNK_ROWS = 262_144
+PIECE = 4096
+"""Tuples of a page for which one promise is made at most: a hand-over costs as much as thousands of tuples."""
 
 Crossed: TypeAlias = Callable[[int, int, Element], None]
 """Takes (place of the reader or -1 - output number, port, element)."""
@@ -118,8 +120,12 @@ class Circuit:
                 if node.schema.progressing(attribute) and attribute not in own:
                     punctuators.append(Scheduled(attribute, self._schedule(place, node, attribute, pace)))
         if not isinstance(node.divert, str):
-            return Input(tuple(punctuators), late=node.late, name=node.label, diverted=node.divert, allow=allow)
-        source = Input(tuple(punctuators), late=node.late, name=node.label, diverted=partial(self._divert, place))
+            return Input(
+                tuple(punctuators), late=node.late, name=node.label, diverted=node.divert, allow=allow, piece=PIECE
+            )
+        source = Input(
+            tuple(punctuators), late=node.late, name=node.label, diverted=partial(self._divert, place), piece=PIECE
+        )
         if self._opened is None:
             raise RuntimeError(f"the file {node.divert} for late tuples is opened by `with circuit:` around the run")
         sink = sink_for(node.divert)

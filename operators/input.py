@@ -88,6 +88,11 @@ class Input:
     `allow`: a tuple below a linear promise by at most so many ticks is not late but passed on and counted as `behind`;
     right only where all that reads the stream refuses on its own what it has released, as Bucket does.
 
+    `piece`: of the promises that stand within so many tuples of a page, only the last is made. That costs those
+    downstream one call for so many tuples rather than one for every promise, and changes when they release within a
+    page, never what. Which tuples are late is still told by every promise, and a page of which late ones are passed on
+    is cut at each.
+
     >>> from operators.drive import drive
     >>> from punctuation import END, Slack
     >>> schema = Schema.of(ts=pa.int64())
@@ -111,6 +116,7 @@ class Input:
     name: str = attrs.field(default="input", kw_only=True)
     diverted: Diverted | None = attrs.field(default=None, kw_only=True)
     allow: int = attrs.field(default=0, kw_only=True, validator=attrs.validators.ge(0))
+    piece: int = attrs.field(default=1, kw_only=True, validator=attrs.validators.ge(1))
     _progress: Progress = attrs.field(factory=Progress, init=False)
     _counts: dict[str, int] = attrs.field(init=False)
 
@@ -215,7 +221,10 @@ class Input:
         if n == 0:
             return
         made = self._observe(page)
+        behind = self._counts["behind"]
         late = self._late(page, made)
+        # What is passed on although it is late meets what was released before it, so each promise has its place.
+        piece = 1 if self._counts["behind"] > behind or (late is not None and self.late == "revise") else self.piece
         first = self._counts["tuples"]
         self._counts["tuples"] += n
         emitted = page
@@ -229,14 +238,14 @@ class Input:
             if self.late == "divert":
                 self._divert(page, late, made, first)
             if refused < n:
-                self._emit_cut(page.slice(0, refused), [m for m in made if len(m.positions)], None, emit)
+                self._emit_cut(page.slice(0, refused), [m for m in made if len(m.positions)], None, piece, emit)
                 raise self._violation(page, refused, made, first)
-        self._emit_cut(emitted, [m for m in made if len(m.positions)], kept_before, emit)
+        self._emit_cut(emitted, [m for m in made if len(m.positions)], kept_before, piece, emit)
 
-    def _emit_cut(self, page: Page, made: list[Made], kept_before: Int64s | None, emit: Emit) -> None:
-        """Emit a page in pieces, each promise after the tuple it follows."""
+    def _emit_cut(self, page: Page, made: list[Made], kept_before: Int64s | None, piece: int, emit: Emit) -> None:
+        """Emit a page in pieces, each promise after the tuple it follows; one of an attribute for `piece` tuples."""
         start = 0
-        for position, attribute, bound in _in_order(made):
+        for position, attribute, bound in _in_order(made if piece == 1 else _thinned(made, piece)):
             end = position + 1 if kept_before is None else int(kept_before[position + 1])
             if end > len(page):
                 return
@@ -378,6 +387,16 @@ def _in_order(made: list[Made]) -> list[tuple[int, str, int]]:
         for position, bound in zip(m.positions.tolist(), m.bounds.tolist(), strict=True)
     ]
     return [(position, made[place].attribute, bound) for position, place, bound in sorted(listed)]
+
+
+def _thinned(made: list[Made], piece: int) -> list[Made]:
+    """Keep the last promise of each attribute within every `piece` tuples of a page."""
+    found: list[Made] = []
+    for m in made:
+        blocks = m.positions // piece
+        last = np.append(blocks[1:] != blocks[:-1], True)
+        found.append(attrs.evolve(m, positions=m.positions[last], bounds=m.bounds[last]))
+    return found
 
 
 def _without(schema: Schema, names: list[str]) -> Schema:

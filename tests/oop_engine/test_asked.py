@@ -76,7 +76,7 @@ def test_an_input_that_is_told_promises_more_finely() -> None:
     def describe(circuit: Circuit) -> None:
         circuit.describe(0, "ts", Pace(10))
 
-    found = fed(coarse(live()), [batch(7, 25), batch(39, 58)], describe)
+    found = fed(coarse(live()), [batch(7, 25), batch(39), batch(58)], describe)
     assert [text for text in found if text.startswith("[ts")][-2:] == ["[ts < 30]", "[ts < 50]"]
 
 

@@ -118,7 +118,7 @@ def test_stats_lists_every_operator(captures: Path) -> None:
             140,
             [
                 "bucket [RANGE 1 minute, SLIDE 1 s...  ",
-                "120  120  wid_from 1795255319     -                             -",
+                "  2    2  wid_from 1795255319     -                             -",
                 "ts 2026-11-21 10:01:59  2026-11-21 10:01:59.968  968 ms",
             ],
         ),
@@ -126,12 +126,12 @@ def test_stats_lists_every_operator(captures: Path) -> None:
             112,
             [
                 "bucket [RANGE 1 m...  ",
-                "120  120  wid_from 1795255319  -                    -",
+                "  2    2  wid_from 1795255319  -                    -",
                 "ts 10:01:59          10:01:59.968    968 ms",
             ],
         ),
-        (98, ["bucket [RANGE 1 min...  ", "120  120  wid_from 1795255319       -", "ts 10:01:59          968 ms"]),
-        (80, ["bucket [RANGE 1 minute, SLIDE 1 s, WA ts]", "  1,200  1,200        120  120  wid_from 1795255319  "]),
+        (98, ["bucket [RANGE 1 min...  ", "  2    2  wid_from 1795255319       -", "ts 10:01:59          968 ms"]),
+        (80, ["bucket [RANGE 1 minute, SLIDE 1 s, WA ts]", "  1,200  1,200          2    2  wid_from 1795255319  "]),
         (76, ["bucket [RANGE 1 minute, SLIDE 1 s, WA ts]", "ts 10:01:59          968 ms"]),
     ],
 )

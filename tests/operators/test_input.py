@@ -140,6 +140,46 @@ def test_a_page_is_treated_as_its_tuples_one_by_one(script, choice, size):
 
 
 @settings(deadline=None)
+@given(scripts, choices, sizes, st.integers(1, 9), st.sampled_from(["drop", "revise"]), st.sampled_from([0, 3]))
+def test_pieces_leave_the_same_tuples_and_promise_as_much_by_the_end_of_a_page(
+    script, choice, size, piece, policy, allow
+):
+    allow = allow if policy == "drop" else 0
+    exact = Input(punctuators(choice), late=policy, allow=allow)
+    thin = Input(punctuators(choice), late=policy, allow=allow, piece=piece)
+    for element in cut(script, size):
+        every, fewer = drive(exact, [element]), drive(thin, [element])
+        assert rows(every) == rows(fewer) and exact.progress == thin.progress
+        made = punctuations(fewer)
+        assert all(p in punctuations(every) for p in made)
+        counts = [{k: v for k, v in one.statistics().items() if k != "promises"} for one in (exact, thin)]
+        assert counts[0] == counts[1]
+        if counts[0].get("behind") or (policy == "revise" and counts[0]["late"]):
+            continue
+        for attribute in {p.attributes[0] for p in made} if isinstance(element, Page) else ():
+            assert sum(p.attributes[0] == attribute for p in made) <= -(-len(element) // piece)
+
+
+@pytest.mark.parametrize(("piece", "pages"), [(1, [1, 1, 2, 2, 1, 1]), (4, [4, 3, 1]), (100, [7, 1])])
+def test_within_a_piece_only_the_last_promise_is_made(piece, pages):
+    read = Input((Slack("ts", 0, step=10),), piece=piece)
+    page = Page.of(Schema.of(ts=pa.int64()), {"ts": [1, 11, 12, 22, 23, 31, 45, 46]})
+    emitted = drive(read, [page])
+    assert [len(e) for e in emitted if isinstance(e, Page)] == pages
+    assert emitted[-2] == before("ts", 40) and emitted[-1]["ts"].tolist() == [46]
+
+
+def test_late_tuples_are_told_by_the_promises_that_are_not_made():
+    page = Page.of(Schema.of(ts=pa.int64()), {"ts": [1, 11, 9, 25, 19, 26]})
+    read = Input((Slack("ts", 0, step=10),), piece=100)
+    assert [row["ts"] for row in rows(drive(read, [page]))] == [1, 11, 25, 26] and read.statistics()["late"] == 2
+    revised = drive(Input((Slack("ts", 0, step=10),), late="revise", piece=100), [page])
+    assert flat(revised) == flat(drive(Input((Slack("ts", 0, step=10),), late="revise"), [page]))
+    behind = drive(Input((Slack("ts", 0, step=10),), allow=1, piece=100), [page])
+    assert flat(behind) == flat(drive(Input((Slack("ts", 0, step=10),), allow=1), [page]))
+
+
+@settings(deadline=None)
 @given(scripts, choices, sizes)
 def test_diverted_tuples_carry_their_number_and_a_promise_they_broke(script, choice, size):
     pages = []
