@@ -32,7 +32,7 @@ from operators.drive import deliver
 from operators.fresh import fresh
 from operators.input import Input
 from operators.page import Page
-from operators.protocol import Element, Emit, Operator
+from operators.protocol import Element, Emit, LetsGo, Operator
 from operators.schema import Schema
 from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Unfolding, before
 from punctuation.asked import known, regrain
@@ -249,6 +249,12 @@ class Circuit:
                 operator.elapse(now // tick, self._emits[place])
             for answer in self._answers(place):
                 self.give(place, 0, answer)
+
+    def let_go(self, place: int) -> None:
+        """Have the operator at a place hand on what it holds back only to save work behind it."""
+        operator = self.operators[place]
+        if isinstance(operator, LetsGo):
+            operator.let_go(self._emits[place])
 
     def finish(self, place: int) -> None:
         """Say that a source has ended."""

@@ -8,7 +8,7 @@ import attrs
 
 from operators.drive import deliver
 from operators.page import Page
-from operators.protocol import Element, Emit, Measured, Operator, State, StateValue
+from operators.protocol import Element, Emit, LetsGo, Measured, Operator, State, StateValue
 from operators.schema import Schema
 from punctuation import Punctuation
 
@@ -42,6 +42,12 @@ class Chain:
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         self._give(0, punctuation, emit, port)
+
+    def let_go(self, emit: Emit) -> None:
+        """Have each link that holds back what it need not hand it on, the first one first."""
+        for place, operator in enumerate(self.operators):
+            if isinstance(operator, LetsGo):
+                operator.let_go(lambda element, after=place + 1: self._give(after, element, emit))
 
     def _give(self, place: int, element: Element, emit: Emit, port: int = 0) -> None:
         if place == len(self.operators):

@@ -60,3 +60,12 @@ class Measured(Protocol):
     def statistics(self) -> dict[str, int]:
         """Give counters by name; `state_tuples` and `state_bytes` say what is held, `late` what was refused."""
         ...
+
+
+@runtime_checkable
+class LetsGo(Protocol):
+    """An operator that holds back, to save work behind it, what it could hand on at any time."""
+
+    def let_go(self, emit: Emit) -> None:
+        """Hand on all that is held back."""
+        ...

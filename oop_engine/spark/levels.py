@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from oop_engine.plan import Node, OperatorNode, Plan, operator_node
-from oop_engine.spark.stages import FRONT, Cut
+from oop_engine.spark.stages import FRONT, Cut, cut
 from operators.aggregate.wid import WindowAggregate
 from operators.bucket import FROM, UNTIL
 from operators.chain import Chain
@@ -24,6 +24,11 @@ from operators.window import PartitionedWindow
 
 SIZE: Final = 1 << 18
 """Partial aggregates that a partition holds."""
+
+
+def cut_in_levels(plan: Plan, *, ordered: bool = False) -> Cut:
+    """Cut a plan into rooms, with low levels in front of the shuffles where it can have them."""
+    return cut(in_levels(cut(plan, ordered=ordered)), ordered=ordered)
 
 
 def in_levels(whole: Cut) -> Plan:

@@ -154,6 +154,11 @@ class Room:
         for port in range(len(self._entries)):
             self.promise(port, END)
 
+    def let_go(self) -> None:
+        """Send on what low levels hold: what is summed up elsewhere is better kept there, once, than in two states."""
+        for place in self._own():
+            self.circuit.let_go(place)
+
     def rows(self) -> list[WireRow]:
         """Give the rows for other rooms since the last call."""
         rows, self._rows = self._rows, []

@@ -22,10 +22,11 @@ from oop_engine.plan import Plan, SourceNode
 from oop_engine.spark.batch import Packed, rows_of
 from oop_engine.spark.counts import Counts, Telling
 from oop_engine.spark.given import Batches, from_spark
+from oop_engine.spark.levels import cut_in_levels
 from oop_engine.spark.room import Room, elsewhere, in_order
 from oop_engine.spark.scatter import labels
 from oop_engine.spark.schema import Wanted
-from oop_engine.spark.stages import FRONT, KEYED, TAIL, Cut, cut
+from oop_engine.spark.stages import FRONT, KEYED, TAIL, Cut
 from oop_engine.spark.wire import (
     COUNTS,
     DDL,
@@ -68,6 +69,8 @@ class Folding:
                 self._read(room, row)
             else:
                 room.take(row)
+        if self.number == FRONT:
+            room.let_go()
         out += room.rows()
         if self.number == self.cut.last:
             for page in room.output():
@@ -136,8 +139,8 @@ class Unpacked:
 def streamed(plan: Plan, frames: Mapping[int, DataFrame], *, buckets: int, counts: Counts | None) -> DataFrame:
     """Give the results of a plan over streaming DataFrames, given by the place of the source; all sources are."""
     _check(plan, frames)
-    whole = cut(plan, ordered=True)
-    small = attrs.evolve(whole, plan=elsewhere(plan))
+    whole = cut_in_levels(plan, ordered=True)
+    small = attrs.evolve(whole, plan=elsewhere(whole.plan))
     many = {FRONT: 1, KEYED: buckets, TAIL: 1}
     packed = [frame.mapInArrow(Packed(place), DDL) for place, frame in frames.items()]
     rows = reduce(lambda one, other: one.unionAll(other), packed)

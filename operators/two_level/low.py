@@ -112,13 +112,8 @@ class LowAggregate:
         table = self._table
         if punctuation.is_end:
             if table is not None:
-                leave = self._leaving(emit)
-                if self._in_order:
-                    table.push_out(leave, table.newest)
-                table.push_out(leave)
-                table.drain(leave)
-                self._counted = self._totals(table)
-            self._table, self._promised = None, Progress()
+                self._empty(table, emit)
+            self._promised = Progress()
             self._bound = self._firm = self._promised_bound = _NEVER
             emit(END)
             return
@@ -135,6 +130,21 @@ class LowAggregate:
             return
         if set(punctuation.attributes) <= {FROM, *self.by} and not self._in_order:
             self._finish(punctuation, emit)
+
+    def let_go(self, emit: Emit) -> None:
+        """Hand on all partial aggregates held, as if others needed their places; later tuples begin anew."""
+        if self._table is not None:
+            self._empty(self._table, emit)
+            self._promise(emit)
+
+    def _empty(self, table: LowTable, emit: Emit) -> None:
+        leave = self._leaving(emit)
+        if self._in_order:
+            table.push_out(leave, table.newest)
+        table.push_out(leave)
+        table.drain(leave)
+        self._counted = self._totals(table)
+        self._table = None
 
     def _age(self, table: LowTable, bound: int, emit: Emit) -> None:
         """Let go of what may no longer stay, and say what is old now."""

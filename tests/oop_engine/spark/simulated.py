@@ -15,7 +15,7 @@ from oop_engine.circuit import Circuit, readable
 from oop_engine.demand import columns, pruned
 from oop_engine.plan import Plan, SourceNode
 from oop_engine.spark.batch import Bucketed, Reading, Scan, rows_of
-from oop_engine.spark.levels import in_levels
+from oop_engine.spark.levels import cut_in_levels, in_levels
 from oop_engine.spark.parts import parts
 from oop_engine.spark.room import elsewhere
 from oop_engine.spark.schema import Wanted
@@ -106,15 +106,20 @@ def _shuffled(
 
 
 def on_stream(
-    stream: Stream, arrivals: Sequence[Sequence[tuple[str, pa.RecordBatch]]], *, buckets: int, seed: int = 0
+    stream: Stream,
+    arrivals: Sequence[Sequence[tuple[str, pa.RecordBatch]]],
+    *,
+    buckets: int,
+    seed: int = 0,
+    low: bool = True,
 ) -> tuple[Counter[Result], dict[str, int]]:
     """Give the results and the counts of a plan over micro-batches of (source, tuples), each room saved in between."""
     plan = pruned(Plan((stream.node,)))
-    whole = cut(plan, ordered=True)
-    small = attrs.evolve(whole, plan=elsewhere(plan))
+    whole = cut_in_levels(plan, ordered=True) if low else cut(plan, ordered=True)
+    small = attrs.evolve(whole, plan=elsewhere(whole.plan))
     many = {FRONT: 1, KEYED: buckets, TAIL: 1}
-    places = {node.source.name: p for p, node in enumerate(plan.nodes) if isinstance(node, SourceNode)}
-    read = columns(plan)
+    places = {node.source.name: p for p, node in enumerate(whole.plan.nodes) if isinstance(node, SourceNode)}
+    read = columns(whole.plan)
     saved: dict[tuple[int, int], bytes] = {}
     results: list[pa.RecordBatch] = []
     counts: dict[str, int] = {}

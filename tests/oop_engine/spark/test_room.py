@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,13 +71,13 @@ def micro_batches(given: Sequence[Sequence[Row]], draw: random.Random) -> list[l
 @pytest.mark.parametrize("late", ["drop", "revise"])
 @pytest.mark.parametrize("name", ONE)
 @settings(max_examples=8)
-@given(a=pages, buckets=cuts, seed=st.integers(0, 99))
+@given(a=pages, buckets=cuts, seed=st.integers(0, 99), low=st.booleans())
 def test_a_stream_gives_what_embedded_has_released_at_any_boundaries(
-    name: str, late: str, a: list[list[Row]], buckets: int, seed: int
+    name: str, late: str, a: list[list[Row]], buckets: int, seed: int, low: bool
 ) -> None:
     result = ONE[name](promised(a, late))
     arrivals = micro_batches(a, random.Random(seed))
-    found, counts = on_stream(result, arrivals, buckets=buckets, seed=seed)  # type: ignore[arg-type]
+    found, counts = on_stream(result, arrivals, buckets=buckets, seed=seed, low=low)  # type: ignore[arg-type]
     assert found == embedded(result, end=False)
     statistics = collect(Plan((result.node,))).statistics
     assert counts.get("late", 0) == statistics.late
@@ -105,6 +106,29 @@ def test_two_streams_give_what_they_give_embedded(
     exact = embedded(FREE[name]({n: stream(n, p) for n, p in given_rows.items()}))
     settled = Counter({row: n for row, n in exact.items() if "z" not in row and row[1:2] != (7,)})
     assert found in (settled, exact)
+
+
+def test_partial_aggregates_are_shuffled_once_a_micro_batch_and_kept_by_who_adds_them_up() -> None:
+    from oop_engine.spark.levels import cut_in_levels
+    from oop_engine.spark.room import elsewhere
+    from oop_engine.spark.stages import FRONT, KEYED, TAIL
+    from oop_engine.spark.streaming import Folding
+    from oop_engine.spark.wire import PAGE, WireRow, page_bytes, read_page
+    from punctuation import NO_TIME
+
+    plan = Plan((FREE["sliding"](promised([])).node,))
+    whole = cut_in_levels(plan, ordered=True)
+    folding = Folding(attrs.evolve(whole, plan=elsewhere(whole.plan)), FRONT, {FRONT: 1, KEYED: 2, TAIL: 1})
+    given = batch([(n % 3, "ab"[n % 2], n, n) for n in range(900)]).select(["ts", "k", "x"])
+    saved: bytes | None = None
+    for number in range(3):
+        rows = [WireRow(FRONT, 0, 0, 0, number, NO_TIME, PAGE, page_bytes(given))]
+        state, out = folding.fold(0, saved, rows)
+        crossed = sum(read_page(row.body).num_rows for row in out if row.kind == PAGE)
+        # Two keys, and the slices [0, 2) and [2, 4).
+        assert crossed == 4
+        assert saved is None or len(state) < len(saved) + 64
+        saved = state
 
 
 def test_promises_of_groups_reach_their_buckets() -> None:

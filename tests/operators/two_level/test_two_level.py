@@ -98,6 +98,41 @@ def test_any_table_and_flush_gives_the_naive_answer(
     )
 
 
+@attrs.define
+class LettingGo(Chain):
+    """Two levels, the low one of which hands on what it holds after every page and promise."""
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        Chain.process(self, page, emit, port)
+        self.let_go(emit)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        Chain.punctuate(self, punctuation, emit, port)
+        if not punctuation.is_end:
+            self.let_go(emit)
+
+
+@given(windows, st.sampled_from([(), ("k",)]), sizes, flushes, streams(SCHEMA, group=("k",), tuples=12))
+def test_a_low_level_that_lets_go_gives_the_naive_answer(
+    window: Window, by: tuple[str, ...], size: int, flush: Flush, script: Script
+) -> None:
+    def make() -> LettingGo:
+        return LettingGo(split(window, by, flush=flush, size=size).whole.operators)
+
+    check_operator(make, script, naive=lambda table: naive_windows(window, ANSWERS, by, table))
+
+
+def test_what_is_let_go_is_held_no_more_and_new_tuples_begin_anew() -> None:
+    both = split(tumbling("ts", 10), size=8)
+    page = Page.of(SCHEMA, {"ts": [1, 2, 3], "k": ["a", "b", "a"], "v": [1, 2, 3]})
+    found = drive(both.lower, [page])
+    both.low.let_go(found.append)
+    assert [row["n:count"] if "n:count" in row else row["*:count"] for row in rows(found)] == [2, 1]
+    assert both.low.statistics()["state_tuples"] == 0 and "input" not in both.low.state()
+    again = drive(both.lower, [page, END])
+    assert len(rows(again)) == 2 and both.low.statistics()["partials"] == 4
+
+
 @given(
     sizes,
     st.sampled_from([CompleteFlush(), SlowFlush(every=1), LazyFlush(delay=1)]),
