@@ -339,11 +339,12 @@ class Stream:
         *,
         buckets: int | None = None,
         counts: Counts | None = None,
+        end: bool = False,
     ) -> DataFrame:
         """Run inside Spark and give a DataFrame, streaming if an input is; see `oop_engine.spark.on_spark`."""
         from oop_engine.spark.run import on_spark
 
-        return on_spark(self, spark, inputs, buckets=buckets, counts=counts)
+        return on_spark(self, spark, inputs, buckets=buckets, counts=counts, end=end)
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Run here, and give the results as a DataFrame of Spark."""

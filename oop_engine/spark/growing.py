@@ -4,7 +4,8 @@ An offset is a file's number in the journal and a byte in it: all entries before
 before that byte, always the end of a record. Classic captures may grow while they are read; other files must be whole
 when they appear (move them in), or have rested `settleSeconds`. What a batch takes at most is said by
 `maxFilesPerTrigger`, `maxBytesPerTrigger` or `maxRowsPerTrigger`: rows are counted in classic captures, and in other
-files taken to be 100 bytes each.
+files taken to be 100 bytes each. With `complete` the stream ends, under `availableNow`, with what is there (see
+`ending`).
 
 The planner walks the record headers of what is new, so that it knows what is damaged: a damaged file is read up to the
 damage, as it is elsewhere, and its note goes to the folder `notes`.
@@ -13,7 +14,7 @@ damage, as it is elsewhere, and its note goes to the folder `notes`.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypedDict
 
@@ -35,6 +36,7 @@ from oop_engine.sources.capture.formats import Classic, recognise
 from oop_engine.sources.capture.rows import Rows
 from oop_engine.sources.capture.splits import HEAD, RECORD, Parted, cut
 from oop_engine.sources.errors import SourceError
+from oop_engine.spark.ending import COMPLETE, AtEnd, Ending
 from oop_engine.spark.journal import NAME, Journal, Writer
 from oop_engine.spark.options import Options
 from oop_engine.spark.places import Folder, local
@@ -143,6 +145,10 @@ class Planner:
                 number, byte = number + 1, 0
             return {"file": number, "byte": byte}
 
+    def more(self, offset: Offset) -> bool:
+        """Tell whether there is anything behind an offset."""
+        return self.after(offset, Allowance(rows=1)) != offset
+
     def pieces(self, start: Offset, end: Offset, split: int) -> list[Piece]:
         """Give what lies between two offsets: always the same."""
         with self.journal.locked():
@@ -249,8 +255,9 @@ def _goes_on(path: Path, place: int) -> bool:
 class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Read a folder as it grows."""
 
-    def __init__(self, planner: Planner, reading: Reading, split: int, limit: ReadLimit) -> None:
-        self._planner, self._reading, self._split, self._limit = planner, reading, split, limit
+    def __init__(self, planner: Planner, reading: Reading, split: int, limit: ReadLimit, ending: Ending) -> None:
+        self._planner, self._reading, self._split = planner, reading, split
+        self._limit, self._ending = limit, ending
 
     @classmethod
     def of(cls, options: Options, reading: Reading, *, parted: bool) -> GrowingReader:
@@ -262,11 +269,11 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         journal = Journal(local(named) if named is not None else folder.root / NAME)
         settle = options.number("settleSeconds", 0, least=0)
         planner = Planner(folder, journal, parted and split > 0, settle, options.text("notes"))
-        return cls(planner, reading, split, limit)
+        return cls(planner, reading, split, limit, Ending.of(options))
 
     def __getstate__(self) -> dict[str, object]:
         """Send to workers what they need to read, not what is known of all files."""
-        return {"_reading": self._reading}
+        return {"_reading": self._reading, "_ending": self._ending}
 
     def initialOffset(self) -> dict[str, int]:
         return {"file": 0, "byte": 0}
@@ -275,18 +282,33 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._limit
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        found = self._planner.after({"file": start["file"], "byte": start["byte"]}, Allowance.of(limit))
-        return {"file": found["file"], "byte": found["byte"]}
+        planner, allowed = self._planner, Allowance.of(limit)
+        if self._ending.asked and planner.target is None:
+            raise SourceError(
+                f"{self._ending.format}: {COMPLETE}=true says that what is available now is all there will be.\n"
+                "  Run the query with trigger(availableNow=True), or leave the option out."
+            )
+        return self._ending.after(
+            start,
+            lambda offset: planner.after(_place(offset), allowed),  # type: ignore[arg-type, return-value]
+            lambda offset: planner.more(_place(offset)),
+            sure=True,
+        )
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._planner.aim()
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        first: Offset = {"file": start["file"], "byte": start["byte"]}
-        last: Offset = {"file": end["file"], "byte": end["byte"]}
-        found = self._planner.pieces(first, last, self._split)
-        return [InputPartition(group) for group in grouped(found, self._split or SPLIT)]
+        found = grouped(self._planner.pieces(_place(start), _place(end), self._split), self._split or SPLIT)
+        return [InputPartition(part) for part in (*found, *self._ending.between(start, end))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if isinstance(partition.value, AtEnd):
+            yield self._ending.mark(self._reading.shape.arrow)
+            return
         for piece in partition.value or ():
-            yield from self._reading.batches(piece)
+            yield from self._ending.batches(self._reading.batches(piece))
+
+
+def _place(offset: Mapping[str, int]) -> Offset:
+    return {"file": offset["file"], "byte": offset["byte"]}

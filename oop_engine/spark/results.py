@@ -5,12 +5,13 @@ takes as many as `maxFilesPerTrigger` (epochs), `maxRowsPerTrigger` or `maxBytes
 Written by a stream, the log's epochs are Spark's batches: a batch that is run again after a crash finds its epoch
 there and changes nothing. Written in a batch, the rows become a further epoch.
 
-Options to read: `columns`, `addresses`. Times keep the microsecond; see `schema`.
+Options to read: `columns`, `addresses`. A stream with the option `complete` (see `ending`) ends where its writer ended
+the log, or under `availableNow` with what is there. Times keep the microsecond; see `schema`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -24,20 +25,21 @@ from pyspark.sql.datasource import (
     InputPartition,
     WriterCommitMessage,
 )
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.pagelog import PageLog, Segment
 from oop_engine.sources.errors import SourceError
+from oop_engine.spark.ending import COMPLETE, AtEnd, Ending
 from oop_engine.spark.growing import Allowance, limit_of
 from oop_engine.spark.options import Options
 from oop_engine.spark.places import local
 from oop_engine.spark.reading import SPLIT, addresses
 from oop_engine.spark.schema import Wanted
 
-_KNOWN: Final = ("columns", "addresses", "maxFilesPerTrigger", "maxRowsPerTrigger", "maxBytesPerTrigger")
+_KNOWN: Final = ("columns", "addresses", "maxFilesPerTrigger", "maxRowsPerTrigger", "maxBytesPerTrigger", COMPLETE)
 #: Spark gives a stream's checkpoint to its sink as an option.
 _CHECKPOINT: Final = "checkpointlocation"
 
@@ -50,13 +52,14 @@ class ResultSource(DataSource):
         return "oop.results"
 
     def schema(self) -> StructType:
-        return self._wanted().struct
+        return from_arrow_schema(self._ending().arrow(self._wanted().arrow))
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        self._ending().check_streaming()
         return LogReader(self._log(), self._wanted())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return LogStream(self._log(), self._wanted(), limit_of(self._options()))
+        return LogStream(self._log(), self._wanted(), limit_of(self._options()), self._ending())
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         if overwrite:
@@ -70,6 +73,9 @@ class ResultSource(DataSource):
 
     def _options(self) -> Options:
         return Options.of(self.name(), {k: v for k, v in self.options.items() if k.lower() != _CHECKPOINT}, _KNOWN)
+
+    def _ending(self) -> Ending:
+        return Ending.of(self._options())
 
     def _log(self) -> PageLog:
         paths = self._options().paths()
@@ -117,8 +123,8 @@ class LogReader(DataSourceReader):
 class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Read epochs as they are committed."""
 
-    def __init__(self, log: PageLog, wanted: Wanted, limit: ReadLimit) -> None:
-        self._log, self._wanted, self._limit = log, wanted, limit
+    def __init__(self, log: PageLog, wanted: Wanted, limit: ReadLimit, ending: Ending) -> None:
+        self._log, self._wanted, self._limit, self._ending = log, wanted, limit, ending
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, int]:
@@ -131,11 +137,12 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = len(self._log.epochs())
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        sure = self._target is not None or self._log.ended
+        return self._ending.after(start, lambda offset: self._onward(offset, limit), self._more, sure=sure)
+
+    def _onward(self, start: Mapping[str, int], limit: ReadLimit) -> dict[str, int]:
         number, allowed = start["epoch"], Allowance.of(limit)
-        while not allowed.spent and (self._target is None or number < self._target):
-            epoch = self._log.epoch(number)
-            if epoch is None:
-                break
+        while not allowed.spent and (epoch := self._epoch(number)) is not None:
             rows, size = sum(s.rows for s in epoch), sum(s.bytes for s in epoch)
             if allowed.taken and (rows > allowed.rows or size > allowed.bytes):
                 break
@@ -143,6 +150,13 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             allowed.files -= 1
             number += 1
         return {"epoch": number}
+
+    def _more(self, offset: Mapping[str, int]) -> bool:
+        return self._epoch(offset["epoch"]) is not None
+
+    def _epoch(self, number: int) -> tuple[Segment, ...] | None:
+        """Give an epoch that is to be read; None when there is none."""
+        return self._log.epoch(number) if self._target is None or number < self._target else None
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         found: list[Segment] = []
@@ -153,10 +167,13 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     f'the page log "{self._log.folder}" lacks epoch {number}, which the checkpoint knows.'
                 )
             found += epoch
-        return _grouped(found)
+        return [*_grouped(found), *map(InputPartition, self._ending.between(start, end))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(self._log, self._wanted, partition)
+        if isinstance(partition.value, AtEnd):
+            yield self._ending.mark(self._wanted.arrow)
+            return
+        yield from self._ending.batches(_read(self._log, self._wanted, partition))
 
 
 @attrs.frozen(eq=False)

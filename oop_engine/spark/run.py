@@ -15,7 +15,9 @@ from oop_engine.plan import Plan, SourceNode
 from oop_engine.sources.protocol import Source
 from oop_engine.spark.batch import Bucketed, Gathered, Packed, Reading, Scan, Task
 from oop_engine.spark.counts import Counts
+from oop_engine.spark.ending import MARK
 from oop_engine.spark.levels import in_levels
+from oop_engine.spark.marked import check_end
 from oop_engine.spark.parts import parts
 from oop_engine.spark.room import Elsewhere, elsewhere, with_sources
 from oop_engine.spark.schema import Wanted
@@ -37,16 +39,21 @@ def on_spark(
     *,
     buckets: int | None = None,
     counts: Counts | None = None,
+    end: bool = False,
 ) -> DataFrame:
     """Run a stream inside Spark and give its tuples as a DataFrame, streaming if an input is.
 
     `inputs` gives a DataFrame for sources of the plan, by name; the others are read by the plan itself, in partitions
     where they can be. `buckets` says into how many buckets keys are spread, as many as there are cores by default.
-    `counts` collects what operators count, as `late`. PlanError for an input that the plan has not, or for a stream of
-    which nothing is promised; SchemaError for a DataFrame that lacks an attribute.
+    `counts` collects what operators count, as `late`.
+
+    What is bounded ends, and every open window leaves. A streaming input ends only if its reader was asked to say so,
+    by `.option("complete", True)` of the engine's formats; `end` demands it of all of them. PlanError for an input that
+    the plan has not, for one that cannot end and should, or for a stream of which nothing is promised; SchemaError for
+    a DataFrame that lacks an attribute.
     """
     plan = pruned(Plan((stream.node,)))
-    frames = _frames(plan, inputs or {})
+    frames, ending = _frames(plan, inputs or {}, end)
     _check_policies(plan)
     cores = _cores(spark)
     many = cores if buckets is None else buckets
@@ -55,12 +62,12 @@ def on_spark(
     if any(frame.isStreaming for frame in frames.values()):
         from oop_engine.spark.streaming import streamed
 
-        return streamed(plan, frames, buckets=many, counts=counts)
+        return streamed(plan, frames, buckets=many, counts=counts, ending=ending)
     return _Batch(plan, spark, frames, many, cores, counts).frame()
 
 
-def _frames(plan: Plan, inputs: Mapping[str, DataFrame]) -> dict[int, DataFrame]:
-    """Give the DataFrames by the place of the source that each stands for, with the columns that are read."""
+def _frames(plan: Plan, inputs: Mapping[str, DataFrame], end: bool) -> tuple[dict[int, DataFrame], set[int]]:
+    """Give the DataFrames by the place of the source that each stands for, with the columns read, and which end."""
     names = {place: node.source.name for place, node in enumerate(plan.nodes) if isinstance(node, SourceNode)}
     for name in inputs:
         if name not in names.values():
@@ -70,6 +77,7 @@ def _frames(plan: Plan, inputs: Mapping[str, DataFrame]) -> dict[int, DataFrame]
             )
     read = columns(plan)
     frames: dict[int, DataFrame] = {}
+    ending: set[int] = set()
     for place, name in names.items():
         if name not in inputs:
             continue
@@ -80,8 +88,12 @@ def _frames(plan: Plan, inputs: Mapping[str, DataFrame]) -> dict[int, DataFrame]
                     f'on_spark(inputs={{"{name}": ...}}): the DataFrame has no column "{column}"; the plan reads it.\n'
                     f"  columns: {', '.join(frame.columns)}\n  {did_you_mean(column, frame.columns)}"
                 )
-        frames[place] = frame.select(*read[place])
-    return frames
+        marks: list[str] = []
+        if frame.isStreaming and check_end(name, frame, asked=end):
+            marks = [MARK]
+            ending.add(place)
+        frames[place] = frame.select(*read[place], *marks)
+    return frames, ending
 
 
 def _check_policies(plan: Plan) -> None:

@@ -23,6 +23,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from oop_engine.spark.ending import COMPLETE, MARK, Ending
 from oop_engine.spark.growing import GrowingReader
 from oop_engine.spark.options import Options
 from oop_engine.spark.places import Choice, files
@@ -42,7 +43,14 @@ _COMMON: Final = (
     "except",
     "pages",
 )
-_GROWING: Final = ("journal", "maxFilesPerTrigger", "maxBytesPerTrigger", "maxRowsPerTrigger", "settleSeconds")
+_GROWING: Final = (
+    COMPLETE,
+    "journal",
+    "maxFilesPerTrigger",
+    "maxBytesPerTrigger",
+    "maxRowsPerTrigger",
+    "settleSeconds",
+)
 _FLOWS: Final = ("elements", "ports", "allow")
 
 
@@ -60,10 +68,11 @@ class PacketSource(DataSource):
         return Options.of(self.name(), self.options, (*_COMMON, *_GROWING))
 
     def schema(self) -> StructType:
-        return from_arrow_schema(self._reading().shape.arrow)
+        return from_arrow_schema(Ending.of(self._options()).arrow(self._reading().shape.arrow))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options, reading = self._options(), self._reading()
+        Ending.of(options).check_streaming()
         _same(schema, reading, self.name())
         return FileReader(options.paths(), choice(options), reading, options.number("splitBytes", SPLIT, least=0))
 
@@ -88,6 +97,7 @@ class FlowSource(PacketSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options, reading = self._options(), self._reading()
+        Ending.of(options).check_streaming()
         _same(schema, reading, self.name())
         return FileReader(options.paths(), choice(options), reading, 0)
 
@@ -114,7 +124,7 @@ class FileReader(DataSourceReader):
 
 def _same(schema: StructType, reading: Reading, name: str) -> None:
     """Refuse a schema of the user's own, which Spark would take and fail with at the first row."""
-    if schema.names != list(reading.shape.arrow.names):
+    if [name for name in schema.names if name != MARK] != list(reading.shape.arrow.names):
         raise SchemaError(
             f"{name} knows its columns; leave .schema(...) out and choose some by the option columns.\n"
             f"  columns: {', '.join(reading.shape.wanted.given.names)}"

@@ -7,7 +7,7 @@ is given no watermark: what is late is for the plan's own policy. Between micro-
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from oop_engine.spark.batch import Packed, rows_of
 from oop_engine.spark.counts import Counts, Telling
 from oop_engine.spark.given import Batches, from_spark
 from oop_engine.spark.levels import cut_in_levels
+from oop_engine.spark.marked import Marked
 from oop_engine.spark.room import Room, elsewhere, in_order
 from oop_engine.spark.scatter import labels
 from oop_engine.spark.schema import Wanted
@@ -31,6 +32,7 @@ from oop_engine.spark.wire import (
     COUNTS,
     DDL,
     PAGE,
+    PROMISE,
     ROWS,
     WireRow,
     counts_bytes,
@@ -85,7 +87,10 @@ class Folding:
         return WireRow(OUT, 0, 0, bucket, 0, NO_TIME, kind, body)
 
     def _read(self, room: Room, row: WireRow) -> None:
-        """Let a source of the front take a page; a row's port is the source's place."""
+        """Let a source of the front take a page, or its end; a row's port is the source's place."""
+        if row.kind == PROMISE:
+            room.finish(row.port)
+            return
         given = read_page(row.body)
         source = self.cut.plan.nodes[row.port]
         assert isinstance(source, SourceNode)
@@ -136,13 +141,23 @@ class Unpacked:
                 self.telling.add(read_counts(row.body))
 
 
-def streamed(plan: Plan, frames: Mapping[int, DataFrame], *, buckets: int, counts: Counts | None) -> DataFrame:
-    """Give the results of a plan over streaming DataFrames, given by the place of the source; all sources are."""
+def streamed(
+    plan: Plan, frames: Mapping[int, DataFrame], *, buckets: int, counts: Counts | None, ending: Container[int] = ()
+) -> DataFrame:
+    """Give the results of a plan over streaming DataFrames, given by the place of the source; all sources are.
+
+    Those whose places are in `ending` say their end.
+    """
     _check(plan, frames)
     whole = cut_in_levels(plan, ordered=True)
     small = attrs.evolve(whole, plan=elsewhere(whole.plan))
     many = {FRONT: 1, KEYED: buckets, TAIL: 1}
-    packed = [frame.mapInArrow(Packed(place), DDL) for place, frame in frames.items()]
+    # A low level in front of one source's shuffle moves the places of the sources after it.
+    places = {id(node): place for place, node in enumerate(whole.plan.nodes)}
+    packed: list[DataFrame] = []
+    for place, frame in frames.items():
+        now = places[id(plan.nodes[place])]
+        packed.append(frame.mapInArrow(Marked(now) if place in ending else Packed(now), DDL))
     rows = reduce(lambda one, other: one.unionAll(other), packed)
     for number in whole.used:
         names = sql.array(*map(sql.lit, labels(many[number])))

@@ -15,7 +15,9 @@ from oop_engine.circuit import Circuit, readable
 from oop_engine.demand import columns, pruned
 from oop_engine.plan import Plan, SourceNode
 from oop_engine.spark.batch import Bucketed, Reading, Scan, rows_of
+from oop_engine.spark.ending import Ending
 from oop_engine.spark.levels import cut_in_levels, in_levels
+from oop_engine.spark.marked import Marked
 from oop_engine.spark.parts import parts
 from oop_engine.spark.room import elsewhere
 from oop_engine.spark.schema import Wanted
@@ -107,13 +109,16 @@ def _shuffled(
 
 def on_stream(
     stream: Stream,
-    arrivals: Sequence[Sequence[tuple[str, pa.RecordBatch]]],
+    arrivals: Sequence[Sequence[tuple[str, pa.RecordBatch | None]]],
     *,
     buckets: int,
     seed: int = 0,
     low: bool = True,
 ) -> tuple[Counter[Result], dict[str, int]]:
-    """Give the results and the counts of a plan over micro-batches of (source, tuples), each room saved in between."""
+    """Give the results and the counts of a plan over micro-batches of (source, tuples), each room saved in between.
+
+    No tuples, None, are the end of a source.
+    """
     plan = pruned(Plan((stream.node,)))
     whole = cut_in_levels(plan, ordered=True) if low else cut(plan, ordered=True)
     small = attrs.evolve(whole, plan=elsewhere(whole.plan))
@@ -128,7 +133,11 @@ def on_stream(
         rows = [
             WireRow(FRONT, 0, places[name], 0, seq, NO_TIME, PAGE, page_bytes(batch.select(list(read[places[name]]))))
             for seq, (name, batch) in enumerate(arrived)
+            if batch is not None
         ]
+        for name in (name for name, batch in arrived if batch is None):
+            arrow = pa.schema([plan.nodes[places[name]].schema.arrow.field(n) for n in read[places[name]]])
+            rows += rows_of(shipped(Marked(places[name]))([Ending("test", True).mark(arrow)]))
         for room in whole.used:
             folding = shipped(Folding(small, room, many))
             draw.shuffle(rows)
