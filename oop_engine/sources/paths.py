@@ -45,7 +45,8 @@ def _nearby(path: Path) -> str:
     if glob.has_magic(str(folder)):
         return ""
     if not folder.is_dir():
-        return f'\n  There is no folder "{folder}" either.'
+        where = "" if folder.is_absolute() else f" It was looked for in {Path.cwd()}."
+        return f'\n  There is no folder "{folder}" either.{where}'
     names = sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
     near = get_close_matches(path.name, names, 1, 0.6)
     if near:

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 from pyspark.accumulators import AccumulatorParam
 
+from oop_engine.spark.errors import SparkError
+from oop_engine.spark.shipping import is_connect
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -39,13 +42,19 @@ class Telling(Protocol):
 class Counts:
     """Collect what the operators of one plan on Spark count: counts = Counts(spark); on_spark(..., counts=counts).
 
-    `totals` is right after an action has ended, or a micro-batch; over Spark Connect nothing comes back.
+    `totals` is right after an action has ended, or a micro-batch. SparkError over Spark Connect, where tasks tell the
+    client nothing.
     """
 
     spark: SparkSession
     telling: Telling = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
+        if is_connect(self.spark):
+            raise SparkError(
+                "Counts: over Spark Connect tasks tell the client nothing, so nothing could be counted here.\n"
+                "  Leave counts out, or run the plan in a session of its own: oop.spark.session(cores=2)."
+            )
         self.telling = self.spark.sparkContext.accumulator({}, _Most())
 
     def totals(self) -> dict[str, int]:

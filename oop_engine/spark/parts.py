@@ -1,4 +1,7 @@
-"""A source that can be read twice can be read in parts, side by side: by file, by row group, by record batch."""
+"""A source that can be read twice can be read in parts, side by side: by file, by row group, by record batch.
+
+Files are named by their whole paths, since workers may run in another folder.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def parts(source: Source, count: int) -> tuple[Source, ...]:
 
 
 def _of_captures(source: Packets, count: int) -> tuple[Source, ...]:
-    paths = [path for path in source.paths if isinstance(path, Path)]
+    paths = [path.absolute() for path in source.paths if isinstance(path, Path)]
     if source.strict:
         return tuple(attrs.evolve(source, paths=share, label=source.name) for share in _shares(paths, count))
     size = max(LEAST, sum(path.stat().st_size for path in paths) // count + 1)
@@ -60,7 +63,7 @@ def _of_files(source: Files, count: int) -> tuple[Source, ...]:
     if not isinstance(given, str | Path) and not isinstance(given, Sequence):
         return (source,)
     names = [given] if isinstance(given, str | Path) else given
-    paths = [path for name in names for path in expand(name)]
+    paths = [path.absolute() for name in names for path in expand(name)]
     if not source.types and all(_is_parquet(path, source.format) for path in paths):
         groups: list[Piece] = [(path, group) for path in paths for group in range(pq.ParquetFile(path).num_row_groups)]
         return _read_apart(source, groups, count) or (source,)

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -230,7 +230,7 @@ def _sums(kind: str) -> list[Column]:
     ]
 
 
-def _done(progress: Sequence[object]) -> tuple[int, int]:
+def _done(progress: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
     """Give the rows and the batches that Spark tells of."""
-    told = [json.loads(str(getattr(p, "json", "{}"))) if not isinstance(p, dict) else p for p in progress]
-    return sum(int(p.get("numInputRows", 0)) for p in told), sum(bool(p.get("numInputRows")) for p in told)
+    told = [sum(int(source["numInputRows"]) for source in batch["sources"]) for batch in progress]
+    return sum(told), sum(map(bool, told))

@@ -6,7 +6,7 @@ import os
 import site
 import sys
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +18,8 @@ from oop_engine.spark.java import java_home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+STORE: Final = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _HERE: Final = Path(__file__).resolve().parent
 
 
@@ -27,9 +28,10 @@ def session(
 ) -> SparkSession:
     """Give the session of this process, or start one on `cores` of this machine, with the engine's formats registered.
 
-    `master` is another place than this machine's cores, e.g. "local[*]" or "spark://host:7077"; `conf` are Spark's own
-    settings, which overrule ours: session(4, **{"spark.ui.enabled": True}). Java is found by `java_home`. SparkError
-    says what is missing and the command that mends it.
+    `master` is another place than this machine's cores, e.g. "local[*]", "spark://host:7077", or "sc://host:15002" for
+    Spark Connect; `conf` are Spark's own settings, which overrule ours: session(4, **{"spark.ui.enabled": True}), or
+    "spark.api.mode": "connect" for a Connect server in this process. Java is found by `java_home`. SparkError says what
+    is missing and the command that mends it.
     """
     from oop_engine.spark.register import register
 
@@ -45,11 +47,12 @@ def session(
         return register(started)
     place = master or f"local[{cores}]"
     settings = {**_settings(place, memory), **{key: _text(value) for key, value in conf.items()}}
-    builder = SparkSession.Builder().master(place).appName(name)
+    connect = place.startswith("sc://")
+    builder = (SparkSession.Builder().remote(place) if connect else SparkSession.Builder().master(place)).appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-    with _environment(place):
+    with _environment({} if connect else _wanted(place)):
         made = builder.getOrCreate()
     return register(made)
 
@@ -62,7 +65,7 @@ def check_pyspark() -> None:
 
 def _stopped(started: SparkSession) -> bool:
     context = getattr(started, "_sc", None)
-    return context is not None and context._jsc is None
+    return context._jsc is None if context is not None else bool(getattr(started, "is_stopped", False))
 
 
 def _text(value: object) -> str:
@@ -79,11 +82,14 @@ def _settings(place: str, memory: str) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         # The default of 200 costs small streams a task each.
         "spark.sql.shuffle.partitions": str(max(2, min(2 * count, 64))),
-        "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
+        STORE: ROCKSDB,
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.executorEnv.PYTHONWARNINGS": "ignore::FutureWarning",
     }
+    if place.startswith("sc://"):
+        # A server that runs has its settings; those of a session are of Spark SQL.
+        return {key: value for key, value in settings.items() if key.startswith("spark.sql.")}
     if "NUMBA_CACHE_DIR" in os.environ:
         settings["spark.executorEnv.NUMBA_CACHE_DIR"] = os.environ["NUMBA_CACHE_DIR"]
     if place.startswith("local"):
@@ -95,9 +101,8 @@ def _settings(place: str, memory: str) -> dict[str, str]:
     return settings
 
 
-@contextmanager
-def _environment(place: str) -> Generator[None, None, None]:
-    """Set what the JVM and, through it, the Python workers take from the environment, and put it back."""
+def _wanted(place: str) -> dict[str, str]:
+    """Give what the JVM and, through it, the Python workers take from the environment."""
     wanted = {
         "JAVA_HOME": str(java_home()),
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
@@ -111,6 +116,12 @@ def _environment(place: str) -> Generator[None, None, None]:
         ours = _HERE.parent.parent
         if str(ours) not in {os.path.realpath(place) for place in site.getsitepackages()}:
             wanted["PYTHONPATH"] = _joined(str(ours), os.environ.get("PYTHONPATH"), os.pathsep)
+    return wanted
+
+
+@contextmanager
+def _environment(wanted: Mapping[str, str]) -> Generator[None, None, None]:
+    """Set names of the environment, and put it back."""
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

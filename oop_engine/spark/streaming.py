@@ -21,12 +21,14 @@ from oop_engine.errors import PlanError
 from oop_engine.plan import Plan, SourceNode
 from oop_engine.spark.batch import Packed, rows_of
 from oop_engine.spark.counts import Counts, Telling
+from oop_engine.spark.errors import SparkError
 from oop_engine.spark.given import Batches, from_spark
 from oop_engine.spark.levels import cut_in_levels
 from oop_engine.spark.marked import Marked
 from oop_engine.spark.room import Room, elsewhere, in_order
 from oop_engine.spark.scatter import labels
 from oop_engine.spark.schema import Wanted
+from oop_engine.spark.session import ROCKSDB, STORE
 from oop_engine.spark.stages import FRONT, KEYED, TAIL, Cut
 from oop_engine.spark.wire import (
     COUNTS,
@@ -44,7 +46,7 @@ from punctuation import NO_TIME
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 OUT = TAIL + 1
@@ -149,6 +151,7 @@ def streamed(
     Those whose places are in `ending` say their end.
     """
     _check(plan, frames)
+    _check_store(next(iter(frames.values())).sparkSession)
     whole = cut_in_levels(plan, ordered=True)
     small = attrs.evolve(whole, plan=elsewhere(whole.plan))
     many = {FRONT: 1, KEYED: buckets, TAIL: 1}
@@ -188,6 +191,17 @@ def _check(plan: Plan, frames: Mapping[int, DataFrame]) -> None:
                 f"on_spark: nothing is promised of {node.label}, and a streaming DataFrame promises nothing itself.\n"
                 '  Give the source a punctuator, e.g. punctuate=oop.slack("2 s").'
             )
+
+
+def _check_store(spark: SparkSession) -> None:
+    """Refuse a session whose state store cannot hold what Spark calls arbitrary state."""
+    store = str(spark.conf.get(STORE, ""))
+    if not store.endswith(ROCKSDB.rpartition(".")[2]):
+        raise SparkError(
+            f"a streaming plan keeps its state in RocksDB, and this session in {store.rpartition('.')[2] or 'none'}.\n"
+            f'  spark.conf.set("{STORE}",\n                 "{ROCKSDB}")\n'
+            "  before it is started; oop.spark.session() sets it."
+        )
 
 
 def _frame(rows: list[WireRow]) -> pd.DataFrame:

@@ -136,7 +136,7 @@ def on_stream(
             if batch is not None
         ]
         for name in (name for name, batch in arrived if batch is None):
-            arrow = pa.schema([plan.nodes[places[name]].schema.arrow.field(n) for n in read[places[name]]])
+            arrow = pa.schema([whole.plan.nodes[places[name]].schema.arrow.field(n) for n in read[places[name]]])
             rows += rows_of(shipped(Marked(places[name]))([Ending("test", True).mark(arrow)]))
         for room in whole.used:
             folding = shipped(Folding(small, room, many))

@@ -105,7 +105,7 @@ def test_a_session_keeps_time_in_utc_and_gives_the_environment_back(spark: Spark
 
 
 def test_workers_of_this_machine_have_the_engine_as_it_is_here(spark: SparkSession) -> None:
-    assert workers_have_it()
+    assert workers_have_it(spark)
 
     def where(batches: object) -> object:
         import pyarrow as pa
