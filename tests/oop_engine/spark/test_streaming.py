@@ -84,14 +84,15 @@ def test_a_stream_gives_what_embedded_has_released(spark: SparkSession, tmp_path
     assert counts.totals()["late"] == result.run().statistics.late > 0
 
 
-def test_a_join_of_streams(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["join", "join of aggregates"])
+def test_a_join_of_streams(spark: SparkSession, tmp_path: Path, name: str) -> None:
     given = {"a": pages(60), "b": pages(40, 3)}
     closing: list[Row] = [(1000, None, 0, 0)]
     folders = {n: written(tmp_path / n, [*p, closing], (30, 5)) for n, p in given.items()}
-    plan = FREE["join"]({n: stream(n, [], slack(80)) for n in given})
+    plan = FREE[name]({n: stream(n, [], slack(80)) for n in given})
     frame = on_spark(plan, spark, {n: reading(spark, folder) for n, folder in folders.items()})
     run(frame, tmp_path / "out", tmp_path / "checkpoint")
-    result = FREE["join"]({n: stream(n, p) for n, p in given.items()})
+    result = FREE[name]({n: stream(n, p) for n, p in given.items()})
     assert answer(spark, tmp_path / "out") == embedded(result)
 
 
