@@ -1,34 +1,63 @@
-"""Decoded columns become an Arrow record batch without copying, nulls where a packet has no such header."""
+"""Packets become the columns of an Arrow record batch without copying, nulls where a packet has no such header."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any, Final
 
+import attrs
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.sources.capture import decode as d
+from oop_engine.sources.capture import frames as f
+from oop_engine.sources.capture.formats import Classic, Format
 from oop_engine.sources.capture.rows import NO_TIME, Rows
+from oop_engine.sources.capture.walk import FULL
 
-# column: (bit of `want`, its array's type, bit of `seen` without which it is null)
-_DECODED: Final[dict[str, tuple[int, type[np.generic], int]]] = {
-    "srcIP": (d.WANT_SRC, np.uint64, d.HAS_IP),
-    "destIP": (d.WANT_DST, np.uint64, d.HAS_IP),
-    "srcPort": (d.WANT_PORTS, np.uint16, d.HAS_PORTS),
-    "destPort": (d.WANT_PORTS, np.uint16, d.HAS_PORTS),
-    "proto": (d.WANT_PROTO, np.uint8, d.HAS_PROTO),
-    "flags": (d.WANT_FLAGS, np.uint8, d.HAS_FLAGS),
-    "ip_length": (d.WANT_IP_LENGTH, np.int32, d.HAS_IP),
-    "payload_length": (d.WANT_PAYLOAD, np.int32, d.HAS_PAYLOAD),
-    "ttl": (d.WANT_TTL, np.uint8, d.HAS_IP),
-    "vlan": (d.WANT_VLAN, np.uint16, d.HAS_VLAN),
-    "fragment": (d.WANT_FRAGMENT, np.int32, d.HAS_FRAGMENT),
-    "status": (d.WANT_STATUS, np.uint8, 0),
+
+@attrs.frozen
+class _Kind:
+    """What is known of a column: where its base stands, its entries, and what decides on it."""
+
+    place: int
+    type: type[np.generic]
+    want: int = 0
+    """The bit of `want`; 0 for what the record says."""
+    seen: int = 0
+    """The bit of `seen` without which it is null."""
+
+    @property
+    def bytes(self) -> int:
+        return np.dtype(self.type).itemsize * (2 if self.place in (f.SRC, f.DST) else 1)
+
+
+_KINDS: Final = {
+    "ts": _Kind(f.TS, np.int64),
+    "srcIP": _Kind(f.SRC, np.uint64, d.WANT_SRC, d.HAS_IP),
+    "destIP": _Kind(f.DST, np.uint64, d.WANT_DST, d.HAS_IP),
+    "srcPort": _Kind(f.SRC_PORT, np.uint16, d.WANT_PORTS, d.HAS_PORTS),
+    "destPort": _Kind(f.DST_PORT, np.uint16, d.WANT_PORTS, d.HAS_PORTS),
+    "proto": _Kind(f.PROTO, np.uint8, d.WANT_PROTO, d.HAS_PROTO),
+    "length": _Kind(f.LENGTH, np.int32),
+    "flags": _Kind(f.FLAGS, np.uint8, d.WANT_FLAGS, d.HAS_FLAGS),
+    "caplen": _Kind(f.CAPLEN, np.int32),
+    "ip_length": _Kind(f.IP_LENGTH, np.int32, d.WANT_IP_LENGTH, d.HAS_IP),
+    "payload_length": _Kind(f.PAYLOAD, np.int32, d.WANT_PAYLOAD, d.HAS_PAYLOAD),
+    "ttl": _Kind(f.TTL, np.uint8, d.WANT_TTL, d.HAS_IP),
+    "vlan": _Kind(f.VLAN, np.uint16, d.WANT_VLAN, d.HAS_VLAN),
+    "fragment": _Kind(f.FRAGMENT, np.int32, d.WANT_FRAGMENT, d.HAS_FRAGMENT),
+    "interface": _Kind(f.INTERFACE, np.int32),
+    "status": _Kind(f.STATUS, np.uint8, d.WANT_STATUS),
+    "seen": _Kind(f.SEEN, np.uint8),
 }
-_ADDRESSES: Final = ("srcIP", "destIP")
-_PORTS: Final = ("srcPort", "destPort")
+_PORTS: Final = frozenset(("srcPort", "destPort"))
+_ALIGNED: Final = 64
+_JUDGED: Final = 256
+"""Records for the walk where one of them is odd, so that many of these are not judged one by one."""
+_COPIED: Final = 2
+"""A batch that fills less than this part of its memory is copied."""
 
 
 def decode_batch(
@@ -38,47 +67,134 @@ def decode_batch(
 
     Gives (batch, packets that are not IP, packets cut short).
     """
-    wanted = set(schema.names)
-    if not wanted.isdisjoint(_PORTS):
-        wanted.update(_PORTS)  # stored together
-    want = 0
-    made: dict[str, NDArray[Any]] = {}
-    for name, (bit, kind, _) in _DECODED.items():
-        used = name in wanted
-        want |= bit if used else 0
-        made[name] = _room(kind, count * (2 if name in _ADDRESSES else 1) if used else 0)
-    others, shorts, common = d.decode(
-        data, count, rows.offset, rows.caplen, rows.length, rows.link, want,
-        made["srcIP"], made["destIP"], made["srcPort"], made["destPort"], made["proto"], made["flags"],
-        made["ip_length"], made["payload_length"], made["ttl"], made["vlan"], made["fragment"], made["status"],
-        rows.seen,
-    )  # fmt: skip
-    arrays: list[pa.Array] = []
-    for field in schema:
-        name = field.name
-        present = None
-        if name in made:
-            values, mask = made[name], _DECODED[name][2]
-            if name in _ADDRESSES and sys.byteorder == "big":
-                values.byteswap(inplace=True)
-            if mask & ~common:
-                present = (rows.seen[:count] & mask) != 0
-        else:
-            filled: NDArray[Any] = getattr(rows, name)[:count]
-            values = _room(filled.dtype.type, count)
-            values[:] = filled
-            if name == "ts" and untimed:
-                present = filled != NO_TIME
-        arrays.append(_array(field.type, values, count, present))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema), int(others), int(shorts)
+    columns = Columns(schema, count)
+    columns.put(data, rows, count, untimed)
+    return columns.batch(), columns.others, columns.shorts
 
 
-def _room(kind: type[np.generic], count: int) -> NDArray[Any]:
-    # Arrow's pool keeps freed memory, where fresh pages would cost more than the decoding.
-    return np.frombuffer(pa.allocate_buffer(count * np.dtype(kind).itemsize), kind)
+@attrs.define
+class Columns:
+    """The columns of one batch as they are filled, side by side in one memory, with room for so many rows."""
+
+    schema: pa.Schema
+    room: int
+    count: int = 0
+    untimed: int = 0
+    others: int = 0
+    """Packets that are not IP."""
+    shorts: int = 0
+    """Packets cut short."""
+    _want: int = attrs.field(init=False, default=0)
+    _common: int = attrs.field(init=False, default=0xFF)
+    _memory: pa.Buffer = attrs.field(init=False)
+    _bases: NDArray[np.int64] = attrs.field(init=False)
+    _out: tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.uint32], NDArray[np.uint64]] = attrs.field(init=False)
+    _arrays: dict[str, NDArray[Any]] = attrs.field(init=False, factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self._bases = np.full(len(_KINDS), -1, np.int64)
+        size = 0
+        for name in self._names():
+            self._bases[_KINDS[name].place] = size
+            self._want |= _KINDS[name].want
+            size += -(-self.room * _KINDS[name].bytes // _ALIGNED) * _ALIGNED
+        # Arrow's pool keeps freed memory, where fresh pages would cost more than the decoding.
+        self._memory = pa.allocate_buffer(max(size, _ALIGNED))
+        out = np.frombuffer(self._memory, np.uint8)
+        self._out = out, out.view(np.uint16), out.view(np.uint32), out.view(np.uint64)
+
+    def _names(self) -> list[str]:
+        names = [*self.schema.names, "seen"]
+        return names + sorted(_PORTS - set(names)) if not _PORTS.isdisjoint(names) else names
+
+    def take(self, form: Format, data: NDArray[np.uint8], at: int, end: int, rows: Rows) -> tuple[int, int, int, int]:
+        """Read and decode records from data[at:end]; `rows` is room to work in.
+
+        Gives (position, rows read, those of them without a time, why it stopped: FULL where there is no more room).
+        """
+        before, untimed, why = self.count, self.untimed, FULL
+        framed = form if isinstance(form, Classic) and form.framed else None
+        while self.count < self.room and why == FULL:
+            most = rows.room
+            if framed is not None:
+                at, why = self._frames(framed.nanoseconds, data, at, end, rows)
+                if why != f.ODD:
+                    continue
+                most = min(most, _JUDGED)
+            at, count, without, why = form.walk(data, at, end, rows.first(min(most, self.room - self.count)))
+            self.put(data, rows, count, without)
+        return at, self.count - before, self.untimed - untimed, why
+
+    def _frames(self, nanoseconds: int, data: NDArray[np.uint8], at: int, end: int, rows: Rows) -> tuple[int, int]:
+        most = min(self.room, self.count + rows.room)
+        position, reached, passed, common, why = f.decode_frames(
+            data, at, end, nanoseconds, self.count, most, self._bases, *self._out,
+            rows.words, rows.place, rows.row, rows.offset, rows.caplen, rows.length,
+        )  # fmt: skip
+        self.count = int(reached)
+        self._common &= int(common)
+        if passed:
+            rows.link[:passed] = 1
+            self._decode(data, rows, int(passed))
+        return int(position), int(why)
+
+    def put(self, data: NDArray[np.uint8], rows: Rows, count: int, untimed: int) -> None:
+        """Decode the first `count` rows that a walk found, `untimed` of them without a time."""
+        first = self.count
+        self.count += count
+        self.untimed += untimed
+        for name, values in (
+            ("ts", rows.ts), ("length", rows.length), ("caplen", rows.caplen), ("interface", rows.interface)
+        ):  # fmt: skip
+            if self._bases[_KINDS[name].place] >= 0:
+                self._array(name)[first : self.count] = values[:count]
+        rows.row[:count] = np.arange(first, self.count)
+        self._decode(data, rows, count)
+
+    def _decode(self, data: NDArray[np.uint8], rows: Rows, count: int) -> None:
+        column = self._array
+        others, shorts, common = d.decode(
+            data, count, rows.row, rows.offset, rows.caplen, rows.length, rows.link, self._want,
+            column("srcIP"), column("destIP"), column("srcPort"), column("destPort"), column("proto"), column("flags"),
+            column("ip_length"), column("payload_length"), column("ttl"), column("vlan"), column("fragment"),
+            column("status"), column("seen"),
+        )  # fmt: skip
+        self.others += int(others)
+        self.shorts += int(shorts)
+        self._common &= int(common)
+
+    def _array(self, name: str) -> NDArray[Any]:
+        """Give the whole of a column, empty where it is not wanted."""
+        found = self._arrays.get(name)
+        if found is None:
+            kind = _KINDS[name]
+            base = int(self._bases[kind.place])
+            size = self.room * kind.bytes if base >= 0 else 0
+            found = self._arrays[name] = self._out[0][max(base, 0) : max(base, 0) + size].view(kind.type)
+        return found
+
+    def batch(self) -> pa.RecordBatch:
+        """Give the rows as a batch, whose memory then is not to be written again."""
+        count = self.count
+        seen = self._array("seen")[:count]
+        arrays: list[pa.Array] = []
+        for field in self.schema:
+            kind = _KINDS[field.name]
+            present = None
+            if kind.place in (f.SRC, f.DST) and sys.byteorder == "big":
+                self._array(field.name)[: 2 * count].byteswap(inplace=True)
+            if kind.seen & ~self._common:
+                present = (seen & kind.seen) != 0
+            elif kind.place == f.TS and self.untimed:
+                present = self._array("ts")[:count] != NO_TIME
+            values = self._memory.slice(int(self._bases[kind.place]), count * kind.bytes)
+            if count * _COPIED < self.room:
+                values = pa.py_buffer(values.to_pybytes())
+            arrays.append(_array(field.type, values, count, present))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
-def _array(kind: pa.DataType, values: NDArray[Any], count: int, present: NDArray[np.bool_] | None) -> pa.Array:
+def _array(kind: pa.DataType, values: pa.Buffer, count: int, present: NDArray[np.bool_] | None) -> pa.Array:
     nulls = 0 if present is None else count - int(np.count_nonzero(present))
     bitmap = pa.py_buffer(np.packbits(present, bitorder="little")) if present is not None and nulls else None
-    return pa.Array.from_buffers(kind, count, [bitmap, pa.py_buffer(values)], nulls)
+    return pa.Array.from_buffers(kind, count, [bitmap, values], nulls)

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import BinaryIO, Final, TypeVar
+from typing import BinaryIO, Final, Protocol, TypeVar
 
+import attrs
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.sources.capture import walk
-from oop_engine.sources.capture.batch import decode_batch
+from oop_engine.sources.capture.batch import Columns
 from oop_engine.sources.capture.compression import GZIP, UNREAD, ZSTD, Plain, unpack
 from oop_engine.sources.capture.errors import DecodeError
 from oop_engine.sources.capture.formats import Blocks, Classic, Format, header_bytes, recognise
 from oop_engine.sources.capture.rows import Rows
 from oop_engine.sources.capture.schema import prune
-from oop_engine.sources.capture.supply import Arriving, Mapped, Supply
+from oop_engine.sources.capture.supply import Arriving, Mapped, Stored, Supply
 
-_Part = TypeVar("_Part")
+_Part = TypeVar("_Part", covariant=True)
 _COUNTS: Final = ("packets", "undecoded", "truncated", "untimed", "bytes")
 _DAMAGE: Final = {
     walk.TOO_LONG: f"damaged at byte {{place}}: a record claims more than {walk.MAX_CAPLEN:,} captured bytes",
@@ -32,13 +33,32 @@ _DAMAGE: Final = {
     walk.ODD_SIZE: "damaged at byte {place}: a block of impossible length",
 }
 
+_WALKED: Final = 8_192
+"""Records that are walked before they are decoded: few enough to stay in the cache."""
+_SMALLEST: Final = 16
+
 _TEXT = frozenset((*b"\t\n\r", *range(0x20, 0x7F)))
+
+
+class Filling(Protocol[_Part]):
+    """What becomes of the records of a capture."""
+
+    holds: bool
+    """What was taken stays as it is when the supply gives other bytes, so that one part may hold more of it."""
+
+    def take(self, form: Format, supply: Supply, at: int) -> tuple[int, int, int, int]:
+        """Take records from data[at:]; give (position, how many, those of them without a time, why it stopped)."""
+        ...
+
+    def give(self) -> _Part:
+        """Give what was taken, and begin anew."""
+        ...
 
 
 class Capture:
     """Read one capture, classic pcap or pcapng, plain or in gzip or zstd, told apart by its first bytes.
 
-    `source` is a path (mapped when it is not compressed) or a binary stream, of which batches are given as its bytes
+    `source` is a path or a binary stream, of which batches are given as its bytes
     arrive. A path can be iterated any number of times, a stream once. `columns` keeps only these of PACKET_SCHEMA;
     what is not kept is not decoded.
 
@@ -76,44 +96,50 @@ class Capture:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Give the packets in the order of the capture, in Arrow batches of 1 to `batch_rows` rows."""
-
-        def decoded(supply: Supply, rows: Rows, count: int, untimed: int) -> pa.RecordBatch:
-            batch, others, shorts = decode_batch(supply.data, rows, count, untimed, self.schema)
-            self.counts["undecoded"] += others
-            self.counts["truncated"] += shorts
-            return batch
-
-        return self._read(decoded)
+        return self.read(_Batches(self))
 
     def times(self) -> Iterator[NDArray[np.int64]]:
         """Give only the packets' times, int64 nanoseconds since the epoch: the same packets in the same order.
 
         A packet without a time has NO_TIME. No packet is decoded, so `counts` says nothing of their contents.
         """
+        return self.read(_Times(self))
 
-        def copied(supply: Supply, rows: Rows, count: int, untimed: int) -> NDArray[np.int64]:
-            return rows.ts[:count].copy()
+    @property
+    def walked(self) -> int:
+        """Give how many records are best walked before they are decoded."""
+        return min(self._batch_rows, _WALKED)
 
-        return self._read(copied)
+    def room(self, supply: Supply, at: int) -> int:
+        """Give how many rows there may be from data[at] on, at most those of a batch."""
+        there = supply.end - at
+        if supply.steady and self.size is not None:
+            there = max(there, self.size - supply.base - at)
+        return max(1, min(self._batch_rows, there // _SMALLEST))
 
-    def _read(self, part: Callable[[Supply, Rows, int, int], _Part]) -> Iterator[_Part]:
+    def read(self, filling: Filling[_Part]) -> Iterator[_Part]:
+        """Give what becomes of the records, part by part."""
         self.notes.clear()
         self.counts.update(dict.fromkeys(_COUNTS, 0))
         with ExitStack() as opened:
-            supply = self._open(opened)
-            rows = Rows.empty(self._batch_rows)
+            supply = self._open(opened, filling.holds)
+            held = 0
             # Places count from the start of the unpacked capture: the byte at `place` is data[place - base].
             form, place = self._header(supply, None, 0)
             while form is not None:
-                at, count, untimed, why = form.walk(supply.data, place - supply.base, supply.end, rows)
+                at, count, untimed, why = filling.take(form, supply, place - supply.base)
                 place = supply.base + at
                 self._mark(supply, at)
-                if count:
-                    self.counts["packets"] += count
-                    self.counts["untimed"] += untimed
-                    yield part(supply, rows, count, untimed)
+                self.counts["packets"] += count
+                self.counts["untimed"] += untimed
+                held += count
+                if held and not (why == walk.CUT and supply.steady and filling.holds):
+                    yield filling.give()
+                    held = 0
                 if why == walk.CUT and not supply.more(at):
-                    self._mark(supply, at)
+                    if held:
+                        yield filling.give()
+                    self._mark(supply, place - supply.base)
                     self._ended(supply, place)
                     break
                 if why == walk.HEADER:
@@ -127,12 +153,15 @@ class Capture:
                     self._stop(_DAMAGE[why].format(place=place))
                     break
 
-    def _open(self, opened: ExitStack) -> Supply:
+    def _open(self, opened: ExitStack, copied: bool) -> Supply:
         if isinstance(self._source, Path):
             file = opened.enter_context(self._source.open("rb", buffering=0))
             plain = Plain(file, again=self._regular)
             if self._regular and self.size and plain.peek(4)[:2] != GZIP and plain.peek(4) != ZSTD:
-                return Mapped.file(file)
+                if not copied:
+                    return Mapped.file(file)
+                file.seek(0)
+                return Stored(file, self.size)
         else:
             if self._spent:
                 raise ValueError(f"{self.name} is a stream and was read before; a path can be read again.")
@@ -221,3 +250,60 @@ class Capture:
         if head and all(byte in _TEXT for byte in head):
             lines.append("  This looks like text; if it is a table, give its format: csv, tsv or ndjson.")
         return "\n".join(lines)
+
+
+@attrs.define
+class _Batches:
+    """Batches of a capture's columns, and counts of what is in the packets."""
+
+    capture: Capture
+    holds: bool = True
+    _rows: Rows = attrs.field(init=False)
+    _columns: Columns | None = None
+
+    def __attrs_post_init__(self) -> None:
+        self._rows = Rows.empty(self.capture.walked)
+
+    def take(self, form: Format, supply: Supply, at: int) -> tuple[int, int, int, int]:
+        if self._columns is None:
+            self._columns = Columns(self.capture.schema, self.capture.room(supply, at))
+        return self._columns.take(form, supply.data, at, supply.end, self._rows)
+
+    def give(self) -> pa.RecordBatch:
+        columns, self._columns = self._columns, None
+        assert columns is not None, "nothing was taken"
+        self.capture.counts["undecoded"] += columns.others
+        self.capture.counts["truncated"] += columns.shorts
+        return columns.batch()
+
+
+@attrs.define
+class _Times:
+    """The times of a capture's packets."""
+
+    capture: Capture
+    holds: bool = True
+    _rows: Rows = attrs.field(init=False)
+    _times: NDArray[np.int64] | None = None
+    _count: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self._rows = Rows.empty(self.capture.walked)
+
+    def take(self, form: Format, supply: Supply, at: int) -> tuple[int, int, int, int]:
+        if self._times is None:
+            self._times = np.empty(self.capture.room(supply, at), np.int64)
+        before, untimed, why = self._count, 0, walk.FULL
+        while self._count < len(self._times) and why == walk.FULL:
+            rows = self._rows.first(min(self._rows.room, len(self._times) - self._count))
+            at, count, without, why = form.walk(supply.data, at, supply.end, rows)
+            self._times[self._count : self._count + count] = rows.ts[:count]
+            self._count += count
+            untimed += without
+        return at, self._count - before, untimed, why
+
+    def give(self) -> NDArray[np.int64]:
+        times, self._times = self._times, None
+        assert times is not None, "nothing was taken"
+        count, self._count = self._count, 0
+        return times[:count] if 2 * count >= len(times) else times[:count].copy()

@@ -65,13 +65,13 @@ def _eight(a: uint8, b: uint8, c: uint8, d: uint8, e: uint8, f: uint8, g: uint8,
 
 @kernel
 def decode(
-    data: NDArray[uint8], rows: int, offset: NDArray[int64], caplen: NDArray[int32], length: NDArray[int32],
-    links: NDArray[int32], want: int, src: NDArray[uint64], dst: NDArray[uint64], src_port: NDArray[uint16],
-    dst_port: NDArray[uint16], proto: NDArray[uint8], flags: NDArray[uint8], ip_length: NDArray[int32],
-    payload: NDArray[int32], ttl: NDArray[uint8], vlan: NDArray[uint16], fragment: NDArray[int32],
-    status: NDArray[uint8], seen: NDArray[uint8],
+    data: NDArray[uint8], rows: int, row: NDArray[int64], offset: NDArray[int64], caplen: NDArray[int32],
+    length: NDArray[int32], links: NDArray[int32], want: int, src: NDArray[uint64], dst: NDArray[uint64],
+    src_port: NDArray[uint16], dst_port: NDArray[uint16], proto: NDArray[uint8], flags: NDArray[uint8],
+    ip_length: NDArray[int32], payload: NDArray[int32], ttl: NDArray[uint8], vlan: NDArray[uint16],
+    fragment: NDArray[int32], status: NDArray[uint8], seen: NDArray[uint8],
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Decode `rows` packets of data[offset[i] : offset[i] + caplen[i]] into the columns.
+    """Decode `rows` packets of data[offset[i] : offset[i] + caplen[i]] into the rows row[i] of the columns.
 
     Gives (packets not IP, packets cut short, the bits of `seen` that all rows have).
 
@@ -365,33 +365,34 @@ def decode(
                     has |= HAS_PAYLOAD
 
         # 5. One row.
+        to = int64(row[uint64(i)])
         others += condition == NOT_IP
         shorts += condition == TRUNCATED
-        seen[uint64(i)] = has
+        seen[uint64(to)] = has
         common &= has
         if want & WANT_SRC:
-            src[uint64(2 * i)] = source_high
-            src[uint64(2 * i + 1)] = source_low
+            src[uint64(2 * to)] = source_high
+            src[uint64(2 * to + 1)] = source_low
         if want & WANT_DST:
-            dst[uint64(2 * i)] = target_high
-            dst[uint64(2 * i + 1)] = target_low
+            dst[uint64(2 * to)] = target_high
+            dst[uint64(2 * to + 1)] = target_low
         if want & WANT_PORTS:
-            src_port[uint64(i)] = first
-            dst_port[uint64(i)] = second
+            src_port[uint64(to)] = first
+            dst_port[uint64(to)] = second
         if want & WANT_PROTO:
-            proto[uint64(i)] = number
+            proto[uint64(to)] = number
         if want & WANT_FLAGS:
-            flags[uint64(i)] = bits
+            flags[uint64(to)] = bits
         if want & WANT_IP_LENGTH:
-            ip_length[uint64(i)] = total
+            ip_length[uint64(to)] = total
         if want & WANT_PAYLOAD:
-            payload[uint64(i)] = content
+            payload[uint64(to)] = content
         if want & WANT_TTL:
-            ttl[uint64(i)] = hops
+            ttl[uint64(to)] = hops
         if want & WANT_VLAN:
-            vlan[uint64(i)] = tag
+            vlan[uint64(to)] = tag
         if want & WANT_FRAGMENT:
-            fragment[uint64(i)] = part
+            fragment[uint64(to)] = part
         if want & WANT_STATUS:
-            status[uint64(i)] = condition
+            status[uint64(to)] = condition
     return others, shorts, common

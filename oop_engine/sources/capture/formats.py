@@ -53,6 +53,11 @@ class Classic:
         # The upper bits of the link type tell the length of the frame check sequence.
         return cls(swapped, nanoseconds, extra, (major, minor) < (2, 4), link & 0x03FFFFFF)
 
+    @property
+    def framed(self) -> bool:
+        """Tell whether its records are as most are: little-endian, of Ethernet, without anything more or older."""
+        return not self.swapped and self.extra == 0 and not self.old and self.link == 1
+
     def walk(self, data: NDArray[np.uint8], at: int, end: int, rows: Rows) -> tuple[int, int, int, int]:
         position, count, untimed, why = walk.walk_pcap(
             data, at, end, self.swapped, self.nanoseconds, self.extra, self.old, self.link,

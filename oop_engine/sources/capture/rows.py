@@ -1,4 +1,4 @@
-"""The rows of one walk: where each packet lies, when it was taken, how long it is."""
+"""The rows of one walk: where each packet lies, when it was taken, how long it is, and which row of a batch it is."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from numpy.typing import NDArray
 #: The time of a packet that carries none, in arrays of int64 nanoseconds.
 NO_TIME: Final = -(2**63)
 
+#: Frames that are decoded at once: so few that the last steps for some overlap the first for the next.
+STRETCH: Final = 128
+#: Words that are gathered of each of them.
+WORDS: Final = 9
+
 
 @attrs.define
 class Rows:
-    """Arrays of one length, filled by a walk and overwritten by the next; `seen` by the decoding that follows it."""
+    """Arrays of one length, filled by a walk and overwritten by the next; `words` and `place` are for common frames."""
 
     offset: NDArray[np.int64]
     ts: NDArray[np.int64]
@@ -22,7 +27,13 @@ class Rows:
     length: NDArray[np.int32]
     interface: NDArray[np.int32]
     link: NDArray[np.int32]
-    seen: NDArray[np.uint8]
+    row: NDArray[np.int64]
+    words: NDArray[np.uint64]
+    place: NDArray[np.int64]
+
+    @property
+    def room(self) -> int:
+        return len(self.offset)
 
     @classmethod
     def empty(cls, room: int) -> Rows:
@@ -34,5 +45,16 @@ class Rows:
             length=np.empty(room, np.int32),
             interface=np.empty(room, np.int32),
             link=np.empty(room, np.int32),
-            seen=np.empty(room, np.uint8),
+            row=np.empty(room, np.int64),
+            words=np.empty((WORDS, STRETCH), np.uint64),
+            place=np.empty(STRETCH, np.int64),
         )
+
+    def first(self, room: int) -> Rows:
+        """Give the same arrays with room for fewer rows."""
+        if room >= self.room:
+            return self
+        return Rows(
+            self.offset[:room], self.ts[:room], self.caplen[:room], self.length[:room], self.interface[:room],
+            self.link[:room], self.row[:room], self.words, self.place,
+        )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A supply gives the bytes of a capture in order: mapped at once, or in a buffer as they arrive.
+"""A supply gives the bytes of a capture in order: those of a file in blocks or mapped at once, others as they arrive.
 
 Offsets inside the capture count unpacked bytes; `consumed` counts bytes of the source as it lies on disk.
 """
@@ -6,6 +6,7 @@ Offsets inside the capture count unpacked bytes; `consumed` counts bytes of the 
 from __future__ import annotations
 
 import mmap
+from io import SEEK_CUR, FileIO
 from typing import BinaryIO, Final, Protocol
 
 import attrs
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.capture.compression import PackedDamage, Pieces
 
+_BLOCK: Final = 1 << 19
 _PIECE: Final = 1 << 18
 _ROOM: Final = 1 << 22
 
@@ -25,6 +27,7 @@ class Supply(Protocol):
     base: int
     end: int
     fault: str | None  # what is wrong with the packed data, once it was met
+    steady: bool  # more bytes are there without waiting for them, so that a batch may wait for them
 
     def consumed(self, at: int) -> int:
         """Give the bytes of the source read so far, with the reader standing at data[at]."""
@@ -46,6 +49,7 @@ class Mapped:
     base: int = 0
     end: int = 0
     fault: str | None = None
+    steady: bool = False
 
     @classmethod
     def file(cls, source: BinaryIO) -> Mapped:
@@ -63,6 +67,56 @@ class Mapped:
         return False
 
 
+def _shown(buffer: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    # Kernels see a read-only view, as of a mapped file, so that they are compiled once.
+    shown = buffer.view()
+    shown.flags.writeable = False
+    return shown
+
+
+@attrs.define
+class Stored:
+    """The bytes of an uncompressed file, block by block in a buffer that stays in the cache, as it was when opened.
+
+    To map it spares the copy, but most files are mapped page by page, which takes longer than copying the pages; and a
+    file that is cut while it is mapped ends the process.
+    """
+
+    _file: FileIO
+    _left: int
+    _buffer: NDArray[np.uint8] = attrs.field(factory=lambda: np.empty(2 * _BLOCK, np.uint8))
+    data: NDArray[np.uint8] = attrs.field(init=False)
+    base: int = 0
+    end: int = 0
+    fault: str | None = None
+    steady: bool = True
+
+    def __attrs_post_init__(self) -> None:
+        self.data = _shown(self._buffer)
+
+    def consumed(self, at: int) -> int:
+        return self.base + min(at, self.end)
+
+    def more(self, at: int) -> bool:
+        kept = max(self.end - at, 0)
+        if kept > len(self._buffer) - _BLOCK:
+            larger = np.empty(2 * len(self._buffer), np.uint8)
+            larger[:kept] = self._buffer[at : self.end]
+            self._buffer = larger
+            self.data = _shown(larger)
+        elif kept:
+            self._buffer[:kept] = self._buffer[at : self.end].copy()
+        skip = min(max(at - self.end, 0), self._left)
+        if skip:
+            self._file.seek(skip, SEEK_CUR)
+        self.base += min(at, self.end) + skip
+        self._left -= skip
+        read = self._file.readinto(memoryview(self._buffer.data)[kept : kept + min(_BLOCK, self._left)])
+        self._left -= read
+        self.end = kept + read
+        return read > 0
+
+
 @attrs.define
 class Arriving:
     """Bytes as they arrive, in a buffer that holds what the reader has not yet used."""
@@ -73,14 +127,10 @@ class Arriving:
     base: int = 0
     end: int = 0
     fault: str | None = None
+    steady: bool = False
 
     def __attrs_post_init__(self) -> None:
-        self._show()
-
-    def _show(self) -> None:
-        # Kernels see a read-only view, as of a mapped file, so that they are compiled once.
-        self.data = self._buffer.view()
-        self.data.flags.writeable = False
+        self.data = _shown(self._buffer)
 
     def consumed(self, at: int) -> int:
         return self._pieces.taken
@@ -91,7 +141,7 @@ class Arriving:
             larger = np.zeros(2 * len(self._buffer), np.uint8)
             larger[:kept] = self._buffer[at : self.end]
             self._buffer = larger
-            self._show()
+            self.data = _shown(larger)
         elif kept:
             self._buffer[:kept] = self._buffer[at : self.end].copy()
         skip = max(at - self.end, 0)

@@ -11,12 +11,16 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.capture import Capture
 from oop_engine.sources.capture import decode as d
+from oop_engine.sources.capture.formats import Format
 from oop_engine.sources.capture.rows import Rows
 from oop_engine.sources.capture.supply import Supply
 from oop_engine.sources.flows.datagrams import Datagrams
 
 PORTS: Final = frozenset({2055, 2056, 4432, 4739, 6343, 9555, 9995, 9996})
 """Where collectors listen by custom: NetFlow 2055, 2056, 9555, 9995 and 9996, IPFIX 4739 and 4432, sFlow 6343."""
+
+
+_WALKED: Final = 65_536
 
 
 @attrs.define
@@ -33,14 +37,9 @@ class CapturedDatagrams:
     def blocks(self) -> Iterator[Datagrams]:
         """Give the datagrams as they were captured; each block is good until the next is asked for."""
         self.cut = self.fragmented = 0
-        wanted = np.array(sorted(self.ports), np.uint16)
+        return self.capture.read(_Located(self, np.array(sorted(self.ports), np.uint16)))
 
-        def located(supply: Supply, rows: Rows, count: int, untimed: int) -> Datagrams:
-            return self._locate(supply.data, rows, count, wanted)
-
-        return self.capture._read(located)
-
-    def _locate(self, data: NDArray[np.uint8], rows: Rows, count: int, ports: NDArray[np.uint16]) -> Datagrams:
+    def locate(self, data: NDArray[np.uint8], rows: Rows, count: int, ports: NDArray[np.uint16]) -> Datagrams:
         packets = _Headers.decode(
             data, rows.offset[:count], rows.caplen[:count], rows.length[:count], rows.link[:count]
         )
@@ -67,6 +66,26 @@ class CapturedDatagrams:
         )
 
 
+@attrs.define
+class _Located:
+    """The datagrams of the packets that one walk found; they stay where they are captured."""
+
+    datagrams: CapturedDatagrams
+    wanted: NDArray[np.uint16]
+    holds: bool = False
+    _rows: Rows = attrs.field(factory=lambda: Rows.empty(_WALKED))
+    _data: NDArray[np.uint8] = attrs.field(factory=lambda: np.zeros(0, np.uint8))
+    _count: int = 0
+
+    def take(self, form: Format, supply: Supply, at: int) -> tuple[int, int, int, int]:
+        position, self._count, untimed, why = form.walk(supply.data, at, supply.end, self._rows)
+        self._data = supply.data
+        return position, self._count, untimed, why
+
+    def give(self) -> Datagrams:
+        return self.datagrams.locate(self._data, self._rows, self._count, self.wanted)
+
+
 @attrs.frozen(eq=False)
 class _Headers:
     """What the headers of packets say."""
@@ -90,7 +109,8 @@ class _Headers:
         )  # fmt: skip
         none: dict[str, NDArray[Any]] = {kind: np.empty(0, kind) for kind in ("uint8", "uint16", "int32", "uint64")}
         d.decode(
-            data, n, offset, caplen, length, link, d.WANT_SRC | d.WANT_PORTS | d.WANT_PROTO | d.WANT_PAYLOAD,
+            data, n, np.arange(n), offset, caplen, length, link,
+            d.WANT_SRC | d.WANT_PORTS | d.WANT_PROTO | d.WANT_PAYLOAD,
             made.source, none["uint64"], made.source_port, made.port, made.proto, none["uint8"], none["int32"],
             made.payload, none["uint8"], none["uint16"], none["int32"], none["uint8"], made.seen,
         )  # fmt: skip

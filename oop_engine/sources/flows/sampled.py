@@ -86,7 +86,7 @@ def _headers(writer: _Rows, data: NDArray[np.uint8], samples: NDArray[np.int64])
     ip_length, payload, fragment = (np.zeros(n, np.int32) for _ in range(3))
     vlan, seen = np.zeros(n, np.uint16), np.zeros(n, np.uint8)
     d.decode(
-        data, n, np.where(headed, samples[:, s.S_HEADER], 0), kept.astype(np.int32),
+        data, n, np.arange(n), np.where(headed, samples[:, s.S_HEADER], 0), kept.astype(np.int32),
         np.maximum(wire, kept).astype(np.int32), np.where(headed, samples[:, s.S_LINK], -1).astype(np.int32),
         0x7FF, source, target, *ports, proto, flags, ip_length, payload, ttl, vlan, fragment, status, seen,
     )  # fmt: skip

@@ -1,0 +1,321 @@
+"""Common frames are decoded many at once: found, their words gathered side by side, checked and turned into columns.
+
+Common is an Ethernet frame, with one VLAN tag or none, that holds a whole IPv4 packet without options, and in it TCP
+or UDP of which the capture has the header (and as much of UDP as of TCP). The row of any other is passed over and told
+of, for the decoder that knows every layer. What stands where a record should and may be none ends the work, for the
+walk that knows what it is.
+
+Each step is a loop over the frames of a stretch, without a branch for each: the compiler makes vector instructions of
+all but the gathering, and the words of a stretch stay in the first cache. A column that is not wanted costs nothing.
+Records of one size, as most are that a snaplen cuts, are found without waiting for each one's length.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from numpy import int32, int64, uint8, uint16, uint32, uint64
+from numpy.typing import NDArray
+
+from oop_engine.sources.capture.rows import STRETCH
+from oop_engine.sources.capture.walk import CUT, FULL, MAX_CAPLEN
+from operators.kernels.kernel import kernel
+
+Whole: TypeAlias = "int | int64"
+"""Numpy's where a kernel runs as Python."""
+
+# Where in `bases` each column's base stands.
+TS: Final = 0
+SRC: Final = 1
+DST: Final = 2
+SRC_PORT: Final = 3
+DST_PORT: Final = 4
+PROTO: Final = 5
+LENGTH: Final = 6
+FLAGS: Final = 7
+CAPLEN: Final = 8
+IP_LENGTH: Final = 9
+PAYLOAD: Final = 10
+TTL: Final = 11
+VLAN: Final = 12
+FRAGMENT: Final = 13
+INTERFACE: Final = 14
+STATUS: Final = 15
+SEEN: Final = 16
+
+#: Why the work ended, if neither FULL nor CUT: at a record for the walk, which may be damage or a file header, or is a
+#: short one with too little behind it.
+ODD: Final = -1
+
+_HEADER = 16
+_LEAST = 54  # bytes of Ethernet, IPv4 and TCP
+_MARK = 0x8000  # of a tag, which may be 0
+_MAPPED = 0xFFFF0000  # what stands before an IPv4 address in memory
+_IP_AND_PORTS = 0x17
+_HAS_FLAGS = 0x08
+_HAS_VLAN = 0x20
+
+
+@kernel
+def _four(a: uint8, b: uint8, c: uint8, d: uint8) -> int64:
+    """Join four bytes to an unsigned number, the lowest first."""
+    return int64(a) | int64(b) << 8 | int64(c) << 16 | int64(d) << 24
+
+
+@kernel
+def _eight(a: uint8, b: uint8, c: uint8, d: uint8, e: uint8, f: uint8, g: uint8, h: uint8) -> uint64:
+    """Join eight bytes to an unsigned number, the lowest first."""
+    low = uint64(a) | uint64(b) << uint64(8) | uint64(c) << uint64(16) | uint64(d) << uint64(24)
+    high = uint64(e) | uint64(f) << uint64(8) | uint64(g) << uint64(16) | uint64(h) << uint64(24)
+    return low | high << uint64(32)
+
+
+@kernel
+def _doubtful(time: uint64, size: uint64) -> bool:
+    """Tell whether a record header may be none: zeros, or a version 2.4 where the fraction of a second should be."""
+    ticks = time >> uint64(32)
+    return (
+        (time | size == uint64(0))
+        | (ticks == uint64(0x00040002))
+        | (ticks == uint64(0x00020004))
+        | (ticks == uint64(0x04000200))
+        | (ticks == uint64(0x02000400))
+    )
+
+
+@kernel
+def decode_frames(
+    data: NDArray[uint8], start: int, stop: int, nanoseconds: int, row: Whole, room: int, bases: NDArray[int64],
+    out8: NDArray[uint8], out16: NDArray[uint16], out32: NDArray[uint32], out64: NDArray[uint64],
+    words: NDArray[uint64], place: NDArray[int64], rest: NDArray[int64], offset: NDArray[int64],
+    caplen: NDArray[int32], length: NDArray[int32],
+) -> tuple[Whole, Whole, Whole, Whole, Whole]:  # fmt: skip
+    """Decode the records of a little-endian pcap file of Ethernet in data[start:stop] into rows `row` to `room`.
+
+    Gives (position, row reached, rows passed over, the bits of `seen` that all others have, why it ended). The i-th
+    row passed over is rest[i], of the packet data[offset[i] : offset[i] + caplen[i]] of length[i] bytes on the wire;
+    of its columns only those of the record are right.
+
+    `bases` says where in `out` (one memory under four types) a column begins, -1 for one that is not wanted; SEEN
+    always is. `words` and `place` are room for the words and the places of STRETCH frames.
+    """
+    times, sizes, kinds, parts, pairs = words[0], words[1], words[2], words[3], words[4]
+    ports, controls, tags, wrongs = words[5], words[6], words[7], words[8]
+    at = int64(start)
+    row = int64(row)
+    passed = int64(0)
+    common = uint64(0xFF)
+    usual = int64(0)
+    why = FULL
+    while row < room and why == FULL:
+        # 1. Where the records are: as far apart as those before, or else by following their lengths.
+        most = min(int64(STRETCH), room - row)
+        n = int64(0)
+        if usual >= _HEADER + _LEAST and at + most * usual <= stop:
+            differ = int64(0)
+            for k in range(most):
+                p = at + k * usual
+                kept = _four(data[uint64(p + 8)], data[uint64(p + 9)], data[uint64(p + 10)], data[uint64(p + 11)])
+                differ |= kept ^ (usual - _HEADER)
+                place[uint64(k)] = p
+            if differ == 0:
+                n = most
+                at += most * usual
+        if n == 0:
+            begin = at
+            while n < most:
+                if at + _HEADER > stop:
+                    why = CUT
+                    break
+                kept = _four(data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)])
+                if kept > MAX_CAPLEN or at + _HEADER + max(kept, _LEAST) > stop:
+                    high = _four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)])
+                    doubtful = kept > MAX_CAPLEN or _doubtful(uint64(high) << uint64(32), uint64(1))
+                    why = ODD if doubtful or at + _HEADER + kept <= stop else CUT
+                    break
+                place[uint64(n)] = at
+                at += _HEADER + kept
+                n += 1
+            usual = place[1] - place[0] if n == STRETCH else int64(0)
+            if usual * n != at - begin:
+                usual = int64(0)
+
+        # 2. What is doubtful ends the work before it.
+        for k in range(n):
+            p = place[uint64(k)]
+            times[uint64(k)] = _eight(
+                data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)],
+                data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)],
+            )  # fmt: skip
+            sizes[uint64(k)] = _eight(
+                data[uint64(p + 8)], data[uint64(p + 9)], data[uint64(p + 10)], data[uint64(p + 11)],
+                data[uint64(p + 12)], data[uint64(p + 13)], data[uint64(p + 14)], data[uint64(p + 15)],
+            )  # fmt: skip
+            kinds[uint64(k)] = _eight(
+                data[uint64(p + 28)], data[uint64(p + 29)], data[uint64(p + 30)], data[uint64(p + 31)],
+                data[uint64(p + 32)], data[uint64(p + 33)], data[uint64(p + 34)], data[uint64(p + 35)],
+            )  # fmt: skip
+        doubts = uint64(0)
+        tagged = uint64(0)
+        for k in range(n):
+            doubts |= uint64(_doubtful(times[uint64(k)], sizes[uint64(k)]))
+            tagged |= uint64(kinds[uint64(k)] & uint64(0xFFFF) == uint64(0x0081))
+        if doubts:
+            for k in range(n):
+                if _doubtful(times[uint64(k)], sizes[uint64(k)]):
+                    n = int64(k)
+                    at = place[uint64(k)]
+                    why = ODD
+                    break
+
+        # 3. Behind a tag all lies four bytes further on.
+        if tagged:
+            for k in range(n):
+                tags[uint64(k)] = uint64(0)
+                kept = int64(sizes[uint64(k)] & uint64(0xFFFFFFFF))
+                if kinds[uint64(k)] & uint64(0xFFFF) == uint64(0x0081) and kept >= _LEAST + 4:
+                    word = kinds[uint64(k)]
+                    tags[uint64(k)] = (
+                        uint64(_MARK) | word >> uint64(8) & uint64(0xF00) | word >> uint64(24) & uint64(0xFF)
+                    )
+                    p = place[uint64(k)] + 4
+                    place[uint64(k)] = p
+                    kinds[uint64(k)] = _eight(
+                        data[uint64(p + 28)], data[uint64(p + 29)], data[uint64(p + 30)], data[uint64(p + 31)],
+                        data[uint64(p + 32)], data[uint64(p + 33)], data[uint64(p + 34)], data[uint64(p + 35)],
+                    )  # fmt: skip
+        for k in range(n):
+            p = place[uint64(k)]
+            parts[uint64(k)] = _eight(
+                data[uint64(p + 36)], data[uint64(p + 37)], data[uint64(p + 38)], data[uint64(p + 39)],
+                data[uint64(p + 40)], data[uint64(p + 41)], data[uint64(p + 42)], data[uint64(p + 43)],
+            )  # fmt: skip
+            pairs[uint64(k)] = _eight(
+                data[uint64(p + 42)], data[uint64(p + 43)], data[uint64(p + 44)], data[uint64(p + 45)],
+                data[uint64(p + 46)], data[uint64(p + 47)], data[uint64(p + 48)], data[uint64(p + 49)],
+            )  # fmt: skip
+            ports[uint64(k)] = _eight(
+                data[uint64(p + 50)], data[uint64(p + 51)], data[uint64(p + 52)], data[uint64(p + 53)],
+                data[uint64(p + 54)], data[uint64(p + 55)], data[uint64(p + 56)], data[uint64(p + 57)],
+            )  # fmt: skip
+        if bases[FLAGS] >= 0 or bases[PAYLOAD] >= 0:
+            for k in range(n):
+                p = place[uint64(k)]
+                controls[uint64(k)] = _eight(
+                    data[uint64(p + 56)], data[uint64(p + 57)], data[uint64(p + 58)], data[uint64(p + 59)],
+                    data[uint64(p + 60)], data[uint64(p + 61)], data[uint64(p + 62)], data[uint64(p + 63)],
+                )  # fmt: skip
+
+        # 4. Which are common; an odd protocol number is UDP's there, an even one TCP's.
+        wrong = uint64(0)
+        base = bases[SEEN] + row
+        for k in range(n):
+            number = parts[uint64(k)] >> uint64(24) & uint64(0xFF)
+            tcp = ~number & uint64(1)
+            kept = sizes[uint64(k)] & uint64(0xFFFFFFFF)
+            total = kinds[uint64(k)] >> uint64(24) & uint64(0xFF00) | kinds[uint64(k)] >> uint64(40) & uint64(0xFF)
+            fault = (
+                kinds[uint64(k)] & uint64(0xFFFFFF) ^ uint64(0x450008)  # IPv4 with a header of five words
+                | parts[uint64(k)] & uint64(0xFF3F)  # a part of a packet
+                | (number ^ uint64(6)) * (number ^ uint64(17))
+                | kept - uint64(_LEAST) >> uint64(63)
+                | total - uint64(28) - uint64(12) * tcp >> uint64(63)
+            )
+            wrongs[uint64(k)] = fault
+            wrong |= fault
+            has = uint64(_IP_AND_PORTS) | tcp << uint64(3)
+            common &= has
+            out8[uint64(base + k)] = uint8(has)
+        if wrong or tagged:
+            for k in range(n):
+                behind = 4 if tagged and tags[uint64(k)] else 0
+                if behind and not wrongs[uint64(k)]:
+                    out8[uint64(base + k)] |= uint8(_HAS_VLAN)
+                if wrongs[uint64(k)]:
+                    rest[uint64(passed)] = row + k
+                    offset[uint64(passed)] = place[uint64(k)] - behind + _HEADER
+                    caplen[uint64(passed)] = int32(sizes[uint64(k)] & uint64(0xFFFFFFFF))
+                    length[uint64(passed)] = int32(min(sizes[uint64(k)] >> uint64(32), uint64(0x7FFFFFFF)))
+                    passed += 1
+
+        # 5. The columns.
+        if bases[TS] >= 0:
+            base = (bases[TS] >> 3) + row
+            step = uint64(nanoseconds)
+            for k in range(n):
+                seconds = times[uint64(k)] & uint64(0xFFFFFFFF)
+                out64[uint64(base + k)] = seconds * uint64(1_000_000_000) + (times[uint64(k)] >> uint64(32)) * step
+        if bases[LENGTH] >= 0:
+            base = (bases[LENGTH] >> 2) + row
+            for k in range(n):
+                out32[uint64(base + k)] = uint32(min(sizes[uint64(k)] >> uint64(32), uint64(0x7FFFFFFF)))
+        if bases[CAPLEN] >= 0:
+            base = (bases[CAPLEN] >> 2) + row
+            for k in range(n):
+                out32[uint64(base + k)] = uint32(sizes[uint64(k)] & uint64(0xFFFFFFFF))
+        if bases[INTERFACE] >= 0:
+            base = (bases[INTERFACE] >> 2) + row
+            for k in range(n):
+                out32[uint64(base + k)] = uint32(0)
+        if bases[SRC] >= 0:
+            base = (bases[SRC] >> 3) + 2 * row
+            for k in range(n):
+                out64[uint64(base + 2 * k)] = uint64(0)
+                out64[uint64(base + 2 * k + 1)] = pairs[uint64(k)] << uint64(32) | uint64(_MAPPED)
+        if bases[DST] >= 0:
+            base = (bases[DST] >> 3) + 2 * row
+            for k in range(n):
+                out64[uint64(base + 2 * k)] = uint64(0)
+                out64[uint64(base + 2 * k + 1)] = pairs[uint64(k)] >> uint64(32) << uint64(32) | uint64(_MAPPED)
+        if bases[SRC_PORT] >= 0:
+            base = (bases[SRC_PORT] >> 1) + row
+            for k in range(n):
+                word = ports[uint64(k)]
+                out16[uint64(base + k)] = uint16(word << uint64(8) & uint64(0xFF00) | word >> uint64(8) & uint64(0xFF))
+        if bases[DST_PORT] >= 0:
+            base = (bases[DST_PORT] >> 1) + row
+            for k in range(n):
+                word = ports[uint64(k)]
+                out16[uint64(base + k)] = uint16(word >> uint64(8) & uint64(0xFF00) | word >> uint64(24) & uint64(0xFF))
+        if bases[PROTO] >= 0:
+            base = bases[PROTO] + row
+            for k in range(n):
+                out8[uint64(base + k)] = uint8(parts[uint64(k)] >> uint64(24) & uint64(0xFF))
+        if bases[TTL] >= 0:
+            base = bases[TTL] + row
+            for k in range(n):
+                out8[uint64(base + k)] = uint8(parts[uint64(k)] >> uint64(16) & uint64(0xFF))
+        if bases[FLAGS] >= 0:
+            base = bases[FLAGS] + row
+            for k in range(n):
+                tcp = ~(parts[uint64(k)] >> uint64(24)) & uint64(1)
+                out8[uint64(base + k)] = uint8((controls[uint64(k)] >> uint64(56)) * tcp)
+        if bases[IP_LENGTH] >= 0:
+            base = (bases[IP_LENGTH] >> 2) + row
+            for k in range(n):
+                word = kinds[uint64(k)]
+                out32[uint64(base + k)] = uint32(
+                    word >> uint64(24) & uint64(0xFF00) | word >> uint64(40) & uint64(0xFF)
+                )
+        if bases[PAYLOAD] >= 0:
+            base = (bases[PAYLOAD] >> 2) + row
+            for k in range(n):
+                word = kinds[uint64(k)]
+                total = word >> uint64(24) & uint64(0xFF00) | word >> uint64(40) & uint64(0xFF)
+                udp = parts[uint64(k)] >> uint64(24) & uint64(1)
+                header = udp * uint64(8) + (uint64(1) - udp) * (controls[uint64(k)] >> uint64(50) & uint64(0x3C))
+                out32[uint64(base + k)] = uint32(max(int64(total) - 20 - int64(header), int64(0)))
+        if bases[VLAN] >= 0:
+            base = (bases[VLAN] >> 1) + row
+            for k in range(n):
+                out16[uint64(base + k)] = uint16(tags[uint64(k)] & uint64(0xFFF)) if tagged else uint16(0)
+        if bases[FRAGMENT] >= 0:
+            base = (bases[FRAGMENT] >> 2) + row
+            for k in range(n):
+                out32[uint64(base + k)] = uint32(0)
+        if bases[STATUS] >= 0:
+            base = bases[STATUS] + row
+            for k in range(n):
+                out8[uint64(base + k)] = uint8(0)
+        row += n
+    return at, row, passed, int64(common), why
