@@ -279,10 +279,10 @@ class _Batches:
 
 @attrs.define
 class _Times:
-    """The times of a capture's packets."""
+    """The times of a capture's packets, from the file as it is mapped: one line of the cache is looked at for most."""
 
     capture: Capture
-    holds: bool = True
+    holds: bool = False
     _rows: Rows = attrs.field(init=False)
     _times: NDArray[np.int64] | None = None
     _count: int = 0
