@@ -21,11 +21,13 @@ from operators.schema import Schema
 from operators.slicing.answers import Answers
 from operators.slicing.decisions import Decision, waits
 from operators.slicing.eager import Eager
+from operators.slicing.grouped import Grouped
 from operators.slicing.intake import LOST, Intake
 from operators.slicing.lazy import Lazy
 from operators.slicing.results import START, STOP, WID, Output, Results
 from operators.slicing.revisions import Revisions
 from operators.slicing.slices import Slices
+from operators.slicing.vectors import Vectors
 from operators.slicing.waiting import Waiting
 from operators.slicing.windows import NEVER, Spec, Windows, dump_windows, read_windows
 from operators.window.protocol import LIMIT
@@ -203,6 +205,8 @@ class SlicingAggregate:
 
     def _change(self, bit: int, *, done: bool) -> None:
         """Fit slices to other windows; those held are of no use to a new session window, and forget an old one."""
+        if not self._spread:
+            self._link()
         intake = self._intake
         if intake is None:
             return
@@ -221,6 +225,8 @@ class SlicingAggregate:
         intake = self._intake if self._intake is not None else self._begin(page.schema)
         if len(page):
             intake.take(page)
+            if intake.wasteful:
+                self._link()
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         if punctuation.is_end:
@@ -275,7 +281,7 @@ class SlicingAggregate:
         if intake is None or intake.groups is None or not len(intake.groups):
             return
         which = matched(intake.groups, promise)
-        which = which[intake.answers.slices.bounds[which, kernels.OWN] < bound]
+        which = which[intake.answers.bounds(which) < bound]
         if len(which):
             for results in intake.answers.of_groups(which, bound):
                 self._emit(results, emit)
@@ -299,26 +305,42 @@ class SlicingAggregate:
     def _emit(self, results: Results, emit: Emit) -> None:
         output, intake = self._output, self._intake
         assert output is not None and intake is not None
-        for page in output.pages(results, intake.answers.slices.accumulators, intake.groups, self._used.labels):
+        for page in output.pages(results, intake.accumulators, intake.groups, self._used.labels):
             emit(page)
         self._counts["results"] += len(results)
         self._counts["windows"] += results.windows if self.by else len(results)
 
-    def _begin(self, schema: Schema, *, eager: bool | None = None) -> Intake:
+    @property
+    def _spread(self) -> bool:
+        """Tell whether edges are the same for all groups, and aggregates of slices may be combined in any order."""
+        if not self.by or len(self._used.sessions) or self._used.asked or self.waits:
+            return False
+        return all(function.commutative and not function.arrival_order for function in self.functions.values())
+
+    def _link(self) -> None:
+        """Let slices be of one group each from now on."""
+        intake = self._intake
+        if intake is not None and intake.vectors is not None and self._input is not None:
+            state = intake.linked()
+            self._begin(self._input, vectors=False).restore(state)
+
+    def _begin(self, schema: Schema, *, eager: bool | None = None, vectors: bool | None = None) -> Intake:
         self.output_schema(schema)
         self._input, self._output = schema, self._outputs(schema)
         used = self._used
         if eager is None:
             ahead = not (self.by or self.lateness or used.tracked)
             eager = ahead and (self.store == "eager" or (self.store == "auto" and used.slices_a_window() > _MANY))
-        slices = Slices([function.accumulator(schema) for function in self.functions.values()], not self.by)
+        accumulators = [function.accumulator(schema) for function in self.functions.values()]
+        joined = Vectors(accumulators) if vectors or (vectors is None and self._spread) else None
+        slices = Slices(accumulators if joined is None else [joined], not self.by or joined is not None)
         slices.use(used.bands, used.sessions, gappy=used.gappy, asked=bool(used.asked))
-        store = Eager(slices) if eager else Lazy(slices)
+        store = Eager(slices) if eager else Lazy(slices) if joined is None else Grouped(slices, joined)
         revisions = Revisions() if self.lateness else None
         answers = Answers(slices, used, store, self._bound, self.lateness, revisions)
         groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None
         waiting = Waiting(self.wattr) if self.waits else None
-        self._intake = Intake(self.wattr, self.by, answers, groups, waiting)
+        self._intake = Intake(self.wattr, self.by, answers, groups, waiting, joined)
         return self._intake
 
     def _forget(self) -> None:
@@ -327,8 +349,8 @@ class SlicingAggregate:
         self._promised = Progress()
 
     def _measure(self, intake: Intake) -> None:
-        counts, slices = self._counts, len(intake.answers.slices)
-        counts["peak_state_tuples"] = max(counts["peak_state_tuples"], slices + intake.waiting_tuples)
+        counts = self._counts
+        counts["peak_state_tuples"] = max(counts["peak_state_tuples"], intake.slices + intake.waiting_tuples)
         counts["peak_state_bytes"] = max(counts["peak_state_bytes"], intake.nbytes)
 
     def statistics(self) -> dict[str, int]:
@@ -338,9 +360,9 @@ class SlicingAggregate:
             return dict.fromkeys(names, 0) | self._counts | self._lost
         slices = intake.answers.slices
         return {
-            "state_tuples": len(slices) + intake.waiting_tuples,
+            "state_tuples": intake.slices + intake.waiting_tuples,
             "state_bytes": intake.nbytes,
-            "slices": len(slices),
+            "slices": intake.slices,
             "cells": slices.occupied,
             "waiting": intake.waiting_tuples,
             "groups": 0 if intake.groups is None else len(intake.groups),
@@ -362,6 +384,7 @@ class SlicingAggregate:
             state["input"] = save_schema(self._input.arrow)
             state["progress"] = json.dumps(sorted(sorted(promise) for promise in self._input.progress))
             state["eager"] = isinstance(intake.answers.store, Eager)
+            state["vectors"] = intake.vectors is not None
             state |= prefixed("intake.", intake.state())
         return state
 
@@ -375,7 +398,8 @@ class SlicingAggregate:
         if "input" in state:
             progress: list[list[str]] = json.loads(read_text(state, "progress"))
             schema = Schema(read_batch(state, "input").schema, progress=progress)
-            self._begin(schema, eager=read_flag(state, "eager")).restore(part("intake.", state))
+            eager, vectors = read_flag(state, "eager"), read_flag(state, "vectors")
+            self._begin(schema, eager=eager, vectors=vectors).restore(part("intake.", state))
 
 
 def _other(name: str, spec: Spec, wattr: str) -> SchemaError:

@@ -19,6 +19,7 @@ from operators.page import Int64s
 from operators.protocol import State, StateValue
 from operators.saved import part, prefixed
 from operators.slicing.eager import Eager
+from operators.slicing.grouped import Grouped
 from operators.slicing.lazy import Lazy, combined
 from operators.slicing.results import Results
 from operators.slicing.revisions import Revisions
@@ -29,7 +30,7 @@ from operators.window.protocol import Int32s
 _CHUNK = 1 << 14
 Columns: TypeAlias = tuple[Int64s, Int64s, Int64s, Int64s]
 """Windows in columns: place, window-id, begin, end."""
-Store: TypeAlias = Lazy | Eager
+Store: TypeAlias = Lazy | Eager | Grouped
 
 
 @attrs.define(eq=False)
@@ -266,6 +267,9 @@ class Answers:
     def of_groups(self, which: Int32s, bound: int) -> Iterator[Results]:
         """Give the results of single groups whose windows end at or before their own bound, then let go."""
         slices, used = self.slices, self.used
+        if isinstance(self.store, Grouped):
+            yield from self._vectors_of_groups(self.store, which, bound)
+            return
         done, room = 0, 1 << 10
         while done < len(which) and len(used.bands):
             places, wids, opens, closes = (np.empty(room, np.int64) for _ in range(4))
@@ -300,6 +304,23 @@ class Answers:
             which, low, slices.cells, slices.links, slices.times, slices.chains, slices.ledger, gone
         )
         slices.drop(gone[:n])
+
+    def _vectors_of_groups(self, store: Grouped, which: Int32s, bound: int) -> Iterator[Results]:
+        bands, own = self.used.bands, store.vectors.bounds(which)
+        since = max(self.bound, int(own.min()))
+        nexts = np.maximum((since - bands[:, slicer.ORIGIN]) // bands[:, slicer.SLIDE], bands[:, slicer.LEAST])
+        for places, wids, opens, closes in self._banded(nexts, bound, store.begins(which), NO_GRID):
+            for held in store.of_groups(which, self.bound, opens, closes):
+                w = held.windows
+                yield Results(places[w], wids[w], opens[w], closes[w], held.groups, held.slots)
+        store.vectors.promise(which, bound)
+        store.drop_groups(which, self.used.unfinished(bound)[0])
+
+    def bounds(self, which: Int32s) -> Int64s:
+        """Give up to where each of these groups was promised alone."""
+        if isinstance(self.store, Grouped):
+            return self.store.vectors.bounds(which)
+        return self.slices.bounds[which, slicer.OWN]
 
     def _asked_of_groups(self, which: Int32s, bound: int) -> Iterator[Results]:
         """Give the windows of single groups that say themselves what they are, one group at a time."""

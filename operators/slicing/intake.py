@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 import numpy as np
 
+from operators.functions.protocol import Accumulator
 from operators.kernels import slicing as kernels
 from operators.keys import KeyIndex
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
 from operators.saved import part, prefixed, read_int
 from operators.slicing.answers import Answers
+from operators.slicing.vectors import Vectors
 from operators.slicing.waiting import Waiting
 from operators.slicing.windows import NEVER, Cell, Extent
 from operators.window.protocol import LIMIT
@@ -29,6 +31,8 @@ class Intake:
     answers: Answers
     groups: KeyIndex | None
     waiting: Waiting | None
+    vectors: Vectors | None = None
+    """What slices hold that are of many groups each; without, each is of one."""
     _late: int = attrs.field(init=False, default=0)
     _unusable: int = attrs.field(init=False, default=0)
     _late_for_some: int = attrs.field(init=False, default=0)
@@ -37,6 +41,16 @@ class Intake:
     def waiting_tuples(self) -> int:
         """Number of tuples held."""
         return 0 if self.waiting is None else self.waiting.tuples
+
+    @property
+    def slices(self) -> int:
+        """Number of slices held, each of one group."""
+        return len(self.answers.slices) if self.vectors is None else len(self.vectors)
+
+    @property
+    def accumulators(self) -> Sequence[Accumulator]:
+        """What holds the aggregates of results."""
+        return self.answers.slices.accumulators if self.vectors is None else self.vectors.accumulators
 
     @property
     def nbytes(self) -> int:
@@ -91,7 +105,7 @@ class Intake:
             cell = slices.find(horizon)
             # What is in the slice of the horizon may have to be placed again.
             self.waiting.forget(horizon if cell < 0 else int(slices.cells[cell, kernels.BEGIN]))
-        idle = slices.idle()
+        idle = slices.idle() if self.vectors is None else self.vectors.idle()
         if self.groups is not None and len(idle):
             self.groups.free(idle)
 
@@ -141,14 +155,19 @@ class Intake:
             slices.again(begin, end, gone)
 
     def _place(self, page: Page, ticks: Int64s, valid: Bools | None, *, again: bool = False) -> None:
-        answers = self.answers
+        answers, vectors = self.answers, self.vectors
         slices, index = answers.slices, self.groups
         groups, capacity = None, 1
         if index is not None:
             groups = index.assign([page.column(name) for name in self.by])
             capacity = index.capacity
         dropped = slices.dropped
-        slots = slices.place(page, ticks, valid, groups, capacity, self.tell)
+        if vectors is not None and groups is not None:
+            vectors.seat(capacity)
+            vectors.groups = groups
+            slots = slices.place(page, ticks, valid, None, 1, self.tell)
+        else:
+            slots = slices.place(page, ticks, valid, groups, capacity, self.tell)
         if slices.least < answers.bound and not again:
             behind = (ticks < answers.bound) & (slots >= 0)
             answers.disturb(ticks[behind], None if groups is None else groups[behind])
@@ -156,7 +175,24 @@ class Intake:
         if index is not None and groups is not None and slices.dropped > dropped:
             # A group of which no tuple is in a slice is not remembered.
             unused = np.unique(groups[slots < 0])
-            index.free(unused[slices.chains[unused, kernels.NEWEST] < 0])
+            held = slices.chains[unused, kernels.NEWEST] >= 0 if vectors is None else vectors.holds(unused)
+            index.free(unused[~held])
+
+    @property
+    def wasteful(self) -> bool:
+        """Tell whether slices of single groups would take less memory than those of many do."""
+        slices, vectors = self.answers.slices, self.vectors
+        if vectors is None or not vectors.grown:
+            return False
+        cells = slices.cells[slices.order[: slices.cell_count, kernels.NUMBER]]
+        slots = cells[cells[:, kernels.HEAD] >= 0, kernels.HEAD]
+        # The newest slice is still to be filled.
+        return vectors.wasteful(slots[:-1].astype(np.int32))
+
+    def linked(self) -> State:
+        """Give the state of an intake with slices of single groups that holds the same."""
+        assert self.vectors is not None
+        return self.state() | prefixed("answers.slices.", self.vectors.linked(self.answers.slices))
 
     def state(self) -> State:
         """Give all that is held."""

@@ -392,7 +392,8 @@ def test_far_jumps_cost_no_walk_over_empty_windows() -> None:
 
 def test_the_kernel_files_agree_on_the_layout() -> None:
     modules = [
-        importlib.import_module(f"operators.kernels.slicing{name}") for name in ("", "_release", "_settle", "_tree")
+        importlib.import_module(f"operators.kernels.slicing{name}")
+        for name in ("", "_release", "_settle", "_tree", "_vectors")
     ]
     known: dict[str, object] = {}
     for module in modules:

@@ -1,0 +1,96 @@
+"""The grouped store combines the vectors of slices into windows, once for all windows that end with the same slice.
+
+They are longer and shorter ends of a row of slices, so the vector of the shortest goes on to be that of the next.
+Cost: one combination for each slice and group of the longest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+import numpy as np
+
+from operators.kernels import slicing as slicer
+from operators.page import Int64s
+from operators.slicing.lazy import occupied
+from operators.slicing.slices import NO_GRID, Held, Slices
+from operators.slicing.vectors import Vectors
+from operators.window.protocol import Int32s
+
+
+@attrs.define(eq=False)
+class Grouped:
+    """Answer windows from vectors at the moment they are asked."""
+
+    slices: Slices
+    vectors: Vectors
+    joins = True
+    """Slices between which no open window begins may be joined."""
+    grid = NO_GRID
+
+    @property
+    def nbytes(self) -> int:
+        return 0
+
+    def advance(self, bound: int) -> None:
+        """Take notice that no tuple before a bound will come."""
+
+    def settled(self, gone: int) -> None:
+        """Take notice that so many slices were dropped."""
+
+    def disturb(self) -> None:
+        """Take notice that a late tuple may have changed final slices."""
+
+    def clear(self) -> None:
+        """Forget what was combined ahead: nothing."""
+
+    def keys(self) -> Int64s:
+        """Give a tick of every slice that stands for it in windows, ascending; the begin of its cell."""
+        return occupied(self.slices)[1]
+
+    def _rows(self) -> tuple[Int32s, Int64s]:
+        """Give the slices in order of time, and the begins of their cells."""
+        live, begins = occupied(self.slices)
+        return self.slices.cells[live, slicer.HEAD].astype(np.int32), begins
+
+    def answers(self, opens: Int64s, closes: Int64s) -> Iterator[Held]:
+        """Give the results of windows [opens[i], closes[i]), one window at a time."""
+        vectors = self.vectors
+        rows, begins = self._rows()
+        starts, stops = np.searchsorted(begins, opens), np.searchsorted(begins, closes)
+        end = low = -1
+        running = vectors.running()
+        for w in np.lexsort((-starts, stops)).tolist():
+            start, stop, close = int(starts[w]), int(stops[w]), int(closes[w])
+            if start == stop:
+                continue
+            if stop != end:
+                vectors.empty(running)
+                end = low = stop
+            if stop - start == 1:
+                yield vectors.held(w, int(rows[start]), close)
+                continue
+            for k in range(low - 1, start - 1, -1):
+                vectors.pour(int(rows[k]), running)
+            low = start
+            yield vectors.held(w, running, close)
+        vectors.empty(running)
+
+    def begins(self, which: Int32s) -> Int64s:
+        """Give the begins of the slices that have any of these groups."""
+        rows, begins = self._rows()
+        return begins[self.vectors.having(which, rows)]
+
+    def of_groups(self, which: Int32s, past: int, opens: Int64s, closes: Int64s) -> Iterator[Held]:
+        """Give the results of single groups in windows [opens[i], closes[i]), but those that they have had."""
+        if len(opens):
+            rows, begins = self._rows()
+            starts, stops = np.searchsorted(begins, opens), np.searchsorted(begins, closes)
+            yield from self.vectors.of_groups(which, past, closes, starts, stops, rows)
+
+    def drop_groups(self, which: Int32s, low: int) -> None:
+        """Forget what single groups have in slices that end at or before `low`."""
+        live, _ = occupied(self.slices)
+        live = live[self.slices.cells[live, slicer.END] <= low]
+        self.vectors.remove(which, self.slices.cells[live, slicer.HEAD].astype(np.int32))
