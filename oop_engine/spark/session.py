@@ -83,6 +83,8 @@ def _settings(place: str, memory: str) -> dict[str, str]:
         # The default of 200 costs small streams a task each.
         "spark.sql.shuffle.partitions": str(max(2, min(2 * count, 64))),
         STORE: ROCKSDB,
+        # A micro-batch then writes what has changed, and not the files of a whole store.
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.executorEnv.PYTHONWARNINGS": "ignore::FutureWarning",
@@ -97,6 +99,8 @@ def _settings(place: str, memory: str) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.python.daemon.module": "oop_engine.spark.daemon",
+            # Over TCP, a task waits some 40 ms for an acknowledgement that the other side delays.
+            "spark.python.unix.domain.socket.enabled": "true",
         }
     return settings
 
