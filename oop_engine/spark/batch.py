@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import attrs
 import pyarrow as pa
@@ -16,12 +17,15 @@ import pyarrow as pa
 from oop_engine.circuit import CHUNK_ROWS, readable
 from oop_engine.sources.protocol import Source
 from oop_engine.spark.counts import Telling, told
-from oop_engine.spark.given import Batches, Given, from_spark
+from oop_engine.spark.given import Batches, Given, from_spark, is_paged, opened
 from oop_engine.spark.room import Elsewhere, Room, take_ranked, with_sources
 from oop_engine.spark.schema import Wanted
 from oop_engine.spark.stages import FRONT, TAIL, Cut
-from oop_engine.spark.wire import PAGE, WireRow, from_batch, page_bytes, read_page, to_batches
-from punctuation import NO_TIME, Punctuation
+from oop_engine.spark.wire import DDL, WireRow, from_batch, page_bytes, pages_batch, read_page, to_batches
+from punctuation import Punctuation
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @attrs.frozen(eq=False)
@@ -55,6 +59,8 @@ class Scan(Task):
     columns: tuple[str, ...] = ()
     parts: tuple[Source, ...] = ()
     """The source in parts, of which a partition is given the numbers; none where it is given the tuples."""
+    paged: bool = False
+    """Whether it is given pages of tuples."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         room = Room(self.cut, FRONT, self.buckets, origin=self._partition(), promising=False)
@@ -70,7 +76,8 @@ class Scan(Task):
         node = self.cut.plan.nodes[self.place]
         if not self.parts:
             wanted = pa.schema([node.schema.arrow.field(name) for name in self.columns])
-            yield from (from_spark(batch, wanted) for batch in batches if batch.num_rows)
+            given = opened(batches) if self.paged else batches
+            yield from (from_spark(batch, wanted) for batch in given if batch.num_rows)
             return
         for number in (number for batch in batches for number in batch.column(0).to_pylist()):
             for chunk in self.parts[number].open(self.columns, CHUNK_ROWS).chunks():
@@ -89,12 +96,15 @@ class Reading(Task):
 
     given: int = -1
     """The place of the source whose tuples the task is given; -1 where all are read by the plan itself."""
+    paged: bool = False
+    """Whether they are given in pages."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         plan = self.cut.plan
         if self.given >= 0:
             source = plan.nodes[self.given].source  # type: ignore[union-attr]
-            plan = with_sources(plan, {self.given: Given(source.name, source.arrow, batches, tuple(source.promised))})
+            given = opened(batches) if self.paged else batches
+            plan = with_sources(plan, {self.given: Given(source.name, source.arrow, given, tuple(source.promised))})
         yield from self.read(plan)
 
     def read(self, plan: object) -> Iterator[pa.RecordBatch]:
@@ -114,17 +124,25 @@ class Reading(Task):
         self.tell(room)
 
 
+def packed(frame: DataFrame, place: int, arrow: pa.Schema) -> DataFrame:
+    """Give rows of a DataFrame's tuples, or pages, for the room that reads the source at a place."""
+    return frame.mapInArrow(Packed(place, is_paged(frame.columns, arrow)), DDL)
+
+
 @attrs.frozen(eq=False)
 class Packed:
     """Make rows of a DataFrame's tuples, in their order, for the room that reads the source at a place."""
 
     place: int
+    paged: bool = False
+    """Whether it is given pages of tuples, which are rows' bodies as they are."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        origin = partition()
-        for seq, batch in enumerate(batches):
-            body = page_bytes(batch)
-            yield from to_batches([WireRow(FRONT, 0, self.place, origin, seq, NO_TIME, PAGE, body)])
+        origin, seq = partition(), 0
+        for batch in batches:
+            bodies = batch.column("page") if self.paged else pa.array([page_bytes(batch)], pa.binary())
+            yield pages_batch(bodies, room=FRONT, port=self.place, origin=origin, seq=seq)
+            seq += len(bodies)
 
 
 @attrs.frozen(eq=False)

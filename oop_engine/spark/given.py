@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 import pyarrow as pa
 
+from oop_engine.errors import SchemaError
 from oop_engine.sources.columns import convert
+from operators.errors import did_you_mean
 from operators.page import Int64s
 from operators.schema import is_ip
 
@@ -56,8 +58,31 @@ class GivenReader:
         return []
 
 
+PAGED: Final = ("rows", "page")
+"""The columns of a DataFrame of pages, as `oop.pcap` and `oop.netflow` give it with the option `pages`."""
+
+
+def is_paged(columns: Sequence[str], arrow: pa.Schema) -> bool:
+    """Tell whether a DataFrame has pages of tuples with these attributes, in the place of tuples."""
+    return tuple(columns) == PAGED and "page" not in arrow.names
+
+
+def opened(batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Give the tuples of a DataFrame of pages, a record batch a page."""
+    for batch in batches:
+        for page in batch.column("page"):
+            with pa.ipc.open_stream(page.as_buffer()) as reader:
+                yield reader.read_next_batch()
+
+
 def from_spark(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
     """Give tuples of a DataFrame as attributes of these types; what does not fit is an error of Arrow that names it."""
+    for name in wanted.names:
+        if name not in batch.schema.names:
+            raise SchemaError(
+                f'pages of a DataFrame have no column "{name}"; the plan reads it.\n'
+                f"  columns: {', '.join(batch.schema.names)}\n  {did_you_mean(name, batch.schema.names)}"
+            )
     arrays = [_converted(batch.column(field.name), field) for field in wanted]
     return pa.RecordBatch.from_arrays(arrays, schema=wanted)
 

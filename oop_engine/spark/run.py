@@ -13,9 +13,10 @@ from oop_engine.demand import columns, pruned
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.plan import Plan, SourceNode
 from oop_engine.sources.protocol import Source
-from oop_engine.spark.batch import Bucketed, Gathered, Packed, Reading, Scan, Task
+from oop_engine.spark.batch import Bucketed, Gathered, Reading, Scan, Task, packed
 from oop_engine.spark.counts import Counts
 from oop_engine.spark.ending import MARK
+from oop_engine.spark.given import PAGED, is_paged
 from oop_engine.spark.levels import in_levels
 from oop_engine.spark.marked import check_end
 from oop_engine.spark.parts import parts
@@ -44,8 +45,9 @@ def on_spark(
     """Run a stream inside Spark and give its tuples as a DataFrame, streaming if an input is.
 
     `inputs` gives a DataFrame for sources of the plan, by name; the others are read by the plan itself, in partitions
-    where they can be. `buckets` says into how many buckets keys are spread, as many as there are cores by default.
-    `counts` collects what operators count, as `late`.
+    where they can be. A DataFrame may be one of pages, as the engine's formats give it with the option `pages`: they
+    cross at the cost of their bytes. `buckets` says into how many buckets keys are spread, as many as there are cores
+    by default. `counts` collects what operators count, as `late`.
 
     What is bounded ends, and every open window leaves. A streaming input ends only if its reader was asked to say so,
     by `.option("complete", True)` of the engine's formats; `end` demands it of all of them. PlanError for an input that
@@ -68,7 +70,8 @@ def on_spark(
 
 def _frames(plan: Plan, inputs: Mapping[str, DataFrame], end: bool) -> tuple[dict[int, DataFrame], set[int]]:
     """Give the DataFrames by the place of the source that each stands for, with the columns read, and which end."""
-    names = {place: node.source.name for place, node in enumerate(plan.nodes) if isinstance(node, SourceNode)}
+    sources = {place: node.source for place, node in enumerate(plan.nodes) if isinstance(node, SourceNode)}
+    names = {place: source.name for place, source in sources.items()}
     for name in inputs:
         if name not in names.values():
             raise PlanError(
@@ -82,7 +85,8 @@ def _frames(plan: Plan, inputs: Mapping[str, DataFrame], end: bool) -> tuple[dic
         if name not in inputs:
             continue
         frame = inputs[name]
-        for column in read[place]:
+        paged = is_paged([column for column in frame.columns if column != MARK], sources[place].arrow)
+        for column in () if paged else read[place]:
             if column not in frame.columns:
                 raise SchemaError(
                     f'on_spark(inputs={{"{name}": ...}}): the DataFrame has no column "{column}"; the plan reads it.\n'
@@ -92,7 +96,7 @@ def _frames(plan: Plan, inputs: Mapping[str, DataFrame], end: bool) -> tuple[dic
         if frame.isStreaming and check_end(name, frame, asked=end):
             marks = [MARK]
             ending.add(place)
-        frames[place] = frame.select(*read[place], *marks)
+        frames[place] = frame.select(*(PAGED if paged else read[place]), *marks)
     return frames, ending
 
 
@@ -156,6 +160,11 @@ class _Batch:
         assert isinstance(node, SourceNode)
         return not node.promises and not node.source.promised and (place in self.frames or node.source.rewindable)
 
+    def _source(self, place: int) -> Source:
+        node = self.plan.nodes[place]
+        assert isinstance(node, SourceNode)
+        return node.source
+
     def _scanning(self, whole: Cut, task: Task) -> DataFrame:
         """Read every source in as many partitions as it has."""
         read = columns(whole.plan)
@@ -169,7 +178,8 @@ class _Batch:
             if given is None:
                 pieces = parts(node.source, self.cores)
                 given = self.spark.range(0, len(pieces), 1, len(pieces))
-            scan = Scan(task.cut, task.buckets, task.telling, place, read[place], pieces)
+            paged = not pieces and is_paged(given.columns, node.source.arrow)
+            scan = Scan(task.cut, task.buckets, task.telling, place, read[place], pieces, paged)
             scans.append(given.mapInArrow(scan, self._columns(whole, FRONT)))
         return reduce(lambda one, other: one.unionAll(other), scans)
 
@@ -183,13 +193,14 @@ class _Batch:
         there = attrs.evolve(whole, plan=with_sources(self.plan, absent))
         result = self._columns(whole, FRONT)
         if len(self.frames) > 1:
-            packed = [frame.mapInArrow(Packed(place), DDL) for place, frame in self.frames.items()]
-            rows = reduce(lambda one, other: one.unionAll(other), packed)
+            made = [packed(frame, place, self._source(place).arrow) for place, frame in self.frames.items()]
+            rows = reduce(lambda one, other: one.unionAll(other), made)
             ranked = rows.coalesce(1).sortWithinPartitions("port", "origin", "seq")
             return ranked.mapInArrow(Gathered(there, task.buckets, task.telling), result)
         for place, frame in self.frames.items():
             # One partition of what were several has their rows one after the other.
-            return frame.coalesce(1).mapInArrow(Reading(there, task.buckets, task.telling, place), result)
+            paged = is_paged(frame.columns, self._source(place).arrow)
+            return frame.coalesce(1).mapInArrow(Reading(there, task.buckets, task.telling, place, paged), result)
         return self.spark.range(0, 1, 1, 1).mapInArrow(Reading(there, task.buckets, task.telling), result)
 
     def _columns(self, whole: Cut, room: int) -> StructType | str:

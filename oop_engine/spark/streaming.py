@@ -17,14 +17,15 @@ from pyspark.sql import functions as sql
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from oop_engine.circuit import readable
+from oop_engine.demand import columns
 from oop_engine.errors import PlanError
 from oop_engine.plan import Plan, SourceNode
-from oop_engine.spark.batch import Packed, rows_of
+from oop_engine.spark.batch import packed, rows_of
 from oop_engine.spark.counts import Counts, Telling
 from oop_engine.spark.errors import SparkError
 from oop_engine.spark.given import Batches, from_spark
 from oop_engine.spark.levels import cut_in_levels
-from oop_engine.spark.marked import Marked
+from oop_engine.spark.marked import marked
 from oop_engine.spark.room import Room, elsewhere, in_order
 from oop_engine.spark.scatter import labels
 from oop_engine.spark.schema import Wanted
@@ -93,11 +94,10 @@ class Folding:
         if row.kind == PROMISE:
             room.finish(row.port)
             return
-        given = read_page(row.body)
         source = self.cut.plan.nodes[row.port]
         assert isinstance(source, SourceNode)
-        arrow = source.source.arrow
-        room.read(row.port, from_spark(given, pa.schema([arrow.field(name) for name in given.schema.names])))
+        wanted = pa.schema([source.source.arrow.field(name) for name in columns(self.cut.plan)[row.port]])
+        room.read(row.port, from_spark(read_page(row.body), wanted))
 
 
 class Processor(StatefulProcessor):
@@ -157,11 +157,11 @@ def streamed(
     many = {FRONT: 1, KEYED: buckets, TAIL: 1}
     # A low level in front of one source's shuffle moves the places of the sources after it.
     places = {id(node): place for place, node in enumerate(whole.plan.nodes)}
-    packed: list[DataFrame] = []
+    made: list[DataFrame] = []
     for place, frame in frames.items():
-        now = places[id(plan.nodes[place])]
-        packed.append(frame.mapInArrow(Marked(now) if place in ending else Packed(now), DDL))
-    rows = reduce(lambda one, other: one.unionAll(other), packed)
+        given = marked if place in ending else packed
+        made.append(given(frame, places[id(plan.nodes[place])], _arrow(plan, place)))
+    rows = reduce(lambda one, other: one.unionAll(other), made)
     for number in whole.used:
         names = sql.array(*map(sql.lit, labels(many[number])))
         grouped = rows.withColumn("label", sql.element_at(names, rows["bucket"] + 1)).groupBy("label")
@@ -169,6 +169,12 @@ def streamed(
     telling = None if counts is None else counts.telling
     arrow = plan.outputs[0].schema.arrow
     return rows.mapInArrow(Unpacked(arrow, telling), Wanted.of(arrow, None).struct)
+
+
+def _arrow(plan: Plan, place: int) -> pa.Schema:
+    node = plan.nodes[place]
+    assert isinstance(node, SourceNode)
+    return node.source.arrow
 
 
 def _check(plan: Plan, frames: Mapping[int, DataFrame]) -> None:

@@ -81,6 +81,16 @@ def from_batch(batch: pa.RecordBatch) -> list[WireRow]:
     return [WireRow(*values) for values in zip(*columns, strict=True)]
 
 
+def pages_batch(bodies: pa.Array, *, room: int, port: int, origin: int, seq: int) -> pa.RecordBatch:
+    """Give a record batch of `ROWS` of pages for bucket 0, numbered from `seq` on; their bytes are not copied."""
+    same = {"room": room, "bucket": 0, "port": port, "origin": origin, "rank": NO_TIME, "kind": PAGE}
+    columns: dict[str, pa.Array] = {
+        name: pa.repeat(pa.scalar(value, ROWS.field(name).type), len(bodies)) for name, value in same.items()
+    }
+    columns |= {"seq": pa.array(range(seq, seq + len(bodies)), pa.int64()), "body": bodies}
+    return pa.RecordBatch.from_arrays([columns[name] for name in ROWS.names], schema=ROWS)
+
+
 def page_bytes(batch: pa.RecordBatch) -> bytes:
     """Give tuples as an Arrow stream."""
     sink = pa.BufferOutputStream()
