@@ -32,11 +32,11 @@ def explain_on_spark(stream: Stream, *, buckets: int | None = None, streaming: b
     why = _order(plan, streaming)
     whole = cut(plan, ordered=bool(why))
     reasons = [*why, *(f"{_label(plan, p)}: {text}" for p, text in enumerate(whole.whys) if text and whole.ordered)]
-    shown = whole if whole.ordered else cut(in_levels(whole))
+    shown = cut(in_levels(whole), ordered=whole.ordered) if streaming or not whole.ordered else whole
     lines = [f"on Spark, {'streaming' if streaming else 'batch'}"]
     for number in shown.used:
         lines += _room(shown, number, buckets, reasons, streaming)
-    lines += [*_levels(plan, whole), *_exploded(plan)]
+    lines += [*_levels(plan, whole, streaming), *_exploded(plan)]
     return "\n".join(part for line in lines for part in _wrapped(line))
 
 
@@ -83,7 +83,7 @@ def _room(whole: Cut, number: int, buckets: int | None, reasons: list[str], stre
             yield f"    => pages of {_label(whole.plan, edge.giver)} to the {NAMES[edge.room]} room{by}{order}"
 
 
-def _levels(plan: Plan, whole: Cut) -> Iterator[str]:
+def _levels(plan: Plan, whole: Cut, streaming: bool) -> Iterator[str]:
     """Say of each window aggregate whether partitions reduce its tuples before they are shuffled."""
     for place, node in enumerate(plan.nodes):
         if not isinstance(node, OperatorNode) or not isinstance(node.operator, WindowAggregate):
@@ -93,10 +93,12 @@ def _levels(plan: Plan, whole: Cut) -> Iterator[str]:
             why = "no: nothing is shuffled before it"
         elif whole.rooms[below] != FRONT:
             why = "no: its input has been shuffled before"
-        elif whole.ordered:
+        elif whole.ordered and not streaming:
             why = "no: one task reads everything in order, and nothing would be reduced side by side"
         elif not splits(node.operator):
             why = "no: not every result can be made of partial ones"
+        elif streaming:
+            why = "yes: the front sends partial aggregates of slices, once a micro-batch"
         else:
             why = "yes: partitions send partial aggregates of slices"
         yield f"low-level aggregation for {_label(plan, place)}: {why}"

@@ -109,7 +109,10 @@ def test_explain_says_which_part_runs_where_and_why() -> None:
     assert "(there are no groups)" in explain_on_spark(made("no groups"))
     promised = FREE["sliding"]({"a": stream("a", [], slack(3))})
     assert "because a is promised by slack 3 on ts" in " ".join(explain_on_spark(promised).split())
-    assert "its state in Spark's state store" in " ".join(explain_on_spark(promised, streaming=True).split())
+    streamed = " ".join(explain_on_spark(promised, streaming=True).split())
+    assert "its state in Spark's state store" in streamed
+    assert "yes: the front sends partial aggregates of slices, once a micro-batch" in streamed
+    assert "pages of low-level aggregate" in streamed
 
 
 def test_explain_says_what_sparks_windows_would_make_of_a_tuple() -> None:
