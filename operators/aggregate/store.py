@@ -502,7 +502,9 @@ class SliceStore:
         self._grow(_power(made))
         # Slots are handed out again, from the end of the free list, in the reverse of the order in which chains list
         # them: so each gets its old number and its old place.
-        spare = np.setdiff1d(np.arange(made), slots)
+        unused = np.ones(made, np.bool_)
+        unused[slots] = False
+        spare = np.flatnonzero(unused)
         self._free[: len(spare)] = spare
         self._free[len(spare) : made] = slots
         self._counters[:] = (0, made, made, 0)
