@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import sys
 import tempfile
 import time
@@ -19,6 +20,7 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from bench_capture import SNAPLEN
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
@@ -26,6 +28,8 @@ from oop_engine.plan import source_node
 from oop_engine.punctuate import slack
 from oop_engine.sources.files import Files
 from oop_engine.sources.memory import Rows
+from oop_engine.sources.packets import Packets
+from oop_engine.sources.protocol import Source
 from oop_engine.spark.run import on_spark
 from oop_engine.spark.session import session
 from oop_engine.stream import Stream
@@ -106,24 +110,57 @@ def windows(spark: SparkSession, folder: Path, rows: int) -> None:
     print(f"  {reading / sparks:.2f} and {given / sparks:.2f} times Spark's own", flush=True)
 
 
+def capture(path: Path, rows: int, sources: int, seconds: int, *, start: int = 0, seed: int = 0) -> Path:
+    """Write packets as `write` does, each with its first 96 bytes, as a capture."""
+    draw = np.random.default_rng(seed)
+    ordered = np.sort(draw.integers(0, seconds * 1_000_000, rows)) + start * 1_000_000
+    times = BASE + ordered + draw.integers(-1_000_000, 1_000_000, rows)
+    records = np.zeros(rows, dtype=[("head", "<u4", 4), ("data", "u1", SNAPLEN)])
+    head, data = records["head"], records["data"]
+    head[:, 0], head[:, 1] = times // 1_000_000, times % 1_000_000
+    head[:, 2] = SNAPLEN
+    head[:, 3] = draw.integers(SNAPLEN, 1500, rows)
+    data[:, 12], data[:, 14], data[:, 22], data[:, 23] = 8, 0x45, 64, 17
+    data[:, 26:30] = (10 << 24 | draw.integers(0, sources, rows)).astype(">u4").view("u1").reshape(rows, 4)
+    path.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, SNAPLEN, 1) + records.tobytes())
+    return path
+
+
 def streaming(spark: SparkSession, folder: Path, rows: int) -> None:
-    """Run windows over a folder of files as a stream, a file a micro-batch, 100,000 keys."""
-    given = folder / "stream"
-    given.mkdir()
-    for number in range(4):
-        path = write(given / f"{number}.parquet", rows, 100_000, 10, start=10 * number, seed=number)
-        os.utime(path, (1e9 + number, 1e9 + number))
+    """Run windows over folders of files as streams, a file a micro-batch, 100,000 keys."""
     source = Rows("packets", (pa.RecordBatch.from_arrays([pa.array([], f.type) for f in ARROW], schema=ARROW),))
+    given = filled(folder / "stream", write, "parquet", rows)
+    reader = spark.readStream.schema("ts timestamp, srcIP bigint, length int").option("maxFilesPerTrigger", 1)
+    print(f"streaming, tumbling 10 s, 100,000 keys, {rows:,} tuples a micro-batch")
+    streamed(spark, source, reader.parquet(str(given)), "a DataFrame of Parquet files", rows)
+    given = filled(folder / "captures", capture, "pcap", rows)
+    reader = spark.readStream.format("oop.pcap").options(columns="ts,srcIP,length", pages="true")
+    packets = Packets(sorted(given.iterdir()), label="packets")
+    frame = reader.option("maxFilesPerTrigger", 1).load(str(given))
+    streamed(spark, packets, frame, "pages of captures (oop.pcap)", rows)
+
+
+def filled(folder: Path, write: Callable[..., Path], suffix: str, rows: int) -> Path:
+    """Write four files, one after the other in time."""
+    folder.mkdir()
+    for number in range(4):
+        path = write(folder / f"{number}.{suffix}", rows, 100_000, 10, start=10 * number, seed=number)
+        os.utime(path, (1e9 + number, 1e9 + number))
+    return folder
+
+
+def streamed(spark: SparkSession, source: Source, frame: DataFrame, name: str, rows: int) -> None:
+    """Print the seconds of each micro-batch, and tuples a second of those behind the first."""
     packets = Stream(source_node(source, promises=[slack("2 s")]))
     result = packets.window(range="10 s").aggregate(count(), sum("length"), by="srcIP")
-    reader = spark.readStream.schema("ts timestamp, srcIP bigint, length int").option("maxFilesPerTrigger", 1)
-    out = on_spark(result, spark, {"packets": reader.parquet(str(given))})
-    writer = out.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
-    query = writer.trigger(availableNow=True).start()
-    query.awaitTermination()
+    out = on_spark(result, spark, {"packets": frame})
+    with tempfile.TemporaryDirectory() as checkpoint:
+        writer = out.writeStream.format("noop").option("checkpointLocation", checkpoint)
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
     taken = [p.durationMs["triggerExecution"] / 1000 for p in query.recentProgress if p.numInputRows]
-    print(f"streaming, tumbling 10 s, 100,000 keys, {rows:,} tuples a micro-batch")
-    print(f"  seconds {' '.join(f'{s:.2f}' for s in taken)}; after the first, {rows / median(taken[1:]) / 1e6:.2f} M/s")
+    shown = " ".join(f"{seconds:.2f}" for seconds in taken)
+    print(f"  {name:<32} seconds {shown}; after the first, {rows / median(taken[1:]) / 1e6:.2f} M/s", flush=True)
 
 
 def main() -> None:

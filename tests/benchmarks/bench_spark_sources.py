@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from bench_capture import write
+from pyspark.sql import functions as sql
 
 import oop_engine as oop
 from oop_engine.sinks.pagelog import PageLogSink
@@ -39,7 +40,7 @@ def main(packets: int = 5_000_000, runs: int = 3) -> None:
             run()
             seconds.append(time.perf_counter() - began)
         median = statistics.median(seconds)
-        print(f"{what:58}{median:8.2f} s{tuples / median / 1e6:8.2f} M/s", flush=True)
+        print(f"{what:62}{median:8.2f} s{tuples / median / 1e6:8.2f} M/s", flush=True)
 
     with tempfile.TemporaryDirectory() as folder:
         path, log = Path(folder) / "snap.pcap", Path(folder) / "packets.pages"
@@ -62,8 +63,12 @@ def main(packets: int = 5_000_000, runs: int = 3) -> None:
              .agg({"length": "sum"}).collect())  # fmt: skip
         pages = spark.read.format("oop.pcap").options(columns="ts,srcIP,length", pages="true").load(path_text)
         tell("pages to a sum of their rows", packets, lambda: pages.agg({"rows": "sum"}).collect())
+        tell("pages to a sum of their bytes", packets, lambda: pages.agg(sql.sum(sql.length("page"))).collect())
         # By a number, as operators' buckets have it; a repartition without one sorts the pages, byte by byte.
         keyed = pages.selectExpr("rows", "page", "monotonically_increasing_id() % 2 AS bucket").repartition(2, "bucket")
+        # The length of what came through: all bytes of the pages are written by the exchange, and read behind it.
+        tell("pages into the shuffle, and the sum of their bytes behind it", packets,
+             lambda: keyed.agg(sql.sum(sql.length("page"))).collect())  # fmt: skip
         tell("pages through a shuffle, opened behind it", packets,
              lambda: keyed.mapInArrow(counted, "rows long").agg({"rows": "sum"}).collect())  # fmt: skip
         stream = oop.pcap(path).project("ts", "length")
