@@ -119,10 +119,13 @@ def test_pages_of_captures_stand_for_a_source(spark: SparkSession, captures: Pat
     assert answer(frame) == embedded(result)
 
 
-def test_streaming_pages_of_captures_stand_for_a_source(spark: SparkSession, captures: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [False, True])
+def test_streaming_pages_of_captures_stand_for_a_source(
+    spark: SparkSession, captures: Path, tmp_path: Path, end: bool
+) -> None:
     result = counted(captures, promise=True)
-    reader = spark.readStream.option("maxFilesPerTrigger", 1)
-    frame = on_spark(result, spark, {"packets": loaded(reader, captures)})
+    reader = spark.readStream.option("maxFilesPerTrigger", 1).option("complete", end)
+    frame = on_spark(result, spark, {"packets": loaded(reader, captures)}, end=end)
     writer = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
     writer.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
-    assert answer(spark.read.parquet(str(tmp_path / "out"))) == embedded(result, end=False)
+    assert answer(spark.read.parquet(str(tmp_path / "out"))) == embedded(result, end=end)
