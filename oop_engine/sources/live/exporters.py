@@ -47,7 +47,8 @@ class Rules:
     promised at the start, so that all exporters are heard and what they announce. `lull`: an exporter that is silent
     for longer is assumed to be as far as its clock must be, less that (None: never). `idle`: one that is silent for
     longer holds nobody back. `future`: no exporter is believed to be further than that ahead of the clock here.
-    `skew`: one whose clock is further off is set aside. `longest`: what trails a header by more is not learnt from.
+    `skew`: one whose clock is further off is set aside. `longest`: what trails a header by more is not learnt from,
+    nor is a longer timeout believed.
     `trusted_after`: datagrams with records after which an exporter has a say. `correct`: times are put right by the
     estimated skew.
     """

@@ -41,7 +41,7 @@ class Kept:
         except (ValueError, OSError) as error:
             raise SourceError(
                 f'state="{self.path}" is not what a collector left: {error}.\n'
-                "  Name another file, or remove this one; what was promised is forgotten then, exporters settle anew."
+                "  Name another file, or remove this one: exporters then settle anew, and no promise is remembered."
             ) from None
         return True
 

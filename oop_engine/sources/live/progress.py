@@ -8,6 +8,14 @@
 Bounds only rise. An exporter that is late, silent, new or wrong about the time can hold the promise back, within what
 the rules allow, but nobody can push it beyond the clock here plus five minutes. What was assumed is marked so, and a
 record that contradicts it is counted; so is one that breaks what exporters themselves had said.
+
+An exporter is an address and an observation domain, since the line cards of a router have clocks, caches and sequences
+of their own. UDP proves neither, so whoever can send from an allowed address can make up a domain. Known by address
+alone it would be no less of a danger, but a greater one: its headers would pass for those of the real exporter and step
+its clock, so that promises are made which the real one must break. On its own it can only hold promises back, until it
+has been silent for `idle`, and not without bound: by `skew`, beyond which it is set aside, and by what its records may
+trail, which is `longest` at most for what was seen and for each timeout announced, and what the user says where the
+user says it. So `active` and `inactive` leave it five minutes; a network that drops forged senders leaves it nothing.
 """
 
 from __future__ import annotations
@@ -103,10 +111,11 @@ class ExporterProgress:
         return bool(ours)
 
     def announce(self, key: Key, *, active: int | None, inactive: int | None) -> None:
-        """Take the timeouts that an exporter announces, in ns."""
-        if (exporter := self._known.get(key)) is not None:
-            exporter.active = exporter.active if active is None else active
-            exporter.inactive = exporter.inactive if inactive is None else inactive
+        """Take the timeouts that an exporter announces, in ns; one beyond the longest that is believed is not."""
+        exporter, longest = self._known.get(key), self.rules.longest
+        if exporter is not None:
+            exporter.active = exporter.active if active is None or active > longest else active
+            exporter.inactive = exporter.inactive if inactive is None or inactive > longest else inactive
 
     def hear(self, heard: Heard) -> Int64s | None:
         """Take records that came; give what to add to the times of each part, None where all are right."""

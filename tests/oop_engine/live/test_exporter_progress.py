@@ -388,6 +388,22 @@ def test_what_is_announced_is_a_promise_what_is_only_seen_an_assumption() -> Non
     assert told(ends, [export(A, 60)], 60) == [("end_ts", None, time(60 - 25), False)]
 
 
+def test_a_made_up_domain_holds_promises_back_by_what_is_believed_at_most() -> None:
+    chosen = attrs.evolve(PLAIN, idle=60 * SECOND, scan=0)
+    for said_by_user in (False, True):
+        rules = attrs.evolve(chosen, active=ACTIVE * SECOND, inactive=INACTIVE * SECOND) if said_by_user else chosen
+        progress = ExporterProgress(rules)
+        forged = [export(A, 0, ahead=-299, start=7199, domain=666), export(A, 1, ahead=-299, start=10**9, domain=666)]
+        told(progress, [export(A, 0), *forged], 1)
+        progress.announce((A, 666), active=2**32 * SECOND, inactive=2**32 * SECOND)
+        assert told(progress, [export(A, 2)], 2) == []
+        lag = ACTIVE + INACTIVE if said_by_user else 7200
+        assert progress.bound("ts") == time(1 - 299 - lag)
+        # The real exporter's clock is as it was, and once the forger is silent nobody waits for it.
+        assert [e.skew for e in progress.exporters] == [0, 299 * SECOND]
+        assert told(progress, [export(A, 62)], 62)[0][2] == time(62 - (ACTIVE + INACTIVE if said_by_user else 1))
+
+
 def test_who_does_not_keep_to_what_it_announces_is_believed_what_is_seen() -> None:
     progress = ExporterProgress(attrs.evolve(PLAIN, scan=0))
     told(progress, [export(A, 0)], 0)

@@ -112,9 +112,10 @@ def test_a_file_that_is_damaged_or_of_something_else_is_refused(damage: bytes | 
 
 
 def test_a_state_is_of_what_is_live_and_promised_by_exporters(tmp_path: Path) -> None:
-    for options in ({"listen": "127.0.0.1:0", "slack": "5s"}, {}):
-        with pytest.raises(oop.PlanError, match="keeps the promises that exporters make"):
-            oop.netflow(*([] if options else ["exports.pcap"]), state=tmp_path / "state", **options)
+    with pytest.raises(oop.PlanError, match="keeps the promises that exporters make"):
+        oop.netflow(listen="127.0.0.1:0", slack="5s", state=tmp_path / "state")
+    with pytest.raises(oop.PlanError, match="keeps the promises that exporters make"):
+        oop.netflow("exports.pcap", state=tmp_path / "state")
 
 
 def test_skew_need_not_be_learnt_again(tmp_path: Path) -> None:
