@@ -124,6 +124,7 @@ def netflow(
     lull: Amount | None = "10s",
     idle: Amount = "1 minute",
     correct_clocks: bool = False,
+    shed: bool = False,
     state: str | Path | None = None,
     punctuate: Promises = None,
     slack: Amount | None = None,
@@ -150,7 +151,9 @@ def netflow(
     `settle`; an exporter that is silent longer than `lull` is assumed to be that far behind its clock (None: is waited
     for), one that is longer than `idle` is not waited for. `correct_clocks` puts times right by the estimated skew.
     `state` names a file in which what was promised, skews and timeouts are kept: a later run that names it goes on from
-    there, takes back nothing that was promised before, and need not settle.
+    there, takes back nothing that was promised before, and need not settle. With `shed`, a run that cannot keep up
+    takes one of n datagrams, by chance; `sampling` of each record is n times what it was, so that sums over
+    `bytes * sampling` are right in expectation. Without, the kernel drops what finds no room, and counts it.
     """
     if (listen is None) == (not places):
         raise PlanError(
@@ -164,13 +167,15 @@ def netflow(
         raise PlanError("slack is on one attribute, and on names several; give one, or leave out slack.")
     if others and progress is not None:
         raise PlanError('progress="exporters" makes the promises itself; leave out slack and punctuate, or progress.')
+    if shed and listen is None:
+        raise PlanError("shed is for what comes in by itself; files are read no faster than they are taken in.")
     if state is not None and (listen is None or others):
         raise PlanError(
             f'state="{state}" keeps the promises that exporters make while they are listened to;\n'
             "  files are read anew from their beginning, and with slack or punctuate nobody asks exporters."
         )
     from oop_engine.sources.flows import FlowExports
-    from oop_engine.sources.live import BUFFER, LiveFlows, Rules
+    from oop_engine.sources.live import BUFFER, LiveFlows, Rules, Shedding
 
     def span(amount: Amount, what: str) -> int:
         return ticks_of(amount, pa.field("ts", pa.timestamp("ns", "UTC")), what=what)
@@ -191,6 +196,7 @@ def netflow(
             listen, columns=columns, allow=allow, anyone=anyone, on=() if others else own, by_exporter=by_exporter,
             rules=rules, lasting=None if lasting is None else span(lasting, "lasting"), most=most, label=name,
             buffer=BUFFER if buffer is None else buffer, state=state,
+            shedding=Shedding() if shed else None,
         )  # fmt: skip
     else:
         files = [found for place in places for found in _expanded(place)]

@@ -44,6 +44,7 @@ Examples:
               'without an exporter; "none" waits for it.')  # fmt: skip
 @click.option("--idle", default="60s", show_default=True, metavar="DURATION", help="Silence after which nobody waits.")
 @click.option("--correct-clocks", is_flag=True, help="Put flow times right by each exporter's estimated skew.")
+@click.option("--shed", is_flag=True, help="Under load keep one of n datagrams, and tell n in `sampling`.")
 @click.option("--state", metavar="FILE", help="Keep promises, skews and timeouts here, and go on from what is there.")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
 @click.option("--stats", is_flag=True, help="Print what every operator did, at the end.")
@@ -51,7 +52,7 @@ Examples:
 def command(
     listen: str, text: str, to: str | None, lasting: str | None, most: int | None, allow: tuple[str, ...],
     anyone: bool, buffer: int | None, active: str | None, inactive: str | None, scan: str, settle: str, lull: str,
-    idle: str, correct_clocks: bool, state: str | None, limit: int | None, stats: bool, quiet: bool,
+    idle: str, correct_clocks: bool, shed: bool, state: str | None, limit: int | None, stats: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Collect NetFlow v5 and v9, IPFIX and sFlow v5 from all exporters that send to one address, and query it.
 
@@ -67,6 +68,6 @@ def command(
         collection = Collection(
             listen=listen, lasting=lasting, most=most, allow=allow, anyone=anyone, buffer=buffer, active=active,
             inactive=inactive, scan=scan, settle=settle, lull=None if lull == "none" else lull, idle=idle,
-            correct_clocks=correct_clocks, state=state,
+            correct_clocks=correct_clocks, shed=shed, state=state,
         )  # fmt: skip
         collect(query_text(text), collection, Wishes(to=to or "-", limit=limit, stats=stats, quiet=quiet))

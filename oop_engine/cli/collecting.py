@@ -53,6 +53,7 @@ class Collection:
     lull: str | None = "10s"
     idle: str = "60s"
     correct_clocks: bool = False
+    shed: bool = False
     state: str | None = None
 
     def stream(self, parsed: Query) -> Stream:

@@ -33,7 +33,7 @@ class ExporterCounters:
     too short or of no version that is read, a length that is not the header's, a set or record or sample that reaches
     beyond what holds it, a template or options that cannot be, a field of a length its type cannot have (which is left
     out), and a datagram of too many records. `no_template` counts sets of data whose template never came, `held` those
-    that wait for it. `skipped` are sets and samples of other kinds.
+    that wait for it. `skipped` are sets and samples of other kinds. `shed` are those of `records` that were left out.
     """
 
     address: bytes | None
@@ -56,6 +56,7 @@ class ExporterCounters:
     restarts: int
     refused: int
     untimed: int
+    shed: int
     malformed: dict[str, int]
 
     @property
@@ -87,6 +88,6 @@ def _one(address: bytes | None, row: NDArray[np.int64]) -> ExporterCounters:
         counter_samples=of(e.COUNTER_SAMPLES), skipped=of(e.SKIPPED), templates=of(e.TEMPLATES_SEEN),
         withdrawn=of(e.WITHDRAWN), expired=of(e.EXPIRED), held=of(e.HELD), no_template=of(e.NO_TEMPLATE),
         lost=of(e.LOST), reordered=of(e.REORDERED), duplicated=of(e.DUPLICATED), restarts=of(e.RESTARTS),
-        refused=of(e.REFUSED), untimed=of(e.UNTIMED),
+        refused=of(e.REFUSED), untimed=of(e.UNTIMED), shed=of(e.SHED),
         malformed={reason: of(entry) for reason, entry in _MALFORMED.items() if of(entry)},
     )  # fmt: skip

@@ -29,6 +29,7 @@ from oop_engine.sources.flows.layout import Layout, Room, Runs
 from oop_engine.sources.flows.options import Announced, of_interest, read_options
 from oop_engine.sources.flows.parts import Hearing, Parts
 from oop_engine.sources.flows.plans import compile_plan
+from oop_engine.sources.flows.sample import Sample
 from oop_engine.sources.flows.sampled import fill_samples
 from oop_engine.sources.flows.schema import COMMON, Column, more_columns
 from oop_engine.sources.flows.sessions import Held, Plans, Sessions
@@ -116,13 +117,19 @@ class FlowDecoder:
         self._cursor = np.zeros(e.CURSOR_WIDTH, np.int64)
         self._runs = Runs.empty(_MOST_RUNS)
         self._heads = np.zeros((0, e.H_WIDTH), np.int64)
+        self._sample: Sample | None = None
         self._place = np.zeros(_ROOM, np.int64)
         self._value = np.zeros(_ROOM, np.int64)
         self._other = np.zeros(_ROOM, np.int64)
 
-    def decode(self, datagrams: Datagrams) -> Iterator[pa.RecordBatch]:
-        """Give the records of datagrams in batches of 1 to `batch_rows` rows; read them all before the next call."""
+    def decode(self, datagrams: Datagrams, sample: Sample | None = None) -> Iterator[pa.RecordBatch]:
+        """Give the records of datagrams in batches of 1 to `batch_rows` rows; read them all before the next call.
+
+        With a `sample`, only those of the datagrams it keeps, each standing for as many as it says; the others' are
+        counted as shed, and all else of them is taken note of.
+        """
         cursor, sessions, runs = self._cursor, self.sessions, self._runs
+        self._sample = sample
         clock = int(cursor[e.C_CLOCK])
         cursor[:] = 0
         cursor[e.C_CLOCK] = clock
@@ -165,13 +172,40 @@ class FlowDecoder:
         rows, count = int(self._cursor[e.C_ROWS]), int(self._cursor[e.C_RUNS])
         self._cursor[e.C_ROWS] = self._cursor[e.C_RUNS] = 0
         if rows:
-            yield from self._batches(datagrams, self._runs, count, rows, self._heads)
+            yield from self._batches(datagrams, self._runs, count, rows, self._heads, self._sample)
         self.sessions.plans.release()
 
     def _batches(
-        self, datagrams: Datagrams, runs: Runs, count: int, rows: int, heads: NDArray[np.int64]
+        self,
+        datagrams: Datagrams,
+        runs: Runs,
+        count: int,
+        rows: int,
+        heads: NDArray[np.int64],
+        sample: Sample | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Turn runs of records into batches."""
+        head, first = heads[runs.datagram[:count]], runs.row[:count]
+        if sample is not None:
+            records = runs.count[:count]
+            runs, first, kept = sample.runs(runs, count)
+            np.add.at(self.sessions.table[:, e.SHED], head[~kept, e.H_SESSION], records[~kept])
+            count, rows = len(runs.plan), int(runs.count.sum())
+        batch = (
+            self._filled(datagrams, runs, count, rows, heads) if rows else pa.RecordBatch.from_pylist([], self.schema)
+        )
+        if sample is not None:
+            batch = sample.weighed(batch)
+        if self._heard is not None:
+            who, version, export, arrival = head.T[[e.H_SESSION, e.H_VERSION, e.H_EXPORT, e.H_ARRIVAL]]
+            batch = self._heard(batch, Parts(who, version, export, arrival, first))
+        for start in range(0, rows, self._batch_rows):
+            yield batch.slice(start, self._batch_rows)
+
+    def _filled(
+        self, datagrams: Datagrams, runs: Runs, count: int, rows: int, heads: NDArray[np.int64]
+    ) -> pa.RecordBatch:
+        """Decode the records of runs."""
         layout, plans = self._layout, self.sessions.plans
         room = layout.room(rows)
         out = room.bytes[: len(room.bytes) // 8 * 8]
@@ -186,12 +220,7 @@ class FlowDecoder:
             np.add.at(self.sessions.table[:, e.BAD_SAMPLE], heads[runs.datagram[:count], e.H_SESSION], bad)
         batch = self._batch(room, datagrams, runs, count)
         self._count_untimed(batch, runs, count, heads)
-        if self._heard is not None:
-            head = heads[runs.datagram[:count]]
-            who, version, export, arrival = head.T[[e.H_SESSION, e.H_VERSION, e.H_EXPORT, e.H_ARRIVAL]]
-            batch = self._heard(batch, Parts(who, version, export, arrival, runs.row[:count]))
-        for start in range(0, rows, self._batch_rows):
-            yield batch.slice(start, self._batch_rows)
+        return batch
 
     def _batch(self, room: Room, datagrams: Datagrams, runs: Runs, count: int) -> pa.RecordBatch:
         layout, has = self._layout, self.sessions.plans.has

@@ -130,7 +130,8 @@ BAD_SAMPLE: Final = 38
 BAD_FIELD: Final = 39  # a field of a template whose length its type cannot have
 TOO_MANY: Final = 40  # a datagram of more records than one may hold
 UNTIMED: Final = 41
-TABLE_WIDTH: Final = 42
+SHED: Final = 42  # records that were read and left out
+TABLE_WIDTH: Final = 43
 COUNTERS: Final = DATAGRAMS  # the first of them
 
 NOBODY: Final = 0

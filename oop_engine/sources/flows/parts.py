@@ -15,6 +15,7 @@ from operators.page import Int64s
 class Parts:
     """Part i is of a session (its number in the decoder), from row `first[i]` on; all of shape (parts,).
 
+    A part whose records were left out has no rows.
     `export` and `arrival` are ns since 1970, NO_TIME where that is not known; sFlow says no export time.
     """
 

@@ -5,6 +5,7 @@ from oop_engine.sources.live.exporters import Rules
 from oop_engine.sources.live.interface import Interface
 from oop_engine.sources.live.progress import ExporterProgress
 from oop_engine.sources.live.report import ExporterReport
+from oop_engine.sources.live.shedding import Shedding
 from oop_engine.sources.live.source import LiveFlows, LiveReader
 
-__all__ = ["BUFFER", "ExporterProgress", "ExporterReport", "Interface", "LiveFlows", "LiveReader", "Rules"]
+__all__ = ["BUFFER", "ExporterProgress", "ExporterReport", "Interface", "LiveFlows", "LiveReader", "Rules", "Shedding"]

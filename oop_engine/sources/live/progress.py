@@ -44,7 +44,7 @@ MOST_EXPORTERS: Final = 1024
 
 @attrs.frozen(eq=False)
 class Heard:
-    """Records that were decoded together, of several datagrams: part i begins at row `first[i]`.
+    """Records that were decoded together, of several datagrams: part i begins at row `first[i]`, and may have none.
 
     `who` says which of `keys` sent a part, `header` its export time (NO_TIME where that cannot be: it says nothing; for
     sFlow, which has none, the arrival), and `arrival` when it came, NO_TIME where nobody knows; of shape (parts,).
@@ -152,7 +152,7 @@ class ExporterProgress:
             counts = np.diff(heard.first, append=len(times))
             trailing = np.repeat(header, counts) - times
             trailing[(times == NO_TIME) | (trailing > self.rules.longest) | np.repeat(~known, counts)] = 0
-            furthest = np.maximum.reduceat(trailing, heard.first)
+            furthest = _of_parts(np.maximum, trailing, heard.first, counts)
             promised = self._promised[attribute]
             bounds, certain = np.full(parts, promised.bound), np.full(parts, promised.certain)
             for exporter, own in speakers:
@@ -168,8 +168,9 @@ class ExporterProgress:
                 late = behind if late is None else late | behind
                 broken = worse if broken is None else broken | worse
         if late is not None and broken is not None:
-            each = np.add.reduceat(late.astype(np.int64), heard.first)
-            worst = np.add.reduceat(broken.astype(np.int64), heard.first)
+            counts = np.diff(heard.first, append=len(late))
+            each = _of_parts(np.add, late.astype(np.int64), heard.first, counts)
+            worst = _of_parts(np.add, broken.astype(np.int64), heard.first, counts)
             for exporter, own in speakers:
                 exporter.late += (many := int(each[own].sum()))
                 exporter.contradicted += many - int(worst[own].sum())
@@ -321,3 +322,12 @@ def _grouped(who: Int64s, known: Bools) -> list[Int64s]:
         return []
     order = places[np.argsort(who[places], kind="stable")]
     return np.split(order, np.flatnonzero(np.diff(who[order])) + 1)
+
+
+def _of_parts(what: np.ufunc, values: Int64s, first: Int64s, counts: Int64s) -> Int64s:
+    """Join the values of each part, 0 for one without rows."""
+    found = np.zeros(len(first), np.int64)
+    filled = counts > 0
+    if filled.any():
+        found[filled] = what.reduceat(values, first[filled])
+    return found

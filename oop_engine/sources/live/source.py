@@ -22,6 +22,7 @@ from oop_engine.sources.errors import SourceError
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.decoder import FlowDecoder, Networks, flow_columns
 from oop_engine.sources.flows.elements import Element
+from oop_engine.sources.flows.sample import SAMPLING
 from oop_engine.sources.flows.schema import Column
 from oop_engine.sources.live.address import Listening, check_open
 from oop_engine.sources.live.door import BUFFER, Door
@@ -31,6 +32,7 @@ from oop_engine.sources.live.kept import Kept
 from oop_engine.sources.live.progress import ExporterProgress
 from oop_engine.sources.live.promised import EXPORTER
 from oop_engine.sources.live.report import ExporterReport, Report
+from oop_engine.sources.live.shedding import Shedder, Shedding
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.turn import Turn
 from operators.address import parse_network
@@ -82,7 +84,8 @@ class LiveFlows:
     it is empty), `by_exporter` that each exporter's own progress is, too. The stream ends after `lasting` ns or `most`
     datagrams, if either is given. `clock` gives ns since 1970; without, the kernel's says when each datagram came.
     `opened` is called, in the reading thread, with the reader whose socket is bound. `state` is a file that keeps what
-    was promised and is known of exporters, so that a later reading goes on from there (see `kept`).
+    was promised and is known of exporters, so that a later reading goes on from there (see `kept`). With `shedding`,
+    what cannot be taken in time is sampled, which `sampling` of each record tells, as long as there is time for that.
     """
 
     listen: socket.socket | Listening = attrs.field(converter=_listening)
@@ -97,6 +100,7 @@ class LiveFlows:
     most: int | None = attrs.field(default=None, kw_only=True)
     label: str = attrs.field(default="", kw_only=True)
     opened: Opened | None = attrs.field(default=None, kw_only=True)
+    shedding: Shedding | None = attrs.field(default=None, kw_only=True)
     state: Path | None = attrs.field(default=None, kw_only=True, converter=attrs.converters.optional(Path))
     clock: Clock = attrs.field(default=time.time_ns, kw_only=True)
     _known: tuple[Column, ...] = attrs.field(init=False, repr=False)
@@ -126,6 +130,11 @@ class LiveFlows:
         return (*self.on, *((EXPORTER, name) for name in self.on if self.by_exporter))
 
     def open(self, columns: Sequence[str], batch_rows: int) -> LiveReader:
+        if self.shedding is not None and SAMPLING not in columns:
+            raise SourceError(
+                f"{self.name}: shed keeps one of n datagrams under load, and nothing reads {SAMPLING}, which tells n.\n"
+                f"  Write sum(bytes * {SAMPLING}) for sum(bytes), or leave out shed: the kernel then drops, and counts."
+            )
         self._turn.take(self.name)
         progress = ExporterProgress(self.rules, self.on, self.by_exporter)
         hearing = Hearing(progress)
@@ -136,7 +145,8 @@ class LiveFlows:
         hearing.sessions = decoder.sessions
         kept = None if self.state is None else Kept(self.state)
         resumed = kept is not None and kept.take_up(progress)
-        return LiveReader(self, decoder, progress, tuple(columns), kept, resumed=resumed)
+        shedder = None if self.shedding is None else Shedder(self.shedding)
+        return LiveReader(self, decoder, progress, tuple(columns), kept, shedder, resumed=resumed)
 
     def values(self, column: str) -> Iterator[Int64s]:
         raise SourceError(
@@ -160,6 +170,7 @@ class LiveReader:
     exporting: ExporterProgress
     columns: tuple[str, ...]
     kept: Kept | None = None
+    shedder: Shedder | None = None
     resumed: bool = attrs.field(default=False, kw_only=True)
     door: Door | None = attrs.field(init=False, default=None)
     _stopped: bool = attrs.field(init=False, default=False)
@@ -182,9 +193,10 @@ class LiveReader:
                 if ends is not None and time.monotonic_ns() >= ends:
                     self._stopped = True
                 stopped = self._stopped
+                filled = 0.0 if self.shedder is None else door.filled
                 found = door.receive(self.source.clock())
                 if found is not None:
-                    yield from self._decoded(found.datagrams)
+                    yield from self._decoded(found.datagrams, filled)
                 yield from self._promises(last=stopped)
                 if stopped:
                     drained += 0 if found is None else len(found.datagrams)
@@ -204,9 +216,10 @@ class LiveReader:
     def _schema(self) -> pa.Schema:
         return pa.schema([field for field in self.decoder.schema if field.name in self.columns])
 
-    def _decoded(self, datagrams: Datagrams) -> Iterator[pa.RecordBatch]:
+    def _decoded(self, datagrams: Datagrams, filled: float) -> Iterator[pa.RecordBatch]:
         names = self._schema.names
-        for batch in self.decoder.decode(datagrams):
+        sample = None if self.shedder is None else self.shedder.choose(len(datagrams), filled)
+        for batch in self.decoder.decode(datagrams, sample):
             yield batch if len(names) == batch.num_columns else batch.select(names)
 
     def _promises(self, *, last: bool) -> Iterator[Chunk]:
@@ -271,6 +284,12 @@ class LiveReader:
         if self.door is None:
             return []
         found = self._report.notes(self.door, self.source.buffer, self.source.clock())
+        if self.shedder is not None and self.shedder.shed:
+            records = sum(counters.shed for counters in self.decoder.exporters())
+            found.append(
+                f"{self._report.name}: {self.shedder.shed:,} datagrams, {records:,} records, left out under load;"
+                f" at the worst one of {self.shedder.highest} kept, as {SAMPLING} of each record tells"
+            )
         if self.resumed:
             found.append(f"{self._report.name}: went on from what {self.source.state} kept of exporters and promises")
         return found

@@ -1,0 +1,44 @@
+"""A sample of datagrams is a chance choice of one in so many; each record that is kept stands for as many."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from oop_engine.sources.flows.layout import Runs
+from operators.page import Bools, Int64s
+
+SAMPLING: Final = "sampling"
+_MOST: Final = 2**32 - 1
+
+
+@attrs.frozen(eq=False)
+class Sample:
+    """Which datagrams are kept, of shape (datagrams,), and that this is one of `rate`."""
+
+    kept: Bools
+    rate: int
+
+    def runs(self, runs: Runs, count: int) -> tuple[Runs, Int64s, Bools]:
+        """Give the runs of kept datagrams; of all, the row at which each begins, and which are kept."""
+        kept = self.kept[runs.datagram[:count]]
+        rows = np.where(kept, runs.count[:count], 0).astype(np.int64)
+        first = np.cumsum(rows) - rows
+        chosen = Runs(
+            runs.plan[:count][kept], runs.at[:count][kept], runs.count[:count][kept], first[kept],
+            runs.datagram[:count][kept],
+        )  # fmt: skip
+        return chosen, first, kept
+
+    def weighed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Give a batch whose records say that they stand for `rate` times as many."""
+        place = batch.schema.get_field_index(SAMPLING)
+        if place < 0:
+            return batch
+        rates = np.asarray(batch.column(place).cast(pa.uint64()).fill_null(1)) * np.uint64(self.rate)
+        arrays = list(batch.columns)
+        arrays[place] = pa.array(np.minimum(rates, np.uint64(_MOST)).astype(np.uint32))
+        return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
