@@ -68,24 +68,6 @@ def _all_old(rows, starts, counts, numbers, gone, n):  # type: ignore[no-untyped
     return n
 
 
-@kernel
-def _one(threshold, place, reach, reason, rows, starts, counts, numbers, gone, n):  # type: ignore[no-untyped-def]
-    """Push out the next row below a threshold if it is within reach of a place, which moves on."""
-    at = numbers[place]
-    for _ in range(min(reach, len(rows))):
-        found = rows[at, 0] >= 0 and starts[rows[at, 0] >> _ID_BITS] < numbers[threshold]
-        if found:
-            _push_out(at, reason, rows, starts, counts, numbers, gone, n)
-            n += 1
-        at += 1
-        if at == len(rows):
-            at = 0
-        if found:
-            break
-    numbers[place] = at
-    return n
-
-
 @making_kernel
 def enter(
     words: Int64s,
@@ -109,8 +91,9 @@ def enter(
     words[i, :] is the tuple's key, of which the first `hashed` words choose the place, slices[i] its slice. Of the
     places within `probes` an empty one is taken first, then that of the oldest row. With `every` > 0 one old row, of a
     slice that starts below numbers[OLD_BELOW], leaves each so many tuples; a row of a slice below numbers[DUE_BELOW]
-    leaves when a sweep of one slot a tuple finds it. With `in_order` a tuple whose slice starts later than all others
-    makes those old, once what was old has left; and no row that is not old leaves before all that are.
+    leaves when a sweep finds it, which looks at as many slots as there are tuples. With `in_order` a tuple whose slice
+    starts later than all others makes those old, once what was old has left; and no row that is not old leaves before
+    all that are.
     Returns (the number of tuples done, the number of rows in `gone`); stops early when `gone` has no room.
     """
     size = len(rows)
@@ -118,6 +101,12 @@ def enter(
     homes = np.empty(_AHEAD, np.int64)
     ahead = start
     held_there = np.empty(_AHEAD, np.int64)
+    # Counts are kept in registers, and rows pushed out here: a call with all these arrays costs more than the tuple.
+    live, spare, collided, since = numbers[LIVE], numbers[SPARE], numbers[COLLIDED], numbers[SINCE]
+    old_below, old_left, slowly = numbers[OLD_BELOW], numbers[OLD_LEFT], numbers[SLOWLY]
+    due_below, due_left, in_time = numbers[DUE_BELOW], numbers[DUE_LEFT], numbers[IN_TIME]
+    full = len(gone) - _ROOM
+    done = len(words)
     for i in range(start, len(words)):
         if i == ahead:
             # Places are worked out and looked at a few tuples ahead, so that their rows come into the cache together.
@@ -129,24 +118,64 @@ def enter(
                 place = np.int64(((_mix(h) >> _HALF) * np.uint64(size)) >> _HALF)
                 homes[j & (_AHEAD - 1)] = place
                 held_there[j & (_AHEAD - 1)] = rows[place, 0]
-        if n > len(gone) - _ROOM:
-            return i, n
+            at = numbers[DUE_AT]
+            for _ in range(min(ahead - i, size)):
+                if due_left == 0 or n > full:
+                    break
+                held = rows[at, 0]
+                if held >= 0 and starts[held >> _ID_BITS] < due_below:
+                    for w in range(width + 1):
+                        gone[n, w] = rows[at, w]
+                    n += 1
+                    rows[at, 0] = -1
+                    counts[held >> _ID_BITS] -= 1
+                    live -= 1
+                    due_left -= 1
+                    old_left -= starts[held >> _ID_BITS] < old_below
+                    in_time += 1
+                at += 1
+                if at == size:
+                    at = 0
+            numbers[DUE_AT] = at
+        if n > full:
+            done = i
+            break
         which = slices[i]
         begin = starts[which]
-        if in_order and begin > numbers[OLD_BELOW]:
+        if in_order and begin > old_below:
+            numbers[LIVE], numbers[OLD_LEFT], numbers[DUE_LEFT] = live, old_left, due_left
             n = _all_old(rows, starts, counts, numbers, gone, n)
-            if numbers[OLD_LEFT] > 0:
-                return i, n
-            numbers[OLD_BELOW] = begin
-            numbers[OLD_LEFT] = numbers[LIVE]
+            live, old_left, due_left = numbers[LIVE], numbers[OLD_LEFT], numbers[DUE_LEFT]
+            if old_left > 0:
+                done = i
+                break
+            numbers[OLD_BELOW] = old_below = begin
+            old_left = live
             numbers[OLD_AT] = 0
-        if every > 0 and numbers[OLD_LEFT] > 0:
-            numbers[SINCE] += 1
-            if numbers[SINCE] >= every:
-                numbers[SINCE] = 0
-                n = _one(OLD_BELOW, OLD_AT, REACH, SLOWLY, rows, starts, counts, numbers, gone, n)
-        if numbers[DUE_LEFT] > 0:
-            n = _one(DUE_BELOW, DUE_AT, 1, IN_TIME, rows, starts, counts, numbers, gone, n)
+        if every > 0 and old_left > 0:
+            since += 1
+            if since >= every:
+                since = 0
+                at = numbers[OLD_AT]
+                before = n
+                for _ in range(min(REACH, size)):
+                    held = rows[at, 0]
+                    if held >= 0 and starts[held >> _ID_BITS] < old_below:
+                        for w in range(width + 1):
+                            gone[n, w] = rows[at, w]
+                        n += 1
+                        rows[at, 0] = -1
+                        counts[held >> _ID_BITS] -= 1
+                        live -= 1
+                        old_left -= 1
+                        due_left -= starts[held >> _ID_BITS] < due_below
+                        slowly += 1
+                    at += 1
+                    if at == size:
+                        at = 0
+                    if n > before:
+                        break
+                numbers[OLD_AT] = at
         place = homes[i & (_AHEAD - 1)]
         empty = -1
         oldest = place
@@ -176,26 +205,35 @@ def enter(
                 place = 0
         if found < 0:
             if empty < 0:
-                if in_order and numbers[OLD_LEFT] > 0 and least >= numbers[OLD_BELOW]:
+                if in_order and old_left > 0 and least >= old_below:
+                    numbers[LIVE], numbers[OLD_LEFT], numbers[DUE_LEFT] = live, old_left, due_left
                     n = _all_old(rows, starts, counts, numbers, gone, n)
-                    if numbers[OLD_LEFT] > 0 or n > len(gone) - _ROOM:
-                        return i, n
-                _push_out(oldest, COLLIDED, rows, starts, counts, numbers, gone, n)
+                    live, old_left, due_left = numbers[LIVE], numbers[OLD_LEFT], numbers[DUE_LEFT]
+                    if old_left > 0 or n > full:
+                        done = i
+                        break
+                for w in range(width + 1):
+                    gone[n, w] = rows[oldest, w]
                 n += 1
+                counts[rows[oldest, 0] >> _ID_BITS] -= 1
+                live -= 1
+                collided += 1
+                old_left -= least < old_below
+                due_left -= least < due_below
                 empty = oldest
-            numbers[SPARE] -= 1
-            found = np.int64(free[numbers[SPARE]])
+            spare -= 1
+            found = np.int64(free[spare])
             rows[empty, 0] = (np.int64(which) << _ID_BITS) | found
             for w in range(width):
                 rows[empty, 1 + w] = words[i, w]
             counts[which] += 1
-            numbers[LIVE] += 1
-            if begin < numbers[OLD_BELOW]:
-                numbers[OLD_LEFT] += 1
-            if begin < numbers[DUE_BELOW]:
-                numbers[DUE_LEFT] += 1
+            live += 1
+            old_left += begin < old_below
+            due_left += begin < due_below
         ids[i] = found
-    return len(words), n
+    numbers[LIVE], numbers[SPARE], numbers[COLLIDED], numbers[SINCE] = live, spare, collided, since
+    numbers[OLD_LEFT], numbers[DUE_LEFT], numbers[SLOWLY], numbers[IN_TIME] = old_left, due_left, slowly, in_time
+    return done, n
 
 
 @kernel

@@ -178,7 +178,10 @@ class LowTable:
 
     def _slice_numbers(self, first: Int64s, last: Int64s) -> npt.NDArray[np.int32]:
         """Number the slice of each tuple; neighbours are mostly in one."""
-        heads = np.concatenate(([0], np.flatnonzero((first[1:] != first[:-1]) | (last[1:] != last[:-1])) + 1))
+        if (first == first[0]).all() and (last == last[0]).all():
+            heads = np.zeros(1, np.int64)
+        else:
+            heads = np.concatenate(([0], np.flatnonzero((first[1:] != first[:-1]) | (last[1:] != last[:-1])) + 1))
         first, last, runs = first[heads], last[heads], np.diff(heads, append=len(first))
         numbers = self._slices.assign([pa.array(first), pa.array(last)])
         if self._slices.capacity > len(self._starts):
