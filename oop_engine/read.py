@@ -150,8 +150,8 @@ def netflow(
     or, where they are neither given nor announced, the furthest that was seen. Nothing is promised in the first
     `settle`; an exporter that is silent longer than `lull` is assumed to be that far behind its clock (None: is waited
     for), one that is longer than `idle` is not waited for. `correct_clocks` puts times right by the estimated skew.
-    `state` names a file in which what was promised, skews and timeouts are kept: a later run that names it goes on from
-    there, takes back nothing that was promised before, and need not settle. With `shed`, a run that cannot keep up
+    `state` names a file in which promises, skews, timeouts and templates are kept: a later run that names it goes on
+    from there, takes back nothing that was promised before, and need not settle. With `shed`, a run that cannot keep up
     takes one of n datagrams, by chance; `sampling` of each record is n times what it was, so that sums over
     `bytes * sampling` are right in expectation. Without, the kernel drops what finds no room, and counts it.
     """

@@ -45,7 +45,7 @@ Examples:
 @click.option("--idle", default="60s", show_default=True, metavar="DURATION", help="Silence after which nobody waits.")
 @click.option("--correct-clocks", is_flag=True, help="Put flow times right by each exporter's estimated skew.")
 @click.option("--shed", is_flag=True, help="Under load keep one of n datagrams, and tell n in `sampling`.")
-@click.option("--state", metavar="FILE", help="Keep promises, skews and timeouts here, and go on from what is there.")
+@click.option("--state", metavar="FILE", help="Keep promises, clocks and templates here, and go on from what is there.")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
 @click.option("--stats", is_flag=True, help="Print what every operator did, at the end.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary.")

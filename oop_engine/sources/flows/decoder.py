@@ -11,7 +11,7 @@ leave when it comes.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -26,6 +26,7 @@ from oop_engine.sources.flows.counters import ExporterCounters, counted
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.elements import Element
 from oop_engine.sources.flows.layout import Layout, Room, Runs
+from oop_engine.sources.flows.learnt import FACTS, SAVED, save_learnt, template_of
 from oop_engine.sources.flows.options import Announced, of_interest, read_options
 from oop_engine.sources.flows.parts import Hearing, Parts
 from oop_engine.sources.flows.plans import compile_plan
@@ -35,6 +36,8 @@ from oop_engine.sources.flows.schema import COMMON, Column, more_columns
 from oop_engine.sources.flows.sessions import Held, Plans, Sessions
 from oop_engine.sources.flows.templates import Fault, Field, Template, Withdrawal, read_templates
 from operators.errors import SchemaError, did_you_mean
+from operators.protocol import State, StateValue
+from operators.saved import read_batch
 
 MOST_RECORDS: Final = 2000
 """Records in one datagram; a file of IPFIX has longer messages, and no bound but theirs."""
@@ -168,6 +171,31 @@ class FlowDecoder:
         """Give what was counted of each session, in the order they came, and last what is nobody's any more."""
         return counted(self.sessions)
 
+    def state(self) -> State:
+        """Give what exporters taught this decoder."""
+        return {"sessions": save_learnt(self.sessions)}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Take up what another decoder was taught, of other columns or not; on a fresh one."""
+        saved = read_batch(state, "sessions")
+        if not saved.schema.equals(SAVED):
+            raise ValueError(f"sessions are saved as {SAVED}, not as {saved.schema}")
+        sessions = self.sessions
+        for row in saved.to_pylist():
+            address: bytes = row["address"]
+            if not self._lets_in(address):
+                continue
+            high, low = (int(part) for part in np.frombuffer(address, np.uint64))
+            number = sessions.admit(high, low, row["port"], row["version"], row["domain"], refused=False)
+            sessions.table[number, list(FACTS)] = row["facts"]
+            known, samplers = sessions.known[number], row["samplers"]
+            known.active, known.inactive = row["active"], row["inactive"]
+            for kind, key, rate in zip(samplers[::3], samplers[1::3], samplers[2::3], strict=True):
+                sessions.rate(number, kind, key, rate)
+            for one in row["templates"]:
+                template = template_of(one["number"], one["scopes"], one["options"], one["fields"])
+                self._take_in(number, template, one["expires"])
+
     def _flush(self, datagrams: Datagrams) -> Iterator[pa.RecordBatch]:
         rows, count = int(self._cursor[e.C_ROWS]), int(self._cursor[e.C_RUNS])
         self._cursor[e.C_ROWS] = self._cursor[e.C_RUNS] = 0
@@ -268,10 +296,12 @@ class FlowDecoder:
         )  # fmt: skip
 
     def _allowed(self, datagrams: Datagrams, place: int) -> bool:
-        if self._allow is None or not datagrams.addressed:
+        if not datagrams.addressed:
             return True
-        address = datagrams.address[2 * place : 2 * place + 2].tobytes()
-        return any(first <= address <= last for first, last in self._allow)
+        return self._lets_in(datagrams.address[2 * place : 2 * place + 2].tobytes())
+
+    def _lets_in(self, address: bytes) -> bool:
+        return self._allow is None or any(first <= address <= last for first, last in self._allow)
 
     def _restarted(self, datagrams: Datagrams) -> Iterator[pa.RecordBatch]:
         """Let the templates of an exporter go that began anew: it may number others so."""
@@ -337,18 +367,22 @@ class FlowDecoder:
         else:
             if plans.scarce():
                 yield from self._flush(datagrams)  # so that the numbers of retired plans can be used again
-            sessions.make_room()
-            compiled = compile_plan(template, self._available)
-            kind = e.K_FLOWS
-            if template.options:
-                kind = e.K_READ_OPTIONS if of_interest(template) else e.K_OPTIONS
-            else:
-                sessions.table[session, e.BAD_FIELD] += compiled.mismatched
-            plan = plans.add(compiled.only(self._kept), kind, expires)
-            plans.facts[plan, e.P_USED] = self._cursor[e.C_CLOCK]
-            sessions.learn(session, template, plan)
+            self._take_in(session, template, expires)
         if any(held.template == template.number for held in sessions.known[session].held):
             yield from self._release(datagrams, session, template.number)
+
+    def _take_in(self, session: int, template: Template, expires: int) -> None:
+        sessions, plans = self.sessions, self.sessions.plans
+        sessions.make_room()
+        compiled = compile_plan(template, self._available)
+        kind = e.K_FLOWS
+        if template.options:
+            kind = e.K_READ_OPTIONS if of_interest(template) else e.K_OPTIONS
+        else:
+            sessions.table[session, e.BAD_FIELD] += compiled.mismatched
+        plan = plans.add(compiled.only(self._kept), kind, expires)
+        plans.facts[plan, e.P_USED] = self._cursor[e.C_CLOCK]
+        sessions.learn(session, template, plan)
 
     def _release(self, datagrams: Datagrams, session: int, template: int) -> Iterator[pa.RecordBatch]:
         """Give the records of sets that waited for a template."""

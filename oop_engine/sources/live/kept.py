@@ -1,5 +1,7 @@
 """What a collection knows lies in a file that is replaced as a whole, before a promise that it has made leaves.
 
+That is what was promised, what is known of exporters, and what they taught the decoder, templates first of all.
+
 So a collector that is killed at any moment and started anew with the same file says again what was promised, and takes
 nothing back; what may be in the file without having been said holds back nobody but late records.
 """
@@ -15,9 +17,13 @@ from typing import Final
 import attrs
 
 from oop_engine.sources.errors import SourceError
+from oop_engine.sources.flows.decoder import FlowDecoder
 from oop_engine.sources.live.progress import ExporterProgress
-from operators.saved import decode_state, encode_state
+from operators.protocol import State
+from operators.saved import decode_state, encode_state, part, prefixed
 
+_PROGRESS: Final = "progress."
+_DECODER: Final = "decoder."
 OFTEN: Final = 10 * 10**9
 """Nanoseconds after which what was learnt is written, if nothing was promised in the meantime."""
 
@@ -29,11 +35,15 @@ class Kept:
     path: Path
     _written: int = attrs.field(init=False, default=0)
     _heard: int = attrs.field(init=False, default=0)
+    _asked: int = attrs.field(init=False, default=-OFTEN)
+    _learnt: State = attrs.field(init=False, factory=dict)
 
-    def take_up(self, progress: ExporterProgress) -> bool:
-        """Give what is in the file to a collection's progress; False if there is none, SourceError for other files."""
+    def take_up(self, progress: ExporterProgress, decoder: FlowDecoder) -> bool:
+        """Give what is in the file to those who need it; False if there is none, SourceError for other files."""
         try:
-            progress.restore(decode_state(self.path.read_bytes()))
+            state = decode_state(self.path.read_bytes())
+            progress.restore(part(_PROGRESS, state))
+            decoder.restore(part(_DECODER, state))
         except FileNotFoundError:
             if not self.path.parent.is_dir():
                 raise SourceError(f'state="{self.path}": there is no folder "{self.path.parent}"') from None
@@ -45,18 +55,20 @@ class Kept:
             ) from None
         return True
 
-    def write(self, progress: ExporterProgress, now: int) -> None:
-        """Replace the file by what is known now."""
+    def write(self, progress: ExporterProgress, decoder: FlowDecoder, now: int, *, last: bool = False) -> None:
+        """Replace the file by what is known now; what the decoder was taught is looked up anew now and then."""
         self._written, self._heard = now, progress.latest
+        if last or abs(now - self._asked) >= OFTEN:
+            self._asked, self._learnt = now, prefixed(_DECODER, decoder.state())
         try:
-            replace(self.path, encode_state(progress.state()))
+            replace(self.path, encode_state({**prefixed(_PROGRESS, progress.state()), **self._learnt}))
         except OSError as error:
             raise SourceError(f'state="{self.path}" cannot be written: {error.strerror}') from error
 
-    def write_sometimes(self, progress: ExporterProgress, now: int) -> None:
+    def write_sometimes(self, progress: ExporterProgress, decoder: FlowDecoder, now: int) -> None:
         """Replace the file if it is old and something was heard since."""
         if abs(now - self._written) >= OFTEN and progress.latest != self._heard:
-            self.write(progress, now)
+            self.write(progress, decoder, now)
 
 
 def replace(path: Path, content: bytes) -> None:

@@ -144,7 +144,7 @@ class LiveFlows:
         )
         hearing.sessions = decoder.sessions
         kept = None if self.state is None else Kept(self.state)
-        resumed = kept is not None and kept.take_up(progress)
+        resumed = kept is not None and kept.take_up(progress, decoder)
         shedder = None if self.shedding is None else Shedder(self.shedding)
         return LiveReader(self, decoder, progress, tuple(columns), kept, shedder, resumed=resumed)
 
@@ -232,14 +232,14 @@ class LiveReader:
         found = self.exporting.poll(now) if polled else self.exporting.elapse(now)
         if self.kept is not None:
             if found:
-                self.kept.write(self.exporting, now)
+                self.kept.write(self.exporting, self.decoder, now)
             else:
-                self.kept.write_sometimes(self.exporting, now)
+                self.kept.write_sometimes(self.exporting, self.decoder, now)
         yield from found
 
     def _keep(self) -> None:
         if self.kept is not None:
-            self.kept.write(self.exporting, self.source.clock())
+            self.kept.write(self.exporting, self.decoder, self.source.clock(), last=True)
 
     def _is_drained(self, door: Door, drained: int) -> bool:
         """Tell whether as many have been read as the buffer can have held when the end was asked for."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +11,14 @@ import pytest
 
 import oop_engine as oop
 from oop_engine.sources.errors import SourceError
+from oop_engine.sources.flows.decoder import FlowDecoder
 from oop_engine.sources.live import LiveFlows, Rules, kept
 from oop_engine.sources.live.exporters import MINUTE, SECOND
 from oop_engine.sources.live.kept import Kept, replace
 from oop_engine.sources.live.progress import ExporterProgress
 from punctuation import Punctuation
-from tests.oop_engine.flows.exporter import NOW, v5, v5_record
-from tests.oop_engine.live.collector import Collected, Time, bound, collect, send
+from tests.oop_engine.flows.exporter import NOW, a_set, four, number, template, v5, v5_record, v9, v9_templates
+from tests.oop_engine.live.collector import Collected, Time, bound, collect, send, senders
 
 SURE = Rules(active=0, inactive=0, scan=0, settle=30 * SECOND, trusted_after=1, lull=None)
 
@@ -27,10 +30,17 @@ def flows(k: int, *, late: int = 0) -> bytes:
     return v5([record], sequence=k, seconds=NOW + k, uptime=uptime)
 
 
-def read(payloads: list[bytes], now: int, state: Path, **options: Any) -> Collected:
-    """Collect datagrams that came at second `now`."""
+@pytest.fixture
+def exporter() -> Iterator[socket.socket]:
+    with senders("127.0.0.1") as (one,):
+        yield one
+
+
+def read(exporter: socket.socket, payloads: list[bytes], now: int, state: Path, **options: Any) -> Collected:
+    """Collect datagrams that came at second `now`, from the port that an exporter keeps."""
     listening = bound()
-    send(payloads, listening)
+    for payload in payloads:
+        exporter.sendto(payload, listening.getsockname())
     clock = Time((NOW + now) * SECOND)
     return collect(listening, **{"most": len(payloads), "clock": clock, "rules": SURE, "state": state, **options})
 
@@ -42,28 +52,43 @@ def bounds(promises: list[Punctuation]) -> list[int | None]:
 def told(state: Path, *seconds: int) -> ExporterProgress:
     """Give what is kept when an exporter was heard at these times."""
     progress = ExporterProgress(SURE)
-    Kept(state).take_up(progress)
+    Kept(state).take_up(progress, FlowDecoder())
     assert [e.last // SECOND - NOW for e in progress.exporters] == list(seconds)
     return progress
 
 
-def test_a_second_reading_goes_on_where_the_first_ended(tmp_path: Path) -> None:
+def test_a_second_reading_goes_on_where_the_first_ended(exporter: socket.socket, tmp_path: Path) -> None:
     state = tmp_path / "state"
-    first = read([flows(0)], 0, state)
+    first = read(exporter, [flows(0)], 0, state)
     assert first.promises == [] and first.reader.notes() and told(state, 0).bound("ts") < 0
-    second = read([flows(40)], 40, state)
+    second = read(exporter, [flows(40)], 40, state)
     assert bounds(second.promises) == [40] and told(state, 40).bound("ts") == (NOW + 40) * SECOND
-    third = read([flows(50, late=20), flows(51)], 51, state)
+    third = read(exporter, [flows(50, late=20), flows(51)], 51, state)
     assert bounds(third.promises) == [40, 51]
-    (exporter,) = third.reader.exporters()
-    assert (exporter.late, exporter.contradicted) == (1, 0)
+    (one,) = third.reader.exporters()
+    assert (one.late, one.contradicted) == (1, 0)
     assert "went on from what" in third.reader.notes()[-1]
     assert [path.name for path in tmp_path.iterdir()] == ["state"]
 
 
-def test_nothing_is_promised_that_is_not_kept(tmp_path: Path) -> None:
+def test_templates_are_kept_and_what_was_sent_while_nobody_listened_is_lost(
+    exporter: socket.socket, tmp_path: Path
+) -> None:
+    state, record = tmp_path / "state", four("10.0.0.3") + number(3, 4)
+
+    def sent(k: int, *sets: bytes) -> bytes:
+        return v9([*sets, a_set(256, record)], sequence=k, seconds=NOW + k)
+
+    read(exporter, [sent(0, v9_templates(template(256, [(8, 4), (1, 4)])))], 0, state)
+    found = read(exporter, [sent(9), sent(10)], 10, state)
+    (one,) = found.reader.exporters()
+    assert [row["bytes"] for row in found.rows] == [3, 3]
+    assert (one.counters.lost, one.counters.records, one.counters.held) == (8, 2, 0)
+
+
+def test_nothing_is_promised_that_is_not_kept(exporter: socket.socket, tmp_path: Path) -> None:
     state = tmp_path / "state"
-    read([flows(0)], 0, state)
+    read(exporter, [flows(0)], 0, state)
     listening = bound()
     send([flows(40)], listening)
     source = LiveFlows(listening, clock=Time((NOW + 40) * SECOND), rules=SURE, state=state)
@@ -80,7 +105,7 @@ def test_what_is_learnt_is_kept_though_nothing_is_promised(tmp_path: Path, monke
     keeping, progress = Kept(tmp_path / "state"), ExporterProgress(SURE)
     for now, latest, count in ((0, 0, 0), (20, 5, 1), (21, 6, 1), (31, 6, 2), (99, 6, 2), (100, 99, 3)):
         progress._latest = latest
-        keeping.write_sometimes(progress, now * SECOND)
+        keeping.write_sometimes(progress, FlowDecoder(), now * SECOND)
         assert len(written) == count
 
 
@@ -94,14 +119,16 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(kept.os, "fsync", full)
     with pytest.raises(SourceError, match="cannot be written: No space left"):
-        Kept(state).write(ExporterProgress(SURE), 0)
+        Kept(state).write(ExporterProgress(SURE), FlowDecoder(), 0)
     assert state.read_bytes() == b"second" and list(tmp_path.iterdir()) == [state]
 
 
 @pytest.mark.parametrize("damage", [b"", b"hello", None])
-def test_a_file_that_is_damaged_or_of_something_else_is_refused(damage: bytes | None, tmp_path: Path) -> None:
+def test_a_file_that_is_damaged_or_of_something_else_is_refused(
+    damage: bytes | None, exporter: socket.socket, tmp_path: Path
+) -> None:
     state = tmp_path / "state"
-    read([flows(0)], 0, state)
+    read(exporter, [flows(0)], 0, state)
     content = state.read_bytes()
     half = len(content) // 2
     state.write_bytes(content[:half] + b"!" + content[half + 1 :] if damage is None else damage)
@@ -118,13 +145,13 @@ def test_a_state_is_of_what_is_live_and_promised_by_exporters(tmp_path: Path) ->
         oop.netflow("exports.pcap", state=tmp_path / "state")
 
 
-def test_skew_need_not_be_learnt_again(tmp_path: Path) -> None:
+def test_skew_need_not_be_learnt_again(exporter: socket.socket, tmp_path: Path) -> None:
     state, rules = tmp_path / "state", Rules(settle=0, correct=True)
     ahead = [v5([v5_record()], sequence=k, seconds=NOW + k + 90) for k in range(3)]
-    read(ahead, 2, state, rules=rules)
+    read(exporter, ahead, 2, state, rules=rules)
     hours = 3600 * 5
-    found = read([v5([v5_record()], sequence=9, seconds=NOW + hours + 90)], hours, state, rules=rules)
-    (exporter,) = found.reader.exporters()
-    assert exporter.state == "live" and exporter.offset == -90 * SECOND
+    found = read(exporter, [v5([v5_record()], sequence=9, seconds=NOW + hours + 90)], hours, state, rules=rules)
+    (one,) = found.reader.exporters()
+    assert one.state == "live" and one.offset == -90 * SECOND
     assert found.rows[0]["export_ts"] == (NOW + hours) * SECOND
-    assert exporter.trails is not None and exporter.trails < MINUTE
+    assert one.trails is not None and one.trails < MINUTE
