@@ -1,36 +1,51 @@
-"""Measure how fast a capture becomes Arrow batches, beside dpkt in the same run.
+"""Measure how fast a capture becomes Arrow batches, beside `read()` and dpkt in the same run, and a query's answer.
 
 Usage: python tests/benchmarks/bench_capture.py [packets] [runs]
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import struct
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import dpkt
 import numpy as np
+import pyarrow.parquet as pq
 
+import oop_engine as oop
 from oop_engine.sources.capture import Capture
 
 SNAPLEN = 96
+FULL = 1000
 COLUMNS = ["ts", "srcIP", "destIP", "srcPort", "destPort", "proto", "length"]
+SOURCES = (10_000, 100_000)
+RATE = 100_000
+Reading = Callable[[], int]
 
 
-def write(path: Path, packets: int) -> None:
-    """Write a capture of TCP (80 in 100) and UDP over IPv4, cut at 96 bytes, in the order of time."""
+def write(path: Path, packets: int, kept: int = SNAPLEN, *, short: float = 0.0, sources: int = 2**32) -> None:
+    """Write a capture of TCP (80 in 100) and UDP over IPv4, in the order of time, 100,000 packets a second.
+
+    `kept` bytes of each packet are captured; a share `short` of them is of 66 bytes, as acknowledgements are. The
+    sources are so many, drawn alike.
+    """
     rng = np.random.default_rng(20_080_824)
-    records = np.zeros(packets, dtype=[("head", "<u4", 4), ("data", "u1", SNAPLEN)])
+    records = np.zeros(packets, dtype=[("head", "<u4", 4), ("data", "u1", kept)])
     head, data = records["head"], records["data"]
-    wire = rng.integers(SNAPLEN, 1515, packets)
-    head[:, 0] = 1_700_000_000 + np.arange(packets) // 100_000
-    head[:, 1] = np.arange(packets) % 100_000 * 10
-    head[:, 2] = SNAPLEN
+    wire = rng.integers(kept, 1515, packets)
+    sizes = np.full(packets, kept)
+    small = rng.random(packets) < short
+    wire[small] = sizes[small] = 66
+    head[:, 0] = 1_700_000_000 + np.arange(packets) // RATE
+    head[:, 1] = np.arange(packets) % RATE * (1_000_000 // RATE)
+    head[:, 2] = sizes
     head[:, 3] = wire
     data[:, :12] = 2
     data[:, 12] = 8
@@ -38,21 +53,28 @@ def write(path: Path, packets: int) -> None:
     data[:, 16:18] = (wire - 14).astype(">u2").view("u1").reshape(packets, 2)
     data[:, 22] = 64
     data[:, 23] = np.where(rng.random(packets) < 0.8, 6, 17)
-    data[:, 26:38] = rng.integers(0, 256, (packets, 12))
+    data[:, 26:30] = (rng.integers(0, sources, packets) + 0x0A000000).astype(">u4").view("u1").reshape(packets, 4)
+    data[:, 30:38] = rng.integers(0, 256, (packets, 8))
     data[:, 46] = 0x50
     data[:, 47] = 0x10
-    path.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, SNAPLEN, 1) + records.tobytes())
+    laid = records.view("u1").reshape(packets, 16 + kept)
+    body = laid.tobytes() if not short else laid[np.arange(16 + kept) < sizes[:, None] + 16].tobytes()
+    with path.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, kept, 1) + body)
+        file.flush()
+        os.fsync(file.fileno())  # or the kernel writes it back while it is read
 
 
-def speed(read: Callable[[], int], runs: int) -> float:
-    """Give the median packets a second of CPU time over `runs` runs, after one that compiles and warms the cache."""
-    read()
-    measured: list[float] = []
-    for _ in range(runs):
-        start = time.thread_time()
-        packets = read()
-        measured.append(packets / (time.thread_time() - start))
-    return statistics.median(measured)
+def speeds(ways: Mapping[str, Reading], runs: int) -> dict[str, float]:
+    """Give the median packets a second of CPU time of each way, taken by turns, after one to warm up."""
+    measured: dict[str, list[float]] = {name: [] for name in ways}
+    for run in range(runs + 1):
+        for name, way in ways.items():
+            start = time.thread_time()
+            packets = way()
+            if run:
+                measured[name].append(packets / (time.thread_time() - start))
+    return {name: statistics.median(values) for name, values in measured.items()}
 
 
 def with_dpkt(path: Path, most: int) -> int:
@@ -68,31 +90,87 @@ def with_dpkt(path: Path, most: int) -> int:
 
 
 def with_stream(path: Path) -> int:
-    """Read the columns from an open file as from a pipe, without mapping it."""
+    """Read the columns from an open file as from a pipe."""
     with path.open("rb") as file:
         return sum(batch.num_rows for batch in Capture(file, columns=COLUMNS).batches())
 
 
+def with_read(path: Path, packets: int) -> int:
+    """Read the bytes alone, into one buffer of 1 MiB."""
+    buffer = bytearray(1 << 20)
+    with path.open("rb", buffering=0) as file:
+        while file.readinto(buffer):
+            pass
+    return packets
+
+
+def decoded(path: Path, packets: int, runs: int) -> None:
+    """Print packets a second for each way of reading, and how much longer it takes than `read()` does."""
+
+    def batches(**options: Any) -> Reading:
+        return lambda: sum(batch.num_rows for batch in Capture(path, **options).batches())
+
+    ways: dict[str, Reading] = {
+        "read() into 1 MiB": lambda: with_read(path, packets),
+        "times only": lambda: sum(map(len, Capture(path).times())),
+        "ts, 5-tuple, length": batches(columns=COLUMNS),
+        "ts, 5-tuple, length; 8,192 rows": batches(columns=COLUMNS, batch_rows=8192),
+        "all 16 columns": batches(),
+        "ts, 5-tuple, length; stream": lambda: with_stream(path),
+    }
+    results = speeds(ways, runs)
+    plain = results["read() into 1 MiB"]
+    for name, value in results.items():
+        print(f"  {name:34}{value / 1e6:10.3f} M packets/s{plain / value:8.2f} times read()")
+
+
+def counted(path: Path, out: Path) -> None:
+    """Count packets and bytes of each source in windows of 10 s, from a capture to Parquet."""
+    windows = oop.pcap(path).window(range="10 s", slide="10 s")
+    windows.aggregate(oop.count(), bytes=oop.sum("length"), by="srcIP").to(out).run()
+
+
+def queried(path: Path, packets: int, runs: int) -> None:
+    """Print packets a second, by the clock and by CPU time of all threads, from a capture to counts in Parquet."""
+    out = path.with_suffix(".parquet")
+    counted(path, out)
+    clock: list[float] = []
+    cpu: list[float] = []
+    for _ in range(runs):
+        out.unlink()
+        begun = time.perf_counter(), time.process_time()
+        counted(path, out)
+        clock.append(packets / (time.perf_counter() - begun[0]))
+        cpu.append(packets / (time.process_time() - begun[1]))
+    rows = pq.read_metadata(out).num_rows
+    print(
+        f"  per-source counts of 10 s, Parquet{statistics.median(clock) / 1e6:10.3f} M packets/s by the clock,"
+        f" {statistics.median(cpu) / 1e6:.3f} by CPU time, {rows:,} rows"
+    )
+
+
 def main(packets: int = 1_000_000, runs: int = 7) -> None:
-    """Print packets, batch rows and millions of packets a second for each way of reading."""
+    """Print millions of packets a second for each kind of capture and way of reading."""
+    print(f"{packets:,} packets, median of {runs}, CPU time")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "snap.pcap"
-        write(path, packets)
-        print(f"{packets:,} packets, {path.stat().st_size / 1e6:.1f} MB, snaplen {SNAPLEN}, median of {runs}, CPU time")
-        results = {
-            "times only": speed(lambda: sum(map(len, Capture(path).times())), runs),
-            "ts, 5-tuple, length": speed(
-                lambda: sum(batch.num_rows for batch in Capture(path, columns=COLUMNS).batches()), runs
-            ),
-            "ts, 5-tuple, length; 8,192 rows": speed(
-                lambda: sum(b.num_rows for b in Capture(path, columns=COLUMNS, batch_rows=8192).batches()), runs
-            ),
-            "all 16 columns": speed(lambda: sum(batch.num_rows for batch in Capture(path).batches()), runs),
-            "ts, 5-tuple, length; stream": speed(lambda: with_stream(path), runs),
-            "dpkt": speed(lambda: with_dpkt(path, min(packets, 20_000)), 3),
-        }
-        for name, value in results.items():
-            print(f"{name:34}{value / 1e6:10.3f} M packets/s{value / results['dpkt']:10.0f} times dpkt")
+        path = Path(folder) / "packets.pcap"
+        for name, share, kept, short in (
+            (f"snaplen {SNAPLEN}", 1.0, SNAPLEN, 0.0),
+            (f"snaplen {SNAPLEN}, 4 in 10 of 66 bytes", 1.0, SNAPLEN, 0.4),
+            (f"full packets, {FULL} bytes", 0.3, FULL, 0.0),
+            (f"full packets, {FULL} bytes, 4 in 10 of 66", 0.3, FULL, 0.4),
+        ):
+            count = int(packets * share)
+            write(path, count, kept, short=short)
+            print(f"{name}, {path.stat().st_size / 1e6:.1f} MB")
+            decoded(path, count, runs)
+        for sources in SOURCES:
+            write(path, 3 * packets, sources=sources)
+            print(f"snaplen {SNAPLEN}, {sources:,} sources, {path.stat().st_size / 1e6:.1f} MB")
+            queried(path, 3 * packets, min(runs, 3))
+        write(path, 20_000)
+        slow = speeds({"dpkt": lambda: with_dpkt(path, 20_000)}, 3)["dpkt"]
+        print(f"dpkt, snaplen {SNAPLEN}:{slow / 1e6:10.3f} M packets/s")
 
 
 if __name__ == "__main__":

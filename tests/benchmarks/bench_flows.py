@@ -20,6 +20,7 @@ from oop_engine.sources.flows import Datagrams, FlowDecoder, FlowExports, flow_c
 
 TEN = ("ts", "end_ts", "srcIP", "destIP", "srcPort", "destPort", "proto", "bytes", "packets", "flags")
 TWELVE = ((8, 4), (12, 4), (7, 2), (11, 2), (4, 1), (6, 1), (1, 8), (2, 8), (152, 8), (153, 8), (10, 4), (14, 4))
+COLUMNS_OF_TWELVE = (*TEN, "in_if", "out_if")
 V9 = tuple({152: (22, 4), 153: (21, 4)}.get(field[0], field) for field in TWELVE)
 START = 1_750_000_000
 LATENCY_RUNS = 100
@@ -147,7 +148,9 @@ def main(count: int = 20_000, runs: int = 7) -> None:
     for name, payloads in made.items():
         block = datagrams(payloads)
         size = int(block.length.sum(dtype=np.int64))
-        for what, columns in (("10 columns", TEN), ("all 31 columns", None)):
+        for what, columns in (
+            ("10 columns", TEN), ("12 columns", COLUMNS_OF_TWELVE), ("all 31 columns", None)
+        ):  # fmt: skip
             show(f"{name}, {what}", *measured(lambda b=block, c=columns: decode([b], c), runs), count, size)
         small = parts(block, 256)
         show(
