@@ -51,7 +51,7 @@ _HEADER = 16
 _LEAST = 54  # bytes of Ethernet, IPv4 and TCP
 _MARK = 0x8000  # of a tag, which may be 0
 _MAPPED = 0xFFFF0000  # what stands before an IPv4 address in memory
-_IP_AND_PORTS = 0x17
+_HAS_TCP = 0x1F  # all but a VLAN and a fragment
 _HAS_FLAGS = 0x08
 _HAS_VLAN = 0x20
 
@@ -206,24 +206,24 @@ def decode_frames(
                     data[uint64(p + 60)], data[uint64(p + 61)], data[uint64(p + 62)], data[uint64(p + 63)],
                 )  # fmt: skip
 
-        # 4. Which are common; an odd protocol number is UDP's there, an even one TCP's.
+        # 4. Which are common. There an odd protocol number is UDP's, 17, and an even one TCP's, 6.
         wrong = uint64(0)
         base = bases[SEEN] + row
         for k in range(n):
             number = parts[uint64(k)] >> uint64(24) & uint64(0xFF)
-            tcp = ~number & uint64(1)
+            udp = uint64(0) - (number & uint64(1))  # all bits or none
             kept = sizes[uint64(k)] & uint64(0xFFFFFFFF)
             total = kinds[uint64(k)] >> uint64(24) & uint64(0xFF00) | kinds[uint64(k)] >> uint64(40) & uint64(0xFF)
             fault = (
                 kinds[uint64(k)] & uint64(0xFFFFFF) ^ uint64(0x450008)  # IPv4 with a header of five words
                 | parts[uint64(k)] & uint64(0xFF3F)  # a part of a packet
-                | (number ^ uint64(6)) * (number ^ uint64(17))
+                | number ^ uint64(6) + (udp & uint64(11))
                 | kept - uint64(_LEAST) >> uint64(63)
-                | total - uint64(28) - uint64(12) * tcp >> uint64(63)
+                | total - uint64(40) + (udp & uint64(12)) >> uint64(63)
             )
             wrongs[uint64(k)] = fault
             wrong |= fault
-            has = uint64(_IP_AND_PORTS) | tcp << uint64(3)
+            has = uint64(_HAS_TCP) ^ udp & uint64(_HAS_FLAGS)
             common &= has
             out8[uint64(base + k)] = uint8(has)
         if wrong or tagged:
@@ -288,8 +288,8 @@ def decode_frames(
         if bases[FLAGS] >= 0:
             base = bases[FLAGS] + row
             for k in range(n):
-                tcp = ~(parts[uint64(k)] >> uint64(24)) & uint64(1)
-                out8[uint64(base + k)] = uint8((controls[uint64(k)] >> uint64(56)) * tcp)
+                tcp = (parts[uint64(k)] >> uint64(24) & uint64(1)) - uint64(1)
+                out8[uint64(base + k)] = uint8(controls[uint64(k)] >> uint64(56) & tcp)
         if bases[IP_LENGTH] >= 0:
             base = (bases[IP_LENGTH] >> 2) + row
             for k in range(n):
@@ -302,8 +302,8 @@ def decode_frames(
             for k in range(n):
                 word = kinds[uint64(k)]
                 total = word >> uint64(24) & uint64(0xFF00) | word >> uint64(40) & uint64(0xFF)
-                udp = parts[uint64(k)] >> uint64(24) & uint64(1)
-                header = udp * uint64(8) + (uint64(1) - udp) * (controls[uint64(k)] >> uint64(50) & uint64(0x3C))
+                tcp = (parts[uint64(k)] >> uint64(24) & uint64(1)) - uint64(1)
+                header = tcp & controls[uint64(k)] >> uint64(50) & uint64(0x3C) | ~tcp & uint64(8)
                 out32[uint64(base + k)] = uint32(max(int64(total) - 20 - int64(header), int64(0)))
         if bases[VLAN] >= 0:
             base = (bases[VLAN] >> 1) + row

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.capture.compression import PackedDamage, Pieces
 
-_BLOCK: Final = 1 << 19
+_BLOCK: Final = 1 << 20
 _PIECE: Final = 1 << 18
 _ROOM: Final = 1 << 22
 
