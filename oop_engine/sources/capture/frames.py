@@ -92,7 +92,7 @@ def decode_frames(
 ) -> tuple[Whole, Whole, Whole, Whole, Whole]:  # fmt: skip
     """Decode the records of a little-endian pcap file of Ethernet in data[start:stop] into rows `row` to `room`.
 
-    Gives (position, row reached, rows passed over, the bits of `seen` that all others have, why it ended). The i-th
+    Gives (position, row reached, rows passed over, bits of `seen` that all others have, why it ended). The i-th
     row passed over is rest[i], of the packet data[offset[i] : offset[i] + caplen[i]] of length[i] bytes on the wire;
     of its columns only those of the record are right.
 
