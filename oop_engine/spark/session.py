@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import site
+import socket
 import sys
 import warnings
 from collections.abc import Generator, Mapping
@@ -100,7 +101,9 @@ def _settings(place: str, memory: str) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.python.daemon.module": "oop_engine.spark.daemon",
             # Over TCP, a task waits some 40 ms for an acknowledgement that the other side delays.
-            "spark.python.unix.domain.socket.enabled": "true",
+            "spark.python.unix.domain.socket.enabled": _text(hasattr(socket, "AF_UNIX")),
+            # What is shuffled goes over no network, and to compress pages takes longer than to write them.
+            "spark.shuffle.compress": "false",
         }
     return settings
 
