@@ -100,7 +100,7 @@ def _settings(place: str, memory: str) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.python.daemon.module": "oop_engine.spark.daemon",
-            # Over TCP, a task waits some 40 ms for an acknowledgement that the other side delays.
+            # A task without work then takes 6 ms; over TCP it takes some 40.
             "spark.python.unix.domain.socket.enabled": _text(hasattr(socket, "AF_UNIX")),
             # What is shuffled goes over no network, and to compress pages takes longer than to write them.
             "spark.shuffle.compress": "false",
