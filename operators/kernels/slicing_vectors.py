@@ -69,38 +69,44 @@ def locate(slices, groups, table, bits, spare, ledger, slots, fresh, start):  # 
 
 
 @kernel
-def pour(source, target, bits, spare, ledger, fresh, into, out):  # type: ignore[no-untyped-def]
-    """List what adds a vector to another: its new slots, and from which slot to which; there are blocks enough.
+def pour(slices, first, table, target, bits, spare, ledger, fresh, into, source):  # type: ignore[no-untyped-def]
+    """List what adds slices from the first one on to a vector: its new slots, and from which slot to which.
 
-    Gives (new slots, pairs).
+    There are blocks enough; stops at a slice for which there may be no room in the lists. Gives (slices done, new
+    slots, pairs).
     """
     new, pairs = np.int64(0), np.int64(0)
-    for k in range(len(source)):
-        block = np.int64(source[k])
-        if block < 0:
-            continue
-        to = np.int64(target[k])
-        if to < 0:
-            if ledger[SPARES] > 0:
-                ledger[SPARES] -= 1
-                to = np.int64(spare[ledger[SPARES]])
-            else:
-                to = ledger[BLOCKS]
-                ledger[BLOCKS] += 1
-            bits[to] = _NONE
-            target[k] = to
-        held, there = bits[block], bits[to]
-        for j in range(64):
-            if held & _bit(j) != _NONE:
-                if there & _bit(j) == _NONE:
-                    fresh[new] = 64 * to + j
-                    new += 1
-                into[pairs] = 64 * to + j
-                out[pairs] = 64 * block + j
-                pairs += 1
-        bits[to] = there | held
+    for i in range(first, len(slices)):
+        s = slices[i]
+        if pairs + 64 * len(target) > len(into):
+            ledger[MEMBERS] += new
+            return np.int64(i), new, pairs
+        for k in range(len(target)):
+            block = np.int64(table[s, k])
+            if block < 0:
+                continue
+            to = np.int64(target[k])
+            if to < 0:
+                if ledger[SPARES] > 0:
+                    ledger[SPARES] -= 1
+                    to = np.int64(spare[ledger[SPARES]])
+                else:
+                    to = ledger[BLOCKS]
+                    ledger[BLOCKS] += 1
+                bits[to] = _NONE
+                target[k] = to
+            held, there = bits[block], bits[to]
+            for j in range(64):
+                if held & _bit(j) != _NONE:
+                    if there & _bit(j) == _NONE:
+                        fresh[new] = 64 * to + j
+                        new += 1
+                    into[pairs] = 64 * to + j
+                    source[pairs] = 64 * block + j
+                    pairs += 1
+            bits[to] = there | held
     ledger[MEMBERS] += new
-    return new, pairs
+    return np.int64(len(slices)), new, pairs
 
 
 @kernel

@@ -57,7 +57,8 @@ class SlicingAggregate:
     and `[window_end < e]`, and `[wid < w]` when there is one window; promises on single groups as promises on their
     window_end.
     Cost: O(aggregates) a tuple, however many windows; O(log windows) an edge; a release as its store says (`lazy`,
-    `eager`). Source: Scotty (TODS 2021), Algorithms 1 to 6 over out-of-order pages; sessions as in its section 6.
+    `eager`, `grouped`). Source: Scotty (TODS 2021), Algorithms 1 to 6 over out-of-order pages; sessions as in its
+    section 6.
 
     With `lateness`, a window that changes within so many ticks behind the promise is given again at the next one. There
     is an attribute `revision`, 0 at first, then 1, 2, ...: the last one of each (by, window, wid) holds. A session that

@@ -1,7 +1,7 @@
 """The grouped store combines the vectors of slices into windows, once for all windows that end with the same slice.
 
 They are longer and shorter ends of a row of slices, so the vector of the shortest goes on to be that of the next.
-Cost: one combination for each slice and group of the longest.
+Cost: one combination for each slice and group of the longest; of few groups, for each slice and group of every window.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ import numpy as np
 from operators.kernels import slicing as slicer
 from operators.page import Int64s
 from operators.slicing.lazy import occupied
-from operators.slicing.slices import NO_GRID, Held, Slices
+from operators.slicing.slices import NEVER, NO_GRID, Held, Slices
 from operators.slicing.vectors import Vectors
 from operators.window.protocol import Int32s
+
+FEW = 1 << 10
+"""For so few groups, a window is not worth a page of its own."""
 
 
 @attrs.define(eq=False)
@@ -55,10 +58,13 @@ class Grouped:
         return self.slices.cells[live, slicer.HEAD].astype(np.int32), begins
 
     def answers(self, opens: Int64s, closes: Int64s) -> Iterator[Held]:
-        """Give the results of windows [opens[i], closes[i]), one window at a time."""
+        """Give the results of windows [opens[i], closes[i]); one window at a time where groups are many."""
         vectors = self.vectors
         rows, begins = self._rows()
         starts, stops = np.searchsorted(begins, opens), np.searchsorted(begins, closes)
+        if vectors.seats <= FEW:
+            yield from vectors.of_groups(vectors.everyone(), -NEVER, closes, starts, stops, rows)
+            return
         end = low = -1
         running = vectors.running()
         for w in np.lexsort((-starts, stops)).tolist():
@@ -71,8 +77,7 @@ class Grouped:
             if stop - start == 1:
                 yield vectors.held(w, int(rows[start]), close)
                 continue
-            for k in range(low - 1, start - 1, -1):
-                vectors.pour(int(rows[k]), running)
+            vectors.pour(rows[start:low], running)
             low = start
             yield vectors.held(w, running, close)
         vectors.empty(running)

@@ -18,7 +18,7 @@ from operators.kernels import slicing as slicer
 from operators.kernels import slicing_vectors as kernels
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import part, prefixed, read_integers, read_words
+from operators.saved import part, prefixed, read_int, read_integers, read_words
 from operators.slicing.slices import NEVER, Held, Slices
 from operators.window.protocol import Int32s
 
@@ -27,7 +27,9 @@ LINKS = 24
 SMALL = 1 << 20
 """Bytes for which it does not matter how they are used."""
 _LEAST = 4
-_RESULTS = 1 << 14
+_RESULTS = 1 << 12
+_TOGETHER = 16
+"""Slices that are added to a vector at a time."""
 
 
 @attrs.define(eq=False)
@@ -42,6 +44,8 @@ class Vectors:
     """The groups of the tuples that are added next."""
     own: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
     """Up to where groups were promised alone, by group as far as any was."""
+    seats: int = attrs.field(init=False, default=0)
+    """All groups ever had ids below."""
     _width: int = attrs.field(init=False)
     _table: Int32s = attrs.field(init=False, factory=lambda: np.zeros((0, 1), np.int32))
     _bits: npt.NDArray[np.uint64] = attrs.field(init=False, factory=lambda: np.zeros(0, np.uint64))
@@ -74,6 +78,7 @@ class Vectors:
 
     def seat(self, capacity: int) -> None:
         """Make room for groups with ids below."""
+        self.seats = max(self.seats, capacity)
         if capacity > self.capacity:
             columns = max(-(-capacity // 64), self._table.shape[1] + self._table.shape[1] // 4)
             table = np.full((len(self._table), columns), -1, np.int32)
@@ -121,22 +126,26 @@ class Vectors:
 
     def combine(self, into: Slots, source: Slots) -> None:
         for to, of in zip(into.tolist(), source.tolist(), strict=True):
-            self.pour(of, self._table[to])
+            self.pour(np.array([of], np.int32), self._table[to])
 
     def running(self) -> Int32s:
         """Give an empty vector that is no slice."""
         return np.full(self._table.shape[1], -1, np.int32)
 
-    def pour(self, slot: int, target: Int32s) -> None:
-        """Add a slice to a vector."""
-        row = self._table[slot]
-        blocks = int(np.count_nonzero(row >= 0))
-        self._grow(blocks)
-        fresh, into, source = (np.empty(64 * blocks, np.int32) for _ in range(3))
-        new, pairs = kernels.pour(row, target, self._bits, self._spare, self._ledger, fresh, into, source)
-        self._init(fresh[:new])
-        for accumulator in self.accumulators:
-            accumulator.combine(into[:pairs], source[:pairs])
+    def pour(self, slots: Slots, target: Int32s) -> None:
+        """Add slices to a vector."""
+        columns = len(target)
+        self._grow(min(int(np.count_nonzero(target < 0)), int(np.count_nonzero(self._table[slots] >= 0))))
+        fresh, room, done = np.empty(64 * columns, np.int32), 64 * columns * min(len(slots), _TOGETHER), 0
+        into, source = np.empty(room, np.int32), np.empty(room, np.int32)
+        while done < len(slots):
+            counts = kernels.pour(
+                slots, done, self._table, target, self._bits, self._spare, self._ledger, fresh, into, source
+            )
+            done, new, pairs = map(int, counts)
+            self._init(fresh[:new])
+            for accumulator in self.accumulators:
+                accumulator.combine(into[:pairs], source[:pairs])
 
     def held(self, window: int, slot: int | Int32s, close: int) -> Held:
         """Give the aggregates of a slice, or of a vector, as the results of a window that ends at `close`."""
@@ -202,6 +211,10 @@ class Vectors:
         blocks = self._table[np.ix_(slots, which >> 6)]
         bits = np.uint64(1) << (which & 63).astype(np.uint64)
         return np.asarray(((blocks >= 0) & (self._bits[blocks] & bits != 0)).any(axis=1))
+
+    def everyone(self) -> Int32s:
+        """Give all groups that there may be."""
+        return np.arange(self.seats, dtype=np.int32)
 
     def of_groups(
         self, which: Int32s, past: int, closes: Int64s, starts: Int64s, stops: Int64s, rows: Slots
@@ -269,6 +282,7 @@ class Vectors:
             "spare": self._spare.copy(),
             "ledger": self._ledger.copy(),
             "own": self.own.copy(),
+            "seats": self.seats,
         }
         return state | self._aggregates()
 
@@ -282,7 +296,7 @@ class Vectors:
         """Become the vectors whose `state` this was."""
         table = read_integers(state, "table").astype(np.int32)
         self._table, self._bits = table, read_words(state, "bits")
-        self._left = np.zeros(table.shape[1], np.uint64)
+        self._left, self.seats = np.zeros(table.shape[1], np.uint64), read_int(state, "seats")
         self._spare = read_integers(state, "spare").astype(np.int32)
         self._ledger, self.own = read_integers(state, "ledger"), read_integers(state, "own")
         for i, accumulator in enumerate(self.accumulators):
