@@ -14,7 +14,7 @@ _OURS: Final = (
     "|AggregateOverflow|OperatorBug|SparkError"
 )
 _TOLD: Final = re.compile(
-    rf"^(?:[\w.]*\.)?(?P<kind>{_OURS}): (?P<text>.*?)(?=^\s*at |^Traceback |^\t|^\s*\n|\Z)", re.M | re.S
+    rf"^(?:[\w.]*\.)?(?P<kind>{_OURS}): (?P<text>.*?)(?=^\s*at |^Traceback |^\t|^=== |^\s*\n|\Z)", re.M | re.S
 )
 _PYTHON: Final = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)): (?P<text>.*)$", re.M)
 _CLASS: Final = re.compile(r"^\[(?P<name>[A-Z_.]+)\] (?P<text>.*)$", re.M)

@@ -144,6 +144,7 @@ TRACE = 'Traceback (most recent call last):\n  File "x"\n'
     ("text", "told"),
     [
         (TRACE + "punctuation.errors.StreamError: a b\n  c\n\n\tat org.x", "StreamError: a b\n  c"),
+        (TRACE + "punctuation.errors.StreamError: a b\n  c\n=== Streaming Query ===\nId: 1", "StreamError: a b\n  c"),
         (TRACE + "KeyError: 'ts'\n", "KeyError: 'ts'"),
         ("[PATH_NOT_FOUND] There is no x. SQLSTATE: 42K03", "There is no x. [PATH_NOT_FOUND]"),
         ("java.lang.Oh: no\n\tat a\n\tat b", "java.lang.Oh: no"),
