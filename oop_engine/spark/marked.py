@@ -61,7 +61,8 @@ def _tuples(batches: Batches, ended: list[bool]) -> Iterator[pa.RecordBatch]:
         if marks.null_count < len(marks):
             ended.append(True)
             batch = batch.filter(marks.is_null())
-        yield batch.drop_columns([MARK])
+        if batch.num_rows:
+            yield batch.drop_columns([MARK])
 
 
 def check_end(name: str, frame: DataFrame, *, asked: bool) -> bool:

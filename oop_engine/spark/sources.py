@@ -4,7 +4,8 @@ Options of both: `columns` (names between commas; all by default), `start` and `
 `addresses` (`text`, as 10.0.0.7, or `binary`, 16 bytes), `splitBytes` (of large classic captures, parts of this size
 are read apart; 64m by default, 0 for never), `batchRows`, `strict` (a cut or damaged file that is read as a whole fails
 the query), `notes` (a folder where what was wrong with a file is noted), `only` and `except` (patterns of file names
-between commas), `pages` (true for pages of tuples instead of tuples, see `reading.Shape`).
+between commas), `pages` (true for pages of tuples instead of tuples, see `reading.Shape`). Streams have those of
+`growing`, too.
 
 Of flow exports also `elements` (names of further information elements, which become columns), `ports` and `allow`, as
 of `oop_engine.netflow`. Every file is decoded by itself, by the templates and with the sequences that it holds.
