@@ -27,14 +27,12 @@ import attrs
 
 from oop_engine.sources.errors import SourceError
 from oop_engine.spark.errors import errors
+from oop_engine.spark.hourly import EXPORTS, MANY, alerts, flows, measured, reader, sources, summed
 from oop_engine.spark.places import Choice, Folder
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-EXPORTS: Final = ("*netflow*", "*ipfix*", "*sflow*")
-_KEY: Final = ("srcIP", "destIP", "srcPort", "destPort", "proto")
-_SYN_ALONE: Final = "flags & 18 = 2"
 _POLL: Final = 1
 
 
@@ -56,8 +54,7 @@ class Pipeline:
     source: Path
     tables: Path
     exports: tuple[str, ...] = EXPORTS
-    many: int = 100
-    """Ports of a host, or hosts, from which on a source is told of."""
+    many: int = MANY
     batch_bytes: int = 1 << 30
     split_bytes: int = 64 << 20
 
@@ -83,11 +80,8 @@ class Pipeline:
         if not Folder.of([str(self.source)], choice).names():
             return 0
         work = self._work()
-        names = {"except": ",".join(choice.but)} if choice.but else {"only": ",".join(choice.only or ())}
         stream = (
-            spark.readStream.format("oop.pcap" if kind == "packets" else "oop.netflow")
-            .options(**names)
-            .option("columns", ",".join(("ts", *_KEY, "flags", *_COUNTED[kind])))
+            reader(spark, kind, self.exports)
             .option("journal", str(work / f"{kind}.journal"))
             .option("notes", str(work / "notes"))
             .option("maxBytesPerTrigger", self.batch_bytes)
@@ -96,10 +90,10 @@ class Pipeline:
         )
 
         def count(frame: DataFrame, number: int) -> None:
-            counted = frame.groupBy("hour", *_KEY).agg(*_sums(kind))
+            counted = summed(measured(frame, kind)).drop("kind")
             counted.write.mode("overwrite").partitionBy("hour").parquet(str(self._counts(kind, number)))
 
-        writing = stream.withColumn("hour", _hour()).writeStream.foreachBatch(count)
+        writing = stream.writeStream.foreachBatch(count)
         query = (
             writing.option("checkpointLocation", str(work / "checkpoints" / kind)).trigger(availableNow=True).start()
         )
@@ -125,43 +119,12 @@ class Pipeline:
                 *(str(p) for p in (self._work() / "counts").glob("kind=*/batch=*") if any(p.glob("hour=*")))
             )
             counts = counts.where(f.col("hour").isin(list(hours)))
-            flows = counts.groupBy("kind", "hour", *_KEY).agg(
-                f.sum("packets").alias("packets"),
-                f.sum("bytes").alias("bytes"),
-                f.min("first").alias("first"),
-                f.max("last").alias("last"),
-                f.bit_or("flags").alias("flags"),
-            )
-            self._replace(flows, "flows")
-            flows = spark.read.parquet(str(self.tables / "flows")).where(f.col("hour").isin(list(hours)))
-            sources = flows.groupBy("kind", "hour", "srcIP").agg(
-                f.sum("packets").alias("packets"),
-                f.sum("bytes").alias("bytes"),
-                f.count("*").alias("flows"),
-                f.count_distinct("destIP").alias("peers"),
-                f.min("first").alias("first"),
-                f.max("last").alias("last"),
-            )
-            self._replace(sources, "sources")
-            self._replace(self._alerts(flows), "alerts")
+            self._replace(flows(counts), "flows")
+            found = spark.read.parquet(str(self.tables / "flows")).where(f.col("hour").isin(list(hours)))
+            self._replace(sources(found), "sources")
+            self._replace(alerts(found, self.many), "alerts")
         self._publish_done(new)
         return hours
-
-    def _alerts(self, flows: DataFrame) -> DataFrame:
-        from pyspark.sql import functions as f
-
-        tried = flows.where(_SYN_ALONE)
-        ports = tried.groupBy("kind", "hour", "srcIP", "destIP").agg(f.count_distinct("destPort").alias("value"))
-        scans = (
-            ports.groupBy("kind", "hour", "srcIP").agg(f.max("value").alias("value")).withColumn("alert", f.lit("scan"))
-        )
-        sweeps = (
-            tried.groupBy("kind", "hour", "srcIP")
-            .agg(f.count_distinct("destIP").alias("value"))
-            .withColumn("alert", f.lit("sweep"))
-        )
-        found = scans.unionByName(sweeps).where(f.col("value") >= self.many)
-        return found.select("kind", "hour", "srcIP", "alert", "value")
 
     def _replace(self, table: DataFrame, name: str) -> None:
         """Replace the hours that a table has rows of; none loses all its rows, since counts only grow."""
@@ -200,34 +163,6 @@ class Pipeline:
 
     def _counts(self, kind: str, number: int) -> Path:
         return self._work() / "counts" / f"kind={kind}" / f"batch={number}"
-
-
-_COUNTED: Final = {"packets": ("length",), "exports": ("end_ts", "packets", "bytes", "sampling")}
-
-
-def _hour() -> Column:
-    from pyspark.sql import functions as f
-
-    return f.coalesce(f.date_format("ts", "yyyy-MM-dd'T'HH"), f.lit("unknown"))
-
-
-def _sums(kind: str) -> list[Column]:
-    from pyspark.sql import functions as f
-
-    if kind == "packets":
-        packets, size, last = f.count("*"), f.sum("length"), f.max("ts")
-    else:
-        packets = f.sum(f.expr("cast(packets as bigint) * sampling"))
-        size = f.sum(f.expr("cast(bytes as bigint) * sampling"))
-        last = f.max(f.coalesce("end_ts", "ts"))
-    flags = f.bit_or(f.col("flags").cast("int"))
-    return [
-        packets.alias("packets"),
-        size.alias("bytes"),
-        f.min("ts").alias("first"),
-        last.alias("last"),
-        flags.alias("flags"),
-    ]
 
 
 def _done(progress: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
