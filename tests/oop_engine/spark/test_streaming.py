@@ -22,8 +22,10 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oo
 from oop_engine.errors import PlanError
 from oop_engine.punctuate import slack
 from oop_engine.spark.counts import Counts
+from oop_engine.spark.errors import SparkError
 from oop_engine.spark.run import on_spark
 from oop_engine.spark.schema import Wanted
+from oop_engine.spark.session import STORE
 from tests.oop_engine.spark.plans import ARROW, FREE, Row, batch, stream
 from tests.oop_engine.spark.simulated import Result, embedded
 from tests.oop_engine.spark.test_on_spark import pages
@@ -103,6 +105,20 @@ def test_a_stream_without_promises_is_refused(spark: SparkSession, tmp_path: Pat
     with pytest.raises(PlanError, match="b is read by the plan itself"):
         both = FREE["join"]({n: stream(n, [], slack(3)) for n in "ab"})
         on_spark(both, spark, {"a": reading(spark, folder)})
+
+
+def test_a_session_that_cannot_keep_the_state_says_what_to_set(spark: SparkSession, tmp_path: Path) -> None:
+    folder = written(tmp_path / "in", pages(5), ())
+    plan = FREE["sliding"]({"a": stream("a", [], slack(3))})
+    store = str(spark.conf.get(STORE))
+    spark.conf.set(STORE, store.replace("RocksDB", "HDFSBacked"))
+    try:
+        with pytest.raises(SparkError, match="this session in HDFSBackedStateStoreProvider") as caught:
+            on_spark(plan, spark, {"a": reading(spark, folder)})
+    finally:
+        spark.conf.set(STORE, store)
+    assert f'spark.conf.set("{STORE}"' in str(caught.value)
+    assert on_spark(plan, spark, {"a": reading(spark, folder)}).isStreaming
 
 
 DRIVER = """
