@@ -230,7 +230,9 @@ def _panes(window: Windowing, schema: Schema, strategy: str) -> list[str]:
     return [f"panes {window_text(plq, schema)}, windows over them {wlq}"]
 
 
-def _state(window: Windowing, functions: Mapping[str, AggregateFunction], by: tuple[str, ...], schema: Schema) -> str:
+def _state(
+    window: Windowing | None, functions: Mapping[str, AggregateFunction], by: tuple[str, ...], schema: Schema
+) -> str:
     """Estimate what is kept: how many partial aggregates, and the bytes of one."""
     size = 60.0
     for function in functions.values():
@@ -260,11 +262,23 @@ def _slicing(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
             "  Aggregate those of each attribute by themselves."
         )
     operator = SlicingAggregate(shared, wanted.functions, wanted.by, lateness=wanted.lateness)
+    return (Step(operator, f"slice and {wanted.label()}", slicing_remarks(operator, schema, why)),)
+
+
+def slicing_remarks(operator: SlicingAggregate, schema: Schema, why: str) -> tuple[str, ...]:
+    """Say of a slicing aggregate what it computes, why, what the three decision trees say of it, and what it keeps."""
+    windows = cast(Mapping[str, Windowing], operator.windows)
     remarks = [f"strategy slicing: {STRATEGIES['slicing']}; {why}"]
-    for name, window in wanted.windows.items():
+    for name, window in windows.items():
         remarks.append(f"{name} {window_text(window, schema)}, {window_remarks(window)[0]}".strip())
-    remarks.append(_state(wanted.window, wanted.functions, wanted.by, schema))
-    return (Step(operator, f"slice and {wanted.label()}", tuple(remarks)),)
+    kept, split, ahead = operator.waits, operator.splits, operator.combines_ahead
+    remarks.append(f"tuples are {'' if kept else 'not '}kept besides slices: {kept.why} (Fig 4)")
+    remarks.append(f"slices {'may' if split else 'need not'} be split: {split.why} (Fig 5)")
+    remarks.append("tuples are never taken out of slices: windows are not measured in tuples (Fig 6)")
+    remarks.append(f"store {'eager: slices are combined ahead' if ahead else 'lazy'}, {ahead.why}")
+    only = next(iter(windows.values())) if len(windows) == 1 else None
+    remarks.append(_state(only, operator.functions, operator.by, schema))
+    return tuple(remarks)
 
 
 def _stacks(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from operators.aggregate.named import matched
 from operators.errors import SchemaError
 from operators.functions.protocol import AggregateFunction
+from operators.functions.sharing import accumulators
 from operators.kernels import slicing as kernels
 from operators.keys import KeyIndex
 from operators.page import Page
@@ -19,7 +20,7 @@ from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
 from operators.schema import Schema
 from operators.slicing.answers import Answers
-from operators.slicing.decisions import Decision, waits
+from operators.slicing.decisions import Decision, splits_any, waits
 from operators.slicing.eager import Eager
 from operators.slicing.grouped import Grouped
 from operators.slicing.intake import LOST, Intake
@@ -169,6 +170,25 @@ class SlicingAggregate:
     def waits(self) -> Decision:
         """Tell whether tuples wait until a promise makes their order certain, and why (Fig 4 of the paper)."""
         return waits(self.functions.values(), self._used.contexts, in_order=self.ordered)
+
+    @property
+    def splits(self) -> Decision:
+        """Tell whether slices may have to be cut in two, and why (Fig 5 of the paper)."""
+        return splits_any(self._used.contexts, in_order=self.ordered)
+
+    @property
+    def combines_ahead(self) -> Decision:
+        """Tell whether slices are combined ahead of the windows, the eager store, and why."""
+        if self.by:
+            return Decision(False, "with groups, slices are combined when a window is complete")
+        if self.lateness:
+            return Decision(False, "released windows may change")
+        if self._used.tracked:
+            return Decision(False, "only tuples show where windows begin and end")
+        if self.store != "auto":
+            return Decision(self.store == "eager", "asked for")
+        many = self._used.slices_a_window()
+        return Decision(many > _MANY, f"about {many} slices a window, and it pays beyond {_MANY}")
 
     def add(self, name: str, window: Spec) -> int:
         """Let another window count from now on: its windows that begin after all ticks seen and promised so far.
@@ -330,11 +350,10 @@ class SlicingAggregate:
         self._input, self._output = schema, self._outputs(schema)
         used = self._used
         if eager is None:
-            ahead = not (self.by or self.lateness or used.tracked)
-            eager = ahead and (self.store == "eager" or (self.store == "auto" and used.slices_a_window() > _MANY))
-        accumulators = [function.accumulator(schema) for function in self.functions.values()]
-        joined = Vectors(accumulators) if vectors or (vectors is None and self._spread) else None
-        slices = Slices(accumulators if joined is None else [joined], not self.by or joined is not None)
+            eager = bool(self.combines_ahead)
+        made = accumulators(self.functions.values(), schema)
+        joined = Vectors(made) if vectors or (vectors is None and self._spread) else None
+        slices = Slices(made if joined is None else [joined], not self.by or joined is not None)
         slices.use(used.bands, used.sessions, gappy=used.gappy, asked=bool(used.asked))
         store = Eager(slices) if eager else Lazy(slices) if joined is None else Grouped(slices, joined)
         revisions = Revisions() if self.lateness else None

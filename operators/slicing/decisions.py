@@ -82,3 +82,13 @@ def waits(functions: Iterable[AggregateFunction], contexts: Iterable[Context], *
         if decision:
             return decision
     return decision
+
+
+def splits_any(contexts: Iterable[Context], *, in_order: bool) -> Decision:
+    """Tell whether slices that windows of several classes share may have to be cut in two, and why."""
+    decision = Decision(False, "there is no window")
+    for context in contexts:
+        decision = splits(in_order=in_order, context=context)
+        if decision:
+            return decision
+    return decision

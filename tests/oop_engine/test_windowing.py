@@ -170,6 +170,14 @@ def test_explain_says_the_strategy_why_and_what_is_kept() -> None:
     assert "strategy panes" in text and "bytes for each slice and group" in text
     session = explained(packets().window(oop.session("4 s")).aggregate(oop.count(), by="k"))
     assert "[SESSION 4 s, WA ts], class FCF" in session and "strategy slicing" in session
+    assert "tuples are not kept besides slices: a late tuple only updates, extends or merges slices (Fig 4)" in session
+    assert "slices need not be split: a gap has no tuples, so a cut in it is an update (Fig 5)" in session
+    assert "store lazy, with groups, slices are combined when a window is complete" in session
+    many = explained(packets().window(range="10 s", slide="10 ms").aggregate(oop.count()))
+    assert "store eager: slices are combined ahead, about 1000 slices a window" in many
+    marks = explained(packets().derive(m=oop.Column("v") > 1).window(oop.marked("m")).aggregate(oop.count()))
+    assert "tuples are kept besides slices: a late tuple may set an edge within a slice (Fig 4)" in marks
+    assert "slices may be split: a late tuple may set an edge within a slice (Fig 5)" in marks
 
 
 def test_windows_ask_for_promises_as_often_as_they_need_them() -> None:

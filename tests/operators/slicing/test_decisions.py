@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from operators.functions import AggregateFunction, count, first, max, sum
-from operators.slicing.decisions import Context, Measure, Removal, keeps_tuples, removes, splits, waits
+from operators.slicing import SlicingAggregate
+from operators.slicing.decisions import Context, Measure, Removal, keeps_tuples, removes, splits, splits_any, waits
+from operators.window import SlidingWindow, tumbling
+from operators.window.delimited import DelimitedWindow
 from tests.operators.slicing.test_user_windows import Trail
 
 KEEPS: list[tuple[bool, bool, Context, Measure, bool]] = [
@@ -87,3 +90,30 @@ def test_a_workload_waits_when_one_of_its_parts_must(
     functions: list[AggregateFunction], contexts: list[Context], in_order: bool, waiting: bool
 ) -> None:
     assert bool(waits(functions, contexts, in_order=in_order)) is waiting
+
+
+@pytest.mark.parametrize(
+    ("contexts", "in_order", "split"),
+    [(["CF", "session"], False, False), (["CF", "FCF"], False, True), (["CF", "FCF"], True, False), ([], False, False)],
+)
+def test_slices_that_windows_of_several_classes_share_are_split_if_one_needs_it(
+    contexts: list[Context], in_order: bool, split: bool
+) -> None:
+    decision = splits_any(contexts, in_order=in_order)
+    assert bool(decision) is split and decision.why
+
+
+@pytest.mark.parametrize(
+    ("operator", "ahead", "why"),
+    [
+        (SlicingAggregate({"w": SlidingWindow("ts", size=1000, slide=1)}, {"n": count()}), True, "about 1000 slices"),
+        (SlicingAggregate({"w": SlidingWindow("ts", size=9, slide=1)}, {"n": count()}), False, "about 9 slices"),
+        (SlicingAggregate({"w": SlidingWindow("ts", size=1000, slide=1)}, {"n": count()}, ["k"]), False, "groups"),
+        (SlicingAggregate({"w": DelimitedWindow("ts", "m")}, {"n": count()}), False, "only tuples show"),
+        (SlicingAggregate({"w": tumbling("ts", 5)}, {"n": count()}, lateness=2), False, "may change"),
+        (SlicingAggregate({"w": tumbling("ts", 5)}, {"n": count()}, store="eager"), True, "asked for"),
+    ],
+)
+def test_slices_are_combined_ahead_where_windows_have_many(operator: SlicingAggregate, ahead: bool, why: str) -> None:
+    assert bool(operator.combines_ahead) is ahead
+    assert why in operator.combines_ahead.why
