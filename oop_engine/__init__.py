@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from oop_engine.in_order import in_order
     from oop_engine.language import LanguageError
     from oop_engine.meter import Statistics
-    from oop_engine.outcome import Outcome, run_outputs
+    from oop_engine.outcome import Outcome, explain_outputs, run_outputs
     from oop_engine.processes import apart
     from oop_engine.punctuate import blocks, embedded, every, heartbeat, ordered, slack, tuple_slack
     from oop_engine.read import (
@@ -102,7 +102,7 @@ _PLACES = {
     "oop_engine.in_order": "in_order",
     "oop_engine.language": "LanguageError",
     "oop_engine.meter": "Statistics",
-    "oop_engine.outcome": "Outcome run_outputs",
+    "oop_engine.outcome": "Outcome explain_outputs run_outputs",
     "oop_engine.processes": "apart",
     "oop_engine.punctuate": "blocks embedded every heartbeat ordered slack tuple_slack",
     "oop_engine.translate": "query",
@@ -161,6 +161,7 @@ __all__ = [
     "edges",
     "embedded",
     "every",
+    "explain_outputs",
     "first",
     "from_source",
     "gap_variation",

@@ -10,6 +10,8 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.errors import PlanError
+from oop_engine.explain import WIDTH, explain
+from oop_engine.fusion import fused
 from oop_engine.meter import Statistics
 from oop_engine.plan import Plan
 from oop_engine.runtime import Deliver, Watch, run_plan, run_to_end
@@ -71,7 +73,10 @@ def table_of(arrow: pa.Schema, pages: Sequence[Page]) -> pa.Table:
 
 
 def run_outputs(outputs: Sequence[Output], *, watch: Watch | None = None, handle_signals: bool = False) -> Statistics:
-    """Run several outputs as one plan, shared parts once, and write their results."""
+    """Run several outputs as one plan, shared parts once, and write their results.
+
+    Window aggregates over one stream are computed together where that pays; `explain_outputs` says which.
+    """
     with ExitStack() as stack:
         return run_to_end(_plan(outputs), _writers(outputs, stack), watch=watch, handle_signals=handle_signals)
 
@@ -83,6 +88,11 @@ async def run_outputs_async(
     _check_loop()
     with ExitStack() as stack:
         return await run_plan(_plan(outputs), _writers(outputs, stack), watch=watch, handle_signals=handle_signals)
+
+
+def explain_outputs(outputs: Sequence[Output], *, width: int = WIDTH) -> str:
+    """Give the plan of several outputs as text: what they share, and which queries are computed together, and why."""
+    return explain(_plan(outputs), width=width)
 
 
 def _check_loop() -> None:
@@ -107,7 +117,7 @@ def _plan(outputs: Sequence[Output]) -> Plan:
                 f"run_outputs takes outputs, and {type(output).__name__} is none.\n"
                 '  Say where each goes: oop.run_outputs([stream.to("out.parquet"), ...]).'
             )
-    return shared(Plan(tuple(output.stream.node for output in outputs)))
+    return fused(shared(Plan(tuple(output.stream.node for output in outputs))))
 
 
 def _writers(outputs: Sequence[Output], stack: ExitStack) -> list[Deliver]:

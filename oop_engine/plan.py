@@ -54,6 +54,8 @@ class OperatorNode:
     label: str
     remarks: tuple[str, ...] = ()
     """What `explain` says of it: the window, the strategy and why."""
+    chosen: bool = attrs.field(default=False, kw_only=True)
+    """Whether a window aggregate is computed as the plan chose, so that it may be computed together with others."""
 
 
 Node: TypeAlias = "SourceNode | OperatorNode"
@@ -91,10 +93,12 @@ def own_promises(source: Source) -> list[tuple[str, ...]]:
     return [(p,) if isinstance(p, str) else tuple(p) for p in source.promised]
 
 
-def operator_node(operator: Operator, *inputs: Node, label: str, remarks: Iterable[str] = ()) -> OperatorNode:
+def operator_node(
+    operator: Operator, *inputs: Node, label: str, remarks: Iterable[str] = (), chosen: bool = False
+) -> OperatorNode:
     """Make the node of an operator; SchemaError when it does not fit its inputs."""
     schema = operator.output_schema(*(node.schema for node in inputs))
-    return OperatorNode(operator, inputs, schema, label, tuple(remarks))
+    return OperatorNode(operator, inputs, schema, label, tuple(remarks), chosen=chosen)
 
 
 @attrs.frozen

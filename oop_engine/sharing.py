@@ -28,7 +28,7 @@ def _merged(plan: Plan) -> Plan:
     made: dict[int, Node] = {}
     seen: dict[tuple[int, type], list[OperatorNode]] = {}
     for node in plan.nodes:
-        fresh = _over(node, made)
+        fresh = over(node, made)
         if isinstance(fresh, OperatorNode) and isinstance(fresh.operator, Filter | Project | Apply):
             alike = seen.setdefault((id(fresh.inputs[0]), type(fresh.operator)), [])
             known = next((other for other in alike if _equal(other.operator, fresh.operator)), None)
@@ -45,7 +45,7 @@ def _prefiltered(plan: Plan) -> Plan:
     consumers, outputs = plan.consumers(), plan.output_numbers()
     first: dict[int, tuple[list[Expression], Node]] = {}
     for place, node in enumerate(plan.nodes):
-        fresh = _over(node, made)
+        fresh = over(node, made)
         if isinstance(node, OperatorNode) and isinstance(node.operator, Filter) and id(node.inputs[0]) in first:
             common, entry = first[id(node.inputs[0])]
             rest = [c for c in conditions(node.operator.predicate) if not any(c.equals(other) for other in common)]
@@ -80,7 +80,7 @@ def _filtered(entry: Node, conditions: Sequence[Expression]) -> OperatorNode:
     return operator_node(Filter(predicate), entry, label=f"filter {predicate}")
 
 
-def _over(node: Node, made: Mapping[int, Node]) -> Node:
+def over(node: Node, made: Mapping[int, Node]) -> Node:
     """Give a node over the nodes that stand for its inputs now."""
     inputs = tuple(made[id(upstream)] for upstream in node.inputs)
     if not isinstance(node, OperatorNode) or inputs == node.inputs:

@@ -464,7 +464,8 @@ class Windowed:
             partition=self.partition,
         )
         for step in steps(wanted, node.schema):
-            node = operator_node(step.operator, node, label=step.label, remarks=step.remarks)
+            chosen = strategy == "auto"
+            node = operator_node(step.operator, node, label=step.label, remarks=step.remarks, chosen=chosen)
             self._check(node, names)
         return Stream(node)
 
@@ -503,7 +504,9 @@ class Output:
 
     def explain(self) -> str:
         """Give the plan as text."""
-        return self.stream.explain()
+        from oop_engine.outcome import explain_outputs
+
+        return explain_outputs((self,))
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Run into a page log, as `to("out.pages")` names one, and give it as a DataFrame of Spark."""

@@ -1,5 +1,6 @@
 """General stream slicing: any mix of concurrent windows over one attribute shares one set of slices."""
 
 from operators.slicing.aggregate import SlicingAggregate
+from operators.slicing.portion import Portion
 
-__all__ = ["SlicingAggregate"]
+__all__ = ["Portion", "SlicingAggregate"]
