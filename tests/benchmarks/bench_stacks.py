@@ -166,7 +166,7 @@ def targets() -> None:
     print(f"{'':24}" + "".join(f"  slide {slide:<5}" for slide in (1, 64, 1024)))
     for dtype in (np.int32, np.int64, np.float32, np.float64):
         values = integers(n, dtype=dtype)
-        for page in (8192, 65536, 1 << 20):
+        for page in (8192, 65536, 262_144, 1 << 20):
             line = f"{np.dtype(dtype).name:7} pages of {page:<7}"
             for slide_ in (1, 64, 1024):
                 work = partial(replayed, "two_stacks", "min", values, rows, page, 1024, slide_)
@@ -179,7 +179,7 @@ def operator() -> None:
     print("operator, window 1024, one aggregate of v; last: min(int32) by Bucket and WindowAggregate")
     for slide_ in (1, 64, 1024):
         window_ = SlidingWindow("row_num", size=1024, slide=slide_)
-        for page in (8192, 65536, 1 << 20):
+        for page in (8192, 65536, 262_144, 1 << 20):
             n = 1 << 23 if page > 8192 else 1 << 22
             line = f"slide {slide_:<5} pages of {page:<8}"
             for name in ("min", "sum"):
