@@ -1,4 +1,7 @@
-"""`oop-engine pipeline run`: a folder of captures becomes hourly tables, on Spark, and goes on where it stopped."""
+"""`oop-engine pipeline run`: a folder of captures becomes hourly tables, on Spark, and goes on where it stopped.
+
+`oop-engine pipeline init` writes the same as a project of Spark's declarative pipelines.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,25 @@ from pathlib import Path
 import click
 
 from oop_engine.cli.errors import FAILED, reported, say
+
+
+def _about(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say what becomes what."""
+    options = (
+        click.option("--input", "source", required=True, metavar="DIR", help="The folder of captures and exports."),
+        click.option("--tables", required=True, metavar="DIR", help="Where the tables are kept; made if need be."),
+        click.option(
+            "--exports", multiple=True, metavar="PATTERN",
+            help="Names of files that hold flow exports.  [default: *netflow*, *ipfix*, *sflow*]",
+        ),
+        click.option(
+            "--many", type=click.IntRange(min=1), default=100, show_default=True, metavar="N",
+            help="Ports of one host, or hosts, to which a source sends SYN in an hour before it is told of.",
+        ),
+    )  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
 
 
 @click.group(name="pipeline", short_help="Turn a folder of captures into hourly tables, on Spark.")
@@ -25,18 +47,9 @@ Examples:
   oop-engine pipeline run --spark local[8] --memory 8g --input captures --tables tables
 Then, in Spark: SELECT srcIP, sum(bytes) FROM parquet.`tables/sources` GROUP BY srcIP""",
 )
-@click.option("--input", "source", required=True, metavar="DIR", help="The folder of captures and flow exports.")
-@click.option("--tables", required=True, metavar="DIR", help="Where the tables are kept; made if it is not there.")
+@_about
 @click.option("--spark", "master", default="local[*]", show_default=True, metavar="MASTER", help="Where Spark runs.")
 @click.option("--memory", default="2g", show_default=True, metavar="SIZE", help="Memory of Spark's driver.")
-@click.option(
-    "--exports", multiple=True, metavar="PATTERN",
-    help="Names of files that hold flow exports.  [default: *netflow*, *ipfix*, *sflow*]",
-)  # fmt: skip
-@click.option(
-    "--many", type=click.IntRange(min=1), default=100, show_default=True, metavar="N",
-    help="Ports of one host, or hosts, to which a source sends SYN in an hour before it is told of.",
-)  # fmt: skip
 @click.option("--whole-files", is_flag=True, help="Read no file in parts.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary.")
 def run(
@@ -53,13 +66,15 @@ def run(
 
     Tables are Parquet, a folder an hour: flows, sources and alerts (scans and sweeps). A run that was stopped, or
     killed, goes on where it was when it is called again. Captures may still grow; other files are read as they are when
-    they are first seen.
+    they are first seen. Of the tables only the hours that have something new are written; `oop-engine pipeline init`
+    gives the same tables as a project of Spark's declarative pipelines, which writes all of them every time.
 
     Exit status: 0 done, 2 refused, 3 failed in the run.
     """
     with reported():
         from oop_engine.spark.errors import SparkError
-        from oop_engine.spark.pipeline import EXPORTS, Pipeline
+        from oop_engine.spark.hourly import EXPORTS
+        from oop_engine.spark.pipeline import Pipeline
         from oop_engine.spark.session import session
 
         pipeline = Pipeline(
@@ -86,6 +101,33 @@ def run(
             say(f"{len(report.hours)} hours brought up to date in {tables}: flows, sources, alerts")
             for note in report.notes:
                 say(f"note: {note}")
+
+
+@command.command(
+    name="init",
+    epilog="""\b
+Example:
+  oop-engine pipeline init project --input captures --tables tables
+and then the line that it prints, as often as there are new captures.""",
+)
+@click.argument("folder", metavar="DIR")
+@_about
+def init(folder: str, source: str, tables: str, exports: tuple[str, ...], many: int) -> None:
+    """Write a project of Spark's declarative pipelines that makes the same tables, to read, edit and run.
+
+    It needs pip install 'pyspark[pipelines]'. Its tables begin anew and do not go on from those of `oop-engine pipeline
+    run`, so give them a folder of their own.
+
+    Exit status: 0 done, 2 refused.
+    """
+    with reported():
+        from oop_engine.spark.declared import command, declare
+        from oop_engine.spark.hourly import EXPORTS
+
+        line = command(Path(folder))
+        for path in declare(Path(folder), Path(source), Path(tables), exports=exports or EXPORTS, many=many):
+            say(f"wrote {path}")
+        click.echo(line)
 
 
 def _watch(quiet: bool) -> Callable[[str], None]:
