@@ -38,9 +38,9 @@ from operators.window.session import SessionWindow
 
 GROUPED: Final = 3
 """With groups, from so many different tumbling windows on shared slices are cheaper than an aggregate each."""
-OVERLAPPING: Final = 20
-"""With groups, from so many windows on where some overlap. Alone these are carried over from window to window, at a few
-partial aggregates a group; from shared slices, which are smaller, each window is combined anew."""
+OVERLAPPING: Final = 3
+"""With groups, from so many windows on where some overlap. Alone these are carried over from window to window, so it is
+the slices in vectors of groups that make sharing cheaper."""
 _SESSIONS: Final = 62
 """Session windows that can share slices."""
 _ESTIMATES: Final = (ApproxCountDistinct, ApproxHeavyHitters, ApproxQuantile)
