@@ -14,17 +14,19 @@ if TYPE_CHECKING:
 
 
 _HERE = Path(__file__).parent
+_APART = {"test_connect.py", "test_declared.py", "test_killed.py"}
+"""Tests that start a Spark of their own."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run all tests of this folder in one process, so that one session serves them; pyspark's own warnings pass.
 
-    Those that need the session are slow.
+    Those that start a Spark of their own run in another process, beside them. Those that need the session are slow.
     """
     for item in items:
         if _HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.xdist_group("apart" if item.path.name in _APART else "spark"))
             if "spark" in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"))

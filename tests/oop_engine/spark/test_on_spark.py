@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 CHOSEN = ("Q1-2", "Q5-1", "Q5-2 over few rows", "Q5-4", "chained on wid", "SELECT DISTINCT, IN and networks")
 JOINS = ("Q3-1", "Q7-2", "Q8-4", "three inputs, tumbling", "no equality")
 

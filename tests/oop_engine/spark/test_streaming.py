@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 def written(folder: Path, given: Sequence[Sequence[Row]], sizes: Sequence[int]) -> Path:
     """Write rows as files of these sizes, and an empty one; the files' times are their order."""
