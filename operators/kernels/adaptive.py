@@ -56,7 +56,9 @@ def threshold(volumes, g, high, base, rate):  # type: ignore[no-untyped-def]
     """
     found = np.float64(base)
     if volumes.shape[1] > 1:
-        top = high.max()
+        top = high[0]
+        for k in range(1, len(high)):
+            top = max(top, high[k])
         for k in range(volumes.shape[1]):
             if volumes[g, k] > 0:
                 found += rate * np.float64(volumes[g, k]) * np.float64(top - high[k])
