@@ -104,9 +104,8 @@ def test_a_session_keeps_time_in_utc_and_gives_the_environment_back(spark: Spark
         session(0)
 
 
-def test_workers_of_this_machine_are_reached_without_a_network(spark: SparkSession) -> None:
+def test_what_is_shuffled_on_this_machine_is_not_compressed(spark: SparkSession) -> None:
     conf = spark.sparkContext.getConf()
-    assert conf.get("spark.python.unix.domain.socket.enabled") == "true"
     assert conf.get("spark.shuffle.compress") == "false"
     assert spark.range(0, 3, 1, 3).mapInArrow(lambda batches: batches, "id long").repartition(2).count() == 3
 
