@@ -73,8 +73,7 @@ class Bag:
                 # A value that no slot takes is not worth an id.
                 kept = slots >= 0
                 column, slots = column.filter(pa.array(kept)), frozen(slots[kept])
-            with np.errstate(over="ignore"):
-                found = frozen(self._index.assign([column]).astype(np.int64))
+            found = frozen(self._index.assign([column]).astype(np.int64))
         self.runs.add(slots, found)
 
     def combine(self, into: Slots, source: Slots) -> None:
@@ -99,8 +98,7 @@ class Bag:
         self.nulls = saved_int(state, "nulls")
         self.runs.restore(saved_part(state, "runs"))
         if self._index is not None:
-            with np.errstate(over="ignore"):
-                self._index.restore(saved_part(state, "index"))
+            self._index.restore(saved_part(state, "index"))
 
     def view_of(self, owner: Accumulator) -> Accumulator | None:
         """Give an accumulator that asks its question of another bag of the same attribute."""

@@ -121,19 +121,16 @@ class Members:
             slots = frozen(slots[kept])
         if len(slots) == 0:
             return
-        # The hashes are meant to wrap; numpy warns of it when the kernels run uncompiled.
-        with np.errstate(over="ignore"):
-            ids = self._index.assign(columns)
-            self._holders = _doubled(self._holders, int(ids.max()) + 1)
-            self._make_room(len(ids))
-            add_members(slots, frozen(ids), *self._sets())
+        ids = self._index.assign(columns)
+        self._holders = _doubled(self._holders, int(ids.max()) + 1)
+        self._make_room(len(ids))
+        add_members(slots, frozen(ids), *self._sets())
 
     def combine(self, into: Slots, source: Slots) -> None:
         into, source = frozen(into), frozen(source)
         done = 0
         while True:
-            with np.errstate(over="ignore"):
-                done = int(combine_members(into, source, done, *self._sets()))
+            done = int(combine_members(into, source, done, *self._sets()))
             if done == len(into):
                 return
             self._make_room(int(self._counts[source[done]]))
@@ -146,9 +143,8 @@ class Members:
         if total == 0:
             return
         released = np.empty(total, np.int32)
-        with np.errstate(over="ignore"):
-            found = int(free_members(frozen(slots), *self._sets(), released))
-            self._index.free(released[:found])
+        found = int(free_members(frozen(slots), *self._sets(), released))
+        self._index.free(released[:found])
         if self._tally[PAIRS] == 0:
             self._empty(LEAST)
 
@@ -167,8 +163,7 @@ class Members:
     def restore(self, state: Mapping[str, StateValue]) -> None:
         owners = saved_array(state, "slots", like=np.zeros(0, np.int32)).astype(np.int32)
         members = saved_array(state, "members", like=np.zeros(0, np.int32)).astype(np.int32)
-        with np.errstate(over="ignore"):
-            self._index.restore(saved_part(state, "index"))
+        self._index.restore(saved_part(state, "index"))
         self._heads = np.zeros(saved_int(state, "capacity"), np.int32)
         self._counts = np.zeros(len(self._heads), np.int64)
         self.nulls = saved_int(state, "nulls")
@@ -176,8 +171,7 @@ class Members:
         if len(owners):
             self._holders = _doubled(self._holders, int(members.max()) + 1)
             self._make_room(len(owners))
-            with np.errstate(over="ignore"):
-                add_members(frozen(owners), frozen(members), *self._sets())
+            add_members(frozen(owners), frozen(members), *self._sets())
 
     def _sets(
         self,
@@ -190,8 +184,7 @@ class Members:
         self._members, self._after = _doubled(self._members, pairs), _doubled(self._after, pairs)
         if 2 * pairs > len(self._table):
             table = np.full(2 << (2 * pairs - 1).bit_length(), EMPTY)
-            with np.errstate(over="ignore"):
-                rehash(self._table, table)
+            rehash(self._table, table)
             self._table = table
 
     def _empty(self, size: int) -> None:

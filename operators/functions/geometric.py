@@ -93,8 +93,7 @@ class Logarithms:
             add_floating(slots, frozen(np.log(floating(plain(page, self.argument)))), self._sums)
 
     def combine(self, into: Slots, source: Slots) -> None:
-        with np.errstate(invalid="ignore"):
-            combine_floating(frozen(into), frozen(source), self._sums)
+        combine_floating(frozen(into), frozen(source), self._sums)
 
     def finalize(self, slots: Slots) -> pa.Array:
         total, lost, number = self._sums[slots].T

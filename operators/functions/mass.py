@@ -186,8 +186,7 @@ class FloatingMass:
             add_floating_mass(slots, frozen(values * weights), weights, self._mass)
 
     def combine(self, into: Slots, source: Slots) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            combine_floating_mass(frozen(into), frozen(source), self._mass)
+        combine_floating_mass(frozen(into), frozen(source), self._mass)
 
     def finalize(self, slots: Slots) -> pa.Array:
         product, lost, weight, weight_lost, number = self._mass[slots].T

@@ -120,12 +120,10 @@ class Moments:
         slots, skipped = present(slots, page.valid(self.argument))
         self.nulls += skipped
         values = floating(plain(page, self.argument))
-        with np.errstate(over="ignore", invalid="ignore"):
-            add_moments(slots, values, self._moments)
+        add_moments(slots, values, self._moments)
 
     def combine(self, into: Slots, source: Slots) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            combine_moments(frozen(into), frozen(source), self._moments)
+        combine_moments(frozen(into), frozen(source), self._moments)
 
     def finalize(self, slots: Slots) -> pa.Array:
         number, _, squares = self._moments[slots].T

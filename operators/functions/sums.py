@@ -200,12 +200,10 @@ class FloatingTotals:
         slots, skipped = present(slots, page.valid(self.argument))
         self.nulls += skipped
         values = floating(plain(page, self.argument))
-        with np.errstate(over="ignore", invalid="ignore"):
-            add_floating(slots, values, self._sums)
+        add_floating(slots, values, self._sums)
 
     def combine(self, into: Slots, source: Slots) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            combine_floating(frozen(into), frozen(source), self._sums)
+        combine_floating(frozen(into), frozen(source), self._sums)
 
     def finalize(self, slots: Slots) -> pa.Array:
         return self.answer(self.of, slots)

@@ -42,19 +42,15 @@ class Rows:
 
     def add(self, slots: Slots, values: Int64s, *, signed: bool) -> None:
         """Add each value to its slot, -1 for none."""
-        # The low limb is meant to wrap; numpy warns of it when the kernel runs uncompiled.
-        with np.errstate(over="ignore"):
-            add_whole(slots, values, SIGNED if signed else UNSIGNED, self._sums)
+        add_whole(slots, values, SIGNED if signed else UNSIGNED, self._sums)
 
     def combine(self, into: Slots, source: Slots) -> None:
         """Add the sums of `source` to those of `into`, in order."""
-        with np.errstate(over="ignore"):
-            combine_whole(frozen(into), frozen(source), self._sums)
+        combine_whole(frozen(into), frozen(source), self._sums)
 
     def subtract(self, into: Slots, source: Slots) -> None:
         """Take the sums of `source` from those of `into`, in order."""
-        with np.errstate(over="ignore"):
-            subtract_whole(frozen(into), frozen(source), self._sums)
+        subtract_whole(frozen(into), frozen(source), self._sums)
 
     def limbs(self, slots: Slots) -> tuple[Int64s, Int64s, Int64s]:
         """Give low limb, high limb and number of values of each slot."""

@@ -26,7 +26,8 @@ def kernel(function: Function) -> Function:
 
     Its arrays belong to the caller, so no references to them are counted: at each call from one kernel to another that
     is an atomic addition and subtraction for each array, several times what a short kernel itself costs.
-    Compiled integers wrap silently, which hashes rely on; interpreted numpy scalars warn, so the warning is turned off.
+    Compiled integers wrap silently, which hashes rely on, and infinities meet; interpreted numpy scalars warn of both,
+    so these warnings are turned off.
     """
     return _compiled(function, count=False)
 
@@ -38,6 +39,6 @@ def making_kernel(function: Function) -> Function:
 
 def _compiled(function: Function, *, count: bool) -> Function:
     if _interpreted():
-        return np.errstate(over="ignore")(function)
+        return np.errstate(over="ignore", invalid="ignore")(function)
     compiled: Function = numba.njit(cache=True, nogil=True, **_counting(count))(function)  # type: ignore[assignment]
     return compiled

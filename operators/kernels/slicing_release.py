@@ -44,7 +44,7 @@ def enter_keys(keys, start, grid, scale):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _seek(tick, keys, n, grid, scale):  # type: ignore[no-untyped-def]
+def seek(tick, keys, n, grid, scale):  # type: ignore[no-untyped-def]
     """Give the first of n ascending places whose key is at or after a tick.
 
     The search begins where a grid says; without one, where the tick would be if keys were spread evenly. It doubles its
@@ -148,7 +148,7 @@ def complete(bands, nexts, bound, begins, n, grid, scale, which, wids, opens, cl
             w = max(bands[i, LEAST], (begins[0] - origin) // slide)
         k = np.int64(0)
         if w < stop:
-            k = _seek(origin + (w + 1) * slide - size, begins, n, grid, scale)
+            k = seek(origin + (w + 1) * slide - size, begins, n, grid, scale)
         while w < stop:
             begin = origin + (w + 1) * slide - size
             while k < n and begins[k] < begin:
@@ -184,7 +184,7 @@ def cover(  # type: ignore[no-untyped-def]
     pairs = np.int64(0)
     seen[:] = -1
     for w in range(first, len(opens)):
-        start = _seek(opens[w], begins, n, grid, scale)
+        start = seek(opens[w], begins, n, grid, scale)
         stop = start
         members = np.int64(0)
         while stop < n and begins[stop] < closes[w]:
@@ -506,19 +506,3 @@ def touched(late_groups, late_ticks, groups, opens, closes, out):  # type: ignor
             else:
                 high = middle
         out[i] = low < len(late_ticks) and late_groups[low] == groups[i] and late_ticks[low] < closes[i]
-
-
-@kernel
-def ranges(opens, closes, keys, grid, scale, windows, starts, stops):  # type: ignore[no-untyped-def]
-    """List the windows that have one of these ascending keys, and which range of them; gives how many there are."""
-    m = np.int64(0)
-    n = np.int64(len(keys))
-    for w in range(len(opens)):
-        start = _seek(opens[w], keys, n, grid, scale)
-        stop = _seek(closes[w], keys, n, grid, scale)
-        if start < stop:
-            windows[m] = w
-            starts[m] = start
-            stops[m] = stop
-            m += 1
-    return m

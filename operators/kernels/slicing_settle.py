@@ -184,16 +184,23 @@ def settle(settled, low, join, cells, order, links, times, chains, ledger, gone,
 
 
 @kernel
+def take_slot(links, ledger):  # type: ignore[no-untyped-def]
+    """Give a slot that is nobody's, the caller's from now on; -1 when there is none."""
+    slot = ledger[FREE]
+    if slot >= 0:
+        ledger[FREE] = links[slot, OLDER]
+    elif ledger[MADE] < len(links):
+        slot = ledger[MADE]
+        ledger[MADE] += 1
+    return slot
+
+
+@kernel
 def take(links, ledger, out):  # type: ignore[no-untyped-def]
-    """Write slots to `out` that are nobody's from now on the caller's; gives how many there were."""
+    """Write slots to `out` that are nobody's, the caller's from now on; gives how many there were."""
     for i in range(len(out)):
-        slot = ledger[FREE]
-        if slot >= 0:
-            ledger[FREE] = links[slot, OLDER]
-        elif ledger[MADE] < len(links):
-            slot = ledger[MADE]
-            ledger[MADE] += 1
-        else:
+        slot = take_slot(links, ledger)
+        if slot < 0:
             return np.int64(i)
         out[i] = slot
     return np.int64(len(out))

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 from operators.functions.protocol import Accumulator, Slots, Subtractable
 from operators.kernels import slicing as slicer
@@ -32,41 +31,36 @@ class Queue:
     """Hold rows of whole numbers that come at one end and go at the other, amortised O(1) a row."""
 
     width: int
-    _rows: Int64s = attrs.field(init=False)
-    _start: int = attrs.field(init=False, default=0)
-    _stop: int = attrs.field(init=False, default=0)
+    rows: Int64s = attrs.field(init=False)
+    """A line for each column; the rows held are those from `start` to `stop`."""
+    start: int = attrs.field(init=False, default=0)
+    stop: int = attrs.field(init=False, default=0)
 
     def __attrs_post_init__(self) -> None:
-        self._rows = np.zeros((self.width, _LEAST), np.int64)
+        self.rows = np.zeros((self.width, _LEAST), np.int64)
 
     def __len__(self) -> int:
-        return self._stop - self._start
+        return self.stop - self.start
 
     @property
     def nbytes(self) -> int:
-        return self._rows.nbytes
+        return self.rows.nbytes
 
     def __getitem__(self, column: int) -> Int64s:
         """Give one column of all rows."""
-        return self._rows[column, self._start : self._stop]
+        return self.rows[column, self.start : self.stop]
 
-    def append(self, *columns: npt.NDArray[np.signedinteger]) -> None:
-        """Add rows at the end."""
-        more, held = len(columns[0]), len(self)
-        if self._stop + more > self._rows.shape[1]:
+    def make_room(self, more: int) -> None:
+        """Let there be room for so many rows behind `stop`."""
+        held = len(self)
+        if self.stop + more > self.rows.shape[1]:
             rows = np.zeros((self.width, max(_LEAST, 2 * (held + more))), np.int64)
-            rows[:, :held] = self._rows[:, self._start : self._stop]
-            self._rows, self._start, self._stop = rows, 0, held
-        for column, values in enumerate(columns):
-            self._rows[column, self._stop : self._stop + more] = values
-        self._stop += more
+            rows[:, :held] = self.rows[:, self.start : self.stop]
+            self.rows, self.start, self.stop = rows, 0, held
 
     def drop(self, number: int) -> None:
         """Take rows away at the front."""
-        self._start += number
-
-
-_KEY, _SLOT, _TOTAL = 0, 1, 2
+        self.start += number
 
 
 @attrs.define(eq=False)
@@ -105,32 +99,37 @@ class Eager:
 
     def keys(self) -> Int64s:
         """Give a tick of every final slice that stands for it in windows, ascending."""
-        return self._queue[_KEY]
+        return self._queue[kernels.KEY]
 
     def advance(self, bound: int) -> None:
         """Append the slices that a bound made final."""
         if self._dirty:
             self.clear()
-        slices, queue = self.slices, self._queue
-        start = int(slices.chains[0, slicer.OLDEST])
-        if len(queue):
-            start = int(slices.links[queue[_SLOT][-1], slicer.NEWER])
-        if start < 0:
-            return
-        room = len(slices) - len(queue)
-        slots, keys = np.empty(room, np.int32), np.empty(room, np.int64)
-        near = slices.ledger[slicer.NEAR]
-        n = kernels.final_slices(start, bound, near, slices.cells, slices.links, slices.times, slots, keys)
-        if n:
-            self._append(slots[:n], keys[:n])
+        slices, queue, summed = self.slices, self._queue, bool(self._summed)
+        while (more := len(slices) - len(queue)) > 0:
+            queue.make_room(more)
+            count = self._head + len(queue)
+            slots, totals = np.empty((2, more), np.int32)
+            into, source = np.empty((2, 2 * more), np.int32)
+            n, pairs, gridded, starved = kernels.append(
+                bound, self._base, summed, slices.cells, slices.links, slices.times, slices.chains, slices.ledger,
+                *self.grid, queue.rows, queue.start, queue.stop, slots, totals, into, source,
+            )  # fmt: skip
+            queue.stop += n
+            if n:
+                self._combine(slots[:n], totals[:n], into[:pairs], source[:pairs], count)
+                if not gridded:
+                    self._draw()
+            if not starved:
+                break
+            if slices.full:
+                slices.grow()
 
-    def _append(self, slots: Slots, keys: Int64s) -> None:
-        count = self._head + len(self._queue)
-        totals = self._sum_up(slots) if self._summed else slots
-        held = len(self._queue)
-        self._queue.append(keys, slots, totals)
-        if not releasing.enter_keys(self.keys(), held, *self.grid):
-            self._draw()
+    def _combine(self, slots: Slots, totals: Slots, into: Slots, source: Slots, count: int) -> None:
+        """Make up the running totals of slices that were appended, and the nodes above them, from `count` on."""
+        for accumulator, _ in self._summed:
+            accumulator.init(totals)
+            accumulator.combine(into, source)
         if self._others and 2 * len(self._queue) > self._width:
             self._plant()
         elif self._others:
@@ -143,17 +142,6 @@ class Eager:
         shift = max(0, (span // (2 * len(keys))).bit_length() - 1)
         self.grid = np.zeros((span >> shift) + 1, np.int32), np.array([int(keys[0]), shift, 0, -1])
         releasing.enter_keys(keys, 0, *self.grid)
-
-    def _sum_up(self, slots: Slots) -> Slots:
-        """Give the running totals up to these slices, which come after those held."""
-        totals = self.slices.take(len(slots))
-        before = int(self._queue[_TOTAL][-1]) if len(self._queue) else self._base
-        into, source = np.empty(2 * len(slots), np.int32), np.empty(2 * len(slots), np.int32)
-        n = kernels.chain_totals(before, totals, slots, into, source)
-        for accumulator, _ in self._summed:
-            accumulator.init(totals)
-            accumulator.combine(into[:n], source[:n])
-        return totals
 
     def _raise(self, slots: Slots, count: int) -> None:
         """Append slices to the tree, at positions from `count` on."""
@@ -176,7 +164,7 @@ class Eager:
             self._width *= 2
         self._nodes = np.full(2 * self._width, -1, np.int32)
         self._head = 0
-        self._raise(self._queue[_SLOT].astype(np.int32), 0)
+        self._raise(self._queue[kernels.SLOT].astype(np.int32), 0)
 
     def _fell(self, until: int) -> None:
         """Let go of the nodes that reach back before a position."""
@@ -193,14 +181,15 @@ class Eager:
         queue, oldest = self._queue, int(self.slices.chains[0, slicer.OLDEST])
         if gone == 0 or len(queue) == 0:
             return
-        if int(queue[_SLOT][gone]) != oldest if gone < len(queue) else bool((queue[_SLOT] == oldest).any()):
+        slots = queue[kernels.SLOT]
+        if int(slots[gone]) != oldest if gone < len(queue) else bool((slots == oldest).any()):
             self._dirty = True
             return
         gone = min(gone, len(queue))
         if self._others:
             self._fell(self._head + gone)
         if self._summed:
-            totals = queue[_TOTAL][:gone].astype(np.int32)
+            totals = queue[kernels.TOTAL][:gone].astype(np.int32)
             unused = totals[:-1] if self._base < 0 else np.append(totals[:-1], np.int32(self._base))
             self._base = int(totals[-1])
             self._release(unused)
@@ -218,26 +207,27 @@ class Eager:
         if self._others:
             self._fell(self._head + len(self._queue))
         if self._summed:
-            totals = self._queue[_TOTAL].astype(np.int32)
+            totals = self._queue[kernels.TOTAL].astype(np.int32)
             self._release(totals if self._base < 0 else np.append(totals, np.int32(self._base)))
         self._queue = Queue(3)
         self._base, self._head, self._dirty, self.grid = -1, 0, False, NO_GRID
 
     def answers(self, opens: Int64s, closes: Int64s) -> Iterator[Held]:
         """Give the results of windows [opens[i], closes[i]), all of whose slices are final."""
-        slices, queue = self.slices, self._queue
-        windows, starts, stops = (np.empty(len(opens), np.int64) for _ in range(3))
-        n = int(releasing.ranges(opens, closes, queue[_KEY], *self.grid, windows, starts, stops))
+        slices, queue, room = self.slices, self._queue, len(opens)
+        windows, starts, stops = np.empty((3, room), np.int64)
+        last, into, earlier = np.empty((3, room), np.int32)
+        n, taken = kernels.ranges(
+            opens, closes, queue.rows, queue.start, queue.stop, *self.grid, self._base, slices.ledger[slicer.MADE],
+            windows, starts, stops, last, into, earlier,
+        )  # fmt: skip
         if n == 0:
             return
         starts, stops = starts[:n], stops[:n]
         slots = slices.results(n)
-        if summed := self._summed:
-            last, into, earlier = (np.empty(n, np.int32) for _ in range(3))
-            m = kernels.differences(starts, stops, queue[_TOTAL], self._base, slots[0], last, into, earlier)
-            for accumulator, subtractable in summed:
-                accumulator.combine(slots, last)
-                subtractable.subtract(into[:m], earlier[:m])
+        for accumulator, subtractable in self._summed:
+            accumulator.combine(slots, last[:n])
+            subtractable.subtract(into[:taken], earlier[:taken])
         if others := self._others:
             room = 2 * n * max(1, self._width.bit_length())
             into, source = np.empty(room, np.int32), np.empty(room, np.int32)

@@ -220,7 +220,7 @@ class Slices:
             if why == kernels.ASK:
                 self.insert(*tell(int(ticks[done])))
             else:
-                self._grow()
+                self.grow()
         for accumulator in self.accumulators:
             accumulator.update(slots, page)
         if unions := int(ledger[kernels.MERGED]):
@@ -236,7 +236,7 @@ class Slices:
     def insert(self, begin: int, end: int, until: int, covered: bool) -> None:
         """Enter a cell that is not known."""
         if self.ledger[kernels.CELLS] >= len(self.order) or self._no_cell:
-            self._grow()
+            self.grow()
         nobody = not covered and len(self.sessions) == 0
         kernels.insert_cell(begin, end, until, nobody, self.cells, self.order, self.ledger)
 
@@ -305,7 +305,7 @@ class Slices:
         while done < number:
             done += int(settling.take(self.links, self.ledger, slots[done:]))
             if done < number:
-                self._grow()
+                self.grow()
         return slots
 
     def give_back(self, slots: Slots) -> None:
@@ -356,17 +356,23 @@ class Slices:
         return idle
 
     @property
+    def full(self) -> bool:
+        """Tell whether no slot is left to be taken before `grow`."""
+        return bool(self.ledger[kernels.FREE] < 0 and self.ledger[kernels.MADE] >= len(self.links))
+
+    @property
     def _no_cell(self) -> bool:
         return bool(self.ledger[kernels.CELLS_FREE] < 0 and self.ledger[kernels.CELLS_MADE] >= len(self.cells))
 
-    def _grow(self) -> None:
+    def grow(self) -> None:
+        """Make room for more cells where that is used up, and for more slices."""
         ledger = self.ledger
         if ledger[kernels.CELLS] >= len(self.order) or self._no_cell:
             size = 2 * max(self.cell_count, _LEAST)
             self.cells, self.order = _grown(self.cells, size), _grown(self.order, size)
             if self._no_cell:
                 self.cells = _grown(self.cells, 2 * len(self.cells))
-        if ledger[kernels.FREE] < 0 and ledger[kernels.MADE] >= len(self.links):
+        if self.full:
             self._reserve(larger(len(self.links)))
             self.links = _grown(self.links, self._room)
             if len(self.sessions):

@@ -145,8 +145,7 @@ class FloatingSum:
     def lift(self, values: Array, cut: Cut, columns: Array) -> None:
         """Add the tuples of a cut to their panes."""
         lanes = np.empty((2, stacks_floating.LANES), np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
-            stacks_floating.lift(values, cut.begins, cut.stops, lanes, cut.at, columns)
+        stacks_floating.lift(values, cut.begins, cut.stops, lanes, cut.at, columns)
 
     def technique(self, name: Named) -> Kernel:
         return _FLOATING[name]

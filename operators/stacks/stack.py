@@ -52,9 +52,8 @@ class Stack:
         return out
 
     def _step(self, heads: Int64s, tails: Int64s, steady: bool, out: Array) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            step = self.kind.technique(self.technique)
-            step(self._columns, heads, tails, steady, self._marks, self._kept, out)
+        step = self.kind.technique(self.technique)
+        step(self._columns, heads, tails, steady, self._marks, self._kept, out)
 
     def _let_go(self, low: int) -> None:
         """Let go of the panes before `low`, which no later window has."""

@@ -100,8 +100,7 @@ class Triples:
             self.kind.add(slots, plain(page, name), self._rows)
 
     def combine(self, into: Slots, source: Slots) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.kind.combine(frozen(into), frozen(source), self._rows)
+        self.kind.combine(frozen(into), frozen(source), self._rows)
 
     def finalize(self, slots: Slots) -> pa.Array:
         return self.give(self, slots)
@@ -132,8 +131,7 @@ class WholeTriples(Triples):
     """Hold exact sums, from which others can be taken away again."""
 
     def subtract(self, into: Slots, source: Slots) -> None:
-        with np.errstate(over="ignore"):
-            subtract_whole(frozen(into), frozen(source), self._rows.view(np.int64))
+        subtract_whole(frozen(into), frozen(source), self._rows.view(np.int64))
 
 
 @attrs.frozen
