@@ -177,6 +177,22 @@ def concatenate(schema: Schema, pages: Sequence[Page]) -> Page:
     return Page(schema, pa.concat_batches([page.batch for page in pages]))
 
 
+def tick_column(ticks: Int64s, kind: pa.DataType = INT64, *, beyond: int | None = None) -> pa.Array:
+    """Make a column of an integer or time type of int64 numbers, null where they are `beyond` either way, or the type.
+
+    Without `beyond`, all ticks are taken to fit the type, and 64 bits are not copied.
+
+    >>> tick_column(np.array([0, 2**62]), pa.timestamp("s"), beyond=2**61).to_pylist()
+    [datetime.datetime(1970, 1, 1, 0, 0), None]
+    """
+    if kind.bit_width != 64:
+        absent = None if beyond is None else np.abs(ticks) >= min(beyond, 2**31)
+        return pa.array(ticks, mask=absent).cast(pa.int32()).view(kind)
+    if beyond is not None and (absent := np.abs(ticks) >= beyond).any():
+        return pa.array(ticks, mask=absent).view(kind)
+    return pa.Array.from_buffers(kind, len(ticks), [None, pa.py_buffer(np.ascontiguousarray(ticks))], 0)
+
+
 def is_date64(kind: pa.DataType) -> bool:
     """Tell whether a type is milliseconds since the epoch, by day."""
     return bool(pa.types.is_date64(kind))

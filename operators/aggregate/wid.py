@@ -23,6 +23,7 @@ from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
 from operators.schema import Schema
 from operators.window import FOREVER, PartitionedWindow, Window
+from operators.window.columns import extent_columns
 from operators.window.protocol import Int32s
 from punctuation import END, Below, GroupPromise, Pattern, Progress, Punctuation, before
 from punctuation.plain import dump_progress, read_progress
@@ -266,7 +267,7 @@ class WindowAggregate:
             arrays += self._finalized(part)
             begin, end = self.window.extents(part.wids)
             kind = output.field(START).type
-            arrays += [pa.array(part.wids), _times(begin, kind), _times(end, kind)]
+            arrays += extent_columns(part.wids, begin, end, kind)
             self._results += len(part.wids)
             emit(Page(output, pa.RecordBatch.from_arrays(arrays, schema=output.arrow)))
         self._windows += _distinct_in_groups(released.wids)
@@ -290,7 +291,7 @@ class WindowAggregate:
                     arrays.append(accumulator.finalize(none[:1]).take(pa.array(none)))
                 begin, end = self.window.extents(missing)
                 kind = output.field(START).type
-                arrays += [pa.array(missing), _times(begin, kind), _times(end, kind)]
+                arrays += extent_columns(missing, begin, end, kind)
                 self._results += len(missing)
                 self._windows += len(missing)
                 emit(Page(output, pa.RecordBatch.from_arrays(arrays, schema=output.arrow)))
@@ -389,12 +390,3 @@ _NUMBERS = ("bound", "released", "latest", "last", "results", "windows", "peak",
 def _distinct_in_groups(wids: Int64s) -> int:
     """Count the windows; the results of one stand together, but for group-wise releases, where runs are counted."""
     return 0 if len(wids) == 0 else int(np.count_nonzero(np.diff(wids))) + 1
-
-
-def _times(values: Int64s, kind: pa.DataType) -> pa.Array:
-    """Make a column of times of ticks; null where they are beyond the type (landmark windows begin with the stream)."""
-    narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
-    array = pa.array(values, mask=np.abs(values) >= (2**31 if narrow else FOREVER))
-    if narrow:
-        return array.cast(pa.int32()).view(kind)
-    return array if kind == pa.int64() else array.view(kind)

@@ -26,6 +26,7 @@ from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
 from operators.schema import Schema
 from operators.window import FOREVER, PartitionedWindow, Window
+from operators.window.columns import extent_columns
 from operators.window.protocol import Int32s
 from punctuation import END, Below, GroupPromise, Pattern, Progress, Punctuation, before
 from punctuation.plain import dump_progress, read_progress
@@ -227,7 +228,7 @@ class Windowed:
             arrays += self._finalized(some)
             begin, end = self.window.extents(some.wids)
             kind = output.field(START).type
-            arrays += [pa.array(some.wids), times(begin, kind), times(end, kind)]
+            arrays += extent_columns(some.wids, begin, end, kind)
             self._results += len(some.wids)
             emit(Page(output, pa.RecordBatch.from_arrays(arrays, schema=output.arrow)))
         self._windows += int(np.count_nonzero(np.diff(released.wids))) + 1
@@ -301,12 +302,3 @@ class Windowed:
             self.bind(Schema(read_batch(state, "input").schema, progress=progress)).restore(part("store.", state))
             if self.groups is not None:
                 self.groups.restore(part("groups.", state))
-
-
-def times(values: Int64s, kind: pa.DataType) -> pa.Array:
-    """Make a column of times of ticks; null where they are beyond the type (landmark windows begin with the stream)."""
-    narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
-    array = pa.array(values, mask=np.abs(values) >= (2**31 if narrow else FOREVER))
-    if narrow:
-        return array.cast(pa.int32()).view(kind)
-    return array if kind == pa.int64() else array.view(kind)

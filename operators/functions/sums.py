@@ -32,8 +32,8 @@ from operators.functions.protocol import Accumulator, Slots
 from operators.functions.saved import saved_array, saved_int
 from operators.functions.sharing import view
 from operators.functions.totals import FEW, NO_ROWS, Rows, Words
-from operators.kernels.sums import add_floating, clear, combine_floating, judge
-from operators.page import Bools, Int64s, Page
+from operators.kernels.sums import add_floating, clear, combine_floating
+from operators.page import Bools, Int64s, Page, tick_column
 from operators.protocol import State, StateValue
 from operators.schema import Schema
 
@@ -146,21 +146,21 @@ class WholeTotals:
 
     def answer(self, of: Of, slots: Slots) -> pa.Array:
         """Give the sum or the average of each slot."""
-        low, high, number = self._held.limbs(slots)
         if of == "avg":
+            low, high, number = self._held.limbs(slots)
             fits, there = high == low >> np.int64(63), number > 0
             averages = _average_ticks if pa.types.is_duration(self.kind) else _average
             kind = self.kind if pa.types.is_duration(self.kind) else pa.float64()
             return result(averages(low, high, np.where(there, number, 1), fits), there, kind)
-        there = np.empty(len(slots), np.bool_)
-        full, wide = judge(low, high, number, there)
+        low, there, full, wide = self._held.sums(slots)
         if wide >= 0:
-            raise _overflow(f"sum({self.argument})", _total(low[wide], high[wide]), int(slots[wide]))
+            one, high, _ = self._held.limbs(slots[wide : wide + 1])
+            raise _overflow(f"sum({self.argument})", _total(one[0], high[0]), int(slots[wide]))
         kind = self.kind if pa.types.is_duration(self.kind) else pa.int64()
-        return pa.array(low) if full and kind == pa.int64() else result(low, there, kind)
+        return tick_column(low, kind) if full else result(low, there, kind)
 
     def free(self, slots: Slots) -> None:
-        self._held.clear(slots)
+        self._held.free(slots)
 
     def view_of(self, owner: Accumulator) -> Accumulator | None:
         """Give an accumulator that answers from another total of the same attribute."""

@@ -7,6 +7,7 @@ outgrow theirs have a row besides.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import attrs
 import numpy as np
@@ -15,12 +16,24 @@ import numpy.typing as npt
 from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Slots
 from operators.kernels import totals
-from operators.kernels.sums import SIGNED, UNSIGNED, add_whole, clear, combine_whole, read_whole, subtract_whole
-from operators.page import Int64s
+from operators.kernels.sums import (
+    SIGNED,
+    UNSIGNED,
+    add_whole,
+    clear,
+    combine_whole,
+    judge,
+    read_sums,
+    read_whole,
+    subtract_whole,
+)
+from operators.page import Bools, Int64s
 
 FEW = 1 << 14
 """So many slots are few."""
 NO_ROWS = np.zeros((0, 3), np.int64)
+Given: TypeAlias = tuple[Int64s, Bools, bool, int]
+"""Low limbs, which slots have a value, whether all have, and the first whose sum does not fit 64 bits, or -1."""
 
 
 @attrs.define(eq=False)
@@ -40,6 +53,9 @@ class Rows:
         """Set the sums of these slots to nothing."""
         clear(frozen(slots), self._sums)
 
+    def free(self, slots: Slots) -> None:
+        """Let slots go: nothing is held for one beyond its row."""
+
     def add(self, slots: Slots, values: Int64s, *, signed: bool) -> None:
         """Add each value to its slot, -1 for none."""
         add_whole(slots, values, SIGNED if signed else UNSIGNED, self._sums)
@@ -57,6 +73,12 @@ class Rows:
         low, high, number = (np.empty(len(slots), np.int64) for _ in range(3))
         read_whole(frozen(slots), self._sums, low, high, number)
         return low, high, number
+
+    def sums(self, slots: Slots) -> Given:
+        """Give the low limb of each slot and what it is worth."""
+        low, there = np.empty(len(slots), np.int64), np.empty(len(slots), np.bool_)
+        full, wide = read_sums(frozen(slots), self._sums, low, there)
+        return low, there, bool(full), int(wide)
 
     def all(self) -> Int64s:
         """Give the rows of all slots, copied."""
@@ -89,6 +111,10 @@ class Words:
         """Set the sums of these slots to nothing."""
         totals.clear(frozen(slots), self._words, self._wide, self._ledger)
 
+    def free(self, slots: Slots) -> None:
+        """Let slots go, and the rows that they have besides."""
+        self.clear(slots)
+
     def add(self, slots: Slots, values: Int64s, *, signed: bool) -> None:
         """Add each value to its slot, -1 for none."""
         kind = SIGNED if signed else UNSIGNED
@@ -116,6 +142,13 @@ class Words:
         low, high, number = (np.empty(len(slots), np.int64) for _ in range(3))
         totals.read(frozen(slots), self._words, self._wide, low, high, number)
         return low, high, number
+
+    def sums(self, slots: Slots) -> Given:
+        """Give the low limb of each slot and what it is worth."""
+        low, high, number = self.limbs(slots)
+        there = np.empty(len(slots), np.bool_)
+        full, wide = judge(low, high, number, there)
+        return low, there, bool(full), int(wide)
 
     def all(self) -> Int64s:
         """Give the rows of all slots."""

@@ -112,63 +112,57 @@ def unfinished(bands, bound):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def upcoming(bands, nexts):  # type: ignore[no-untyped-def]
-    """As `unfinished` for the bound up to which `complete` has told everything."""
-    begin = NEVER
-    end = NEVER
-    for i in range(len(bands)):
-        if nexts[i] <= bands[i, MOST]:
-            stop = bands[i, ORIGIN] + (nexts[i] + 1) * bands[i, SLIDE]
-            end = min(end, stop)
-            begin = min(begin, stop - bands[i, RANGE])
-    return begin, end
-
-
-@kernel
-def complete(bands, nexts, bound, begins, n, grid, scale, which, wids, opens, closes):  # type: ignore[no-untyped-def]
+def complete(  # type: ignore[no-untyped-def]
+    bands, banded, nexts, bound, begins, n, grid, scale, which, wids, opens, closes
+):
     """List the windows that a bound completes and that have an occupied cell, from nexts[i] on, which moves on.
 
-    Returns how many there are; as many as fit when that is all the room.
+    `banded` has the place of each band's window. Returns how many windows there are, and the least begin and the least
+    end of those that follow; as many as fit when that is all the room, and then what follows is not all looked at.
     """
     count = 0
+    first = NEVER
+    last = NEVER
     for i in range(len(bands)):
         size, slide, origin = bands[i, RANGE], bands[i, SLIDE], bands[i, ORIGIN]
         w = nexts[i]
         known = w >= bands[i, LEAST] and w > -NEVER
         if known and origin + (w + 1) * slide > bound:
-            continue
-        if known and origin + (w + 2) * slide > bound and w <= bands[i, MOST]:
+            stop = w
+        elif known and origin + (w + 2) * slide > bound and w <= bands[i, MOST]:
             stop = w + 1
         else:
             stop = max(min((bound - origin) // slide, bands[i, MOST] + 1), bands[i, LEAST])
-        if n == 0 or (known and w >= stop):
-            nexts[i] = stop
-            continue
-        if not known or origin + (w + 1) * slide <= begins[0]:
-            w = max(bands[i, LEAST], (begins[0] - origin) // slide)
-        k = np.int64(0)
-        if w < stop:
-            k = seek(origin + (w + 1) * slide - size, begins, n, grid, scale)
-        while w < stop:
-            begin = origin + (w + 1) * slide - size
-            while k < n and begins[k] < begin:
-                k += 1
-            if k >= n:
-                break
-            if begins[k] >= begin + size:
-                w = max(w + 1, (begins[k] - origin) // slide)
-                continue
-            if count == len(wids):
-                nexts[i] = w
-                return count
-            which[count] = i
-            wids[count] = w
-            opens[count] = begin
-            closes[count] = begin + size
-            count += 1
-            w += 1
+        if n > 0 and not (known and w >= stop):
+            if not known or origin + (w + 1) * slide <= begins[0]:
+                w = max(bands[i, LEAST], (begins[0] - origin) // slide)
+            k = np.int64(0)
+            if w < stop:
+                k = seek(origin + (w + 1) * slide - size, begins, n, grid, scale)
+            while w < stop:
+                begin = origin + (w + 1) * slide - size
+                while k < n and begins[k] < begin:
+                    k += 1
+                if k >= n:
+                    break
+                if begins[k] >= begin + size:
+                    w = max(w + 1, (begins[k] - origin) // slide)
+                    continue
+                if count == len(wids):
+                    nexts[i] = w
+                    return count, first, last
+                which[count] = banded[i]
+                wids[count] = w
+                opens[count] = begin
+                closes[count] = begin + size
+                count += 1
+                w += 1
         nexts[i] = stop
-    return count
+        if stop <= bands[i, MOST]:
+            end = origin + (stop + 1) * slide
+            last = min(last, end)
+            first = min(first, end - size)
+    return count, first, last
 
 
 @kernel

@@ -20,7 +20,7 @@ FIRST, LAST, DONE = 0, 1, 2
 NEWEST, IN_CELL, OLDEST = 0, 1, 2
 OWN, DUE = 0, 1
 START, NUMBER = 0, 1
-NEAR, ALL, SINGLE = 2, 3, 7
+NEAR, ALL = 2, 3
 CELLS, CELLS_FREE, SLICES, MADE, FREE = 8, 10, 11, 12, 13
 
 
@@ -69,10 +69,19 @@ def _unlink(slot, cells, links, chains):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _drop_oldest(bound, cells, order, links, chains, ledger, gone):  # type: ignore[no-untyped-def]
+def give_back(slots, links, ledger):  # type: ignore[no-untyped-def]
+    """Chain slots that are in no chain any more as free, the first of them on top."""
+    for i in range(len(slots) - 1, -1, -1):
+        links[slots[i], OLDER] = ledger[FREE]
+        ledger[FREE] = slots[i]
+
+
+@kernel
+def drop_oldest(bound, cells, order, links, chains, ledger, gone):  # type: ignore[no-untyped-def]
     """Drop the cells that end at or before a bound, each with its one slice, if any, of the one group that there is.
 
-    Returns (slots dropped, cells gone).
+    The slots dropped are listed in `gone`, and free. Returns (slots dropped, cells gone: the first places of `order`
+    that are to be given up).
     """
     dropped = np.int64(0)
     k = np.int64(0)
@@ -95,6 +104,7 @@ def _drop_oldest(bound, cells, order, links, chains, ledger, gone):  # type: ign
         else:
             chains[0, NEWEST] = -1
             chains[0, IN_CELL] = -1
+    give_back(gone[:dropped], links, ledger)
     return dropped, k
 
 
@@ -107,9 +117,6 @@ def settle(settled, low, join, cells, order, links, times, chains, ledger, gone,
     (slots dropped, slots joined, cells gone: so many first places of `order` are to be given up).
     """
     n_gone, pairs = np.int64(0), np.int64(0)
-    if ledger[SINGLE] != 0 and not join and len(times) == 0:
-        n_gone, moved = _drop_oldest(min(settled, low), cells, order, links, chains, ledger, gone)
-        return n_gone, pairs, moved
     n = ledger[CELLS]
     near, all_bits = ledger[NEAR], ledger[ALL]
     kept = np.int64(0)
@@ -204,14 +211,6 @@ def take(links, ledger, out):  # type: ignore[no-untyped-def]
             return np.int64(i)
         out[i] = slot
     return np.int64(len(out))
-
-
-@kernel
-def give_back(slots, links, ledger):  # type: ignore[no-untyped-def]
-    """Chain slots that are in no chain any more as free, the first of them on top."""
-    for i in range(len(slots) - 1, -1, -1):
-        links[slots[i], OLDER] = ledger[FREE]
-        ledger[FREE] = slots[i]
 
 
 @kernel

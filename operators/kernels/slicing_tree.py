@@ -93,6 +93,19 @@ def ranges(  # type: ignore[no-untyped-def]
 
 
 @kernel
+def totals_before(base, totals, number, out):  # type: ignore[no-untyped-def]
+    """List the running totals before that of slice `number - 1`, and `base`, if there is one (>= 0); gives how many."""
+    n = np.int64(0)
+    if base >= 0:
+        out[n] = base
+        n += 1
+    for i in range(number - 1):
+        out[n] = totals[i]
+        n += 1
+    return n
+
+
+@kernel
 def _node(level, j, width):  # type: ignore[no-untyped-def]
     """Give the place of a node."""
     return 2 * width - ((2 * width) >> level) + (j & ((width >> level) - 1))

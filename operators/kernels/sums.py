@@ -37,6 +37,23 @@ def read_whole(
 
 
 @kernel
+def read_sums(
+    slots: npt.NDArray[np.int32], sums: npt.NDArray[np.int64], low: npt.NDArray[np.int64], there: npt.NDArray[np.bool_]
+) -> tuple[bool, np.int64]:
+    """Write the low limb of each slot and whether it has a value; gives what `judge` does."""
+    full = True
+    wide = np.int64(-1)
+    for i in range(len(slots)):
+        slot = slots[i]
+        low[i] = sums[slot, 0]
+        there[i] = sums[slot, 2] > 0
+        full &= sums[slot, 2] > 0
+        if sums[slot, 1] != low[i] >> np.int64(63) and wide < 0:
+            wide = np.int64(i)
+    return full, wide
+
+
+@kernel
 def judge(
     low: npt.NDArray[np.int64],
     high: npt.NDArray[np.int64],

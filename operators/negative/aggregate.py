@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from operators.aggregate.wid import START, STOP
 from operators.buffering.log import TupleLog, attributes
-from operators.buffering.windowed import times
 from operators.errors import AggregateOverflow, OperatorBug, SchemaError
 from operators.functions.protocol import AggregateFunction
 from operators.keys import KeyIndex
@@ -21,6 +20,7 @@ from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int, read_integers, save_schema
 from operators.schema import Schema
 from operators.window import FOREVER, PartitionedWindow, Window
+from operators.window.columns import extent_columns
 from operators.window.protocol import Int32s
 from punctuation import END, Punctuation, before
 
@@ -181,7 +181,7 @@ class SignedAggregate:
         wids = np.full(len(groups), wid)
         begin, end = self.window.extents(wids)
         kind = output.field(START).type
-        arrays += [pa.array(wids), times(begin, kind), times(end, kind)]
+        arrays += extent_columns(wids, begin, end, kind)
         self._results += len(groups)
         self._windows += 1
         emit(Page(output, pa.RecordBatch.from_arrays(arrays, schema=output.arrow)))

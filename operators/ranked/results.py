@@ -15,7 +15,8 @@ from operators.protocol import Emit
 from operators.ranked.partitions import Partitions
 from operators.ranked.slots import Pool
 from operators.schema import Schema
-from operators.window.protocol import FOREVER, Int32s
+from operators.window.columns import extent_columns
+from operators.window.protocol import Int32s
 
 WID, START, STOP = "wid", "window_start", "window_end"
 ROWS = 1 << 16
@@ -64,7 +65,7 @@ class Results:
             arrays = self.partitions.keys(groups[part])
             arrays += self._finalized(groups[part], slots[part], wids[part])
             kind = self.schema.field(START).type
-            arrays += [pa.array(wids[part]), _times(begin[part], kind), _times(end[part], kind)]
+            arrays += extent_columns(wids[part], begin[part], end[part], kind)
             batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema.arrow)
             emit(Page(self.schema, batch))
         return len(wids)
@@ -79,12 +80,3 @@ class Results:
                 where = self.partitions.describe(int(groups[at]))
                 raise AggregateOverflow(f"aggregate {name} of window {wids[at]}, {where}: {overflow}") from overflow
         return found
-
-
-def _times(values: Int64s, kind: pa.DataType) -> pa.Array:
-    """Make a column of a time type from ticks; null where they are beyond the type."""
-    narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
-    array = pa.array(values, mask=np.abs(values) >= (2**31 if narrow else FOREVER))
-    if narrow:
-        return array.cast(pa.int32()).view(kind)
-    return array if kind == pa.int64() else array.view(kind)

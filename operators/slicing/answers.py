@@ -23,13 +23,10 @@ from operators.slicing.grouped import Grouped
 from operators.slicing.lazy import Lazy, combined
 from operators.slicing.results import Results
 from operators.slicing.revisions import Revisions
-from operators.slicing.slices import NO_GRID, Grid, Slices
-from operators.slicing.windows import NEVER, Extent, Windows
+from operators.slicing.slices import NO_GRID, Slices
+from operators.slicing.windows import NEVER, Columns, Extent, Windows
 from operators.window.protocol import Int32s
 
-_CHUNK = 1 << 14
-Columns: TypeAlias = tuple[Int64s, Int64s, Int64s, Int64s]
-"""Windows in columns: place, window-id, begin, end."""
 Store: TypeAlias = Lazy | Eager | Grouped
 
 
@@ -145,7 +142,7 @@ class Answers:
         bands = used.bands
         nexts = np.maximum((settled - bands[:, slicer.ORIGIN]) // bands[:, slicer.SLIDE], bands[:, slicer.LEAST])
         spans = [(tick, tick + 1) for tick in ticks.tolist()]
-        rounds = list(self._banded(nexts, bound, ticks, NO_GRID))
+        rounds = list(used.completed(bound, ticks, NO_GRID, nexts))
         rounds += [self._listed(place, list(window.complete(settled, bound, spans))) for place, window in used.asked]
         for windows in rounds:
             for results in self._answered(*windows):
@@ -169,7 +166,7 @@ class Answers:
 
     def _complete(self, since: int, found: Sequence[tuple[int, list[Extent]]]) -> Iterator[Results]:
         used = self.used
-        for windows in self._banded(used.nexts, self.bound, self.store.keys(), self.store.grid):
+        for windows in used.completed(self.bound, self.store.keys(), self.store.grid):
             yield from self._answered(*windows)
         if used.asked:
             spans = self.slices.spans()
@@ -177,20 +174,6 @@ class Answers:
                 yield from self._answered(*self._listed(place, list(window.complete(since, self.bound, spans))))
         for place, extents in found:
             yield from self._answered(*self._listed(place, extents))
-
-    def _banded(self, nexts: Int64s, bound: int, keys: Int64s, grid: Grid) -> Iterator[Columns]:
-        """Give the windows of bands from `nexts` on that a bound completes and that have one of these ticks."""
-        used = self.used
-        # More windows than there is room for are told in several rounds.
-        count = room = 16 + 4 * len(used.bands)
-        while count == room and len(used.bands):
-            places, wids, opens, closes = (np.empty(room, np.int64) for _ in range(4))
-            n = len(keys)
-            found = places, wids, opens, closes
-            count = int(kernels.complete(used.bands, nexts, bound, keys, n, *grid, *found))
-            yield used.banded[places[:count]], wids[:count], opens[:count], closes[:count]
-            if count == room:
-                count = room = _CHUNK
 
     def _listed(self, place: int, extents: list[Extent]) -> Columns:
         wids, opens, closes = np.array(extents, np.int64).reshape(-1, 3).T.copy()
@@ -309,7 +292,7 @@ class Answers:
         bands, own = self.used.bands, store.vectors.bounds(which)
         since = max(self.bound, int(own.min()))
         nexts = np.maximum((since - bands[:, slicer.ORIGIN]) // bands[:, slicer.SLIDE], bands[:, slicer.LEAST])
-        for places, wids, opens, closes in self._banded(nexts, bound, store.begins(which), NO_GRID):
+        for places, wids, opens, closes in self.used.completed(bound, store.begins(which), NO_GRID, nexts):
             for held in store.of_groups(which, self.bound, opens, closes):
                 w = held.windows
                 yield Results(places[w], wids[w], opens[w], closes[w], held.groups, held.slots)

@@ -115,7 +115,7 @@ class Eager:
                 bound, self._base, summed, slices.cells, slices.links, slices.times, slices.chains, slices.ledger,
                 *self.grid, queue.rows, queue.start, queue.stop, slots, totals, into, source,
             )  # fmt: skip
-            queue.stop += n
+            queue.stop += int(n)
             if n:
                 self._combine(slots[:n], totals[:n], into[:pairs], source[:pairs], count)
                 if not gridded:
@@ -189,10 +189,11 @@ class Eager:
         if self._others:
             self._fell(self._head + gone)
         if self._summed:
-            totals = queue[kernels.TOTAL][:gone].astype(np.int32)
-            unused = totals[:-1] if self._base < 0 else np.append(totals[:-1], np.int32(self._base))
-            self._base = int(totals[-1])
-            self._release(unused)
+            # The total before the slices that are held is still needed, those before that one are not.
+            totals = np.empty(gone, np.int32)
+            n = kernels.totals_before(self._base, queue[kernels.TOTAL], gone, totals)
+            self._base = int(queue[kernels.TOTAL][gone - 1])
+            self._release(totals[:n])
         queue.drop(gone)
         self._head += gone
         self.grid[1][releasing.GONE] += gone
@@ -207,8 +208,9 @@ class Eager:
         if self._others:
             self._fell(self._head + len(self._queue))
         if self._summed:
-            totals = self._queue[kernels.TOTAL].astype(np.int32)
-            self._release(totals if self._base < 0 else np.append(totals, np.int32(self._base)))
+            totals = np.empty(len(self._queue) + 1, np.int32)
+            n = kernels.totals_before(self._base, self._queue[kernels.TOTAL], len(totals), totals)
+            self._release(totals[:n])
         self._queue = Queue(3)
         self._base, self._head, self._dirty, self.grid = -1, 0, False, NO_GRID
 
@@ -224,7 +226,7 @@ class Eager:
         if n == 0:
             return
         starts, stops = starts[:n], stops[:n]
-        slots = slices.results(n)
+        slots = slices.results(int(n))
         for accumulator, subtractable in self._summed:
             accumulator.combine(slots, last[:n])
             subtractable.subtract(into[:taken], earlier[:taken])
@@ -235,6 +237,6 @@ class Eager:
             targets = into[:pairs] + slots[0]
             for accumulator in others:
                 accumulator.combine(targets, source[:pairs])
-        yield Held(windows[:n], np.zeros(n, np.int32), slots)
+        yield Held(slice(n) if n == room else windows[:n], np.zeros(n, np.int32), slots)
         for accumulator in slices.accumulators:
             accumulator.free(slots)

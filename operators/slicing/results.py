@@ -11,7 +11,7 @@ import pyarrow as pa
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.keys import KeyIndex
-from operators.page import Bools, Int64s, Page
+from operators.page import Bools, Int64s, Page, tick_column
 from operators.schema import Schema
 from operators.window.protocol import Int32s
 
@@ -66,6 +66,8 @@ class Output:
     schema: Schema
     functions: Sequence[str]
     by: Sequence[str]
+    times: pa.DataType
+    """Type of the ticks of windows."""
     named: bool
     revised: bool
 
@@ -93,14 +95,13 @@ class Output:
         names = [field.name for field in fields]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise SchemaError(f"slicing: two results are named {', '.join(twice)}; rename one.")
-        return cls(Schema(pa.schema(fields)), list(functions), by, named, revised)
+        return cls(Schema(pa.schema(fields)), list(functions), by, times, named, revised)
 
     def pages(
         self, results: Results, accumulators: Sequence[Accumulator], groups: KeyIndex | None, labels: pa.Array
     ) -> Iterator[Page]:
         """Give results as pages; `labels` are the names of windows by place."""
-        schema = self.schema
-        times = schema.field(START).type
+        schema, times = self.schema, self.times
         for at in range(0, len(results), _ROWS):
             some = results if len(results) <= _ROWS else results.where(slice(at, at + _ROWS))
             arrays = [] if groups is None else groups.keys(some.groups)
@@ -109,11 +110,11 @@ class Output:
             else:
                 arrays += self._finalized(some, accumulators, groups, labels)
             if self.named:
-                arrays.append(labels.take(pa.array(some.places)))
-            ends = pa.nulls(len(some), times) if some.gone else _times(some.closes, times)
-            arrays += [pa.array(some.wids), _times(some.opens, times), ends]
+                arrays.append(labels.take(tick_column(some.places)))
+            ends = pa.nulls(len(some), times) if some.gone else tick_column(some.closes, times)
+            arrays += [tick_column(some.wids), tick_column(some.opens, times), ends]
             if self.revised:
-                arrays.append(pa.array(some.revisions))
+                arrays.append(tick_column(some.revisions))
             yield Page(schema, pa.RecordBatch.from_arrays(arrays, schema=schema.arrow))
 
     def _finalized(
@@ -132,11 +133,3 @@ class Output:
                 if self.named:
                     window += f' of "{labels[int(results.places[at])].as_py()}"'
                 raise AggregateOverflow(f"aggregate {name} of {window}, {group}: {overflow}") from overflow
-
-
-def _times(values: Int64s, kind: pa.DataType) -> pa.Array:
-    """Make a column of times of ticks."""
-    array = pa.array(values)
-    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
-        return array.cast(pa.int32()).view(kind)
-    return array if kind == pa.int64() else array.view(kind)

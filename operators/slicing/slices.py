@@ -43,7 +43,8 @@ NO_GRID: Grid = np.zeros(0, np.int32), np.zeros(4, np.int64)
 class Held:
     """Results of complete windows: the window and the group of each, and the slot with its aggregate."""
 
-    windows: Int64s
+    windows: Int64s | slice
+    """Which of the windows asked for each is of; a slice when each of these has one result."""
     groups: Int32s
     slots: Slots
 
@@ -324,8 +325,10 @@ class Slices:
 
     def settle(self, settled: int, low: int, *, join: bool) -> None:
         """Drop and join what is before a bound, as `kernels.slicing_settle.settle` does."""
-        room = len(self)
-        gone, into, source = (np.empty(room, np.int32) for _ in range(3))
+        if self.single and not join and len(self.times) == 0:
+            self._drop_oldest(min(settled, low))
+            return
+        gone, into, source = np.empty((3, len(self)), np.int32)
         dropped, pairs, gone_cells = settling.settle(
             settled, low, join, self.cells, self.order, self.links, self.times, self.chains, self.ledger, gone, into,
             source,
@@ -335,6 +338,15 @@ class Slices:
         if pairs:
             self.combine(into[:pairs], source[:pairs])
         self.drop(gone[:dropped])
+
+    def _drop_oldest(self, bound: int) -> None:
+        gone = np.empty(len(self), np.int32)
+        dropped, gone_cells = settling.drop_oldest(
+            bound, self.cells, self.order, self.links, self.chains, self.ledger, gone
+        )
+        self.order = self.order[gone_cells:]
+        for accumulator in self.accumulators:
+            accumulator.free(gone[:dropped])
 
     def drop(self, gone: Slots) -> None:
         """Forget slices that were taken out of their chains; groups left without one are listed for `idle`."""
@@ -434,11 +446,12 @@ class Slices:
 
 def _span(bands: Int64s) -> tuple[int, int]:
     """Give for how many ticks edges are listed at a time, so that they are about _LISTED, and room for so many."""
-    slides: list[int] = []
-    for size, slide, _, _, most in bands.tolist():
-        slides += [slide] * (2 if size % slide or most < NEVER else 1)
-    depth = max(1, min(int(_LISTED / sum(1 / slide for slide in slides)), LIMIT)) if slides else 1
-    return depth, sum(-(-depth // slide) + 1 for slide in slides) + 2
+    sizes, slides, most = bands[:, 0], bands[:, 1], bands[:, 4]
+    slides = np.append(slides, slides[(sizes % slides != 0) | (most < NEVER)])
+    if len(slides) == 0:
+        return 1, 2
+    depth = max(1, min(int(_LISTED / (1 / slides).sum()), LIMIT))
+    return depth, int((-(-depth // slides) + 1).sum()) + 2
 
 
 def larger(size: int) -> int:

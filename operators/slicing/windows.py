@@ -7,7 +7,7 @@ smallest gap. All others say themselves where a cell ends, once for each cell.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import attrs
@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from operators.errors import SchemaError
-from operators.kernels.slicing_release import unfinished, upcoming
+from operators.kernels import slicing_release as kernels
 from operators.page import Int64s
 from operators.slicing.decisions import Context
+from operators.slicing.slices import Grid
 from operators.slicing.tracked import Contextual, Tracked
 from operators.window import SlidingWindow
 from operators.window.delimited import DelimitedWindow, FixedBandWindow
@@ -26,8 +27,11 @@ from operators.window.session import SessionWindow
 NEVER = 2**62
 _LEAST = -(2**63)
 _BITS = 62
+_CHUNK = 1 << 14
 Extent: TypeAlias = tuple[int, int, int]
 """Window-id, begin and end."""
+Columns: TypeAlias = tuple[Int64s, Int64s, Int64s, Int64s]
+"""Windows in columns: place, window-id, begin, end."""
 Cell: TypeAlias = tuple[int, int, int, bool]
 """Begin, end, until when windows last that begin here, and whether any covers it."""
 
@@ -62,6 +66,10 @@ class AskedWindow(Protocol):
 Spec: TypeAlias = SlidingWindow | FixedBandWindow | SessionWindow | AskedWindow | Contextual
 
 
+_KNOWN = (SlidingWindow, FixedBandWindow, SessionWindow)
+"""The windows of which arrays say everything."""
+
+
 @attrs.define
 class _Used:
     """A window in use: its place among bands or sessions, and from which tick it counts."""
@@ -91,6 +99,10 @@ class Windows:
     """The windows that are asked for every cell, with their places."""
     tracked: list[tuple[int, Tracked]] = attrs.field(init=False, factory=list)
     """Those of them that have a context."""
+    contexts: Sequence[Context] = attrs.field(init=False, default=())
+    """The classes of the windows, each once."""
+    _following: tuple[int, int] = attrs.field(init=False, default=(NEVER, NEVER))
+    """The least begin and the least end of the windows after those that `completed` told."""
     labels: pa.Array = attrs.field(init=False, factory=lambda: pa.array([], pa.string()))
 
     @classmethod
@@ -107,11 +119,6 @@ class Windows:
         return [used.name for used in self.used]
 
     @property
-    def contexts(self) -> list[Context]:
-        """The class of each window."""
-        return ["session" if isinstance(u.spec, SessionWindow) else _class(u.spec.context) for u in self.used]
-
-    @property
     def looks_back(self) -> bool:
         """Tell whether some context may find a window that begins where no edge was set."""
         return any(window.horizon < NEVER for _, window in self.tracked)
@@ -122,13 +129,32 @@ class Windows:
 
     def unfinished(self, bound: int) -> tuple[int, int]:
         """Give the least begin and the least end of the windows, sessions apart, that a bound does not complete."""
-        begin, end = unfinished(self.bands, bound)
+        begin, end = kernels.unfinished(self.bands, bound)
         return self._with_asked(bound, int(begin), int(end))
 
     def upcoming(self, bound: int) -> tuple[int, int]:
         """As `unfinished`, when the bands have told all that a bound completes."""
-        begin, end = upcoming(self.bands, self.nexts)
-        return self._with_asked(bound, int(begin), int(end))
+        return self._with_asked(bound, *self._following)
+
+    def completed(self, bound: int, keys: Int64s, grid: Grid, nexts: Int64s | None = None) -> Iterator[Columns]:
+        """Give the windows of bands that a bound completes and that have one of these ascending ticks, then go on.
+
+        `nexts` are the first windows to tell, by default those after the ones told before.
+        """
+        if len(self.bands) == 0:
+            return
+        starts = self.nexts if nexts is None else nexts
+        # More windows than there is room for are told in several rounds.
+        count = room = 16 + 4 * len(self.bands)
+        while count == room:
+            found = np.empty((4, room), np.int64)
+            count, begin, end = kernels.complete(self.bands, self.banded, starts, bound, keys, len(keys), *grid, *found)
+            places, wids, opens, closes = found[:, :count]
+            yield places, wids, opens, closes
+            if count == room:
+                count = room = _CHUNK
+            elif nexts is None:
+                self._following = int(begin), int(end)
 
     def _with_asked(self, bound: int, begin: int, end: int) -> tuple[int, int]:
         for _, window in self.asked:
@@ -156,9 +182,9 @@ class Windows:
         """Estimate how many slices the longest window has when it is complete and slices were joined behind it."""
         if len(self.bands) == 0:
             return 1
-        edges = sum((2 if size % slide else 1) / slide for size, slide, _, _, _ in self.bands.tolist())
-        starts = sum(-(-size // slide) for size, slide, _, _, _ in self.bands.tolist())
-        return int(min(starts, edges * float(self.bands[:, 0].max())))
+        sizes, slides = self.bands[:, 0], self.bands[:, 1]
+        edges = float((np.where(sizes % slides, 2, 1) / slides).sum())
+        return int(min(np.ceil(sizes / slides).sum(), edges * float(sizes.max())))
 
     @property
     def gappy(self) -> bool:
@@ -196,11 +222,13 @@ class Windows:
 
     def compile(self) -> None:
         """Make the arrays anew."""
-        bands: list[tuple[int, ...]] = []
+        # Windows may be thousands: what is made for each of them here is numbers.
+        bands: list[int] = []
         banded: list[int] = []
         gaps: list[tuple[int, int, int, int]] = []
         asked: list[tuple[int, AskedWindow]] = []
         tracked: list[tuple[int, Tracked]] = []
+        contexts: dict[Context, None] = {}
         for i, used in enumerate(self.used):
             spec = used.spec
             if isinstance(spec, SlidingWindow):
@@ -208,11 +236,11 @@ class Windows:
                 if used.since > -NEVER:
                     # The first window that begins at `since` or later.
                     least = max(least, -((spec.origin - spec.size - used.since) // spec.slide) - 1)
-                bands.append((spec.size, spec.slide, spec.origin, least, NEVER))
+                bands += (spec.size, spec.slide, spec.origin, least, NEVER)
                 banded.append(i)
             elif isinstance(spec, FixedBandWindow):
                 counts = spec.start >= used.since
-                bands.append((spec.size, spec.size, spec.start, 0, 0 if counts else -1))
+                bands += (spec.size, spec.size, spec.start, 0, 0 if counts else -1)
                 banded.append(i)
             elif isinstance(spec, SessionWindow):
                 gaps.append((spec.gap, used.since, used.bit, i))
@@ -221,9 +249,10 @@ class Windows:
                 tracked.append((i, used.tracked))
             elif isinstance(spec, AskedWindow):
                 asked.append((i, spec))
+            contexts["session" if isinstance(spec, SessionWindow) else _class(spec.context)] = None
         gaps.sort()
         self.labels = pa.array(self.names, pa.string())
-        self.asked, self.tracked = asked, tracked
+        self.asked, self.tracked, self.contexts = asked, tracked, tuple(contexts)
         self.bands = np.array(bands, np.int64).reshape(-1, 5)
         self.banded = np.array(banded, np.int64)
         self.nexts = np.array([self.used[i].next for i in banded], np.int64)
@@ -233,7 +262,7 @@ class Windows:
 
 def _tracked(name: str, spec: Spec, since: int) -> Tracked | None:
     """Give the context of a window at work; windows may be thousands, and asking what a protocol has takes long."""
-    if isinstance(spec, SlidingWindow | FixedBandWindow | SessionWindow):
+    if isinstance(spec, _KNOWN):
         return None
     return Tracked(name, spec, since) if isinstance(spec, Contextual) else None
 
