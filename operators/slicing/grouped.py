@@ -13,8 +13,8 @@ import numpy as np
 
 from operators.kernels import slicing as slicer
 from operators.page import Int64s
-from operators.slicing.lazy import occupied
-from operators.slicing.slices import NEVER, NO_GRID, Held, Slices
+from operators.slicing.lazy import OnDemand, occupied
+from operators.slicing.slices import NEVER, Held
 from operators.slicing.vectors import Vectors
 from operators.window.protocol import Int32s
 
@@ -23,34 +23,10 @@ FEW = 1 << 10
 
 
 @attrs.define(eq=False)
-class Grouped:
+class Grouped(OnDemand):
     """Answer windows from vectors at the moment they are asked."""
 
-    slices: Slices
     vectors: Vectors
-    joins = True
-    """Slices between which no open window begins may be joined."""
-    grid = NO_GRID
-
-    @property
-    def nbytes(self) -> int:
-        return 0
-
-    def advance(self, bound: int) -> None:
-        """Take notice that no tuple before a bound will come."""
-
-    def settled(self, gone: int) -> None:
-        """Take notice that so many slices were dropped."""
-
-    def disturb(self) -> None:
-        """Take notice that a late tuple may have changed final slices."""
-
-    def clear(self) -> None:
-        """Forget what was combined ahead: nothing."""
-
-    def keys(self) -> Int64s:
-        """Give a tick of every slice that stands for it in windows, ascending; the begin of its cell."""
-        return occupied(self.slices)[1]
 
     def _rows(self) -> tuple[Int32s, Int64s]:
         """Give the slices in order of time, and the begins of their cells."""

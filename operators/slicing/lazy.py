@@ -21,8 +21,8 @@ BUDGET = 1 << 18
 
 
 @attrs.define(eq=False)
-class Lazy:
-    """Answer windows from slices at the moment they are asked."""
+class OnDemand:
+    """Keep nothing but the slices; what takes notice of them for later has nothing to do."""
 
     slices: Slices
     joins = True
@@ -48,6 +48,11 @@ class Lazy:
     def keys(self) -> Int64s:
         """Give a tick of every slice that stands for it in windows, ascending; the begin of its cell."""
         return occupied(self.slices)[1]
+
+
+@attrs.define(eq=False)
+class Lazy(OnDemand):
+    """Answer windows from slices at the moment they are asked."""
 
     def answers(self, opens: Int64s, closes: Int64s) -> Iterator[Held]:
         """Give the results of windows [opens[i], closes[i]), no more slices at a time than the budget."""
