@@ -36,11 +36,9 @@ from operators.slicing.windows import Spec
 from operators.window import SlidingWindow
 from operators.window.session import SessionWindow
 
-GROUPED: Final = 3
-"""With groups, from so many different tumbling windows on shared slices are cheaper than an aggregate each."""
-OVERLAPPING: Final = 3
-"""With groups, from so many windows on where some overlap. Alone these are carried over from window to window, so it is
-the slices in vectors of groups that make sharing cheaper."""
+FEWEST: Final = 3
+"""With groups, from so many different windows on shared slices are cheaper than an aggregate each, also where windows
+overlap: alone these are carried over from window to window, but shared slices are vectors of groups."""
 _SESSIONS: Final = 62
 """Session windows that can share slices."""
 _ESTIMATES: Final = (ApproxCountDistinct, ApproxHeavyHitters, ApproxQuantile)
@@ -49,9 +47,12 @@ _Functions: TypeAlias = Mapping[str, AggregateFunction]
 _Windows: TypeAlias = Mapping[str, Spec]
 
 
-def fused(plan: Plan, *, grouped: int = GROUPED, overlapping: int = OVERLAPPING) -> Plan:
-    """Give the plan whose window aggregates over one stream are one where that pays; the outputs are the same."""
-    fusions = _fusions(plan, grouped, overlapping)
+def fused(plan: Plan, *, fewest: int = FEWEST) -> Plan:
+    """Give the plan whose window aggregates over one stream are one where that pays; the outputs are the same.
+
+    With groups, `fewest` different windows share slices, without two do.
+    """
+    fusions = _fusions(plan, fewest)
     places = {id(query.node): (fusion, query) for fusion in fusions for query in fusion.queries}
     made: dict[int, Node] = {}
     built: dict[int, Node] = {}
@@ -102,11 +103,6 @@ class _Query:
         return isinstance(self.operator, SlicingAggregate)
 
     @property
-    def overlaps(self) -> bool:
-        """Tell whether a tuple is in several of its windows."""
-        return any(isinstance(w, SlidingWindow) and w.slide < w.size for w in self.windows.values())
-
-    @property
     def named(self) -> bool:
         """Tell whether its results bear the names of windows."""
         return isinstance(self.operator, SlicingAggregate) and self.operator.named
@@ -126,7 +122,7 @@ class _Query:
         return (id(self.entry), frozenset(self.operator.by), wattr, *needs)
 
 
-def _fusions(plan: Plan, grouped: int, overlapping: int) -> list[_Fusion]:
+def _fusions(plan: Plan, fewest: int) -> list[_Fusion]:
     """Find the queries to compute together."""
     kinds: dict[tuple[object, ...], list[_Query]] = {}
     for node in plan.nodes:
@@ -134,24 +130,20 @@ def _fusions(plan: Plan, grouped: int, overlapping: int) -> list[_Fusion]:
             kinds.setdefault(query.kind, []).append(query)
     fusions: list[_Fusion] = []
     for queries in kinds.values():
-        together, apart = _sharing(queries, grouped, overlapping)
+        together, apart = _sharing(queries, fewest)
         chosen = [together, *_alike(apart)]
         fusions += [_Fusion.of(some) for some in chosen if len(some) > 1]
     return fusions
 
 
-def _sharing(queries: Sequence[_Query], grouped: int, overlapping: int) -> tuple[list[_Query], list[_Query]]:
+def _sharing(queries: Sequence[_Query], fewest: int) -> tuple[list[_Query], list[_Query]]:
     """Part the queries into those that are to share slices and the others."""
     free = [query for query in queries if query.movable]
-    rounds = [
-        (free, overlapping if queries[0].operator.by else 2),
-        ([query for query in free if query.sliced or not query.overlaps], grouped),
-        ([query for query in free if query.sliced], 2),
-    ]
-    for some, least in rounds:
+    sliced = [query for query in free if query.sliced]
+    for some, least in ((free, fewest if queries[0].operator.by else 2), (sliced, 2)):
         windows = _distinct(some)
         fits = sum(isinstance(window, SessionWindow) for window in windows) <= _SESSIONS
-        if len(some) > 1 and len(windows) >= max(least, 2) and fits:
+        if len(some) > 1 and len(windows) >= least and fits:
             return some, [query for query in queries if query not in some]
     return [], list(queries)
 

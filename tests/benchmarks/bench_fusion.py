@@ -81,7 +81,7 @@ def main(tuples: int, runs: int, kinds: list[str]) -> None:
     for kind in kinds:
         for n in SIZES:
             apart = queries(kind, stream, n)
-            together = fused(apart, grouped=2, overlapping=2)
+            together = fused(apart, fewest=2)
             assert sum(isinstance(node, OperatorNode) for node in together.nodes) >= n
             times: tuple[list[float], list[float]] = ([], [])
             state = [0, 0]

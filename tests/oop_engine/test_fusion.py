@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.fusion import GROUPED, fused
+from oop_engine.fusion import FEWEST, fused
 from oop_engine.plan import OperatorNode, Plan
 from oop_engine.runtime import run_to_end
 from oop_engine.sharing import shared
@@ -114,12 +114,12 @@ def operators(plan: Plan, kind: type) -> int:
     st.sampled_from([2, 100]),
 )
 def test_each_of_several_queries_gives_what_it_gives_alone(
-    table: pa.Table, said: list[tuple[object, ...]], slack: int | None, driver: str, overlapping: int
+    table: pa.Table, said: list[tuple[object, ...]], slack: int | None, driver: str, fewest: int
 ) -> None:
     # Which tuples a source lets pass as late depends on all that reads it, so that none is late here.
     source = oop.arrow(table) if slack is None else oop.arrow(table, slack=4 + slack)
     streams = [made(source, each) for each in said]
-    together = fused(shared(plan_of(streams)), grouped=2, overlapping=overlapping)
+    together = fused(shared(plan_of(streams)), fewest=fewest)
     assert [node.schema.arrow for node in together.outputs] == [stream.schema.arrow for stream in streams]
     alone = [found(plan_of([stream]))[0] for stream in streams]
     assert [answers(each) for each in found(together, driver)] == [answers(each) for each in alone]
@@ -137,7 +137,7 @@ def test_windows_that_repeat_agree_about_late_tuples_and_promises(
     source = oop.arrow(table, slack=slack, late=late)
     streams = [made(source, each) for each in said]
     apart = shared(plan_of(streams))
-    for one, other in zip(found(fused(apart, grouped=2, overlapping=2)), found(apart), strict=True):
+    for one, other in zip(found(fused(apart, fewest=2)), found(apart), strict=True):
         assert answers(one) == answers(other)
         assert promises(one) == promises(other)
 
@@ -148,7 +148,7 @@ def test_a_late_tuple_is_in_the_windows_that_it_is_in_apart(
 ) -> None:
     source = oop.arrow(table, slack=slack)
     apart = shared(plan_of([made(source, each) for each in said]))
-    together = fused(apart, grouped=2, overlapping=2)
+    together = fused(apart, fewest=2)
     assert [answers(each) for each in found(together)] == [answers(each) for each in found(apart)]
 
 
@@ -183,7 +183,7 @@ def test_equal_functions_under_other_names_are_computed_once() -> None:
 def test_what_the_user_asked_for_stays_as_it_is(
     others: list[dict[str, object]], by: str | tuple[str, ...], fusions: int
 ) -> None:
-    assert GROUPED == 3
+    assert FEWEST == 3
     source = oop.arrow(TABLE)
     streams = [source.window(2).aggregate(oop.count(), by=by)]
     for place, other in enumerate(others):
@@ -213,9 +213,9 @@ def test_with_groups_a_few_windows_that_overlap_are_carried_over_alone() -> None
     tumbling = [source.window(4 + i).aggregate(oop.count(), by="k") for i in range(3)]
     assert operators(fused(plan_of(sliding[:2])), SlicingAggregate) == 0
     assert operators(fused(plan_of(sliding)), Portion) == 3
-    together = fused(plan_of([*sliding, *tumbling]), overlapping=7)
-    assert operators(together, SlicingAggregate) == 1
-    assert operators(together, Portion) == 3
+    assert operators(fused(plan_of([sliding[0], tumbling[0]])), SlicingAggregate) == 0
+    assert operators(fused(plan_of([*sliding[:2], tumbling[0]])), Portion) == 3
+    assert operators(fused(plan_of([*sliding, *tumbling])), Portion) == 6
 
 
 def test_a_query_that_names_one_window_twice_stays_as_it_is() -> None:
