@@ -78,10 +78,12 @@ class Panel:
 
 
 def check(path: str | Path) -> None:
-    """Raise PlanError where a picture cannot be drawn into a file of this name."""
+    """Raise PlanError where no picture can be drawn into a file of this name."""
     suffix = Path(path).suffix.lower()
     if suffix not in (".svg", ".png"):
         raise PlanError(f'a picture is written as .svg or .png, and "{path}" is neither.')
+    if not Path(path).parent.is_dir():
+        raise PlanError(f'"{path}" cannot be written: there is no folder "{Path(path).parent}"')
     if suffix == ".png" and find_spec("matplotlib") is None:
         other = Path(path).with_suffix(".svg")
         raise PlanError(

@@ -22,11 +22,13 @@ class AggregateOverflow(ArithmeticError):
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """Give the sentence that suggests the nearest known name, or lists a few when none is near."""
+    """Give the sentence that suggests the nearest known name, or lists the first twelve when none is near."""
     names = list(known)
     near = get_close_matches(wrong, names, n=1, cutoff=0.55) or get_close_matches(
         wrong.lower(), [n.lower() for n in names], n=1, cutoff=0.55
     )
     if near:
         return f'Did you mean "{next(n for n in names if n.lower() == near[0].lower())}"?'
-    return "Known are " + ", ".join(f'"{n}"' for n in names[:12]) + (", ..." if len(names) > 12 else "") + "."
+    if not names:
+        return "There are none."
+    return "Known are " + ", ".join(f'"{n}"' for n in names[:12]) + (", ..." if len(names) > 12 else ".")

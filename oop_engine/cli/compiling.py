@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -13,14 +13,14 @@ _ALWAYS: Final = ("window", "slices")
 """The kernels of every window aggregate: when these are there, a run has compiled before."""
 
 
-def compiled() -> bool:
-    """Tell whether an earlier run left its kernels on disk, not older than their source; loads no compiler."""
+def compiled(kernels: Sequence[str] = _ALWAYS) -> bool:
+    """Tell whether an earlier run left these kernels on disk, not older than their source; loads no compiler."""
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return True
     folder = _kernels()
     if folder is None:
         return True
-    return all(_cached(folder / f"{name}.py") for name in _ALWAYS)
+    return all(_cached(folder / f"{name}.py") for name in kernels)
 
 
 def _kernels() -> Path | None:

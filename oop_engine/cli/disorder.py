@@ -60,12 +60,15 @@ def command(
     if format_ is None and colon and first in FORMATS:
         format_, files = first, (rest, *files[1:])
     with reported():
+        from oop_engine.cli.compiling import NOTICE, compiled
         from oop_engine.disorder import disorder
         from oop_engine.disorder_words import HEAD, LEFT, advice, cells
         from oop_engine.scatter import check
 
         if plot is not None:
             check(plot)
+        if not compiled(("disorder",)):
+            say(NOTICE)
         report = disorder(
             files[0],
             *files[1:],

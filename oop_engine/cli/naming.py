@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -159,15 +160,15 @@ def _places(given: tuple[str, ...]) -> tuple[dict[str, tuple[str, ...]], dict[st
     found: dict[str, tuple[str, ...]] = {}
     formats: dict[str, str] = {}
     for text in given:
-        match = None if Path(text).exists() else _NAMED.fullmatch(text)
+        match = None if os.path.exists(text) else _NAMED.fullmatch(text)
         name, paths = (match[1], match[2]) if match else ("", text)
         said, colon, rest = paths.partition(":")
-        if colon and said in FORMATS and not Path(paths).exists():
+        if colon and said in FORMATS and not os.path.exists(paths):
             paths = rest
             if formats.setdefault(name, said) != said:
                 raise click.UsageError(f"stream {name} is to be read as {formats[name]} and as {said}; name it twice.")
         # A file whose name has a comma is taken whole.
-        parts = (paths,) if Path(paths).exists() else tuple(part.strip() for part in paths.split(","))
+        parts = (paths,) if os.path.exists(paths) else tuple(part.strip() for part in paths.split(","))
         if not all(parts):
             raise click.UsageError(f'--stream "{text}" names no file; write --stream {name or "NAME"}=PATH.')
         found[name] = (*found.get(name, ()), *parts)

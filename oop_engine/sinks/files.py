@@ -40,7 +40,10 @@ class FileSink:
             raise SinkError(f'"{self.path}" cannot be written: there is no folder "{folder}"')
         # The name cannot be foreseen, and O_EXCL takes no file or link that is there already.
         unfinished = folder / f".{self.path.name}.{secrets.token_hex(6)}.part"
-        handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        except OSError as error:
+            raise SinkError(f'"{self.path}" cannot be written: {error.strerror} in "{folder}"') from error
         try:
             with open(handle, "wb") as file:
                 with encoded(file, self.encoder(), schema) as deliver:

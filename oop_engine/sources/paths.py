@@ -51,8 +51,8 @@ def _nearby(path: Path) -> str:
     near = get_close_matches(path.name, names, 1, 0.6)
     if near:
         return f'\n  Did you mean "{folder / near[0]}"?'
-    shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
-    return f'\n  "{folder}" holds {shown}.' if names else f'\n  "{folder}" holds no files.'
+    shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else ".")
+    return f'\n  "{folder}" holds {shown}' if names else f'\n  "{folder}" holds no files.'
 
 
 def standard_input() -> BinaryIO:

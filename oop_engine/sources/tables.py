@@ -381,7 +381,9 @@ class _Arrow:
         self._share = 0.0
 
     def _open(self, whole: _Whole, path: Path | None) -> pa.RecordBatchFileReader | pa.RecordBatchStreamReader:
-        if whole.peek(6) != b"ARROW1":
+        if not (first := whole.peek(6)):
+            raise TableError("the file is empty")
+        if first != b"ARROW1":
             return pa.ipc.open_stream(pa.PythonFile(whole, mode="r"))
         if path is None or not isinstance(whole.source, Plain):
             return pa.ipc.open_file(pa.BufferReader(whole.read(-1)))

@@ -155,6 +155,8 @@ class Objects:
         seconds = {name: pa.float64() for name, word in types.items() if word == "epoch"}
         given = pa.schema(list({**_raw(types), **seconds}.items()))
         if not first.strip():
+            if not given.names:
+                raise TableError("the file is empty: its lines, or types=, would name the columns")
             return cls(given)
         try:
             found = arrow_json.read_json(

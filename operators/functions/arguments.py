@@ -9,7 +9,7 @@ import pyarrow as pa
 from operators.errors import SchemaError
 from operators.functions.columns import frozen
 from operators.page import INT64, Int64s, Page
-from operators.schema import Schema
+from operators.schema import Schema, is_ip
 
 Float64s = npt.NDArray[np.float64]
 
@@ -27,7 +27,8 @@ def argument(schema: Schema, name: str, *, where: str) -> pa.Field:
 
 def refuse(where: str, field: pa.Field, why: str, instead: str) -> SchemaError:
     """Make the error that a call cannot take an argument of this type."""
-    return SchemaError(f'{where}: "{field.name}" has type {field.type}; {why}.\n  {instead}')
+    kind = "ip" if is_ip(field) else field.type
+    return SchemaError(f'{where}: "{field.name}" has type {kind}; {why}.\n  {instead}')
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:

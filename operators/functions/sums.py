@@ -35,7 +35,7 @@ from operators.functions.totals import FEW, NO_ROWS, Rows, Words
 from operators.kernels.sums import add_floating, clear, combine_floating
 from operators.page import Bools, Int64s, Page, tick_column
 from operators.protocol import State, StateValue
-from operators.schema import Schema
+from operators.schema import Schema, is_ip
 
 Of: TypeAlias = Literal["sum", "avg"]
 EXACT = 1 << 53
@@ -241,7 +241,8 @@ def _addable(schema: Schema, name: str, of: Of) -> pa.Field:
     if is_point_in_time(field.type):
         instead = f"Write min({name}) or max({name}), or take {of} of a duration between two times."
         raise refuse(where, field, "points in time do not add up", instead)
-    raise refuse(where, field, "numbers, truth values or durations are needed", "Cast it to int64 or float64 before.")
+    instead = "Count its values instead." if is_ip(field) else "Cast it to int64 or float64 before."
+    raise refuse(where, field, "numbers, truth values or durations are needed", instead)
 
 
 def _totals(schema: Schema, name: str, of: Of) -> Accumulator:

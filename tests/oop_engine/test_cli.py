@@ -310,6 +310,7 @@ def test_a_damaged_capture_gives_what_can_be_read_and_a_note(captures: Path, tmp
         (["@missing.sql"], 'Error: the query is to be read from the file "missing.sql"'),
         ([PER_MINUTE, "--on", "length"], "Error: --on length says on what to promise"),
         ([PER_MINUTE, "--slack", "2"], "2 of what?"),
+        ([PER_MINUTE, "-s", "Main=" + "x" * 300], "File name too long"),
     ],
 )
 def test_what_is_wrong_is_said_in_words_with_status_2(table: Path, arguments: list[str], message: str) -> None:

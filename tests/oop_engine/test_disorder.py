@@ -234,6 +234,7 @@ def test_a_png_is_drawn_where_matplotlib_is(tmp_path: Path) -> None:
 def test_the_command_refuses_what_it_cannot_do(tmp_path: Path) -> None:
     path = csv_of(tmp_path, 10)
     assert "written as .svg or .png" in run(path, "--plot", "x.pdf")
+    assert "there is no folder" in run(path, "--plot", tmp_path / "not" / "x.svg")
     assert "--whole tells nothing apart" in run(path, "--whole", "--by", "host")
     assert "there is no file" in run(tmp_path / "nothing.csv")
 

@@ -258,6 +258,12 @@ def test_a_missing_folder_and_a_folder_as_target_are_named(tmp_path):
         pass
 
 
+def test_a_name_that_cannot_be_written_is_told_as_the_user_wrote_it(tmp_path):
+    name = "x" * 240 + ".csv"
+    with pytest.raises(SinkError, match=f'{name}" cannot be written: File name too long'):
+        sink_for(tmp_path / name).opened(SCHEMA).__enter__()
+
+
 @settings(deadline=None)
 @given(st.lists(st.text(), max_size=8))
 def test_any_text_survives_csv_and_ndjson(texts):

@@ -259,6 +259,8 @@ def broken(tmp_path, name, data):
         ("a.csv", b"", "the file is empty"),
         ("a.csv", b"a,a\n1,2\n", 'column "a" twice'),
         ("a.csv", b"a,b\n1,2\n3\n", r"line 3.*Expected 2 columns, got 1"),
+        ("a.ndjson", b"", "the file is empty"),
+        ("a.arrow", b"", "the file is empty"),
         ("a.ndjson", b"[1]", "not an array"),
         ("a.ndjson", b'{"a": 1\n', "JSON parse error"),
         ("a.parquet", b"PAR1 no PAR1", r"a\.parquet"),

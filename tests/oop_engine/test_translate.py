@@ -226,7 +226,7 @@ REFUSED = {
     "SELECT cuont(*) FROM Main": ("cuont(*)", 'there is no aggregate function "cuont".', 'Did you mean "count"?'),
     "SELECT flor(len) FROM Main": ("flor(len)", 'there is no function "flor".', 'Did you mean "floor"?'),
     "SELECT max(count(*)) FROM Main": ("count(*)", "an aggregate of aggregates", ""),
-    "SELECT sum(srcIP) FROM Main": ("sum(srcIP)", '"srcIP" has type fixed_size_binary[16]', ""),
+    "SELECT sum(srcIP) FROM Main": ("sum(srcIP)", '"srcIP" has type ip', "Count its values instead."),
     "SELECT sum(DISTINCT len) FROM Main": ("sum(DISTINCT len)", "only count, min and max take distinct", ""),
     "SELECT count(*), count(*) FROM Main": ("count(*) FROM", 'two columns of the result are named "count".', "with AS"),
     "SELECT len, len FROM Main": ("len FROM", 'two columns of the result are named "len".', "with AS"),
