@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from operators.aggregate.running import Released
 from operators.buffering.mixed import MixedStore, Policy
-from operators.buffering.objects import Objects, power
+from operators.buffering.objects import Objects
+from operators.functions.columns import power
 from operators.functions.protocol import Accumulator
 from operators.kernels import adaptive as kernels
 from operators.keys import KeyIndex

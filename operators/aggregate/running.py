@@ -11,12 +11,14 @@ Slide, with a vector of groups in the place of a value).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
+from operators.aggregate.ranges import NEVER
+from operators.functions.columns import grown
 from operators.functions.protocol import Slots, Subtractable
 from operators.kernels import running as kernels
 from operators.page import Bools, Int64s
@@ -26,10 +28,8 @@ if TYPE_CHECKING:
     from operators.aggregate.store import SliceStore
 
 Technique: TypeAlias = Literal["differential", "two_stacks"]
-T = TypeVar("T", bound=np.generic)
 
 _OUT, _FRONT, _BACK, _BESIDE = np.int8(0), np.int8(1), np.int8(2), np.int8(3)
-_NEVER: Final = -(2**63)
 
 
 @attrs.frozen(eq=False)
@@ -58,7 +58,7 @@ class Running:
     _following: Int32s = attrs.field(init=False, factory=lambda: np.empty(0, np.int32))
     _place: npt.NDArray[np.int8] = attrs.field(init=False, factory=lambda: np.zeros(0, np.int8))
     _actives: int = attrs.field(init=False, default=0)
-    _youngest: int = attrs.field(init=False, default=_NEVER)
+    _youngest: int = attrs.field(init=False, default=NEVER)
     held: int = attrs.field(init=False, default=0)
     """Number of aggregates held besides those of the slices."""
 
@@ -78,9 +78,9 @@ class Running:
         self._reserve()
         # Groups that are alone come first: their slots change when the stacks are turned over for the others.
         if len(alone := np.flatnonzero(self._detached).astype(np.int32)):
-            yield from store.release_groups(alone, released, min(bound, store.horizon(_NEVER)))
+            yield from store.release_groups(alone, released, min(bound, store.ranges.horizon(NEVER)))
         wid = released
-        while (wid := store.next_window(wid)) < bound:
+        while (wid := store.ranges.next_window(wid)) < bound:
             self._leave(wid)
             self._enter(wid)
             yield from self._window(wid)
@@ -117,11 +117,11 @@ class Running:
 
     def _enter(self, wid: int) -> None:
         store = self.store
-        open_ = store.in_window(wid)
+        open_ = store.ranges.in_window(wid)
         new = self._by_age(open_[self._place[open_] == _OUT])
         if len(new) == 0:
             return
-        ends = store.ends[new]
+        ends = store.ranges.ends[new]
         if self.technique == "two_stacks":
             # A slice of late tuples may have to leave before older ones; it is combined into each of its few windows.
             beside = ends < self._youngest
@@ -145,8 +145,8 @@ class Running:
 
     def _leave(self, wid: int) -> None:
         store = self.store
-        order = store.order
-        order = order[(store.ends[order] <= wid) & (self._place[order] != _OUT)]
+        order = store.ranges.order
+        order = order[(store.ranges.ends[order] <= wid) & (self._place[order] != _OUT)]
         if len(order) == 0:
             return
         if self.technique == "differential":
@@ -170,7 +170,7 @@ class Running:
     def _flip(self, wid: int) -> None:
         """Make the back stack the front; who is there leaves too, being older than those who leave the back."""
         store = self.store
-        order = store.order
+        order = store.ranges.order
         back = order[self._place[order] == _BACK]
         groups = self._active[: self._actives]
         held = self._back[groups]
@@ -178,7 +178,7 @@ class Running:
         self._back[groups] = -1
         self._front[groups] = -1
         self._members[groups] = 0
-        into, source = self._link(self._by_age(back[store.ends[back] > wid]))
+        into, source = self._link(self._by_age(back[store.ranges.ends[back] > wid]))
         for accumulator in store.accumulators:
             accumulator.combine(into, source)
 
@@ -191,12 +191,12 @@ class Running:
         )
         self._place[numbers] = _FRONT
         if len(numbers):
-            self._youngest = max(self._youngest, int(self.store.ends[numbers[-1]]))
+            self._youngest = max(self._youngest, int(self.store.ranges.ends[numbers[-1]]))
         return into[:n], source[:n]
 
     def _window(self, wid: int) -> Iterator[Released]:
         store = self.store
-        open_ = store.in_window(wid)
+        open_ = store.ranges.in_window(wid)
         beside = self._by_age(open_[self._place[open_] == _BESIDE])
         self._actives = kernels.chain_beside(
             beside, *store.chains, self._detached, self._beside, self._following, self._active, self._known,
@@ -230,7 +230,7 @@ class Running:
 
     def _by_age(self, numbers: Int32s) -> Int32s:
         """Sort slices by when they leave."""
-        return numbers[np.lexsort((self.store.starts[numbers], self.store.ends[numbers]))]
+        return numbers[np.lexsort((self.store.ranges.starts[numbers], self.store.ranges.ends[numbers]))]
 
     def _give(self, slots: Slots) -> None:
         self.held -= len(slots)
@@ -241,17 +241,9 @@ class Running:
         groups = self.store.groups
         if groups > len(self._front):
             self._front, self._back, self._beside, self._last = (
-                _grown(a, groups, -1) for a in (self._front, self._back, self._beside, self._last)
+                grown(a, groups, fill=-1) for a in (self._front, self._back, self._beside, self._last)
             )
-            self._members, self._active = _grown(self._members, groups, 0), _grown(self._active, groups, 0)
-            self._known, self._detached = _grown(self._known, groups, 0), _grown(self._detached, groups, 0)
-        self._following = _grown(self._following, len(self.store.chains[2]), -1)
-        self._place = _grown(self._place, len(self.store.starts), 0)
-
-
-def _grown(array: npt.NDArray[T], size: int, fill: int) -> npt.NDArray[T]:
-    if size <= len(array):
-        return array
-    larger = np.full(size, fill, array.dtype)
-    larger[: len(array)] = array
-    return larger
+            self._members, self._active = grown(self._members, groups), grown(self._active, groups)
+            self._known, self._detached = grown(self._known, groups), grown(self._detached, groups)
+        self._following = grown(self._following, len(self.store.chains[2]), fill=-1)
+        self._place = grown(self._place, len(self.store.ranges.starts))

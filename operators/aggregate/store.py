@@ -1,19 +1,21 @@
 """A slice store keeps one partial aggregate for each (slice, group), and combines them into windows.
 
-A slice is the set of tuples that have one range of window-ids, so it belongs to a window as a whole or not at all. Each
-tuple updates one slot, however many windows it is in; closing a slice costs its own slots and no others.
+Each tuple updates one slot, however many windows it is in; closing a slice costs its own slots and no others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Literal
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
+from operators.aggregate.ranges import NEVER, Ranges
+from operators.aggregate.rows import Rows
 from operators.aggregate.running import Released, Running, Technique
+from operators.functions.columns import grown, power
 from operators.functions.protocol import Accumulator, Subtractable
 from operators.kernels import slices as kernels
 from operators.page import Int64s, Page
@@ -23,18 +25,14 @@ from operators.window.protocol import FOREVER, Int32s
 
 Slots = Int32s
 _BUDGET = 1 << 18
-_ROWS_BYTES = 1 << 20
-_ROW_BYTES_A_SLOT = 32
 _FEW_SLICES = 4
 _PARTS_A_WINDOW = 16_384
 _PASSES = 3
-_NEVER = -(2**63)
-T = TypeVar("T", bound=np.generic)
 
 
 @attrs.define
 class SliceStore:
-    """Hold slots, about 60 bytes each besides the accumulators, and the ranges of window-ids of open slices.
+    """Hold slots, about 60 bytes each besides the accumulators, chained by slice and by group.
 
     `technique` says how windows are made of slices: "combine" anew for each window, "differential" or "two_stacks" from
     the window before; "auto" carries over what is worth it, which is decided at the first window with many slices.
@@ -50,18 +48,10 @@ class SliceStore:
     _links: Int32s = attrs.field(init=False)
     _by_slice: Int32s = attrs.field(init=False)
     _by_group: Int32s = attrs.field(init=False)
-    _row_of: Int32s = attrs.field(init=False)
-    _rows: Int32s = attrs.field(init=False)
-    _spare_rows: list[int] = attrs.field(init=False)
     _sizes: Int64s = attrs.field(init=False)
-    _starts: Int64s = attrs.field(init=False)
-    _ends: Int64s = attrs.field(init=False)
     _own: Int64s = attrs.field(init=False)
-    _ranges: Int32s = attrs.field(init=False)
-    _open: dict[tuple[int, int], int] = attrs.field(init=False, factory=dict)
-    _spare: list[int] = attrs.field(init=False, factory=list)
-    _order: Int32s = attrs.field(init=False)
-    _fresh: list[int] = attrs.field(init=False, factory=list)
+    _rows: Rows = attrs.field(init=False)
+    ranges: Ranges = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._clear()
@@ -73,19 +63,10 @@ class SliceStore:
         self._free = np.empty(16, np.int32)
         self._links = np.empty((16, 4), np.int32)
         self._by_slice = np.full(16, -1, np.int32)
-        self._row_of = np.full(16, -1, np.int32)
-        self._rows = np.full((1, 16), -1, np.int32)
-        self._spare_rows = [0]
         self._sizes = np.zeros(16, np.int64)
-        self._starts = np.zeros(16, np.int64)
-        self._ends = np.zeros(16, np.int64)
         self._by_group = np.full(16, -1, np.int32)
-        self._own = np.full(16, _NEVER)
-        self._ranges = np.full(32, -1, np.int32)
-        self._open.clear()
-        self._spare.clear()
-        self._fresh.clear()
-        self._order = np.empty(0, np.int32)
+        self._own = np.full(16, NEVER)
+        self._rows, self.ranges = Rows(), Ranges()
         self._running = None
         for accumulator in self.accumulators:
             accumulator.reserve(16)
@@ -95,16 +76,11 @@ class SliceStore:
         return int(self._counters[0])
 
     @property
-    def slices(self) -> int:
-        """Number of open slices."""
-        return len(self._open)
-
-    @property
     def nbytes(self) -> int:
         """Bytes held, accumulators included."""
         own = (
             self._pairs, self._table, self._free, self._links, self._by_slice, self._by_group, self._sizes,
-            self._starts, self._ends, self._own, self._row_of, self._rows,
+            self._own, self._rows, self.ranges,
         )  # fmt: skip
         carried = 0 if self._running is None else self._running.nbytes
         return sum(a.nbytes for a in own) + sum(a.nbytes for a in self.accumulators) + carried
@@ -120,12 +96,22 @@ class SliceStore:
             return
         if len(self._by_group) < capacity:
             size = max(capacity, 2 * len(self._by_group))
-            self._by_group = _grown(self._by_group, size, -1)
-            self._own = _grown(self._own, size, _NEVER)
-            self._widen(size)
-        slots = self._locate(self._slice_ids(first, last), groups)
+            self._by_group = grown(self._by_group, size, fill=-1)
+            self._own = grown(self._own, size, fill=NEVER)
+            self._rows.widen(size)
+        slices, opened = self.ranges.locate(first, last)
+        if opened:
+            self._enter(opened)
+        slots = self._locate(slices, groups)
         for accumulator in self.accumulators:
             accumulator.update(slots, page)
+
+    def _enter(self, slices: Sequence[int]) -> None:
+        """Make room for slices that were opened."""
+        size = len(self.ranges.starts)
+        self._by_slice, self._sizes = grown(self._by_slice, size, fill=-1), grown(self._sizes, size)
+        self._rows.reserve(size)
+        self._rows.give(slices, used=len(self))
 
     def _locate(self, slices: Int32s, groups: Int32s) -> Slots:
         slots = np.empty(len(slices), np.int32)
@@ -134,8 +120,8 @@ class SliceStore:
         while True:
             self._counters[3] = 0
             done = kernels.locate(
-                slices, groups, self._row_of, self._rows, self._pairs, self._table, self._counters, self._free,
-                self._by_slice, self._by_group, self._sizes, self._links, slots, fresh, done,
+                slices, groups, self._rows.row_of, self._rows.slots, self._pairs, self._table, self._counters,
+                self._free, self._by_slice, self._by_group, self._sizes, self._links, slots, fresh, done,
             )  # fmt: skip
             new = fresh[: int(self._counters[3])]
             for accumulator in self.accumulators:
@@ -147,87 +133,22 @@ class SliceStore:
 
     def _grow(self, size: int) -> None:
         live = self._live()
-        self._pairs = _grown(self._pairs, size, 0)
-        self._free = _grown(self._free, size, 0)
+        self._pairs = grown(self._pairs, size)
+        self._free = grown(self._free, size)
         links = np.empty((size, 4), np.int32)
         links[: len(self._links)] = self._links
         self._links = links
         self._table = np.full(2 * size, -1, np.int32)
-        kernels.rehash(live, self._row_of, self._pairs, self._table)
+        kernels.rehash(live, self._rows.row_of, self._pairs, self._table)
         for accumulator in self.accumulators:
             accumulator.reserve(size)
 
-    def _slice_ids(self, first: Int64s, last: Int64s) -> Int32s:
-        """Give each tuple's slice, entering ranges that are not open yet."""
-        ids = np.empty(len(first), np.int32)
-        done = 0
-        while True:
-            done = kernels.slice_ids(first, last, self._starts, self._ends, self._ranges, ids, done)
-            if done == len(first):
-                return ids
-            self._open_slice(int(first[done]), int(last[done]))
-
-    def _open_slice(self, first: int, last: int) -> None:
-        number = self._spare.pop() if self._spare else len(self._open)
-        if number >= len(self._starts):
-            size = 2 * len(self._starts)
-            self._by_slice, self._row_of = _grown(self._by_slice, size, -1), _grown(self._row_of, size, -1)
-            self._sizes, self._starts, self._ends = (
-                _grown(a, size, 0) for a in (self._sizes, self._starts, self._ends)
-            )
-        self._open[first, last] = number
-        self._row_of[number] = self._row()
-        self._starts[number], self._ends[number] = first, last
-        self._fresh.append(number)
-        if 2 * len(self._open) > len(self._ranges):
-            self._enter_slices()
-        else:
-            kernels.enter_slices(np.array([number], np.int32), self._starts, self._ends, self._ranges)
-
-    def _row(self) -> int:
-        """Give a row for a slice, -1 when rows would take more memory than the table and the slots of the others."""
-        if not self._spare_rows:
-            count, width = self._rows.shape
-            if 8 * count * width > _ROWS_BYTES + _ROW_BYTES_A_SLOT * len(self):
-                return -1
-            rows = np.full((2 * count, width), -1, np.int32)
-            rows[:count] = self._rows
-            self._rows = rows
-            self._spare_rows.extend(range(2 * count - 1, count - 1, -1))
-        return self._spare_rows.pop()
-
-    def _widen(self, groups: int) -> None:
-        """Make room in the rows for ids of groups below `groups`."""
-        rows = np.full((len(self._rows), groups), -1, np.int32)
-        rows[:, : self._rows.shape[1]] = self._rows
-        self._rows = rows
-
-    def _enter_slices(self) -> None:
-        """Build the table of ranges anew, after some were closed or when it is full."""
-        self._ranges = np.full(4 * _power(len(self._open)), -1, np.int32)
-        kernels.enter_slices(self._sorted(), self._starts, self._ends, self._ranges)
-
-    def _close_slices(self, numbers: Sequence[int]) -> None:
-        order = self._sorted()
-        for number in numbers:
-            del self._open[int(self._starts[number]), int(self._ends[number])]
-            self._spare.append(number)
-            if (row := int(self._row_of[number])) >= 0:
-                self._spare_rows.append(row)
-                self._row_of[number] = -1
+    def _close(self, slices: Sequence[int]) -> None:
+        """Forget slices that have no slot left."""
+        self._rows.take(slices)
         if self._running is not None:
-            self._running.closed(np.array(numbers, np.int32))
-        gone = np.zeros(len(self._starts), np.bool_)
-        gone[numbers] = True
-        self._order = order[~gone[order]]
-        if not self._open:
-            self._spare.clear()
-        self._enter_slices()
-
-    def horizon(self, latest: int) -> int:
-        """Give the window-id after the last window that an open slice is in; endless slices count up to `latest`."""
-        ends = self._ends[self._sorted()]
-        return int(np.where(ends == FOREVER, latest + 1, ends).max(initial=_NEVER))
+            self._running.closed(np.array(slices, np.int32))
+        self.ranges.close(slices)
 
     def release(self, released: int, bound: int) -> Iterator[Released]:
         """Give the results of the windows [released, bound), a bounded number at a time; slots hold until the next."""
@@ -236,13 +157,13 @@ class SliceStore:
         if self._running is not None:
             yield from self._running.release(released, bound)
             return
-        order = self._sorted()
+        order, starts, ends = self.ranges.order, self.ranges.starts, self.ranges.ends
         while released < bound and len(order):
-            order = order[self._ends[order] > released]
+            order = order[ends[order] > released]
             if len(order) == 0:
                 return
             first, stop, pairs = kernels.stretch(
-                max(released, int(self._starts[order[0]])), bound, order, self._starts, self._ends, self._sizes, _BUDGET
+                max(released, int(starts[order[0]])), bound, order, starts, ends, self._sizes, _BUDGET
             )
             if pairs == 0:
                 return
@@ -250,20 +171,20 @@ class SliceStore:
             groups, source = np.empty(pairs, np.int32), np.empty(pairs, np.int32)
             seen = np.full(len(self._by_group), -1, np.int32)
             results, n = kernels.cover(
-                first, stop, order, self._starts, self._ends, self._by_slice, self._links, self._pairs, self._own, seen,
-                wids, groups, into, source,
+                first, stop, order, starts, ends, self._by_slice, self._links, self._pairs, self._own, seen, wids,
+                groups, into, source,
             )  # fmt: skip
             yield from self._combined(wids[:results], groups[:results], into[:n], source[:n])
             released = stop
 
     def release_groups(self, which: Int32s, released: int, bound: int) -> Iterator[Released]:
         """Give the results of these groups alone up to `bound`."""
-        suffixed = np.zeros(len(self._starts), np.bool_)
+        suffixed = np.zeros(len(self.ranges.starts), np.bool_)
         if self._running is not None:
             self._running.detach(which)
             suffixed = self._running.suffixed
         chains = (self._by_group, self._links, self._pairs)
-        fixed = (which, released, bound, self._starts, self._ends, suffixed, *chains, self._own)
+        fixed = (which, released, bound, self.ranges.starts, self.ranges.ends, suffixed, *chains, self._own)
         nothing64, nothing32 = np.empty(0, np.int64), np.empty(0, np.int32)
         results, n = kernels.cover_groups(*fixed, nothing64, nothing32, nothing32, nothing32, False)
         wids, groups = np.empty(results, np.int64), np.empty(results, np.int32)
@@ -280,10 +201,10 @@ class SliceStore:
         """
         if self.technique in ("differential", "two_stacks"):
             return self.technique
-        order = self._sorted()
-        if self.technique == "combine" or len(order) < _FEW_SLICES or (self._ends[order] == FOREVER).any():
+        order = self.ranges.order
+        begin, end = np.maximum(self.ranges.starts[order], released), self.ranges.ends[order]
+        if self.technique == "combine" or len(order) < _FEW_SLICES or (end == FOREVER).any():
             return None
-        begin, end = np.maximum(self._starts[order], released), self._ends[order]
         within = end > begin
         sizes = self._sizes[order][within]
         if not within.any():
@@ -295,21 +216,6 @@ class SliceStore:
         if all(isinstance(a, Subtractable) for a in self.accumulators):
             return "differential"
         return "two_stacks" if all(getattr(a, "bounded", True) for a in self.accumulators) else None
-
-    @property
-    def order(self) -> Int32s:
-        """The open slices, by the first window and the window after the last that each is in."""
-        return self._sorted()
-
-    @property
-    def starts(self) -> Int64s:
-        """The first window of each slice."""
-        return self._starts
-
-    @property
-    def ends(self) -> Int64s:
-        """The window after the last one of each slice."""
-        return self._ends
 
     @property
     def own(self) -> Int64s:
@@ -325,17 +231,6 @@ class SliceStore:
     def chains(self) -> tuple[Int32s, Int32s, npt.NDArray[np.uint64]]:
         """Where each slice's chain of slots begins, the links of the chains, and (slice, group) of each slot."""
         return self._by_slice, self._links, self._pairs
-
-    def in_window(self, wid: int) -> Int32s:
-        """Give the open slices of a window."""
-        order = self._sorted()
-        return order[(self._starts[order] <= wid) & (self._ends[order] > wid)]
-
-    def next_window(self, wid: int) -> int:
-        """Give the first window from `wid` on that an open slice is in; FOREVER when there is none."""
-        order = self._sorted()
-        starts = self._starts[order[self._ends[order] > wid]]
-        return max(wid, int(starts.min())) if len(starts) else FOREVER
 
     def room(self, numbers: Int32s) -> int:
         """Give the number of slots of these slices."""
@@ -366,7 +261,7 @@ class SliceStore:
         """Make sure that there are so many slots behind those ever made, and give the first."""
         base = int(self._counters[1])
         if base + count > len(self._pairs):
-            self._grow(_power(base + count))
+            self._grow(power(base + count))
         return base
 
     def _combined(self, wids: Int64s, groups: Int32s, into: Int32s, source: Slots) -> Iterator[Released]:
@@ -388,33 +283,33 @@ class SliceStore:
 
     def close(self, bound: int) -> Int32s:
         """Forget the slices that are in no window from `bound` on; gives the groups left without a slot."""
-        numbers = self._sorted()
-        numbers = numbers[self._ends[numbers] <= bound]
+        numbers = self.ranges.order
+        numbers = numbers[self.ranges.ends[numbers] <= bound]
         if len(numbers) == 0:
             return np.empty(0, np.int32)
         slots = np.empty(int(self._sizes[numbers].sum()), np.int32)
         kernels.members(numbers, self._by_slice, self._links, slots)
         idle = self._drop(slots)
-        self._close_slices(numbers.tolist())
+        self._close(numbers.tolist())
         return idle
 
     def close_groups(self, which: Int32s, bound: int) -> Int32s:
         """Forget what these groups hold for no window from `bound` on; gives the groups left without a slot."""
         out = np.empty(len(self), np.int32)
-        n = kernels.settled(which, bound, self._ends, self._by_group, self._links, self._pairs, out)
+        n = kernels.settled(which, bound, self.ranges.ends, self._by_group, self._links, self._pairs, out)
         touched = np.unique(self._pairs[out[:n]] >> np.uint64(32)).astype(np.int32)
         idle = self._drop(out[:n])
         if empty := touched[self._sizes[touched] == 0].tolist():
-            self._close_slices(empty)
+            self._close(empty)
         return idle
 
     def fold(self, bound: int) -> Int32s:
         """Combine the endless slices that began before `bound` into one (landmark windows never let go of a tuple)."""
-        begun = sorted((key, n) for key, n in self._open.items() if key[1] == FOREVER and key[0] < bound)
+        begun = self.ranges.endless(bound)
         if len(begun) < 2:
             return np.empty(0, np.int32)
-        base = begun[0][1]
-        others = np.array([number for _, number in begun[1:]], np.int32)
+        base, *rest = begun
+        others = np.array(rest, np.int32)
         source = np.empty(int(self._sizes[others].sum()), np.int32)
         kernels.members(others, self._by_slice, self._links, source)
         groups = (self._pairs[source] & np.uint64(0xFFFFFFFF)).astype(np.int32)
@@ -422,36 +317,27 @@ class SliceStore:
         for accumulator in self.accumulators:
             accumulator.combine(into, source)
         idle = self._drop(source)
-        self._close_slices(others.tolist())
+        self._close(others.tolist())
         return idle
 
     def forget(self, groups: Int32s) -> None:
         """Reset what is known of groups whose ids will be given away."""
-        self._own[groups] = _NEVER
+        self._own[groups] = NEVER
         if self._running is not None:
             self._running.forget(groups)
 
     def _drop(self, slots: Slots) -> Int32s:
         idle = np.empty(len(slots), np.int32)
         left = kernels.drop(
-            slots, self._row_of, self._rows, self._pairs, self._table, self._counters, self._free, self._by_slice,
-            self._by_group, self._sizes, self._links, idle,
+            slots, self._rows.row_of, self._rows.slots, self._pairs, self._table, self._counters, self._free,
+            self._by_slice, self._by_group, self._sizes, self._links, idle,
         )  # fmt: skip
         for accumulator in self.accumulators:
             accumulator.free(slots)
         return idle[:left]
 
-    def _sorted(self) -> Int32s:
-        """Give the open slices by their ranges; those opened since the last call are merged into their places."""
-        if self._fresh:
-            fresh = np.array(self._fresh, np.int32)
-            self._fresh.clear()
-            order = np.concatenate((self._order, fresh))
-            self._order = order[np.lexsort((self._ends[order], self._starts[order]))]
-        return self._order
-
     def _live(self) -> Slots:
-        numbers = self._sorted()
+        numbers = self.ranges.order
         slots = np.empty(len(self), np.int32)
         kernels.members(numbers, self._by_slice, self._links, slots)
         return slots
@@ -459,15 +345,12 @@ class SliceStore:
     def state(self) -> State:
         """Give slots, slices and accumulators."""
         live = self._live()
-        keys = sorted(self._open)
-        known = np.flatnonzero(self._own != _NEVER)
+        known = np.flatnonzero(self._own != NEVER)
         state: State = {
             "slots": live,
             "pairs": self._pairs[live],
             "made": int(self._counters[1]),
-            "slice_first": np.array([k[0] for k in keys], np.int64),
-            "slice_last": np.array([k[1] for k in keys], np.int64),
-            "slice_number": np.array([self._open[k] for k in keys], np.int64),
+            **self.ranges.state(),
             "technique": "" if self._running is None else self._running.technique,
             "suffixed": np.flatnonzero(self._running.suffixed) if self._running is not None else known[:0],
             "own_groups": known,
@@ -480,26 +363,17 @@ class SliceStore:
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become the store whose `state` this was."""
         self._clear()
-        first, last = read_integers(state, "slice_first").tolist(), read_integers(state, "slice_last").tolist()
-        numbers = read_integers(state, "slice_number").tolist()
-        self._open.update(zip(zip(first, last, strict=True), numbers, strict=True))
-        highest = max(numbers, default=-1) + 1
-        self._spare = [n for n in range(highest) if n not in set(numbers)]
-        size = _power(highest)
-        self._by_slice, self._row_of = np.full(size, -1, np.int32), np.full(size, -1, np.int32)
-        self._sizes, self._starts, self._ends = (np.zeros(size, np.int64) for _ in range(3))
-        self._starts[numbers], self._ends[numbers] = first, last
-        self._fresh.extend(numbers)
-        self._enter_slices()
+        self.ranges.restore(state)
+        self._enter(())
         slots, pairs, made = read_integers(state, "slots"), read_words(state, "pairs"), read_int(state, "made")
         groups = (pairs & np.uint64(0xFFFFFFFF)).astype(np.int64)
         own = read_integers(state, "own_groups")
-        capacity = _power(int(max(groups.max(initial=-1), own.max(initial=-1))) + 1)
+        capacity = power(int(max(groups.max(initial=-1), own.max(initial=-1))) + 1)
         self._by_group = np.full(capacity, -1, np.int32)
-        self._own = np.full(capacity, _NEVER)
-        self._widen(capacity)
+        self._own = np.full(capacity, NEVER)
+        self._rows.widen(capacity)
         self._own[own] = read_integers(state, "own_bounds")
-        self._grow(_power(made))
+        self._grow(power(made))
         # Slots are handed out again, from the end of the free list, in the reverse of the order in which chains list
         # them: so each gets its old number and its old place.
         unused = np.ones(made, np.bool_)
@@ -517,13 +391,3 @@ class SliceStore:
         if technique := read_text(state, "technique"):
             self._running = Running(self, "two_stacks" if technique == "two_stacks" else "differential")
             self._running.resume(read_integers(state, "suffixed").astype(np.int32))
-
-
-def _grown(array: npt.NDArray[T], size: int, fill: int) -> npt.NDArray[T]:
-    larger = np.full(size, fill, array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
-def _power(n: int) -> int:
-    return max(16, 1 << max(0, n - 1).bit_length())

@@ -166,7 +166,7 @@ class WindowAggregate:
         if punctuation.is_end:
             if self._store is not None:
                 self._measure()
-                self._release(self._store.horizon(self._latest), emit)
+                self._release(self._store.ranges.horizon(self._latest), emit)
                 self._forget()
             emit(END)
             return
@@ -254,7 +254,8 @@ class WindowAggregate:
         which = matched(index, groups)
         if len(which) == 0:
             return
-        for released in store.release_groups(which, self._released, store.horizon(_NEVER) if bound is None else bound):
+        stop = store.ranges.horizon(_NEVER) if bound is None else bound
+        for released in store.release_groups(which, self._released, stop):
             self._emit(released, emit)
         self._free(store.close_groups(which, FOREVER - 1 if bound is None else bound))
 
@@ -352,7 +353,7 @@ class WindowAggregate:
             "state_tuples": 0 if store is None else len(store),
             "state_bytes": 0 if store is None else store.nbytes + self._index_bytes(),
             "groups": 0 if self._groups is None else len(self._groups),
-            "slices": 0 if store is None else store.slices,
+            "slices": 0 if store is None else len(store.ranges),
             "carried": 0 if store is None else store.carried,
             "peak_state_tuples": self._peak,
             "peak_state_bytes": self._peak_bytes,

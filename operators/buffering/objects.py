@@ -7,13 +7,12 @@ compacted, saved and restored.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 from operators.buffering.log import TupleLog
+from operators.functions.columns import grown, power
 from operators.functions.protocol import Accumulator
 from operators.kernels import adaptive as kernels
 from operators.page import Int64s
@@ -23,7 +22,6 @@ from operators.window import FOREVER
 from operators.window.protocol import Int32s
 
 _NEVER = -(2**63)
-T = TypeVar("T", bound=np.generic)
 
 
 @attrs.define(eq=False)
@@ -131,8 +129,8 @@ class Objects:
         """Make room for groups 0 <= g < capacity."""
         if capacity > len(self.groups):
             size, known = max(capacity, 2 * len(self.groups)), len(self.groups)
-            self.volumes = _grown(self.volumes, size)
-            self.groups = _grown(self.groups, size)
+            self.volumes = grown(self.volumes, size)
+            self.groups = grown(self.groups, size)
             self.groups[known:, kernels.NEWEST] = -1
 
     def grow_sources(self, sources: int) -> None:
@@ -172,8 +170,8 @@ class Objects:
         needed = int(counters[kernels.LIVE]) + parts
         if needed > len(self.parts):
             size = power(needed)
-            self.parts, self.leaving = _grown(self.parts, size), _grown(self.leaving, size)
-            self.part_wids, self.free = _grown(self.part_wids, size), _grown(self.free, size)
+            self.parts, self.leaving = grown(self.parts, size), grown(self.leaving, size)
+            self.part_wids, self.free = grown(self.part_wids, size), grown(self.free, size)
             self.part_table = np.full(2 * size, -1, np.int32)
             kernels.rehash(self.live(), self.parts, self.part_wids, self.part_table)
             for accumulator in self.accumulators:
@@ -183,12 +181,12 @@ class Objects:
         needed = int(counters[kernels.OPEN]) + windows
         if needed > len(self.wids):
             size = power(needed)
-            self.windows, self.wids = _grown(self.windows, size), _grown(self.wids, size)
+            self.windows, self.wids = grown(self.windows, size), grown(self.wids, size)
             self.window_table = np.full(2 * size, -1, np.int32)
             kernels.rehash_windows(self.wids, self.window_table, counters)
         if int(counters[kernels.MADE]) + tuples > len(self.tuples):
             size = 2 * len(self.tuples)
-            self.tuples, self.spans = _grown(self.tuples, size), _grown(self.spans, size)
+            self.tuples, self.spans = grown(self.tuples, size), grown(self.spans, size)
 
     def live(self) -> Int32s:
         """Give the rows of the partial aggregates there are."""
@@ -246,7 +244,7 @@ class Objects:
         self.high = read_integers(state, "high")
         known = read_integers(state, "known")
         size = power(int(known.max(initial=0)) + 1)
-        self.groups, self.volumes = _grown(self.groups[:0], size), _grown(self.volumes[:0], size)
+        self.groups, self.volumes = grown(self.groups[:0], size), grown(self.volumes[:0], size)
         self.groups[:, kernels.NEWEST] = -1
         self.groups[known, kernels.EAGER] = read_integers(state, "eager")
         self.volumes[known] = volumes
@@ -281,13 +279,3 @@ class Objects:
         for i, accumulator in enumerate(self.accumulators):
             accumulator.restore(part(f"aggregate{i}.", state))
             accumulator.reserve(len(self.parts))
-
-
-def _grown(array: npt.NDArray[T], size: int) -> npt.NDArray[T]:
-    larger = np.zeros((size, *array.shape[1:]), array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
-def power(n: int) -> int:
-    return max(16, 1 << max(0, n - 1).bit_length())

@@ -87,7 +87,7 @@ class PaneBuffer:
     def horizon(self, latest: int) -> int:
         """Give the window-id after the last window that anything is in."""
         self._settle()
-        return int(self._ranges[1].max(initial=self._slices.horizon(latest)))
+        return int(self._ranges[1].max(initial=self._slices.ranges.horizon(latest)))
 
     def _settle(self) -> None:
         """Put what arrived behind what is there."""

@@ -17,9 +17,15 @@ def grown(column: npt.NDArray[T], capacity: int, *, fill: int = 0) -> npt.NDArra
     """Give a column of at least `capacity` rows with the same content; what is new is `fill`."""
     if capacity <= len(column):
         return column
-    larger = np.full((capacity, *column.shape[1:]), fill, column.dtype)
+    shape = (capacity, *column.shape[1:])
+    larger = np.full(shape, fill, column.dtype) if fill else np.zeros(shape, column.dtype)
     larger[: len(column)] = column
     return larger
+
+
+def power(n: int) -> int:
+    """Give a capacity for n rows: a power of two, 16 at least."""
+    return max(16, 1 << max(0, n - 1).bit_length())
 
 
 def frozen(array: npt.NDArray[T]) -> npt.NDArray[T]:

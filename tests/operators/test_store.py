@@ -150,7 +150,7 @@ def test_the_store_gives_what_each_window_would_collect(
         for (a, b, g), arrival in zip(some, arrivals, strict=True):
             for wid in range(a, b):
                 collected.setdefault((wid, g), []).append(arrival)
-        bound = data.draw(st.integers(released, released + 20)) if tuples else store.horizon(0)
+        bound = data.draw(st.integers(released, released + 20)) if tuples else store.ranges.horizon(0)
         for part in store.release(released, bound):
             results = zip(part.wids.tolist(), part.groups.tolist(), strict=True)
             values = (accumulator.finalize(part.slots).to_pylist() for accumulator in store.accumulators)
@@ -167,15 +167,15 @@ def test_the_store_gives_what_each_window_would_collect(
         }
         released = max(released, bound)
         assert given_out == expected
-    assert (len(store), store.slices) == (0, 0)
+    assert (len(store), len(store.ranges)) == (0, 0)
 
 
 def test_a_store_without_tuples_has_no_horizon() -> None:
     store = SliceStore([count().accumulator(Schema.of(x=pa.int64()))])
-    assert store.horizon(5) == -(2**63)
+    assert store.ranges.horizon(5) == -(2**63)
     nothing = np.array([3], np.int64), np.array([FOREVER]), np.zeros(1, np.int32)
     store.update(Page.of(Schema.of(x=pa.int64()), {"x": [1]}), *nothing, 1)
-    assert store.horizon(5) == 6
+    assert store.ranges.horizon(5) == 6
 
 
 def test_a_partition_promises_only_what_it_has_newly_completed() -> None:
