@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from oop_engine.language import LanguageError
     from oop_engine.meter import Statistics
     from oop_engine.outcome import Outcome, explain_outputs, run_outputs
+    from oop_engine.output import Output
     from oop_engine.processes import apart
     from oop_engine.punctuate import blocks, embedded, every, heartbeat, ordered, slack, tuple_slack
     from oop_engine.read import (
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
         zeek,
     )
     from oop_engine.sources.generator import Band, Blocks
-    from oop_engine.stream import Output, Stream, Windowed, meld, merge
+    from oop_engine.stream import Stream, Windowed, meld, merge
     from oop_engine.translate import query
     from oop_engine.windowing import (
         WindowOf,
@@ -108,7 +109,8 @@ _PLACES = {
     "oop_engine.translate": "query",
     "oop_engine.read": "arrow from_source interface netflow nfdump packets pages pcap read rows table zeek",
     "oop_engine.sources.generator": "Band Blocks",
-    "oop_engine.stream": "Output Stream Windowed meld merge",
+    "oop_engine.output": "Output",
+    "oop_engine.stream": "Stream Windowed meld merge",
     "oop_engine.windowing": (
         "WindowOf band counted edges latest marked own session slide_by_rank slide_by_rows slide_by_tuple "
         "sliding tumbling"

@@ -21,7 +21,7 @@ from operators.protocol import Element
 from operators.schema import is_ip
 
 if TYPE_CHECKING:
-    from oop_engine.stream import Output
+    from oop_engine.output import Output
 
 
 @attrs.frozen(eq=False, repr=False)

@@ -13,6 +13,7 @@ from typing import Final, cast
 
 import attrs
 
+from oop_engine.aggregates import listed
 from oop_engine.errors import PlanError
 from oop_engine.windows import ROW_NUM, OwnWindow, Windowing, window_remarks, window_text
 from operators.adaptive.adaptive import AdaptiveAggregate
@@ -89,8 +90,7 @@ class Wanted:
 
     def label(self) -> str:
         """Write the aggregates, and the groups."""
-        calls = (f"{f.name}({', '.join(f.arguments) or '*'})" for f in self.functions.values())
-        return "aggregate " + ", ".join(calls) + (f" by {', '.join(self.by)}" if self.by else "")
+        return f"aggregate {listed(self.functions)}" + (f" by {', '.join(self.by)}" if self.by else "")
 
 
 def steps(wanted: Wanted, schema: Schema) -> Sequence[Step]:

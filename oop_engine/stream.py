@@ -8,17 +8,18 @@ for page in talkers.aggregate(oop.count(), by="srcIP"):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 import pyarrow as pa
 
+from oop_engine.aggregates import listed, named_results
+from oop_engine.computed import Computed, expression_of
 from oop_engine.entry import numbered, stamped
 from oop_engine.errors import PlanError, SchemaError
-from oop_engine.meter import Statistics
+from oop_engine.output import Output
 from oop_engine.plan import Node, Plan, operator_node
 from oop_engine.sources.protocol import ARRIVAL
 from oop_engine.ticks import Amount, ticks_of
@@ -30,7 +31,7 @@ from operators.apply import Apply
 from operators.bucket import FROM
 from operators.distinct import Distinct
 from operators.errors import did_you_mean
-from operators.expression import Column, Expression, as_expression, trace
+from operators.expression import Column, Expression
 from operators.filter import Filter
 from operators.functions.protocol import AggregateFunction
 from operators.meld import Meld
@@ -57,8 +58,6 @@ if TYPE_CHECKING:
 Mode: TypeAlias = Literal["consistent", "generous"]
 _MODES = ("consistent", "generous")
 _RELEASING = (FROM, WID, START, STOP)
-Computed: TypeAlias = "Expression | str | int | float | bool | Callable[..., object]"
-"""A value over columns: an expression, text such as "length * 8", or a function of the columns that is called once."""
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -74,7 +73,7 @@ class Stream:
 
     def filter(self, predicate: Computed) -> Stream:
         """Keep the tuples for which a predicate is true: `lambda p: p["length"] > 100`, or the same as text."""
-        expression = self._expression(predicate, "filter")
+        expression = expression_of(predicate, self.schema, "filter")
         return self._then(Filter(expression), f"filter {expression}")
 
     def project(self, /, *names: str, **computed: Computed) -> Stream:
@@ -82,12 +81,12 @@ class Stream:
         columns: dict[str, Expression] = {n: Column(self.schema.resolve(n, where="project")) for n in names}
         for name, value in computed.items():
             named = isinstance(value, str) and value in self.schema
-            columns[name] = Column(str(value)) if named else self._expression(value, f"project({name}=...)")
+            columns[name] = Column(str(value)) if named else expression_of(value, self.schema, f"project({name}=...)")
         return self._then(Project(columns), "project " + ", ".join(_shown(n, e) for n, e in columns.items()))
 
     def derive(self, /, **computed: Computed) -> Stream:
         """Add computed attributes to those there are (thesis: Apply)."""
-        columns = {name: self._expression(value, f"derive({name}=...)") for name, value in computed.items()}
+        columns = {name: expression_of(value, self.schema, f"derive({name}=...)") for name, value in computed.items()}
         return self._then(Apply(columns), "derive " + ", ".join(_shown(n, e) for n, e in columns.items()))
 
     def apply(self, operator: Operator, *others: Stream) -> Stream:
@@ -206,7 +205,7 @@ class Stream:
         )
         if where is not None:
             joined = Stream(joining.over(one, other))
-            residual = joined._expression(where, "join(where=...)")
+            residual = expression_of(where, joined.schema, "join(where=...)")
             if not pa.types.is_boolean(kind_of := residual.type(joined.schema)):
                 raise SchemaError(f"join(where={residual}): this is of type {kind_of}, and a condition is wanted.")
             joining = attrs.evolve(joining, residual=residual)
@@ -275,9 +274,9 @@ class Stream:
         self, /, *functions: AggregateFunction, by: str | Sequence[str] = (), **named: AggregateFunction
     ) -> Stream:
         """Aggregate without a window: a group leaves when a promise on its attributes ends it, or at the end."""
-        results = _named(functions, named)
+        results = named_results(functions, named)
         names = self._by(by)
-        label = "aggregate " + _aggregates(results) + (f" by {', '.join(names)}" if names else "")
+        label = "aggregate " + listed(results) + (f" by {', '.join(names)}" if names else "")
         remark = "released by promises on " + (", ".join(names) if names else "nothing: at the end of the stream")
         return self._then(GroupAggregate(results, names), label, remark)
 
@@ -367,36 +366,6 @@ class Stream:
         names = (by,) if isinstance(by, str) else tuple(by)
         return tuple(self.schema.resolve(n, where=f'aggregate(by="{n}")') for n in names)
 
-    def _expression(self, value: Computed, where: str) -> Expression:
-        if isinstance(value, str):
-            from oop_engine.language.expressions import parse_expression
-
-            return parse_expression(value, self.schema)
-        if isinstance(value, Expression) or not callable(value):
-            expression = as_expression(value)
-        else:
-            traced = self._traced(value, where)
-            if isinstance(traced, Mapping):
-                raise SchemaError(f"{where}: the function gave a mapping, and one value a tuple is wanted.")
-            expression = traced
-        expression.bind(self.schema)
-        return expression
-
-    def _traced(self, function: Callable[..., object], where: str) -> Expression | Mapping[str, Expression]:
-        try:
-            return trace(function, self.schema)
-        except SchemaError as error:
-            cause = error.__cause__
-            if not isinstance(cause, AttributeError) or not isinstance(cause.obj, Page):
-                raise
-            near = get_close_matches(str(cause.name), self.schema.names, 1, 0.55)
-            if not near:
-                raise
-            raise SchemaError(
-                f"{where}: .{cause.name} is no attribute of Python's on a stream; columns stand in brackets.\n"
-                f'  Write p["{near[0]}"] for p.{cause.name}.'
-            ) from error
-
 
 @attrs.frozen(eq=False, repr=False)
 class Windowed:
@@ -433,7 +402,7 @@ class Windowed:
         `sum_length`, ...), `window` when there are several, then wid, window_start, window_end. PlanError when nothing
         could ever release a window.
         """
-        return self.compute(_named(functions, named), by=by, empty=empty, strategy=strategy, lateness=lateness)
+        return self.compute(named_results(functions, named), by=by, empty=empty, strategy=strategy, lateness=lateness)
 
     def compute(
         self,
@@ -483,38 +452,6 @@ class Windowed:
         return window_text(window, self.stream.schema)
 
 
-@attrs.frozen(eq=False)
-class Output:
-    """A stream and where its results go."""
-
-    stream: Stream
-    sink: Sink
-
-    def run(self) -> Statistics:
-        """Run to the end and give the statistics of the run."""
-        from oop_engine.outcome import run_outputs
-
-        return run_outputs((self,))
-
-    async def run_async(self) -> Statistics:
-        """Run as `run` does, under a trio loop that is already there."""
-        from oop_engine.outcome import run_outputs_async
-
-        return await run_outputs_async((self,))
-
-    def explain(self) -> str:
-        """Give the plan as text."""
-        from oop_engine.outcome import explain_outputs
-
-        return explain_outputs((self,))
-
-    def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
-        """Run into a page log, as `to("out.pages")` names one, and give it as a DataFrame of Spark."""
-        from oop_engine.spark.dataframe import to_spark
-
-        return to_spark(self, spark)
-
-
 def meld(*streams: Stream) -> Stream:
     """Unite streams of one schema: tuples pass at once, and only what every input promised is promised (Fig 8-2)."""
     _check_streams("meld", streams)
@@ -538,34 +475,6 @@ def _check_streams(where: str, streams: Sequence[object]) -> None:
         if not isinstance(stream, Stream):
             hint = f" Write {where}(*streams)." if isinstance(stream, Sequence) and not isinstance(stream, str) else ""
             raise PlanError(f"{where} takes streams, and {type(stream).__name__} is none.{hint}")
-
-
-def _check_functions(functions: Sequence[object]) -> None:
-    for given in functions:
-        if not isinstance(given, AggregateFunction):
-            name = given if isinstance(given, str) else getattr(given, "__name__", repr(given))
-            raise PlanError(
-                f"aggregate takes functions over the tuples of a window, and {name} is none.\n"
-                '  Call one: oop.count(), oop.sum("length"), or named, total=oop.sum("length").'
-            )
-
-
-def _named(
-    functions: Sequence[AggregateFunction], named: Mapping[str, AggregateFunction]
-) -> dict[str, AggregateFunction]:
-    _check_functions((*functions, *named.values()))
-    results: dict[str, AggregateFunction] = {}
-    for name, function in [*((f.output_name(), f) for f in functions), *named.items()]:
-        if name in results:
-            raise SchemaError(f'aggregate: two results are named "{name}"; name one with a keyword.')
-        results[name] = function
-    if not results:
-        raise PlanError("aggregate needs at least one function, e.g. oop.count()")
-    return results
-
-
-def _aggregates(results: Mapping[str, AggregateFunction]) -> str:
-    return ", ".join(f"{f.name}({', '.join(f.arguments) or '*'})" for f in results.values())
 
 
 def _shown(name: str, expression: Expression) -> str:
