@@ -126,10 +126,6 @@ class Partitions:
         """Take a promise on these partitions alone."""
         self._own[parts] = np.maximum(self._own[parts], bound)
 
-    def live_parts(self) -> Int32s:
-        """Give the live partitions."""
-        return _ONE if self._parts is None else self._parts.live()
-
     def groups_of(self, parts: Int32s) -> Int32s:
         """Give the live groups of these partitions, for groups that are partitions in the same order."""
         if self.same:

@@ -152,7 +152,6 @@ K_READ_OPTIONS: Final = 2
 
 PLAN_V5: Final = 0
 PLAN_SFLOW: Final = 1
-PLANS_BUILT_IN: Final = 2
 
 # Where the walk stands.
 C_DATAGRAM: Final = 0

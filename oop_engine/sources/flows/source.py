@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 import attrs
 import pyarrow as pa
@@ -18,7 +18,6 @@ from oop_engine.sources.columns import ticks
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.flows.captured import PORTS, CapturedDatagrams
 from oop_engine.sources.flows.counters import ExporterCounters
-from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.decoder import LIFETIME, MOST_RECORDS, FlowDecoder, Networks, flow_columns
 from oop_engine.sources.flows.elements import Element
 from oop_engine.sources.flows.schema import Column
@@ -36,14 +35,6 @@ _WALKED: Final = 1024
 _MOST_MESSAGE: Final = 65_536
 _NFDUMP: Final = (b"\x0c\xa5", b"\xa5\x0c")
 _SHOWN: Final = 20
-
-
-class Feed(Protocol):
-    """Where datagrams come from."""
-
-    def blocks(self) -> Iterator[Datagrams]:
-        """Give the datagrams in order of arrival; each block is good until the next is asked for."""
-        ...
 
 
 def _ports(value: Sequence[int] | int | None) -> frozenset[int]:
