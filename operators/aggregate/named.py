@@ -10,7 +10,30 @@ import pyarrow as pa
 from operators.keys import Ids, KeyIndex
 from operators.page import Page
 from operators.schema import Schema
-from punctuation import GroupPromise, Punctuation, Value
+from punctuation import Below, GroupPromise, Pattern, Punctuation, Value
+
+
+def promised(
+    punctuation: Punctuation, by: Sequence[str], first: str, wid: str, latest: int | None = None
+) -> tuple[Punctuation, int | None, Punctuation] | None:
+    """Give the groups that a promise names, the window below which it completes theirs (None: all of them), and what
+    follows of the results; None where it says nothing of groups by these attributes.
+
+    `first` has a tuple's first window, `wid` will have a result's. `latest` is the latest window of a tuple, where
+    windows are endless: a group that is over stays in all later ones, and which there are, only later tuples tell.
+    """
+    promise = GroupPromise.of(punctuation)
+    if promise is None or not set(promise.shape[0]) <= set(by) or promise.shape[1] not in (None, first):
+        return None
+    patterns: dict[str, Pattern] = dict(punctuation.patterns)
+    patterns.pop(first, None)
+    groups = Punctuation(patterns)
+    bound = promise.bound
+    if latest is not None:
+        bound = latest + 1 if bound is None else min(int(bound), latest + 1)
+    if bound is not None:
+        patterns[wid] = Below(bound)
+    return groups, None if bound is None else int(bound), Punctuation(patterns, assumed=punctuation.assumed)
 
 
 def matched(index: KeyIndex, promise: Punctuation) -> Ids:

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.aggregate.named import matched
+from operators.aggregate.named import matched, promised
 from operators.aggregate.running import Released
 from operators.aggregate.wid import START, STOP, WID, WindowAggregate
 from operators.bucket import FROM, UNTIL
@@ -28,7 +28,7 @@ from operators.schema import Schema
 from operators.window import FOREVER, PartitionedWindow, Window
 from operators.window.columns import extent_columns
 from operators.window.protocol import Int32s
-from punctuation import END, Below, GroupPromise, Pattern, Progress, Punctuation, before
+from punctuation import END, Progress, Punctuation, before
 from punctuation.plain import dump_progress, read_progress
 
 _NEVER = -(2**63)
@@ -160,21 +160,13 @@ class Windowed:
             if bound > self._bound:
                 self._advance(bound, punctuation.assumed, emit)
             return
-        promise = GroupPromise.of(punctuation)
-        if promise is None or not set(promise.shape[0]) <= set(self.by) or promise.shape[1] not in (None, FROM):
+        promise = promised(punctuation, self.by, FROM, WID, self._latest if self.endless else None)
+        if promise is None:
             return
-        patterns: dict[str, Pattern] = dict(punctuation.patterns)
-        patterns.pop(FROM, None)
-        groups = Punctuation(patterns)
-        bound = promise.bound
-        if self.endless:
-            bound = self._latest + 1 if bound is None else min(int(bound), self._latest + 1)
-        if bound is not None:
-            patterns[WID] = Below(bound)
+        groups, below, out = promise
         if self.store is not None:
-            self._release_groups(groups, None if bound is None else int(bound), emit)
-        out = Punctuation(patterns, assumed=punctuation.assumed)
-        if not self.endless or (bound != _NEVER + 1 and self._promised.advance(out)):
+            self._release_groups(groups, below, emit)
+        if not self.endless or (below != _NEVER + 1 and self._promised.advance(out)):
             emit(out)
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
