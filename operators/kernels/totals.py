@@ -40,6 +40,22 @@ def _outgrow(slot, words, wide, ledger):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _limbs(word, wide):  # type: ignore[no-untyped-def]
+    """Give low limb, high limb and number of values of what a word says."""
+    top, number = word >> BITS, word & OWN_ROW
+    if number == OWN_ROW:
+        return wide[top, 0], wide[top, 1], wide[top, 2]
+    return top, top >> np.int64(63), number
+
+
+@kernel
+def _own_row(slot, words, wide, ledger):  # type: ignore[no-untyped-def]
+    """Give the row of a slot, made when it has none; -1 when there is no room."""
+    word = words[slot]
+    return word >> BITS if (word & OWN_ROW) == OWN_ROW else _outgrow(slot, words, wide, ledger)
+
+
+@kernel
 def add(slots, values, signed, start, words, wide, ledger):  # type: ignore[no-untyped-def]
     """Add values[i] to the sum of slots[i] for i from `start` on; gives the number of values done.
 
@@ -56,11 +72,9 @@ def add(slots, values, signed, start, words, wide, ledger):  # type: ignore[no-u
         if back == (word >> BITS) + value and (value >= 0 or signed != 0):
             words[slot] = word + (value << BITS) + 1
             continue
-        row = word >> BITS
-        if (word & OWN_ROW) != OWN_ROW:
-            row = _outgrow(slot, words, wide, ledger)
-            if row < 0:
-                return np.int64(i)
+        row = _own_row(slot, words, wide, ledger)
+        if row < 0:
+            return np.int64(i)
         low = np.uint64(wide[row, 0]) + np.uint64(value)
         wide[row, 0] = np.int64(low)
         # The high limb takes the sign of the value, and the carry when the low limb wrapped.
@@ -79,14 +93,10 @@ def combine(into, source, start, words, wide, ledger):  # type: ignore[no-untype
         if small and -HALF <= (word >> BITS) + (more >> BITS) < HALF:
             words[slot] = word + more
             continue
-        taken, high, number = more >> BITS, more >> np.int64(63), more & OWN_ROW
-        if number == OWN_ROW:
-            taken, high, number = wide[taken, 0], wide[taken, 1], wide[taken, 2]
-        row = word >> BITS
-        if (word & OWN_ROW) != OWN_ROW:
-            row = _outgrow(slot, words, wide, ledger)
-            if row < 0:
-                return np.int64(j)
+        taken, high, number = _limbs(more, wide)
+        row = _own_row(slot, words, wide, ledger)
+        if row < 0:
+            return np.int64(j)
         low = np.uint64(wide[row, 0]) + np.uint64(taken)
         wide[row, 0] = np.int64(low)
         wide[row, 1] += high + np.int64(low < np.uint64(taken))
@@ -98,19 +108,15 @@ def combine(into, source, start, words, wide, ledger):  # type: ignore[no-untype
 def subtract(into, source, start, words, wide, ledger):  # type: ignore[no-untyped-def]
     """Take the sum of source[j] from that of into[j], as `combine` adds it; what was added before leaves no trace."""
     for j in range(start, len(into)):
-        to, word, more = into[j], words[into[j]], words[source[j]]
+        slot, word, more = into[j], words[into[j]], words[source[j]]
         small = (word & OWN_ROW) != OWN_ROW and (more & OWN_ROW) != OWN_ROW
         if small and -HALF <= (word >> BITS) - (more >> BITS) < HALF:
-            words[to] = word - more
+            words[slot] = word - more
             continue
-        taken, high, number = more >> BITS, more >> np.int64(63), more & OWN_ROW
-        if number == OWN_ROW:
-            taken, high, number = wide[taken, 0], wide[taken, 1], wide[taken, 2]
-        row = word >> BITS
-        if (word & OWN_ROW) != OWN_ROW:
-            row = _outgrow(to, words, wide, ledger)
-            if row < 0:
-                return np.int64(j)
+        taken, high, number = _limbs(more, wide)
+        row = _own_row(slot, words, wide, ledger)
+        if row < 0:
+            return np.int64(j)
         low = np.uint64(wide[row, 0])
         wide[row, 0] = np.int64(low - np.uint64(taken))
         wide[row, 1] -= high + np.int64(low < np.uint64(taken))
@@ -133,12 +139,7 @@ def clear(slots, words, wide, ledger):  # type: ignore[no-untyped-def]
 def read(slots, words, wide, low, high, number):  # type: ignore[no-untyped-def]
     """Write low limb, high limb and number of values of each slot."""
     for i in range(len(slots)):
-        word = words[slots[i]]
-        top = word >> BITS
-        if (word & OWN_ROW) == OWN_ROW:
-            low[i], high[i], number[i] = wide[top, 0], wide[top, 1], wide[top, 2]
-        else:
-            low[i], high[i], number[i] = top, top >> np.int64(63), word & OWN_ROW
+        low[i], high[i], number[i] = _limbs(words[slots[i]], wide)
 
 
 @kernel
