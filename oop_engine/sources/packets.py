@@ -10,6 +10,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.sources.capture import PACKET_SCHEMA, Capture
+from oop_engine.sources.paths import called
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.turn import Turn
 from operators.page import Int64s
@@ -26,11 +27,7 @@ class Packets:
 
     @property
     def name(self) -> str:
-        if self.label:
-            return self.label
-        first = self.paths[0]
-        named = first.name if isinstance(first, Path) else "stdin"
-        return named if len(self.paths) == 1 else f"{named} and {len(self.paths) - 1} more"
+        return self.label or called(self.paths)
 
     @property
     def arrow(self) -> pa.Schema:

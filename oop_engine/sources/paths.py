@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import sys
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO
@@ -33,6 +34,12 @@ def expand(pattern: str | Path) -> list[Path]:
             raise SourceError(f'no file matches "{text}".{_nearby(path)}')
         return found
     raise SourceError(f'there is no file "{text}".{_nearby(path)}')
+
+
+def called(files: Sequence[object]) -> str:
+    """Say which files these are: the name of the first, or "stdin" for a stream, and how many more."""
+    first = files[0].name if isinstance(files[0], Path) else "stdin"
+    return first if len(files) == 1 else f"{first} and {len(files) - 1} more"
 
 
 def _is_pipe(path: Path) -> bool:

@@ -22,6 +22,7 @@ from oop_engine.sources.columns import ticks
 from oop_engine.sources.errors import SourceError, TableError
 from oop_engine.sources.flows.entries import EARLIEST, LATEST
 from oop_engine.sources.flows.schema import FLOW_SCHEMA
+from oop_engine.sources.paths import called
 from oop_engine.sources.protocol import Chunk
 from operators.page import Int64s
 from operators.schema import IP_TYPE
@@ -67,9 +68,7 @@ class NfdumpFiles:
 
     @property
     def name(self) -> str:
-        if self.label:
-            return self.label
-        return self.paths[0].name if len(self.paths) == 1 else f"{self.paths[0].name} and {len(self.paths) - 1} more"
+        return self.label or called(self.paths)
 
     @property
     def arrow(self) -> pa.Schema:

@@ -22,6 +22,7 @@ from oop_engine.sources.flows.decoder import LIFETIME, MOST_RECORDS, FlowDecoder
 from oop_engine.sources.flows.elements import Element
 from oop_engine.sources.flows.schema import Column
 from oop_engine.sources.flows.stored import StoredDatagrams, is_stored
+from oop_engine.sources.paths import called
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.turn import Turn
 from operators.address import format_ip, parse_network
@@ -84,11 +85,7 @@ class FlowExports:
 
     @property
     def name(self) -> str:
-        if self.label:
-            return self.label
-        first = self.paths[0]
-        named = first.name if isinstance(first, Path) else "stdin"
-        return named if len(self.paths) == 1 else f"{named} and {len(self.paths) - 1} more"
+        return self.label or called(self.paths)
 
     @property
     def arrow(self) -> pa.Schema:

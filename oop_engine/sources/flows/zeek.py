@@ -21,6 +21,7 @@ from oop_engine.sources.capture.compression import PackedDamage, Pieces, Plain, 
 from oop_engine.sources.columns import TIME, convert, ticks
 from oop_engine.sources.errors import TableError
 from oop_engine.sources.flows.schema import FLOW_ALIASES
+from oop_engine.sources.paths import called
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.text import Objects, Piece, pieces
 from oop_engine.sources.turn import Turn
@@ -289,11 +290,7 @@ class ZeekLogs:
 
     @property
     def name(self) -> str:
-        if self.label:
-            return self.label
-        first = self.paths[0]
-        named = first.name if isinstance(first, Path) else "stdin"
-        return named if len(self.paths) == 1 else f"{named} and {len(self.paths) - 1} more"
+        return self.label or called(self.paths)
 
     @property
     def rewindable(self) -> bool:
