@@ -2,7 +2,8 @@
 """Compiled window manager: which windows a bound completes, and which slices each result is combined from.
 
 Results and what they are combined from are lists of equal length, `into` a result and `source` a slot, in order of time
-for each result; accumulators run down such lists. Columns are those of the stream slicer.
+for each result; accumulators run down such lists. Columns are those of the stream slicer. Where no group is, the slices
+that are final stand in a queue besides, in order of time, so that a window is a range of it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ NEWEST, IN_CELL, OLDEST = 0, 1, 2
 OWN, DUE = 0, 1
 START, NUMBER = 0, 1
 RANGE, SLIDE, ORIGIN, LEAST, MOST = 0, 1, 2, 3, 4
-GAP, SINCE, BIT = 0, 1, 2
+NEAR, MADE, FREE = 2, 12, 13
+KEY, SLOT, TOTAL = 0, 1, 2
+"""Rows of the queue of final slices: a tick that stands for each, its slot, that of the running total up to it."""
 FROM, SHIFT, GONE, LAST_PART = 0, 1, 2, 3
 """Places of `scale`: part q of a grid has the ticks with (tick - from) >> shift = q; the keys that are gone since the
 positions in the grid began; the part of the last key."""
@@ -44,7 +47,7 @@ def enter_keys(keys, start, grid, scale):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def seek(tick, keys, n, grid, scale):  # type: ignore[no-untyped-def]
+def _seek(tick, keys, n, grid, scale):  # type: ignore[no-untyped-def]
     """Give the first of n ascending places whose key is at or after a tick.
 
     The search begins where a grid says; without one, where the tick would be if keys were spread evenly. It doubles its
@@ -138,7 +141,7 @@ def complete(  # type: ignore[no-untyped-def]
                 w = max(bands[i, LEAST], (begins[0] - origin) // slide)
             k = np.int64(0)
             if w < stop:
-                k = seek(origin + (w + 1) * slide - size, begins, n, grid, scale)
+                k = _seek(origin + (w + 1) * slide - size, begins, n, grid, scale)
             while w < stop:
                 begin = origin + (w + 1) * slide - size
                 while k < n and begins[k] < begin:
@@ -178,7 +181,7 @@ def cover(  # type: ignore[no-untyped-def]
     pairs = np.int64(0)
     seen[:] = -1
     for w in range(first, len(opens)):
-        start = seek(opens[w], begins, n, grid, scale)
+        start = _seek(opens[w], begins, n, grid, scale)
         stop = start
         members = np.int64(0)
         while stop < n and begins[stop] < closes[w]:
@@ -271,223 +274,6 @@ def cover_groups(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sessions(  # type: ignore[no-untyped-def]
-    g, bound, settled, links, times, sessions, all_bits, chains, fill, results, pairs, over, n_over, which, groups,
-    firsts, lasts, into, source,
-):  # fmt: skip
-    """List the sessions of a group that a bound completes, oldest first; without `fill` only counts.
-
-    Those that no tuple may change any more, with their end at or before `settled`, are done with. Returns (results,
-    pairs, slices that no session window needs any more, the next bound that may complete or settle one).
-    """
-    due = NEVER
-    for j in range(len(sessions)):
-        gap, bit = sessions[j, GAP], sessions[j, BIT]
-        slot = np.int64(chains[g, OLDEST])
-        while slot >= 0:
-            if times[slot, DONE] & bit:
-                slot = np.int64(links[slot, NEWER])
-                continue
-            last = slot
-            length = np.int64(1)
-            while True:
-                newer = np.int64(links[last, NEWER])
-                # What is done for this window already (out of order, after its bound) does not link sessions.
-                if newer < 0 or times[newer, FIRST] - times[last, LAST] >= gap or times[newer, DONE] & bit:
-                    break
-                last = newer
-                length += 1
-            end = times[last, LAST] + gap
-            following = np.int64(links[last, NEWER])
-            if end > bound:
-                due = min(due, end)
-                break
-            if end > settled:
-                due = min(due, end + (bound - settled))
-            if fill:
-                which[results] = j
-                groups[results] = g
-                firsts[results] = times[slot, FIRST]
-                lasts[results] = times[last, LAST]
-                one = slot
-                for _ in range(length):
-                    into[pairs] = results
-                    source[pairs] = one
-                    pairs += 1
-                    if end <= settled:
-                        times[one, DONE] |= bit
-                        if times[one, DONE] == all_bits:
-                            over[n_over] = one
-                            n_over += 1
-                    one = np.int64(links[one, NEWER])
-            else:
-                pairs += length
-            results += 1
-            slot = following
-    return results, pairs, n_over, due
-
-
-@kernel
-def _sink(dues, n):  # type: ignore[no-untyped-def]
-    """Let the first of n entries sink to its place: the smaller child rises all the way, then the entry from below."""
-    if n <= 0:
-        return
-    tick = dues[0, 0]
-    g = dues[0, 1]
-    i = np.int64(0)
-    child = np.int64(1)
-    while child + 1 < n:
-        child += np.int64(dues[child + 1, 0] < dues[child, 0])
-        dues[i, 0] = dues[child, 0]
-        dues[i, 1] = dues[child, 1]
-        i = child
-        child = 2 * i + 1
-    if child < n:
-        dues[i, 0] = dues[child, 0]
-        dues[i, 1] = dues[child, 1]
-        i = child
-    _rise(dues, i, tick, g)
-
-
-@kernel
-def _rise(dues, i, tick, g):  # type: ignore[no-untyped-def]
-    """Put an entry in the place i, or above it where larger ones are."""
-    while i > 0:
-        parent = (i - 1) // 2
-        if dues[parent, 0] <= tick:
-            break
-        dues[i, 0] = dues[parent, 0]
-        dues[i, 1] = dues[parent, 1]
-        i = parent
-    dues[i, 0] = tick
-    dues[i, 1] = g
-
-
-@kernel
-def complete_sessions(  # type: ignore[no-untyped-def]
-    bound,
-    settled,
-    links,
-    times,
-    sessions,
-    all_bits,
-    chains,
-    bounds,
-    dues,
-    n_dues,
-    most,
-    over,
-    which,
-    groups,
-    firsts,
-    lasts,
-    into,
-    source,
-):
-    """List the sessions that a bound completes, of the groups whose deadline it passes.
-
-    `most` is how many pairs there may be in all; with less room than that they are counted first. Returns (deadlines
-    left, results, pairs, slices done with, whether all is done); results = -pairs needed when not one group fits.
-    """
-    results, pairs, n_over = np.int64(0), np.int64(0), np.int64(0)
-    none = np.int64(0)
-    while n_dues > 0 and dues[0, 0] <= bound:
-        g = dues[0, 1]
-        if bounds[g, DUE] != dues[0, 0]:
-            n_dues -= 1
-            dues[0, 0] = dues[n_dues, 0]
-            dues[0, 1] = dues[n_dues, 1]
-            _sink(dues, n_dues)
-            continue
-        if most > len(which):
-            more, needed, _, _ = _sessions(
-                g, bound, settled, links, times, sessions, all_bits, chains, False, none, none, over, none, which,
-                groups, firsts, lasts, into, source,
-            )  # fmt: skip
-            if results + more > len(which) or pairs + needed > len(into) or n_over + needed > len(over):
-                if results == 0:
-                    return n_dues, -max(more, needed), pairs, n_over, False
-                return n_dues, results, pairs, n_over, False
-        results, pairs, n_over, tick = _sessions(
-            g, bound, settled, links, times, sessions, all_bits, chains, True, results, pairs, over, n_over, which,
-            groups, firsts, lasts, into, source,
-        )  # fmt: skip
-        bounds[g, DUE] = tick
-        if tick < NEVER:
-            dues[0, 0] = tick
-        else:
-            n_dues -= 1
-            dues[0, 0] = dues[n_dues, 0]
-            dues[0, 1] = dues[n_dues, 1]
-        _sink(dues, n_dues)
-    return n_dues, results, pairs, n_over, True
-
-
-@kernel
-def sessions_of(  # type: ignore[no-untyped-def]
-    chosen, at, bound, links, times, sessions, all_bits, chains, over, which, groups, firsts, lasts, into, source
-):
-    """List the sessions of single groups that a promise on these completes, from `at` on, as far as there is room.
-
-    Returns (groups done, results, pairs, slices done with); results = -pairs needed when not even one group fits.
-    """
-    results, pairs, n_over = np.int64(0), np.int64(0), np.int64(0)
-    none = np.int64(0)
-    for i in range(at, len(chosen)):
-        g = chosen[i]
-        more, needed, _, _ = _sessions(
-            g, bound, bound, links, times, sessions, all_bits, chains, False, none, none, over, none, which,
-            groups, firsts, lasts, into, source,
-        )  # fmt: skip
-        if results + more > len(which) or pairs + needed > len(into) or n_over + needed > len(over):
-            return np.int64(i), results if i > at else -max(more, needed), pairs, n_over
-        results, pairs, n_over, _ = _sessions(
-            g, bound, bound, links, times, sessions, all_bits, chains, True, results, pairs, over, n_over, which,
-            groups, firsts, lasts, into, source,
-        )  # fmt: skip
-    return np.int64(len(chosen)), results, pairs, n_over
-
-
-@kernel
-def earliest(links, times, all_bits, chains):  # type: ignore[no-untyped-def]
-    """Give the first tick of the slices that a session window still needs, over all groups."""
-    first = NEVER
-    for g in range(len(chains)):
-        slot = np.int64(chains[g, OLDEST])
-        while slot >= 0:
-            if times[slot, DONE] != all_bits:
-                first = min(first, times[slot, FIRST])
-                break
-            slot = np.int64(links[slot, NEWER])
-    return first
-
-
-@kernel
-def begun(links, times, all_bits, chains, firsts):  # type: ignore[no-untyped-def]
-    """Write the first tick that a session window still needs of each group."""
-    for g in range(len(chains)):
-        firsts[g] = NEVER
-        slot = np.int64(chains[g, OLDEST])
-        while slot >= 0:
-            if times[slot, DONE] != all_bits:
-                firsts[g] = times[slot, FIRST]
-                break
-            slot = np.int64(links[slot, NEWER])
-
-
-@kernel
-def hasten(groups, tick, bounds, dues, n):  # type: ignore[no-untyped-def]
-    """Let these groups be looked at when a bound reaches a tick; gives the number of deadlines then."""
-    for i in range(len(groups)):
-        g = np.int64(groups[i])
-        if bounds[g, DUE] > tick:
-            bounds[g, DUE] = tick
-            _rise(dues, n, tick, g)
-            n += 1
-    return n
-
-
-@kernel
 def touched(late_groups, late_ticks, groups, opens, closes, out):  # type: ignore[no-untyped-def]
     """Mark the results to which a late tuple came; the late ones are sorted by group, then by tick."""
     for i in range(len(groups)):
@@ -500,3 +286,110 @@ def touched(late_groups, late_ticks, groups, opens, closes, out):  # type: ignor
             else:
                 high = middle
         out[i] = low < len(late_ticks) and late_groups[low] == groups[i] and late_ticks[low] < closes[i]
+
+
+@kernel
+def _take_slot(links, ledger):  # type: ignore[no-untyped-def]
+    """Give a slot that is nobody's, the caller's from now on; -1 when there is none."""
+    slot = ledger[FREE]
+    if slot >= 0:
+        ledger[FREE] = links[slot, OLDER]
+    elif ledger[MADE] < len(links):
+        slot = ledger[MADE]
+        ledger[MADE] += 1
+    return slot
+
+
+@kernel
+def take(links, ledger, out):  # type: ignore[no-untyped-def]
+    """Write slots to `out` that are nobody's, the caller's from now on; gives how many there were."""
+    for i in range(len(out)):
+        slot = _take_slot(links, ledger)
+        if slot < 0:
+            return np.int64(i)
+        out[i] = slot
+    return np.int64(len(out))
+
+
+@kernel
+def append(  # type: ignore[no-untyped-def]
+    bound, before, summed, cells, links, times, chains, ledger, grid, scale, rows, start, stop, slots, totals, into,
+    source,
+):  # fmt: skip
+    """Append to the queue the slices of the one group there is that no tuple at or after a bound can change.
+
+    `rows` has those held from `start` to `stop`; the key of a slice orders it among others and lies in the windows that
+    it is in. New slices are listed in `slots`. When `summed`, each takes a slot for its running total, listed in
+    `totals`; `into` and `source` list what makes these up: the one before (`before` for the first, when >= 0), and the
+    slice. Keys are entered in the grid while it has room.
+    Returns (slices, combinations, whether the grid had room, whether slots ran out before the slices did).
+    """
+    near = ledger[NEAR]
+    slot = np.int64(chains[0, OLDEST]) if start == stop else np.int64(links[rows[SLOT, stop - 1], NEWER])
+    if start < stop and summed:
+        before = rows[TOTAL, stop - 1]
+    n, pairs = np.int64(0), np.int64(0)
+    starved = False
+    while slot >= 0 and n < len(slots):
+        c = links[slot, CELL]
+        if cells[c, END] > bound and (near == 0 or times[slot, LAST] + near > bound):
+            break
+        total = slot
+        if summed:
+            total = _take_slot(links, ledger)
+            if total < 0:
+                starved = True
+                break
+            totals[n] = total
+            if before >= 0:
+                into[pairs], source[pairs] = total, before
+                pairs += 1
+            into[pairs], source[pairs] = total, slot
+            pairs += 1
+            before = total
+        rows[KEY, stop + n] = cells[c, BEGIN] if near == 0 else times[slot, FIRST]
+        rows[SLOT, stop + n], rows[TOTAL, stop + n] = slot, total
+        slots[n] = slot
+        n += 1
+        slot = np.int64(links[slot, NEWER])
+    return n, pairs, enter_keys(rows[KEY, start : stop + n], stop - start, grid, scale), starved
+
+
+@kernel
+def ranges(  # type: ignore[no-untyped-def]
+    opens, closes, rows, start, stop, grid, scale, base, first, windows, starts, stops, last, into, earlier
+):
+    """List the windows that have a slice of the queue: which range of them, and which totals it is the difference of.
+
+    The total at the end of a range goes to `last`. What is to be taken from it again is in `earlier`, where there is
+    one (`base` is that before all slices), and `first` plus the place of the range in `into`. Returns (ranges, how many
+    have an earlier total).
+    """
+    keys = rows[KEY, start:stop]
+    n = np.int64(len(keys))
+    m, taken = np.int64(0), np.int64(0)
+    for w in range(len(opens)):
+        low = _seek(opens[w], keys, n, grid, scale)
+        high = _seek(closes[w], keys, n, grid, scale)
+        if low < high:
+            windows[m], starts[m], stops[m] = w, low, high
+            last[m] = rows[TOTAL, start + high - 1]
+            before = rows[TOTAL, start + low - 1] if low > 0 else base
+            if before >= 0:
+                into[taken], earlier[taken] = first + m, before
+                taken += 1
+            m += 1
+    return m, taken
+
+
+@kernel
+def totals_before(base, totals, number, out):  # type: ignore[no-untyped-def]
+    """List the running totals before that of slice `number - 1`, and `base`, if there is one (>= 0); gives how many."""
+    n = np.int64(0)
+    if base >= 0:
+        out[n] = base
+        n += 1
+    for i in range(number - 1):
+        out[n] = totals[i]
+        n += 1
+    return n

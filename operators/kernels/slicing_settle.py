@@ -21,7 +21,7 @@ NEWEST, IN_CELL, OLDEST = 0, 1, 2
 OWN, DUE = 0, 1
 START, NUMBER = 0, 1
 NEAR, ALL = 2, 3
-CELLS, CELLS_FREE, SLICES, MADE, FREE = 8, 10, 11, 12, 13
+CELLS, CELLS_FREE, SLICES, FREE = 8, 10, 11, 13
 
 
 @kernel
@@ -188,29 +188,6 @@ def settle(settled, low, join, cells, order, links, times, chains, ledger, gone,
     ledger[CELLS] = n - moved
     ledger[SLICES] -= n_gone + pairs
     return n_gone, pairs, moved
-
-
-@kernel
-def take_slot(links, ledger):  # type: ignore[no-untyped-def]
-    """Give a slot that is nobody's, the caller's from now on; -1 when there is none."""
-    slot = ledger[FREE]
-    if slot >= 0:
-        ledger[FREE] = links[slot, OLDER]
-    elif ledger[MADE] < len(links):
-        slot = ledger[MADE]
-        ledger[MADE] += 1
-    return slot
-
-
-@kernel
-def take(links, ledger, out):  # type: ignore[no-untyped-def]
-    """Write slots to `out` that are nobody's, the caller's from now on; gives how many there were."""
-    for i in range(len(out)):
-        slot = take_slot(links, ledger)
-        if slot < 0:
-            return np.int64(i)
-        out[i] = slot
-    return np.int64(len(out))
 
 
 @kernel

@@ -14,6 +14,7 @@ import numpy as np
 
 from operators.kernels import slicing as slicer
 from operators.kernels import slicing_release as kernels
+from operators.kernels import slicing_sessions as sessions
 from operators.kernels import slicing_settle as settling
 from operators.page import Int64s
 from operators.protocol import State, StateValue
@@ -155,13 +156,13 @@ class Answers:
         slices, n = self.slices, int(self.slices.ledger[slicer.DUES])
         if len(self.used.sessions):
             slices.make_dues(len(groups))
-            slices.ledger[slicer.DUES] = kernels.hasten(groups, self.bound, slices.bounds, slices.dues, n)
+            slices.ledger[slicer.DUES] = sessions.hasten(groups, self.bound, slices.bounds, slices.dues, n)
 
     def _forget(self, revisions: Revisions) -> None:
         slices = self.slices
         firsts = np.full(len(slices.chains), NEVER)
         if len(self.used.sessions):
-            kernels.begun(slices.links, slices.times, slices.ledger[slicer.ALL], slices.chains, firsts)
+            sessions.begun(slices.links, slices.times, slices.ledger[slicer.ALL], slices.chains, firsts)
         revisions.forget(self.settled, firsts)
 
     def _complete(self, since: int, found: Sequence[tuple[int, list[Extent]]]) -> Iterator[Results]:
@@ -192,7 +193,7 @@ class Answers:
         room, finished = min(most, 1 << 18), most == 0
         while not finished:
             buffers = _Buffers.of(room)
-            slices.ledger[slicer.DUES], results, pairs, done, finished = kernels.complete_sessions(
+            slices.ledger[slicer.DUES], results, pairs, done, finished = sessions.complete_sessions(
                 self.bound, self.settled, slices.links, slices.times, slices.sessions, slices.ledger[slicer.ALL],
                 slices.chains, slices.bounds, slices.dues, slices.ledger[slicer.DUES], most,
                 *attrs.astuple(buffers, recurse=False),
@@ -273,7 +274,7 @@ class Answers:
         done, room = 0, 1 << 10
         while done < len(which) and len(used.sessions):
             buffers = _Buffers.of(room)
-            done, results, pairs, n = kernels.sessions_of(
+            done, results, pairs, n = sessions.sessions_of(
                 which, done, bound, slices.links, slices.times, slices.sessions, slices.ledger[slicer.ALL],
                 slices.chains, *attrs.astuple(buffers, recurse=False),
             )  # fmt: skip
@@ -330,7 +331,7 @@ class Answers:
         slices = self.slices
         if slices.single or self.bound >= self._looked + int(slices.ledger[slicer.NEAR]):
             all_bits = slices.ledger[slicer.ALL]
-            self._first = min(self.settled, int(kernels.earliest(slices.links, slices.times, all_bits, slices.chains)))
+            self._first = min(self.settled, int(sessions.earliest(slices.links, slices.times, all_bits, slices.chains)))
             self._looked = self.bound
         return self._first
 

@@ -99,7 +99,7 @@ class Eager:
 
     def keys(self) -> Int64s:
         """Give a tick of every final slice that stands for it in windows, ascending."""
-        return self._queue[kernels.KEY]
+        return self._queue[releasing.KEY]
 
     def advance(self, bound: int) -> None:
         """Append the slices that a bound made final."""
@@ -111,7 +111,7 @@ class Eager:
             count = self._head + len(queue)
             slots, totals = np.empty((2, more), np.int32)
             into, source = np.empty((2, 2 * more), np.int32)
-            n, pairs, gridded, starved = kernels.append(
+            n, pairs, gridded, starved = releasing.append(
                 bound, self._base, summed, slices.cells, slices.links, slices.times, slices.chains, slices.ledger,
                 *self.grid, queue.rows, queue.start, queue.stop, slots, totals, into, source,
             )  # fmt: skip
@@ -164,7 +164,7 @@ class Eager:
             self._width *= 2
         self._nodes = np.full(2 * self._width, -1, np.int32)
         self._head = 0
-        self._raise(self._queue[kernels.SLOT].astype(np.int32), 0)
+        self._raise(self._queue[releasing.SLOT].astype(np.int32), 0)
 
     def _fell(self, until: int) -> None:
         """Let go of the nodes that reach back before a position."""
@@ -181,7 +181,7 @@ class Eager:
         queue, oldest = self._queue, int(self.slices.chains[0, slicer.OLDEST])
         if gone == 0 or len(queue) == 0:
             return
-        slots = queue[kernels.SLOT]
+        slots = queue[releasing.SLOT]
         if int(slots[gone]) != oldest if gone < len(queue) else bool((slots == oldest).any()):
             self._dirty = True
             return
@@ -191,8 +191,8 @@ class Eager:
         if self._summed:
             # The total before the slices that are held is still needed, those before that one are not.
             totals = np.empty(gone, np.int32)
-            n = kernels.totals_before(self._base, queue[kernels.TOTAL], gone, totals)
-            self._base = int(queue[kernels.TOTAL][gone - 1])
+            n = releasing.totals_before(self._base, queue[releasing.TOTAL], gone, totals)
+            self._base = int(queue[releasing.TOTAL][gone - 1])
             self._release(totals[:n])
         queue.drop(gone)
         self._head += gone
@@ -209,7 +209,7 @@ class Eager:
             self._fell(self._head + len(self._queue))
         if self._summed:
             totals = np.empty(len(self._queue) + 1, np.int32)
-            n = kernels.totals_before(self._base, self._queue[kernels.TOTAL], len(totals), totals)
+            n = releasing.totals_before(self._base, self._queue[releasing.TOTAL], len(totals), totals)
             self._release(totals[:n])
         self._queue = Queue(3)
         self._base, self._head, self._dirty, self.grid = -1, 0, False, NO_GRID
@@ -219,7 +219,7 @@ class Eager:
         slices, queue, room = self.slices, self._queue, len(opens)
         windows, starts, stops = np.empty((3, room), np.int64)
         last, into, earlier = np.empty((3, room), np.int32)
-        n, taken = kernels.ranges(
+        n, taken = releasing.ranges(
             opens, closes, queue.rows, queue.start, queue.stop, *self.grid, self._base, slices.ledger[slicer.MADE],
             windows, starts, stops, last, into, earlier,
         )  # fmt: skip

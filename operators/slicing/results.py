@@ -13,6 +13,7 @@ from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.keys import KeyIndex
 from operators.page import Bools, Int64s, Page, tick_column
 from operators.schema import Schema
+from operators.slicing.labels import Labels
 from operators.window.protocol import Int32s
 
 WINDOW, WID, START, STOP, REVISION = "window", "wid", "window_start", "window_end", "revision"
@@ -98,7 +99,7 @@ class Output:
         return cls(Schema(pa.schema(fields)), list(functions), by, times, named, revised)
 
     def pages(
-        self, results: Results, accumulators: Sequence[Accumulator], groups: KeyIndex | None, labels: pa.Array
+        self, results: Results, accumulators: Sequence[Accumulator], groups: KeyIndex | None, labels: Labels
     ) -> Iterator[Page]:
         """Give results as pages; `labels` are the names of windows by place."""
         schema, times = self.schema, self.times
@@ -110,7 +111,7 @@ class Output:
             else:
                 arrays += self._finalized(some, accumulators, groups, labels)
             if self.named:
-                arrays.append(labels.take(tick_column(some.places)))
+                arrays.append(labels.take(some.places))
             ends = pa.nulls(len(some), times) if some.gone else tick_column(some.closes, times)
             arrays += [tick_column(some.wids), tick_column(some.opens, times), ends]
             if self.revised:
@@ -118,7 +119,7 @@ class Output:
             yield Page(schema, pa.RecordBatch.from_arrays(arrays, schema=schema.arrow))
 
     def _finalized(
-        self, results: Results, accumulators: Sequence[Accumulator], groups: KeyIndex | None, labels: pa.Array
+        self, results: Results, accumulators: Sequence[Accumulator], groups: KeyIndex | None, labels: Labels
     ) -> Iterator[pa.Array]:
         for name, accumulator in zip(self.functions, accumulators, strict=True):
             try:
@@ -131,5 +132,5 @@ class Output:
                     group = ", ".join(f"{n} = {k[0].as_py()}" for n, k in zip(self.by, keys, strict=True))
                 window = f"window {results.wids[at]}"
                 if self.named:
-                    window += f' of "{labels[int(results.places[at])].as_py()}"'
+                    window += f' of "{labels[int(results.places[at])]}"'
                 raise AggregateOverflow(f"aggregate {name} of {window}, {group}: {overflow}") from overflow

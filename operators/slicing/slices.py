@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from operators.functions.protocol import Accumulator, Slots
 from operators.kernels import slicing as kernels
+from operators.kernels import slicing_release as releasing
 from operators.kernels import slicing_settle as settling
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
@@ -304,7 +305,7 @@ class Slices:
         """Give slots to keep something else in, not initialised; `give_back` returns them."""
         slots, done = np.empty(number, np.int32), 0
         while done < number:
-            done += int(settling.take(self.links, self.ledger, slots[done:]))
+            done += int(releasing.take(self.links, self.ledger, slots[done:]))
             if done < number:
                 self.grow()
         return slots

@@ -12,12 +12,12 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import attrs
 import numpy as np
-import pyarrow as pa
 
 from operators.errors import SchemaError
 from operators.kernels import slicing_release as kernels
 from operators.page import Int64s
 from operators.slicing.decisions import Context
+from operators.slicing.labels import Labels
 from operators.slicing.slices import Grid
 from operators.slicing.tracked import Contextual, Tracked
 from operators.window import SlidingWindow
@@ -103,7 +103,7 @@ class Windows:
     """The classes of the windows, each once."""
     _following: tuple[int, int] = attrs.field(init=False, default=(NEVER, NEVER))
     """The least begin and the least end of the windows after those that `completed` told."""
-    labels: pa.Array = attrs.field(init=False, factory=lambda: pa.array([], pa.string()))
+    labels: Labels = attrs.field(init=False, factory=lambda: Labels.of(()))
 
     @classmethod
     def of(cls, windows: Mapping[str, Spec]) -> Windows:
@@ -251,7 +251,7 @@ class Windows:
                 asked.append((i, spec))
             contexts["session" if isinstance(spec, SessionWindow) else _class(spec.context)] = None
         gaps.sort()
-        self.labels = pa.array(self.names, pa.string())
+        self.labels = Labels.of(self.names)
         self.asked, self.tracked, self.contexts = asked, tracked, tuple(contexts)
         self.bands = np.array(bands, np.int64).reshape(-1, 5)
         self.banded = np.array(banded, np.int64)
