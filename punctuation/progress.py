@@ -96,8 +96,10 @@ class Progress:
         if len(punctuation.patterns) == 1 and (v := below(punctuation.patterns[0][1])) is not None:
             name = punctuation.patterns[0][0]
             self.linear[name] = v
-            self._forget_groups_behind(name, v)
-            self.general = [q for q in self.general if not punctuation.implies(q)]
+            if self.grouped:
+                self._forget_groups_behind(name, v)
+            if self.general:
+                self.general = [q for q in self.general if not punctuation.implies(q)]
             return True
         promise = GroupPromise.of(punctuation)
         if promise is not None:
@@ -121,9 +123,9 @@ class Progress:
         for name, pattern in punctuation.patterns:
             if name in self.linear and includes(Below(self.linear[name]), pattern):
                 return True
-        if any(q.implies(punctuation) for q in self.general):
+        if self.general and any(q.implies(punctuation) for q in self.general):
             return True
-        return any(
+        return bool(self.grouped) and any(
             _covers(shape, bounds, self.grouped.get((shape[0], None), {}), punctuation)
             for shape, bounds in self.grouped.items()
         )

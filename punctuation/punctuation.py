@@ -32,8 +32,8 @@ from punctuation.pattern import (
 def _ordered(
     patterns: Mapping[str, Pattern] | Iterable[tuple[str, Pattern]],
 ) -> tuple[tuple[str, Pattern], ...]:
-    items = dict(patterns).items()
-    return tuple(sorted((item for item in items if not isinstance(item[1], Any)), key=lambda item: item[0]))
+    kept = [item for item in dict(patterns).items() if not isinstance(item[1], Any)]
+    return tuple(kept if len(kept) < 2 else sorted(kept, key=lambda item: item[0]))
 
 
 @attrs.frozen

@@ -116,12 +116,13 @@ def unfinished(bands, bound):  # type: ignore[no-untyped-def]
 
 @kernel
 def complete(  # type: ignore[no-untyped-def]
-    bands, banded, nexts, bound, begins, n, grid, scale, which, wids, opens, closes
+    bands, banded, nexts, bound, begins, n, grid, scale, which, wids, opens, closes, firsts
 ):
     """List the windows that a bound completes and that have an occupied cell, from nexts[i] on, which moves on.
 
-    `banded` has the place of each band's window. Returns how many windows there are, and the least begin and the least
-    end of those that follow; as many as fit when that is all the room, and then what follows is not all looked at.
+    `banded` has the place of each band's window; `firsts` takes which of the cells is the first in each. Returns how
+    many windows there are, and the least begin and the least end of those that follow; as many as fit when that is all
+    the room, and then what follows is not all looked at.
     """
     count = 0
     first = NEVER
@@ -158,6 +159,7 @@ def complete(  # type: ignore[no-untyped-def]
                 wids[count] = w
                 opens[count] = begin
                 closes[count] = begin + size
+                firsts[count] = k
                 count += 1
                 w += 1
         nexts[i] = stop
@@ -170,9 +172,12 @@ def complete(  # type: ignore[no-untyped-def]
 
 @kernel
 def cover(  # type: ignore[no-untyped-def]
-    opens, closes, first, cells, live, begins, n, grid, scale, links, bounds, seen, windows, groups, into, source
-):
+    opens, closes, firsts, first, cells, live, begins, n, grid, scale, links, bounds, seen, windows, groups, into,
+    source,
+):  # fmt: skip
     """List the results (window, group) of the windows from `first` on, and the slots of each, as far as there is room.
+
+    `firsts` are the places of their first cells among those with a slice, of length 0 where they are not known.
 
     A group whose own bound is past a window has had that window already. Returns (windows done, results, pairs); the
     first two are equal to `first` and -pairs needed when even one window does not fit.
@@ -181,7 +186,7 @@ def cover(  # type: ignore[no-untyped-def]
     pairs = np.int64(0)
     seen[:] = -1
     for w in range(first, len(opens)):
-        start = _seek(opens[w], begins, n, grid, scale)
+        start = firsts[w] if len(firsts) else _seek(opens[w], begins, n, grid, scale)
         stop = start
         members = np.int64(0)
         while stop < n and begins[stop] < closes[w]:
@@ -357,19 +362,19 @@ def append(  # type: ignore[no-untyped-def]
 
 @kernel
 def ranges(  # type: ignore[no-untyped-def]
-    opens, closes, rows, start, stop, grid, scale, base, first, windows, starts, stops, last, into, earlier
+    opens, closes, firsts, rows, start, stop, grid, scale, base, first, windows, starts, stops, last, into, earlier
 ):
     """List the windows that have a slice of the queue: which range of them, and which totals it is the difference of.
 
-    The total at the end of a range goes to `last`. What is to be taken from it again is in `earlier`, where there is
-    one (`base` is that before all slices), and `first` plus the place of the range in `into`. Returns (ranges, how many
-    have an earlier total).
+    `firsts` are the beginnings of the ranges, of length 0 where they are not known. The total at the end of a range
+    goes to `last`. What is to be taken from it again is in `earlier`, where there is one (`base` is that before all
+    slices), and `first` plus the place of the range in `into`. Returns (ranges, how many have an earlier total).
     """
     keys = rows[KEY, start:stop]
     n = np.int64(len(keys))
     m, taken = np.int64(0), np.int64(0)
     for w in range(len(opens)):
-        low = _seek(opens[w], keys, n, grid, scale)
+        low = firsts[w] if len(firsts) else _seek(opens[w], keys, n, grid, scale)
         high = _seek(closes[w], keys, n, grid, scale)
         if low < high:
             windows[m], starts[m], stops[m] = w, low, high

@@ -29,6 +29,7 @@ from operators.slicing.windows import NEVER, Columns, Extent, Windows
 from operators.window.protocol import Int32s
 
 Store: TypeAlias = Lazy | Eager | Grouped
+_UNKNOWN = np.empty(0, np.int64)
 
 
 @attrs.define(eq=False)
@@ -143,7 +144,7 @@ class Answers:
         bands = used.bands
         nexts = np.maximum((settled - bands[:, slicer.ORIGIN]) // bands[:, slicer.SLIDE], bands[:, slicer.LEAST])
         spans = [(tick, tick + 1) for tick in ticks.tolist()]
-        rounds = list(used.completed(bound, ticks, NO_GRID, nexts))
+        rounds = [(*found[:4], _UNKNOWN) for found in used.completed(bound, ticks, NO_GRID, nexts)]
         rounds += [self._listed(place, list(window.complete(settled, bound, spans))) for place, window in used.asked]
         for windows in rounds:
             for results in self._answered(*windows):
@@ -178,11 +179,13 @@ class Answers:
 
     def _listed(self, place: int, extents: list[Extent]) -> Columns:
         wids, opens, closes = np.array(extents, np.int64).reshape(-1, 3).T.copy()
-        return np.full(len(wids), place), wids, opens, closes
+        return np.full(len(wids), place), wids, opens, closes, _UNKNOWN
 
-    def _answered(self, places: Int64s, wids: Int64s, opens: Int64s, closes: Int64s) -> Iterator[Results]:
+    def _answered(
+        self, places: Int64s, wids: Int64s, opens: Int64s, closes: Int64s, firsts: Int64s
+    ) -> Iterator[Results]:
         if len(wids):
-            for held in self.store.answers(opens, closes):
+            for held in self.store.answers(opens, closes, firsts):
                 w = held.windows
                 yield Results(places[w], wids[w], opens[w], closes[w], held.groups, held.slots)
 
@@ -226,7 +229,7 @@ class Answers:
         which, firsts, lasts = buffers.which[:results], buffers.firsts[:results], buffers.lasts[:results]
         closes, places = lasts + self.used.sessions[which, slicer.GAP], self.used.gapped[which]
         if isinstance(self.store, Eager):
-            held = self.store.answers(firsts, lasts + 1)
+            held = self.store.answers(firsts, lasts + 1, _UNKNOWN)
         else:
             args = buffers.groups[:results], buffers.into[:pairs], buffers.source[:pairs]
             held = combined(self.slices, np.arange(results), *args)
@@ -293,7 +296,7 @@ class Answers:
         bands, own = self.used.bands, store.vectors.bounds(which)
         since = max(self.bound, int(own.min()))
         nexts = np.maximum((since - bands[:, slicer.ORIGIN]) // bands[:, slicer.SLIDE], bands[:, slicer.LEAST])
-        for places, wids, opens, closes in self.used.completed(bound, store.begins(which), NO_GRID, nexts):
+        for places, wids, opens, closes, _ in self.used.completed(bound, store.begins(which), NO_GRID, nexts):
             for held in store.of_groups(which, self.bound, opens, closes):
                 w = held.windows
                 yield Results(places[w], wids[w], opens[w], closes[w], held.groups, held.slots)

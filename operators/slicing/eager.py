@@ -214,14 +214,14 @@ class Eager:
         self._queue = Queue(3)
         self._base, self._head, self._dirty, self.grid = -1, 0, False, NO_GRID
 
-    def answers(self, opens: Int64s, closes: Int64s) -> Iterator[Held]:
-        """Give the results of windows [opens[i], closes[i]), all of whose slices are final."""
+    def answers(self, opens: Int64s, closes: Int64s, firsts: Int64s) -> Iterator[Held]:
+        """Give the results of windows [opens[i], closes[i]), all of whose slices are final; `firsts` as in `Lazy`."""
         slices, queue, room = self.slices, self._queue, len(opens)
         windows, starts, stops = np.empty((3, room), np.int64)
         last, into, earlier = np.empty((3, room), np.int32)
         n, taken = releasing.ranges(
-            opens, closes, queue.rows, queue.start, queue.stop, *self.grid, self._base, slices.ledger[slicer.MADE],
-            windows, starts, stops, last, into, earlier,
+            opens, closes, firsts, queue.rows, queue.start, queue.stop, *self.grid, self._base,
+            slices.ledger[slicer.MADE], windows, starts, stops, last, into, earlier,
         )  # fmt: skip
         if n == 0:
             return

@@ -33,11 +33,15 @@ class Grouped(OnDemand):
         live, begins = occupied(self.slices)
         return self.slices.cells[live, slicer.HEAD].astype(np.int32), begins
 
-    def answers(self, opens: Int64s, closes: Int64s) -> Iterator[Held]:
-        """Give the results of windows [opens[i], closes[i]); one window at a time where groups are many."""
+    def answers(self, opens: Int64s, closes: Int64s, firsts: Int64s) -> Iterator[Held]:
+        """Give the results of windows [opens[i], closes[i]); one window at a time where groups are many.
+
+        `firsts` as in `Lazy`.
+        """
         vectors = self.vectors
         rows, begins = self._rows()
-        starts, stops = np.searchsorted(begins, opens), np.searchsorted(begins, closes)
+        starts = firsts if len(firsts) else np.searchsorted(begins, opens)
+        stops = np.searchsorted(begins, closes)
         if vectors.seats <= FEW:
             yield from vectors.of_groups(vectors.everyone(), -NEVER, closes, starts, stops, rows)
             return

@@ -54,8 +54,11 @@ class OnDemand:
 class Lazy(OnDemand):
     """Answer windows from slices at the moment they are asked."""
 
-    def answers(self, opens: Int64s, closes: Int64s) -> Iterator[Held]:
-        """Give the results of windows [opens[i], closes[i]), no more slices at a time than the budget."""
+    def answers(self, opens: Int64s, closes: Int64s, firsts: Int64s) -> Iterator[Held]:
+        """Give the results of windows [opens[i], closes[i]), no more slices at a time than the budget.
+
+        `firsts` are the places of the first of `keys` in each, of length 0 where they are not known.
+        """
         slices = self.slices
         live, begins = occupied(slices)
         arrays = (slices.cells, live, begins, len(live), *NO_GRID, slices.links, slices.bounds)
@@ -64,7 +67,9 @@ class Lazy(OnDemand):
         while done < len(opens):
             windows, groups = np.empty(room, np.int64), np.empty(room, np.int32)
             into, source = np.empty(room, np.int32), np.empty(room, np.int32)
-            done, results, pairs = kernels.cover(opens, closes, done, *arrays, seen, windows, groups, into, source)
+            done, results, pairs = kernels.cover(
+                opens, closes, firsts, done, *arrays, seen, windows, groups, into, source
+            )
             if results < 0:
                 room = -results
                 continue

@@ -29,6 +29,7 @@ QUANTA = 1024
 _LISTED = 512
 _LEAST = 16
 _ALL_VALID = np.empty(0, np.bool_)
+_NONE = np.empty(0, np.int32)
 _UNBOUND = np.array([-NEVER, NEVER])
 """What `bounds` says of a group of which nothing is known."""
 Cell = tuple[int, int, int, bool]
@@ -136,19 +137,10 @@ class Slices:
     @property
     def nbytes(self) -> int:
         """Bytes held, accumulators included."""
-        own = (
-            self.cells,
-            self.order,
-            self.nexts,
-            self.edges,
-            self.bands,
-            self.sessions,
-            self.links,
-            self.times,
-            self.chains,
-            self.bounds,
-        )
-        return sum(a.nbytes for a in own) + self.dues.nbytes + sum(a.nbytes for a in self.accumulators)
+        cells = self.cells.nbytes + self.order.nbytes + self.nexts.nbytes + self.edges.nbytes + self.bands.nbytes
+        slices = self.links.nbytes + self.times.nbytes + self.chains.nbytes + self.bounds.nbytes
+        sessions = self.sessions.nbytes + self.dues.nbytes
+        return cells + slices + sessions + sum([a.nbytes for a in self.accumulators])
 
     def use(self, bands: Int64s, sessions: Int64s, *, gappy: bool, asked: bool) -> None:
         """Take the windows to slice for, before the first tuple or after `recut`."""
@@ -362,7 +354,9 @@ class Slices:
 
     def idle(self) -> Int32s:
         """Give the groups that were left without a slice since the last call, and reset what is known of them."""
-        idle = np.concatenate(self._idle) if self._idle else np.empty(0, np.int32)
+        if not self._idle:
+            return _NONE
+        idle = np.concatenate(self._idle)
         self._idle.clear()
         self.chains[idle] = -1
         self.bounds[idle] = _UNBOUND

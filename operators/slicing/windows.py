@@ -30,8 +30,8 @@ _BITS = 62
 _CHUNK = 1 << 14
 Extent: TypeAlias = tuple[int, int, int]
 """Window-id, begin and end."""
-Columns: TypeAlias = tuple[Int64s, Int64s, Int64s, Int64s]
-"""Windows in columns: place, window-id, begin, end."""
+Columns: TypeAlias = tuple[Int64s, Int64s, Int64s, Int64s, Int64s]
+"""Windows in columns: place, window-id, begin, end, and which of the ticks that were asked about is the first in it."""
 Cell: TypeAlias = tuple[int, int, int, bool]
 """Begin, end, until when windows last that begin here, and whether any covers it."""
 
@@ -147,10 +147,10 @@ class Windows:
         # More windows than there is room for are told in several rounds.
         count = room = 16 + 4 * len(self.bands)
         while count == room:
-            found = np.empty((4, room), np.int64)
+            found = np.empty((5, room), np.int64)
             count, begin, end = kernels.complete(self.bands, self.banded, starts, bound, keys, len(keys), *grid, *found)
-            places, wids, opens, closes = found[:, :count]
-            yield places, wids, opens, closes
+            places, wids, opens, closes, firsts = found[:, :count]
+            yield places, wids, opens, closes, firsts
             if count == room:
                 count = room = _CHUNK
             elif nexts is None:
