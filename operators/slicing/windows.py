@@ -201,13 +201,17 @@ class Windows:
         self.compile()
 
     def _use(self, name: str, spec: Spec, since: int) -> None:
-        bit = 0
-        if isinstance(spec, SessionWindow):
-            taken = {used.bit for used in self.used}
-            bit = next((1 << i for i in range(_BITS) if 1 << i not in taken), 0)
-            if bit == 0:
-                raise SchemaError(f"slicing: {_BITS} session windows share slices at most; run the others apart.")
-        self.used.append(_Used(name, spec, since, bit, tracked=_tracked(name, spec, since)))
+        # Windows may be thousands, and asking what a protocol has takes long.
+        tracked = None if isinstance(spec, _KNOWN) else _tracked(name, spec, since)
+        bit = self._free_bit() if isinstance(spec, SessionWindow) else 0
+        self.used.append(_Used(name, spec, since, bit, _LEAST, tracked))
+
+    def _free_bit(self) -> int:
+        taken = {used.bit for used in self.used}
+        bit = next((1 << i for i in range(_BITS) if 1 << i not in taken), 0)
+        if bit == 0:
+            raise SchemaError(f"slicing: {_BITS} session windows share slices at most; run the others apart.")
+        return bit
 
     def remove(self, name: str) -> None:
         """Let a window go."""
@@ -238,7 +242,9 @@ class Windows:
                     least = max(least, -((spec.origin - spec.size - used.since) // spec.slide) - 1)
                 bands += (spec.size, spec.slide, spec.origin, least, NEVER)
                 banded.append(i)
-            elif isinstance(spec, FixedBandWindow):
+                contexts["CF"] = None
+                continue
+            if isinstance(spec, FixedBandWindow):
                 counts = spec.start >= used.since
                 bands += (spec.size, spec.size, spec.start, 0, 0 if counts else -1)
                 banded.append(i)
@@ -261,9 +267,7 @@ class Windows:
 
 
 def _tracked(name: str, spec: Spec, since: int) -> Tracked | None:
-    """Give the context of a window at work; windows may be thousands, and asking what a protocol has takes long."""
-    if isinstance(spec, _KNOWN):
-        return None
+    """Give the context of a window at work, where it has one."""
     return Tracked(name, spec, since) if isinstance(spec, Contextual) else None
 
 
