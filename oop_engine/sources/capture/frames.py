@@ -49,6 +49,7 @@ ODD: Final = -1
 
 _HEADER = 16
 _LEAST = 54  # bytes of Ethernet, IPv4 and TCP
+_UNLIKE = 0xF9F9F9F9_00000000  # bits of a time of which a doubtful one has none
 _MARK = 0x8000  # of a tag, which may be 0
 _MAPPED = 0xFFFF0000  # what stands before an IPv4 address in memory
 _HAS_TCP = 0x1F  # all but a VLAN and a fragment
@@ -106,22 +107,18 @@ def decode_frames(
     passed = int64(0)
     common = uint64(0xFF)
     usual = int64(0)
+    controlled = bases[FLAGS] >= 0 or bases[PAYLOAD] >= 0
     why = FULL
     while row < room and why == FULL:
         # 1. Where the records are: as far apart as those before, or else by following their lengths.
         most = min(int64(STRETCH), room - row)
         n = int64(0)
-        if usual >= _HEADER + _LEAST and at + most * usual <= stop:
-            differ = int64(0)
-            for k in range(most):
-                p = at + k * usual
-                kept = _four(data[uint64(p + 8)], data[uint64(p + 9)], data[uint64(p + 10)], data[uint64(p + 11)])
-                differ |= kept ^ (usual - _HEADER)
-                place[uint64(k)] = p
-            if differ == 0:
-                n = most
-                at += most * usual
-        if n == 0:
+        spaced = usual >= _HEADER + _LEAST and at + most * usual <= stop
+        if spaced:
+            n = most
+            for k in range(n):
+                place[uint64(k)] = at + k * usual
+        else:
             begin = at
             while n < most:
                 if at + _HEADER > stop:
@@ -140,7 +137,7 @@ def decode_frames(
             if usual * n != at - begin:
                 usual = int64(0)
 
-        # 2. What is doubtful ends the work before it.
+        # 2. Their words, as if none had a tag. Those that are not as far apart are followed after all.
         for k in range(n):
             p = place[uint64(k)]
             times[uint64(k)] = _eight(
@@ -155,20 +152,47 @@ def decode_frames(
                 data[uint64(p + 28)], data[uint64(p + 29)], data[uint64(p + 30)], data[uint64(p + 31)],
                 data[uint64(p + 32)], data[uint64(p + 33)], data[uint64(p + 34)], data[uint64(p + 35)],
             )  # fmt: skip
-        doubts = uint64(0)
-        tagged = uint64(0)
+            parts[uint64(k)] = _eight(
+                data[uint64(p + 36)], data[uint64(p + 37)], data[uint64(p + 38)], data[uint64(p + 39)],
+                data[uint64(p + 40)], data[uint64(p + 41)], data[uint64(p + 42)], data[uint64(p + 43)],
+            )  # fmt: skip
+            pairs[uint64(k)] = _eight(
+                data[uint64(p + 42)], data[uint64(p + 43)], data[uint64(p + 44)], data[uint64(p + 45)],
+                data[uint64(p + 46)], data[uint64(p + 47)], data[uint64(p + 48)], data[uint64(p + 49)],
+            )  # fmt: skip
+            ports[uint64(k)] = _eight(
+                data[uint64(p + 50)], data[uint64(p + 51)], data[uint64(p + 52)], data[uint64(p + 53)],
+                data[uint64(p + 54)], data[uint64(p + 55)], data[uint64(p + 56)], data[uint64(p + 57)],
+            )  # fmt: skip
+        if controlled:
+            for k in range(n):
+                p = place[uint64(k)]
+                controls[uint64(k)] = _eight(
+                    data[uint64(p + 56)], data[uint64(p + 57)], data[uint64(p + 58)], data[uint64(p + 59)],
+                    data[uint64(p + 60)], data[uint64(p + 61)], data[uint64(p + 62)], data[uint64(p + 63)],
+                )  # fmt: skip
+        least = ~uint64(0)
+        untagged = ~uint64(0)
+        differ = uint64(0)
         for k in range(n):
-            doubts |= uint64(_doubtful(times[uint64(k)], sizes[uint64(k)]))
-            tagged |= uint64(kinds[uint64(k)] & uint64(0xFFFF) == uint64(0x0081))
-        if doubts:
+            least = min(least, times[uint64(k)] & uint64(_UNLIKE))
+            untagged = min(untagged, kinds[uint64(k)] & uint64(0xFFFF) ^ uint64(0x0081))
+            differ |= sizes[uint64(k)] ^ uint64(usual - _HEADER)
+        if spaced:
+            if differ & uint64(0xFFFFFFFF):
+                usual = int64(0)
+                continue
+            at += n * usual
+
+        # 3. What is doubtful ends the work before it. Behind a tag all lies four bytes further on.
+        if least == uint64(0):
             for k in range(n):
                 if _doubtful(times[uint64(k)], sizes[uint64(k)]):
                     n = int64(k)
                     at = place[uint64(k)]
                     why = ODD
                     break
-
-        # 3. Behind a tag all lies four bytes further on.
+        tagged = untagged == uint64(0)
         if tagged:
             for k in range(n):
                 tags[uint64(k)] = uint64(0)
@@ -184,27 +208,22 @@ def decode_frames(
                         data[uint64(p + 28)], data[uint64(p + 29)], data[uint64(p + 30)], data[uint64(p + 31)],
                         data[uint64(p + 32)], data[uint64(p + 33)], data[uint64(p + 34)], data[uint64(p + 35)],
                     )  # fmt: skip
-        for k in range(n):
-            p = place[uint64(k)]
-            parts[uint64(k)] = _eight(
-                data[uint64(p + 36)], data[uint64(p + 37)], data[uint64(p + 38)], data[uint64(p + 39)],
-                data[uint64(p + 40)], data[uint64(p + 41)], data[uint64(p + 42)], data[uint64(p + 43)],
-            )  # fmt: skip
-            pairs[uint64(k)] = _eight(
-                data[uint64(p + 42)], data[uint64(p + 43)], data[uint64(p + 44)], data[uint64(p + 45)],
-                data[uint64(p + 46)], data[uint64(p + 47)], data[uint64(p + 48)], data[uint64(p + 49)],
-            )  # fmt: skip
-            ports[uint64(k)] = _eight(
-                data[uint64(p + 50)], data[uint64(p + 51)], data[uint64(p + 52)], data[uint64(p + 53)],
-                data[uint64(p + 54)], data[uint64(p + 55)], data[uint64(p + 56)], data[uint64(p + 57)],
-            )  # fmt: skip
-        if bases[FLAGS] >= 0 or bases[PAYLOAD] >= 0:
-            for k in range(n):
-                p = place[uint64(k)]
-                controls[uint64(k)] = _eight(
-                    data[uint64(p + 56)], data[uint64(p + 57)], data[uint64(p + 58)], data[uint64(p + 59)],
-                    data[uint64(p + 60)], data[uint64(p + 61)], data[uint64(p + 62)], data[uint64(p + 63)],
-                )  # fmt: skip
+                    parts[uint64(k)] = _eight(
+                        data[uint64(p + 36)], data[uint64(p + 37)], data[uint64(p + 38)], data[uint64(p + 39)],
+                        data[uint64(p + 40)], data[uint64(p + 41)], data[uint64(p + 42)], data[uint64(p + 43)],
+                    )  # fmt: skip
+                    pairs[uint64(k)] = _eight(
+                        data[uint64(p + 42)], data[uint64(p + 43)], data[uint64(p + 44)], data[uint64(p + 45)],
+                        data[uint64(p + 46)], data[uint64(p + 47)], data[uint64(p + 48)], data[uint64(p + 49)],
+                    )  # fmt: skip
+                    ports[uint64(k)] = _eight(
+                        data[uint64(p + 50)], data[uint64(p + 51)], data[uint64(p + 52)], data[uint64(p + 53)],
+                        data[uint64(p + 54)], data[uint64(p + 55)], data[uint64(p + 56)], data[uint64(p + 57)],
+                    )  # fmt: skip
+                    controls[uint64(k)] = _eight(
+                        data[uint64(p + 56)], data[uint64(p + 57)], data[uint64(p + 58)], data[uint64(p + 59)],
+                        data[uint64(p + 60)], data[uint64(p + 61)], data[uint64(p + 62)], data[uint64(p + 63)],
+                    )  # fmt: skip
 
         # 4. Which are common. There an odd protocol number is UDP's, 17, and an even one TCP's, 6.
         wrong = uint64(0)
