@@ -30,6 +30,7 @@ class _Kind:
 
     @property
     def bytes(self) -> int:
+        """Give what an entry takes."""
         return np.dtype(self.type).itemsize * (2 if self.place in (f.SRC, f.DST) else 1)
 
 
@@ -53,6 +54,7 @@ _KINDS: Final = {
     "seen": _Kind(f.SEEN, np.uint8),
 }
 _PORTS: Final = frozenset(("srcPort", "destPort"))
+_BIG: Final = sys.byteorder == "big"
 _ALIGNED: Final = 64
 _JUDGED: Final = 256
 """Records for the walk where one of them is odd, so that many of these are not judged one by one."""
@@ -67,16 +69,56 @@ def decode_batch(
 
     Gives (batch, packets that are not IP, packets cut short).
     """
-    columns = Columns(schema, count)
+    columns = Columns(Layout.of(schema), count)
     columns.put(data, rows, count, untimed)
     return columns.batch(), columns.others, columns.shorts
+
+
+@attrs.frozen(eq=False)
+class _Field:
+    """A column that is filled, and its type where it is given, too."""
+
+    name: str
+    kind: _Kind
+    bytes: int
+    type: pa.DataType | None
+
+
+@attrs.frozen(eq=False)
+class Layout:
+    """What is the same for all batches of a schema."""
+
+    schema: pa.Schema
+    want: int
+    fields: list[_Field]
+
+    @classmethod
+    def of(cls, schema: pa.Schema) -> Layout:
+        """Give the columns of a schema, `seen`, and both ports where one is wanted."""
+        names = [*schema.names, "seen"]
+        names += sorted(_PORTS - set(names)) if not _PORTS.isdisjoint(names) else []
+        types = {field.name: field.type for field in schema}
+        fields = [_Field(name, _KINDS[name], _KINDS[name].bytes, types.get(name)) for name in names]
+        want = 0
+        for field in fields:
+            want |= field.kind.want
+        return cls(schema, want, fields)
+
+    def bases(self, room: int) -> tuple[list[int], int]:
+        """Give where each kind of column begins that has room for so many rows, -1 for none, and what all take."""
+        bases = [-1] * len(_KINDS)
+        size = 0
+        for field in self.fields:
+            bases[field.kind.place] = size
+            size += -(-room * field.bytes // _ALIGNED) * _ALIGNED
+        return bases, size
 
 
 @attrs.define
 class Columns:
     """The columns of one batch as they are filled, side by side in one memory, with room for so many rows."""
 
-    schema: pa.Schema
+    layout: Layout
     room: int
     count: int = 0
     untimed: int = 0
@@ -84,28 +126,20 @@ class Columns:
     """Packets that are not IP."""
     shorts: int = 0
     """Packets cut short."""
-    _want: int = attrs.field(init=False, default=0)
     _common: int = attrs.field(init=False, default=0xFF)
     _memory: pa.Buffer = attrs.field(init=False)
+    _begins: list[int] = attrs.field(init=False)
     _bases: NDArray[np.int64] = attrs.field(init=False)
     _out: tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.uint32], NDArray[np.uint64]] = attrs.field(init=False)
     _arrays: dict[str, NDArray[Any]] = attrs.field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        self._bases = np.full(len(_KINDS), -1, np.int64)
-        size = 0
-        for name in self._names():
-            self._bases[_KINDS[name].place] = size
-            self._want |= _KINDS[name].want
-            size += -(-self.room * _KINDS[name].bytes // _ALIGNED) * _ALIGNED
+        self._begins, size = self.layout.bases(self.room)
+        self._bases = np.array(self._begins, np.int64)
         # Arrow's pool keeps freed memory, where fresh pages would cost more than the decoding.
         self._memory = pa.allocate_buffer(max(size, _ALIGNED))
         out = np.frombuffer(self._memory, np.uint8)
         self._out = out, out.view(np.uint16), out.view(np.uint32), out.view(np.uint64)
-
-    def _names(self) -> list[str]:
-        names = [*self.schema.names, "seen"]
-        return names + sorted(_PORTS - set(names)) if not _PORTS.isdisjoint(names) else names
 
     def take(self, form: Format, data: NDArray[np.uint8], at: int, end: int, rows: Rows) -> tuple[int, int, int, int]:
         """Read and decode records from data[at:end]; `rows` is room to work in.
@@ -146,7 +180,7 @@ class Columns:
         for name, values in (
             ("ts", rows.ts), ("length", rows.length), ("caplen", rows.caplen), ("interface", rows.interface)
         ):  # fmt: skip
-            if self._bases[_KINDS[name].place] >= 0:
+            if self._begins[_KINDS[name].place] >= 0:
                 self._array(name)[first : self.count] = values[:count]
         rows.row[:count] = np.arange(first, self.count)
         self._decode(data, rows, count)
@@ -154,7 +188,7 @@ class Columns:
     def _decode(self, data: NDArray[np.uint8], rows: Rows, count: int) -> None:
         column = self._array
         others, shorts, common = d.decode(
-            data, count, rows.row, rows.offset, rows.caplen, rows.length, rows.link, self._want,
+            data, count, rows.row, rows.offset, rows.caplen, rows.length, rows.link, self.layout.want,
             column("srcIP"), column("destIP"), column("srcPort"), column("destPort"), column("proto"), column("flags"),
             column("ip_length"), column("payload_length"), column("ttl"), column("vlan"), column("fragment"),
             column("status"), column("seen"),
@@ -168,7 +202,7 @@ class Columns:
         found = self._arrays.get(name)
         if found is None:
             kind = _KINDS[name]
-            base = int(self._bases[kind.place])
+            base = self._begins[kind.place]
             size = self.room * kind.bytes if base >= 0 else 0
             found = self._arrays[name] = self._out[0][max(base, 0) : max(base, 0) + size].view(kind.type)
         return found
@@ -176,22 +210,23 @@ class Columns:
     def batch(self) -> pa.RecordBatch:
         """Give the rows as a batch, whose memory then is not to be written again."""
         count = self.count
-        seen = self._array("seen")[:count]
         arrays: list[pa.Array] = []
-        for field in self.schema:
-            kind = _KINDS[field.name]
+        for field in self.layout.fields:
+            if field.type is None:
+                continue
+            place = field.kind.place
             present = None
-            if kind.place in (f.SRC, f.DST) and sys.byteorder == "big":
+            if _BIG and place in (f.SRC, f.DST):
                 self._array(field.name)[: 2 * count].byteswap(inplace=True)
-            if kind.seen & ~self._common:
-                present = (seen & kind.seen) != 0
-            elif kind.place == f.TS and self.untimed:
+            if field.kind.seen & ~self._common:
+                present = (self._array("seen")[:count] & field.kind.seen) != 0
+            elif place == f.TS and self.untimed:
                 present = self._array("ts")[:count] != NO_TIME
-            values = self._memory.slice(int(self._bases[kind.place]), count * kind.bytes)
+            values = self._memory.slice(self._begins[place], count * field.bytes)
             if count * _COPIED < self.room:
                 values = pa.py_buffer(values.to_pybytes())
             arrays.append(_array(field.type, values, count, present))
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.layout.schema)
 
 
 def _array(kind: pa.DataType, values: pa.Buffer, count: int, present: NDArray[np.bool_] | None) -> pa.Array:

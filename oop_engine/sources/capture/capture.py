@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.sources.capture import walk
-from oop_engine.sources.capture.batch import Columns
+from oop_engine.sources.capture.batch import Columns, Layout
 from oop_engine.sources.capture.compression import GZIP, UNREAD, ZSTD, Plain, unpack
 from oop_engine.sources.capture.errors import DecodeError
 from oop_engine.sources.capture.formats import Blocks, Classic, Format, header_bytes, recognise
@@ -259,14 +259,16 @@ class _Batches:
     capture: Capture
     holds: bool = True
     _rows: Rows = attrs.field(init=False)
+    _layout: Layout = attrs.field(init=False)
     _columns: Columns | None = None
 
     def __attrs_post_init__(self) -> None:
+        self._layout = Layout.of(self.capture.schema)
         self._rows = Rows.empty(self.capture.walked)
 
     def take(self, form: Format, supply: Supply, at: int) -> tuple[int, int, int, int]:
         if self._columns is None:
-            self._columns = Columns(self.capture.schema, self.capture.room(supply, at))
+            self._columns = Columns(self._layout, self.capture.room(supply, at))
         return self._columns.take(form, supply.data, at, supply.end, self._rows)
 
     def give(self) -> pa.RecordBatch:
