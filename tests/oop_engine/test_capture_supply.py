@@ -1,0 +1,164 @@
+"""A file read in blocks is the file, wherever a block ends, however little a read gives, if it fails or is left."""
+
+from __future__ import annotations
+
+import errno
+import io
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oop_engine.sources.capture import Capture
+from oop_engine.sources.capture import supply as supplies
+from oop_engine.sources.capture.supply import Stored
+from tests.capture_files import SECOND, ether, ipv4, pcap, tcp, udp
+
+PACKETS = [
+    (SECOND + k, ether(ipv4(tcp(b"x" * (k % 7)), 6)) if k % 5 else ether(ipv4(udp(b"y" * 90), 17)) + bytes(k % 11))
+    for k in range(300)
+]
+WHOLE = pcap(PACKETS)
+Given = Callable[[int, int], int]
+"""How many bytes a read gives, of so many from a place on."""
+
+
+class Giving(io.FileIO):
+    """A file whose reads give what they are told to."""
+
+    gives: Given
+
+    def readinto(self, buffer: Any, /) -> int:
+        return super().readinto(memoryview(buffer)[: self.gives(self.tell(), len(buffer))])
+
+
+class Opened(type(Path())):
+    """A path that opens files whose reads give what they are told to, and keeps them."""
+
+    gives: Given
+    files: list[Giving]
+
+    def open(self, *_: Any, **__: Any) -> Any:
+        file = Giving(str(self), "rb")
+        file.gives = self.gives
+        self.files.append(file)
+        return file
+
+
+def opened(path: Path, gives: Given = lambda _, size: size) -> Opened:
+    made = cast(Opened, Opened(path))
+    made.gives, made.files = gives, []
+    return made
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "x.pcap"
+    path.write_bytes(WHOLE)
+    return path
+
+
+def read(capture: Capture) -> tuple[Any, ...]:
+    batches: Iterable[pa.RecordBatch] = capture.batches()
+    table = pa.Table.from_batches(batches, schema=capture.schema).combine_chunks()
+    return table, [note.removeprefix(capture.name) for note in capture.notes], capture.counts
+
+
+def test_a_block_may_end_at_every_byte_of_a_record(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = read(Capture(path))
+    assert len(expected[0]) == 300
+    for block in range(1, 180):
+        monkeypatch.setattr(supplies, "_BLOCK", block)
+        assert read(Capture(path)) == expected
+
+
+@given(st.integers(1, 600), st.integers(24, len(WHOLE)), st.integers(1, 700))
+@settings(deadline=None, max_examples=60)
+def test_short_reads_of_whole_and_cut_files_leave_nothing_out(
+    tmp_path_factory: pytest.TempPathFactory, block: int, size: int, most: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "cut.pcap"
+    path.write_bytes(WHOLE[:size])
+    expected = read(Capture(path))
+    assert expected[:2] == read(Capture(io.BytesIO(WHOLE[:size])))[:2]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(supplies, "_BLOCK", block)
+        assert read(Capture(opened(path, lambda _, asked: min(asked, most)))) == expected
+
+
+@given(st.binary(max_size=4000), st.integers(1, 300), st.lists(st.integers(0, 900), max_size=20))
+@settings(deadline=None)
+def test_bytes_are_those_of_the_file_whatever_is_left_or_passed_over(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, block: int, steps: list[int]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "bytes"
+    path.write_bytes(content)
+    with pytest.MonkeyPatch.context() as patch, io.FileIO(path) as file:
+        patch.setattr(supplies, "_BLOCK", block)
+        patch.setattr(supplies, "_PAGE", 64)
+        supply = Stored(file, len(content))
+        place, end, there = 0, 0, True
+        while there:
+            before, place = end, min(place + (steps.pop() if steps else 1), len(content))
+            there = supply.more(place - supply.base)
+            end = supply.base + supply.end
+            assert supply.base == place and there == (end > max(place, before))
+            assert supply.data[: supply.end].tobytes() == content[place:end]
+            assert (supply.data.ctypes.data - place) % 64 == 0
+        assert end == len(content)
+
+
+def test_an_error_shows_where_its_block_is_needed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def worn(place: int, size: int) -> int:
+        if place + size > 9_000:
+            raise OSError(errno.EIO, "the disk is worn")
+        return size
+
+    monkeypatch.setattr(supplies, "_BLOCK", 1000)
+    source = opened(path, worn)
+    capture = Capture(source, batch_rows=5)
+    found: list[int] = []
+    with pytest.raises(OSError, match="the disk is worn"):
+        found.extend(map(len, capture.batches()))
+    assert all(size == 5 for size in found) and 5 * len(found) <= capture.counts["packets"] < 5 * len(found) + 5
+    assert len(found) > 10 and all(file.closed for file in source.files)
+
+
+def test_who_stops_reading_leaves_no_open_file(path: Path) -> None:
+    for closed in (True, False):
+        source = opened(path)
+        batches: Any = Capture(source, batch_rows=50).batches()
+        assert len(next(batches)) == 50
+        assert not any(file.closed for file in source.files)
+        if closed:
+            batches.close()
+        else:
+            del batches
+        assert all(file.closed for file in source.files)
+
+
+def test_a_file_that_is_cut_while_it_is_read_ends_there(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supplies, "_BLOCK", 1000)
+    capture = Capture(path, batch_rows=5)
+    batches = capture.batches()
+    rows = len(next(batches))
+    with path.open("r+b") as file:
+        file.truncate(5000)
+    rows += sum(map(len, batches))
+    assert 0 < rows == capture.counts["packets"] < 300
+    assert capture.notes[0].startswith(f"{path}: truncated at byte 5000: ")
+
+
+def test_records_larger_than_a_block_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(7)
+    path = tmp_path / "large.pcap"
+    path.write_bytes(pcap([(SECOND + k, rng.bytes(int(size))) for k, size in enumerate(rng.integers(0, 60_000, 12))]))
+    expected = read(Capture(io.BytesIO(path.read_bytes())))[:2]
+    for block in (997, 4000, 70_000):
+        monkeypatch.setattr(supplies, "_BLOCK", block)
+        assert read(Capture(path))[:2] == expected
