@@ -5,6 +5,7 @@ Usage: python tests/benchmarks/bench_capture.py [packets] [runs]
 
 from __future__ import annotations
 
+import mmap
 import os
 import statistics
 import struct
@@ -27,6 +28,7 @@ FULL = 1000
 COLUMNS = ["ts", "srcIP", "destIP", "srcPort", "destPort", "proto", "length"]
 SOURCES = (10_000, 100_000)
 RATE = 100_000
+BUFFER = memoryview(mmap.mmap(-1, 1 << 20))
 Reading = Callable[[], int]
 
 
@@ -96,10 +98,9 @@ def with_stream(path: Path) -> int:
 
 
 def with_read(path: Path, packets: int) -> int:
-    """Read the bytes alone, into one buffer of 1 MiB."""
-    buffer = bytearray(1 << 20)
+    """Read the bytes alone, into one buffer of 1 MiB that begins with a page, as a fast copy asks for."""
     with path.open("rb", buffering=0) as file:
-        while file.readinto(buffer):
+        while file.readinto(BUFFER):
             pass
     return packets
 

@@ -6,7 +6,7 @@ import errno
 import io
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -51,7 +51,7 @@ class Opened(type(Path())):
 
 
 def opened(path: Path, gives: Given = lambda _, size: size) -> Opened:
-    made = cast(Opened, Opened(path))
+    made = Opened(path)
     made.gives, made.files = gives, []
     return made
 
