@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from oop_engine.sources.capture import decode as d
 from oop_engine.sources.capture import frames as f
 from oop_engine.sources.capture.formats import Classic, Format
-from oop_engine.sources.capture.rows import NO_TIME, Rows
+from oop_engine.sources.capture.rows import NO_TIME, WALKED, Rows
 from oop_engine.sources.capture.walk import FULL
 
 
@@ -149,7 +149,7 @@ class Columns:
         before, untimed, why = self.count, self.untimed, FULL
         framed = form if isinstance(form, Classic) and form.framed else None
         while self.count < self.room and why == FULL:
-            most = rows.room
+            most = min(rows.room, WALKED)
             if framed is not None:
                 at, why = self._frames(framed.nanoseconds, data, at, end, rows)
                 if why != f.ODD:

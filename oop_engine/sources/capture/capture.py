@@ -19,7 +19,7 @@ from oop_engine.sources.capture.batch import Columns, Layout
 from oop_engine.sources.capture.compression import GZIP, UNREAD, ZSTD, Plain, unpack
 from oop_engine.sources.capture.errors import DecodeError
 from oop_engine.sources.capture.formats import Blocks, Classic, Format, header_bytes, recognise
-from oop_engine.sources.capture.rows import Rows
+from oop_engine.sources.capture.rows import WALKED, Rows
 from oop_engine.sources.capture.schema import prune
 from oop_engine.sources.capture.supply import Arriving, Mapped, Stored, Supply
 
@@ -33,8 +33,6 @@ _DAMAGE: Final = {
     walk.ODD_SIZE: "damaged at byte {place}: a block of impossible length",
 }
 
-_WALKED: Final = 8_192
-"""Records that are walked before they are decoded: few enough to stay in the cache."""
 _SMALLEST: Final = 16
 
 _TEXT = frozenset((*b"\t\n\r", *range(0x20, 0x7F)))
@@ -105,10 +103,9 @@ class Capture:
         """
         return self.read(_Times(self))
 
-    @property
-    def walked(self) -> int:
-        """Give how many records are best walked before they are decoded."""
-        return min(self._batch_rows, _WALKED)
+    def rows(self, most: int) -> Rows:
+        """Give room for so many rows, at most those of a batch."""
+        return Rows.empty(min(self._batch_rows, most))
 
     def room(self, supply: Supply, at: int) -> int:
         """Give how many rows there may be from data[at] on, at most those of a batch."""
@@ -264,7 +261,7 @@ class _Batches:
 
     def __attrs_post_init__(self) -> None:
         self._layout = Layout.of(self.capture.schema)
-        self._rows = Rows.empty(self.capture.walked)
+        self._rows = self.capture.rows(2 * WALKED)
 
     def take(self, form: Format, supply: Supply, at: int) -> tuple[int, int, int, int]:
         if self._columns is None:
@@ -290,7 +287,7 @@ class _Times:
     _count: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self._rows = Rows.empty(self.capture.walked)
+        self._rows = self.capture.rows(WALKED)
 
     def take(self, form: Format, supply: Supply, at: int) -> tuple[int, int, int, int]:
         if self._times is None:

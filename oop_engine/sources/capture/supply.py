@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.capture.compression import PackedDamage, Pieces
 
-_BLOCK: Final = 1 << 20
+_BLOCK: Final = 1 << 21
 _PAGE: Final = 1 << 12
 _PIECE: Final = 1 << 18
 _ROOM: Final = 1 << 22
@@ -99,7 +99,7 @@ class Stored:
     steady: bool = True
 
     def __attrs_post_init__(self) -> None:
-        self._enlarge(2 * _BLOCK + _PAGE)
+        self._enlarge(min(2 * _BLOCK, self._left) + 2 * _PAGE)
         self.data = self._shown
 
     def consumed(self, at: int) -> int:
@@ -113,12 +113,13 @@ class Stored:
         self.base += min(at, self.end) + skip
         self._left -= skip
         kept = len(left)
-        if kept + _PAGE + _BLOCK > len(self._buffer):
-            self._enlarge(2 * len(self._buffer))
+        most = min(_BLOCK, self._left)
+        if _PAGE + kept + most > len(self._buffer):
+            self._enlarge(2 * (kept + most) + _PAGE)
         begin = (self.base - self._address) % _PAGE
         to = begin + kept
         self._buffer[begin:to] = left
-        read = self._file.readinto(self._room[to : to + min(_BLOCK, self._left)])
+        read = self._file.readinto(self._room[to : to + most])
         self._left -= read
         self.data = self._shown[begin:]
         self.end = kept + read
