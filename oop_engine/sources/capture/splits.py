@@ -13,7 +13,9 @@ those behind would read on: `PartedDamage` then fails the reading as a whole. No
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from io import BytesIO, FileIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -25,12 +27,12 @@ from numpy import int64, uint8, uint64
 from numpy.typing import NDArray
 
 from oop_engine.sources.capture import walk
-from oop_engine.sources.capture.batch import decode_batch
+from oop_engine.sources.capture.batch import Columns
 from oop_engine.sources.capture.errors import DecodeError
 from oop_engine.sources.capture.formats import Classic, recognise
 from oop_engine.sources.capture.rows import Rows
 from oop_engine.sources.capture.schema import prune
-from oop_engine.sources.capture.supply import Mapped
+from oop_engine.sources.capture.supply import Mapped, Stored
 from operators.kernels.kernel import kernel
 
 HEAD: Final = 24
@@ -40,6 +42,8 @@ RECORD: Final = 16
 MOST: Final = RECORD + 8 + walk.MAX_CAPLEN
 """Bytes of a record at most."""
 _FAR: Final = 64 << 20
+_WALKED: Final = 8_192
+"""Records that are walked before they are decoded."""
 
 _NOWHERE: Final = -1
 _MANY: Final = -2
@@ -88,8 +92,13 @@ class Parted:
     path: Path
     form: Classic
     data: NDArray[np.uint8]
+    """The file as it is mapped: what is looked at here and there. What is read from end to end is read in blocks."""
     end: int
     most: int = MOST
+    opened: Callable[[], FileIO | BytesIO] = attrs.field(
+        default=attrs.Factory(lambda self: partial(FileIO, self.path), takes_self=True), kw_only=True
+    )
+    """Opens the file."""
 
     @classmethod
     def open(cls, path: Path) -> Parted:
@@ -107,23 +116,38 @@ class Parted:
     ) -> Iterator[pa.RecordBatch]:
         """Give the packets whose records start in a part; PartedDamage where the file is not sound."""
         schema = prune(columns)
-        at = self.first(part.low)
-        rows = Rows.empty(batch_rows)
-        header = RECORD + self.form.extra
-        while at < min(part.high, self.end):
-            at, count, untimed, why = self.form.walk(self.data, at, self.end, rows)
-            within = int(np.searchsorted(rows.offset[:count], part.high + header)) if at >= part.high else count
-            if within:
-                yield decode_batch(self.data, rows, within, untimed, schema)[0]
-            if at >= part.high or why == walk.CUT:
-                return
-            if why != walk.FULL:
-                following = self.same_header(at)
-                if following is None:
-                    if part.last and why != walk.HEADER:
-                        return
-                    raise PartedDamage(_damage(self.path, at, why))
-                at = following
+        rows = Rows.empty(min(batch_rows, _WALKED))
+        with self.opened() as file:
+            supply, place = Stored(file, self.end), self.first(part.low)
+            supply.more(place)
+            held: Columns | None = None
+            while place < min(part.high, self.end):
+                if held is None:
+                    held = Columns(schema, min(batch_rows, (part.high - place) // RECORD + 1))
+                at, why = self._take(held, supply, place - supply.base, part.high - supply.base, rows)
+                place = supply.base + at
+                if held.count == held.room:
+                    yield held.batch()
+                    held = None
+                if why == walk.CUT and place < part.high and not supply.more(at):
+                    break
+                if why not in (walk.FULL, walk.CUT):
+                    following = self.same_header(place)
+                    if following is None:
+                        if part.last and why != walk.HEADER:
+                            break
+                        raise PartedDamage(_damage(self.path, place, why))
+                    place = following
+            if held is not None and held.count:
+                yield held.batch()
+
+    def _take(self, held: Columns, supply: Stored, at: int, high: int, rows: Rows) -> tuple[int, int]:
+        """Take records from data[at:] that start before data[high]; give where it stopped, and why."""
+        at, _, _, why = held.take(self.form, supply.data, at, min(high, supply.end), rows)
+        if why == walk.CUT and at < high < supply.end:
+            last, _, _, why = self.form.walk(supply.data, at, supply.end, rows.first(1))
+            at = held.take(self.form, supply.data, at, last, rows)[0]
+        return at, why
 
     def first(self, place: int) -> int:
         """Give where the first record starts at or behind a place, `end` where none does."""
@@ -143,7 +167,7 @@ class Parted:
 
     def _walked(self, place: int) -> int:
         """Go to a place from the beginning; damage before it is for the part that meets it to tell of."""
-        rows = Rows.empty(8_192)
+        rows = Rows.empty(_WALKED)
         at = HEAD
         while at < place:
             at, count, _, why = self.form.walk(self.data, at, self.end, rows)
@@ -223,16 +247,21 @@ def enters(
         kept = _number(
             data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)], swapped
         )
-        wire = int64(0)
-        if kept == 0 or old:
-            wire = _number(
-                data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)], swapped
-            )
+        # Few places begin like a header, and most claim too much: the rest of those is not looked at.
+        low = data[uint64(at)]
+        may = low == 0xA1 or low == 0xD4 or low == 0x4D or low == 0x34 or low == 0x0A
+        if kept > most - 24 and not may and not old:
+            continue
         seconds = _number(data[uint64(at)], data[uint64(at + 1)], data[uint64(at + 2)], data[uint64(at + 3)], swapped)
         ticks = _number(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)], swapped)
-        if _is_header(seconds, ticks, kept):
+        if may and _is_header(seconds, ticks, kept):
             after = at + 24
         else:
+            wire = int64(0)
+            if kept == 0 or old:
+                wire = _number(
+                    data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)], swapped
+                )
             if kept == 0 and wire == 0 and seconds == 0 and ticks == 0:
                 continue
             if old and kept > wire:

@@ -6,7 +6,7 @@ Offsets inside the capture count unpacked bytes; `consumed` counts bytes of the 
 from __future__ import annotations
 
 import mmap
-from io import SEEK_CUR, FileIO
+from io import SEEK_CUR, BytesIO, FileIO
 from typing import BinaryIO, Final, Protocol
 
 import attrs
@@ -86,7 +86,7 @@ class Stored:
     up to four times as long: each load then waits for the store before it, whose address ends in the same bits.
     """
 
-    _file: FileIO
+    _file: FileIO | BytesIO
     _left: int
     _buffer: NDArray[np.uint8] = attrs.field(init=False)
     _room: memoryview = attrs.field(init=False)
