@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from oop_engine.spark.dataframe import each_batch, from_spark, to_spark
     from oop_engine.spark.errors import SparkError, errors
     from oop_engine.spark.explained import explain_on_spark
+    from oop_engine.spark.narrow import read_page
     from oop_engine.spark.pipeline import Pipeline
     from oop_engine.spark.register import register
     from oop_engine.spark.run import on_spark
@@ -30,6 +31,7 @@ _PLACES = {
     "oop_engine.spark.dataframe": "each_batch from_spark to_spark",
     "oop_engine.spark.errors": "SparkError errors",
     "oop_engine.spark.explained": "explain_on_spark",
+    "oop_engine.spark.narrow": "read_page",
     "oop_engine.spark.pipeline": "Pipeline",
     "oop_engine.spark.register": "register",
     "oop_engine.spark.run": "on_spark",
@@ -46,6 +48,7 @@ __all__ = [
     "explain_on_spark",
     "from_spark",
     "on_spark",
+    "read_page",
     "register",
     "session",
     "to_spark",

@@ -18,10 +18,11 @@ from oop_engine.circuit import CHUNK_ROWS, readable
 from oop_engine.sources.protocol import Source
 from oop_engine.spark.counts import Telling, told
 from oop_engine.spark.given import Batches, Given, from_spark, is_paged, opened
+from oop_engine.spark.narrow import page_bytes, read_page
 from oop_engine.spark.room import Elsewhere, Room, take_ranked, with_sources
 from oop_engine.spark.schema import Wanted
 from oop_engine.spark.stages import FRONT, TAIL, Cut
-from oop_engine.spark.wire import DDL, WireRow, from_batch, page_bytes, pages_batch, read_page, to_batches
+from oop_engine.spark.wire import DDL, WireRow, from_batch, pages_batch, to_batches
 from punctuation import Punctuation
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ _MODULES: Final = (
 
 
 def preload() -> None:
-    """Import what readers and operators use and run the kernels of the capture decoder once."""
+    """Import what readers and operators use and run the kernels that make pages of captures once."""
     import io
 
     for name in _MODULES:
@@ -28,11 +28,12 @@ def preload() -> None:
             import_module(name)
 
     from oop_engine.sources.capture import Capture
+    from oop_engine.spark.narrow import FEWEST, narrowed
 
     header = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1)
     record = struct.pack("<IIII", 1, 0, 14, 14) + bytes(14)
-    for _ in Capture(io.BytesIO(header + record)).batches():
-        pass
+    for batch in Capture(io.BytesIO(header + record * FEWEST)).batches():
+        narrowed(batch)
 
 
 def settle() -> None:

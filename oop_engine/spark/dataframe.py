@@ -18,6 +18,7 @@ import pyarrow as pa
 from oop_engine.errors import PlanError
 from oop_engine.sinks.pagelog import PageLogSink
 from oop_engine.spark.errors import SparkError, errors
+from oop_engine.spark.narrow import read_page
 from oop_engine.spark.reading import packed
 from oop_engine.spark.shipping import is_local
 
@@ -90,8 +91,7 @@ def from_spark(
 def batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
     """Give the rows of a DataFrame as Arrow batches, a partition at a time."""
     for row in frame.mapInArrow(in_cells, "page binary").toLocalIterator(prefetchPartitions=True):
-        with pa.ipc.open_stream(row.page) as reader:
-            yield from reader
+        yield read_page(row.page)
 
 
 def in_cells(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

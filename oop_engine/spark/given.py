@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from oop_engine.errors import SchemaError
 from oop_engine.sources.columns import convert
+from oop_engine.spark.narrow import read_page
 from operators.errors import did_you_mean
 from operators.page import Int64s
 from operators.schema import is_ip
@@ -71,8 +72,7 @@ def opened(batches: Batches) -> Iterator[pa.RecordBatch]:
     """Give the tuples of a DataFrame of pages, a record batch a page."""
     for batch in batches:
         for page in batch.column("page"):
-            with pa.ipc.open_stream(page.as_buffer()) as reader:
-                yield reader.read_next_batch()
+            yield read_page(page.as_buffer())
 
 
 def from_spark(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from oop_engine.sources.capture import PACKET_SCHEMA, Capture
 from oop_engine.sources.capture.compression import GZIP, ZSTD
 from oop_engine.sources.capture.splits import Part, Parted, parts
+from oop_engine.spark.narrow import page_buffer
 from oop_engine.spark.options import Options
 from oop_engine.spark.places import Choice
 from oop_engine.spark.schema import Addresses, Wanted
@@ -63,8 +64,9 @@ class Between:
 class Shape:
     """What goes to Spark: the columns wanted, or (`paged`) batches as they are, each in one cell.
 
-    A page crosses into Spark and through a shuffle at the cost of its bytes, a row at that of a row. It is an Arrow IPC
-    stream of the columns with the engine's own types; `rows` says how many tuples it holds.
+    A page crosses into Spark and through a shuffle at the cost of its bytes, a row at that of a row. It holds columns
+    of the engine's own types in as few bytes as their values allow, and `oop_engine.spark.read_page` gives them; `rows`
+    says how many tuples it holds.
     """
 
     wanted: Wanted
@@ -84,11 +86,8 @@ class Shape:
 
 
 def packed(batch: pa.RecordBatch) -> pa.Array:
-    """Put a batch into one cell, as an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    page = sink.getvalue()
+    """Put a batch into one cell, as a page."""
+    page = page_buffer(batch)
     return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(np.array([0, page.size], np.int32)), page])
 
 

@@ -15,8 +15,9 @@ from oop_engine.circuit import Circuit
 from oop_engine.errors import PlanError
 from oop_engine.plan import Node, Plan, SourceNode
 from oop_engine.sources.protocol import Chunk, Reader, Source
+from oop_engine.spark.narrow import read_page
 from oop_engine.spark.stages import KEYED, NAMES, Cut
-from oop_engine.spark.wire import COUNTS, PAGE, Splitter, WireRow, edge_schema, read_page, read_promise
+from oop_engine.spark.wire import COUNTS, PAGE, Splitter, WireRow, edge_schema, read_promise
 from operators.meld import load_meet, save_meet
 from operators.page import Int64s, Page
 from operators.protocol import Element, Measured, State

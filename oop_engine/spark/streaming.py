@@ -26,6 +26,7 @@ from oop_engine.spark.errors import SparkError
 from oop_engine.spark.given import Batches, from_spark
 from oop_engine.spark.levels import cut_in_levels
 from oop_engine.spark.marked import marked
+from oop_engine.spark.narrow import page_bytes, read_page
 from oop_engine.spark.room import Room, elsewhere, in_order
 from oop_engine.spark.scatter import labels
 from oop_engine.spark.schema import Wanted
@@ -39,9 +40,7 @@ from oop_engine.spark.wire import (
     ROWS,
     WireRow,
     counts_bytes,
-    page_bytes,
     read_counts,
-    read_page,
 )
 from punctuation import NO_TIME
 

@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from oop_engine.spark.narrow import page_bytes
 from oop_engine.spark.scatter import bucket_of, together
 from oop_engine.spark.stages import Edge
 from operators.keys import Ids, KeyIndex
@@ -89,20 +90,6 @@ def pages_batch(bodies: pa.Array, *, room: int, port: int, origin: int, seq: int
     }
     columns |= {"seq": pa.array(range(seq, seq + len(bodies)), pa.int64()), "body": bodies}
     return pa.RecordBatch.from_arrays([columns[name] for name in ROWS.names], schema=ROWS)
-
-
-def page_bytes(batch: pa.RecordBatch) -> bytes:
-    """Give tuples as an Arrow stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
-
-
-def read_page(body: bytes) -> pa.RecordBatch:
-    """Read what `page_bytes` gave."""
-    with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
-        return reader.read_next_batch()
 
 
 def promise_bytes(punctuation: Punctuation) -> bytes:

@@ -25,7 +25,7 @@ from oop_engine.spark.dataframe import batches
 def counted(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Read pages behind a shuffle and count their tuples."""
     for batch in given:
-        rows = sum(pa.ipc.open_stream(page.as_buffer()).read_all().num_rows for page in batch.column(1))
+        rows = sum(oop.spark.read_page(page.as_buffer()).num_rows for page in batch.column(1))
         yield pa.RecordBatch.from_pydict({"rows": pa.array([rows], pa.int64())})
 
 

@@ -18,12 +18,13 @@ from oop_engine.spark.batch import Bucketed, Reading, Scan, rows_of
 from oop_engine.spark.ending import Ending
 from oop_engine.spark.levels import cut_in_levels, in_levels
 from oop_engine.spark.marked import Marked
+from oop_engine.spark.narrow import page_bytes, read_page
 from oop_engine.spark.parts import parts
 from oop_engine.spark.room import elsewhere
 from oop_engine.spark.schema import Wanted
 from oop_engine.spark.stages import FRONT, KEYED, TAIL, Cut, cut
 from oop_engine.spark.streaming import OUT, Folding
-from oop_engine.spark.wire import COUNTS, PAGE, WireRow, page_bytes, read_counts, read_page
+from oop_engine.spark.wire import COUNTS, PAGE, WireRow, read_counts
 from oop_engine.stream import Stream
 from operators.page import Page
 from operators.protocol import Element

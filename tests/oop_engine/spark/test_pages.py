@@ -20,12 +20,13 @@ from oop_engine.plan import Plan
 from oop_engine.spark.batch import Packed, Scan, rows_of
 from oop_engine.spark.given import is_paged
 from oop_engine.spark.levels import cut_in_levels
+from oop_engine.spark.narrow import page_bytes, read_page
 from oop_engine.spark.reading import packed
 from oop_engine.spark.room import elsewhere
 from oop_engine.spark.run import on_spark
 from oop_engine.spark.stages import FRONT, KEYED, TAIL
 from oop_engine.spark.streaming import OUT, Folding
-from oop_engine.spark.wire import PAGE, WireRow, page_bytes, read_page
+from oop_engine.spark.wire import PAGE, WireRow
 from oop_engine.stream import Stream
 from punctuation import NO_TIME
 from tests.oop_engine.spark.plans import FREE, batch, promised, stream

@@ -110,10 +110,11 @@ def test_two_streams_give_what_they_give_embedded(
 
 def test_partial_aggregates_are_shuffled_once_a_micro_batch_and_kept_by_who_adds_them_up() -> None:
     from oop_engine.spark.levels import cut_in_levels
+    from oop_engine.spark.narrow import page_bytes, read_page
     from oop_engine.spark.room import elsewhere
     from oop_engine.spark.stages import FRONT, KEYED, TAIL
     from oop_engine.spark.streaming import Folding
-    from oop_engine.spark.wire import PAGE, WireRow, page_bytes, read_page
+    from oop_engine.spark.wire import PAGE, WireRow
     from punctuation import NO_TIME
 
     plan = Plan((FREE["sliding"](promised([])).node,))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
 
+from oop_engine.spark.narrow import read_page
 from oop_engine.spark.scatter import labels, spark_hash
 from oop_engine.spark.stages import KEYED, Edge
 from oop_engine.spark.wire import (
@@ -20,7 +21,6 @@ from oop_engine.spark.wire import (
     WireRow,
     from_batch,
     promise_bytes,
-    read_page,
     read_promise,
     to_batches,
 )
