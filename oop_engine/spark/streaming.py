@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import pyarrow as pa
@@ -42,6 +42,7 @@ from oop_engine.spark.wire import (
     counts_bytes,
     read_counts,
 )
+from operators.saved import MAGIC
 from punctuation import NO_TIME
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
+_CODEC: Final = pa.Codec("zstd", compression_level=1)
+_LENGTH: Final = 8
 OUT = TAIL + 1
 """The room of rows that are results."""
 
@@ -117,13 +120,25 @@ class Processor(StatefulProcessor):
         known = self.saved.get()
         if not taken:
             return
-        state, out = self.folding.fold(taken[0].bucket, None if known is None else bytes(known[0]), taken)
-        self.saved.update((state,))
+        state, out = self.folding.fold(taken[0].bucket, None if known is None else unpressed(bytes(known[0])), taken)
+        self.saved.update((pressed(state),))
         if out:
             yield _frame(out)
 
     def close(self) -> None:
         """Do nothing: there is nothing open."""
+
+
+def pressed(state: bytes) -> bytes:
+    """Give a state compressed, behind its length: Spark copies every byte a dozen times, and writes it twice."""
+    return len(state).to_bytes(_LENGTH, "big") + _CODEC.compress(state, asbytes=True)
+
+
+def unpressed(saved: bytes) -> bytes:
+    """Give the state of which `pressed` gave this, or that a checkpoint of before has as it was."""
+    if saved.startswith(MAGIC):
+        return saved
+    return _CODEC.decompress(saved[_LENGTH:], int.from_bytes(saved[:_LENGTH], "big"), asbytes=True)
 
 
 @attrs.frozen(eq=False)

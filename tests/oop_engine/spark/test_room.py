@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import attrs
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -170,6 +171,15 @@ def test_the_state_of_another_plan_is_refused() -> None:
     for other in (room("sliding", 3), room("sessions", 2)):
         with pytest.raises(PlanError, match="another plan, or of another number of buckets"):
             other.restore(saved)
+
+
+def test_a_state_is_kept_compressed_and_one_that_is_not_is_read() -> None:
+    from oop_engine.spark.streaming import pressed, unpressed
+    from operators.saved import encode_state
+
+    state = encode_state({"groups": np.arange(50_000) % 7})
+    assert unpressed(pressed(state)) == state == unpressed(state)
+    assert len(pressed(state)) < len(state) / 4
 
 
 def test_a_worker_can_be_warmed() -> None:
