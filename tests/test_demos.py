@@ -15,7 +15,7 @@ ON_SPARK = ("captures_to_tables",)
 
 def marked(demo: Path) -> object:
     """Mark what starts Spark: it takes longer than all other demos."""
-    marks = [pytest.mark.slow, pytest.mark.xdist_group("spark")] if demo.stem in ON_SPARK else []
+    marks = [pytest.mark.slow, pytest.mark.xdist_group("apart")] if demo.stem in ON_SPARK else []
     return pytest.param(demo, marks=marks)
 
 

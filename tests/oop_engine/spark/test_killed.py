@@ -72,7 +72,7 @@ def plan(rows: list[list[Row]]) -> oop.Stream:
 
 
 DRIVER = """
-    import json, sys
+    import json, os, sys
     from pathlib import Path
     import pyarrow as pa
     import oop_engine as oop
@@ -84,6 +84,7 @@ DRIVER = """
 
     place, master, whom, *hows = Path(sys.argv[1]), *sys.argv[2:]
     conf = {"spark.sql.shuffle.partitions": 2, "spark.executorEnv.OOP_TEST_PLACE": place}
+    conf["spark.executor.extraJavaOptions"] = os.environ["SPARK_SUBMIT_OPTS"]
     spark = oop.spark.session(master=master, memory="1g", **conf, **{"spark.executorEnv.OOP_TEST_WHOM": whom})
     for how in hows:
         if how == "batch":
