@@ -40,7 +40,7 @@ from oop_engine.spark.ending import COMPLETE, AtEnd, Ending
 from oop_engine.spark.journal import NAME, Journal, Writer
 from oop_engine.spark.options import Options
 from oop_engine.spark.places import Folder, local
-from oop_engine.spark.reading import SPLIT, Piece, Reading, choice, grouped, note
+from oop_engine.spark.reading import SPLIT, Piece, Reading, choice, grouped, note, part_size
 
 _ROW_BYTES: Final = 100
 _WALKED: Final = 8_192
@@ -165,7 +165,7 @@ class Planner:
             low = max(start["byte"] if number == start["file"] else 0, entry.low)
             high = end["byte"] if last else entry.high
             if high is not None and high > low:
-                parts = cut(path, low, high, split or high)
+                parts = cut(path, low, high, part_size(high - low, split) or high)
                 found += [Piece(p.path, p.low, p.high, last=False) for p in parts]
         return found
 

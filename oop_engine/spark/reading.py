@@ -23,7 +23,10 @@ from oop_engine.spark.options import Options
 from oop_engine.spark.places import Choice
 from oop_engine.spark.schema import Addresses, Wanted
 
-SPLIT: Final = 64 << 20
+SPLIT: Final = 128 << 20
+"""Bytes of a part of a capture, at most, where nothing is said."""
+LEAST: Final = 64 << 20
+"""Bytes that are worth a task of their own, where there are few of them."""
 _TIME: Final = "ts"
 _PAGED: Final = pa.schema([("rows", pa.int64()), ("page", pa.binary())])
 _GROUPS: Final = 8
@@ -224,11 +227,17 @@ def note(folder: str | None, piece: Piece, notes: Sequence[str]) -> None:
 
 
 def pieces(paths: Sequence[Path], split: int) -> list[Piece]:
-    """Cut files into pieces: large classic captures into parts of about `split` bytes, none where it is 0."""
+    """Cut files into pieces: large classic captures into parts of at most about `split` bytes, none where it is 0."""
+    size = part_size(sum(path.stat().st_size for path in paths), split)
     found: list[Piece] = []
     for path in paths:
-        found += [Piece(p.path, p.low, p.high, p.last) for p in parts(path, split)] or [Piece(path)]
+        found += [Piece(p.path, p.low, p.high, p.last) for p in parts(path, size)] or [Piece(path)]
     return found
+
+
+def part_size(total: int, split: int) -> int:
+    """Give the bytes of a part where there are so many in all: few large parts, since every task costs some time."""
+    return min(split, max(LEAST, total // _GROUPS))
 
 
 def grouped(given: Sequence[Piece], split: int) -> list[tuple[Piece, ...]]:

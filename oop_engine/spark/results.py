@@ -36,7 +36,7 @@ from oop_engine.spark.ending import COMPLETE, AtEnd, Ending
 from oop_engine.spark.growing import Allowance, limit_of
 from oop_engine.spark.options import Options
 from oop_engine.spark.places import local
-from oop_engine.spark.reading import SPLIT, addresses
+from oop_engine.spark.reading import LEAST, addresses
 from oop_engine.spark.schema import Wanted
 
 _KNOWN: Final = ("columns", "addresses", "maxFilesPerTrigger", "maxRowsPerTrigger", "maxBytesPerTrigger", COMPLETE)
@@ -93,7 +93,7 @@ def _grouped(segments: Sequence[Segment]) -> list[InputPartition]:
     groups: list[list[Segment]] = []
     size = 0
     for segment in segments:
-        if not groups or size + segment.bytes > SPLIT:
+        if not groups or size + segment.bytes > LEAST:
             groups.append([])
             size = 0
         groups[-1].append(segment)

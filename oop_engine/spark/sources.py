@@ -1,11 +1,11 @@
 """Captures and flow exports are data sources of Spark: `spark.read.format("oop.pcap").load("captures/*.pcap.gz")`.
 
 Options of both: `columns` (names between commas; all by default), `start` and `end` (only rows with start <= ts < end),
-`addresses` (`text`, as 10.0.0.7, or `binary`, 16 bytes), `splitBytes` (of large classic captures, parts of this size
-are read apart; 64m by default, 0 for never), `batchRows`, `strict` (a cut or damaged file that is read as a whole fails
-the query), `notes` (a folder where what was wrong with a file is noted), `only` and `except` (patterns of file names
-between commas), `pages` (true for pages of tuples instead of tuples, see `reading.Shape`). Streams have those of
-`growing`, too.
+`addresses` (`text`, as 10.0.0.7, or `binary`, 16 bytes), `splitBytes` (large classic captures are read in parts of at
+most this size, or of an eighth of all if that is less and worth it; 128m by default, 0 for never), `batchRows`,
+`strict` (a cut or damaged file that is read as a whole fails the query), `notes` (a folder where what was wrong with a
+file is noted), `only` and `except` (patterns of file names between commas), `pages` (true for pages of tuples instead
+of tuples, see `reading.Shape`). Streams have those of `growing`, too.
 
 Of flow exports also `elements` (names of further information elements, which become columns), `ports` and `allow`, as
 of `oop_engine.netflow`. Every file is decoded by itself, by the templates and with the sequences that it holds.

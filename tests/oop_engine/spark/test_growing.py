@@ -19,7 +19,7 @@ from oop_engine.spark.growing import Allowance, Offset, Planner
 from oop_engine.spark.journal import NAME, Journal
 from oop_engine.spark.options import Options
 from oop_engine.spark.places import Folder
-from oop_engine.spark.reading import PacketReading
+from oop_engine.spark.reading import LEAST, SPLIT, PacketReading, part_size
 from tests.capture_files import FRAMES, WHOLE, pcap
 
 START: Offset = {"file": 0, "byte": 0}
@@ -207,3 +207,17 @@ def test_hidden_and_unfinished_files_are_not_read(tmp_path: Path) -> None:
     for name in (".a.pcap", "_b.pcap", "c.pcap.part", "d.pcap.tmp"):
         (tmp_path / name).write_bytes(WHOLE["pcap"])
     assert drained(planner(tmp_path))[0] == []
+
+
+@pytest.mark.parametrize(
+    ("total", "split", "size"),
+    [
+        (100 * LEAST, SPLIT, SPLIT),
+        (12 * LEAST, SPLIT, 12 * LEAST // 8),
+        (2 * LEAST, SPLIT, LEAST),
+        (2 * LEAST, 1000, 1000),
+        (2 * LEAST, 0, 0),
+    ],
+)
+def test_what_is_large_is_read_in_few_parts_and_what_is_small_in_some(total: int, split: int, size: int) -> None:
+    assert part_size(total, split) == size
