@@ -27,10 +27,10 @@ from numpy import int64, uint8, uint64
 from numpy.typing import NDArray
 
 from oop_engine.sources.capture import walk
-from oop_engine.sources.capture.batch import Columns
+from oop_engine.sources.capture.batch import Columns, Layout
 from oop_engine.sources.capture.errors import DecodeError
 from oop_engine.sources.capture.formats import Classic, recognise
-from oop_engine.sources.capture.rows import Rows
+from oop_engine.sources.capture.rows import WALKED, Rows
 from oop_engine.sources.capture.schema import prune
 from oop_engine.sources.capture.supply import Mapped, Stored
 from operators.kernels.kernel import kernel
@@ -42,8 +42,6 @@ RECORD: Final = 16
 MOST: Final = RECORD + 8 + walk.MAX_CAPLEN
 """Bytes of a record at most."""
 _FAR: Final = 64 << 20
-_WALKED: Final = 8_192
-"""Records that are walked before they are decoded."""
 
 _NOWHERE: Final = -1
 _MANY: Final = -2
@@ -115,15 +113,15 @@ class Parted:
         self, part: Part, *, columns: Sequence[str] | None = None, batch_rows: int = 65_536
     ) -> Iterator[pa.RecordBatch]:
         """Give the packets whose records start in a part; PartedDamage where the file is not sound."""
-        schema = prune(columns)
-        rows = Rows.empty(min(batch_rows, _WALKED))
+        layout = Layout.of(prune(columns))
+        rows = Rows.empty(min(batch_rows, WALKED))
         with self.opened() as file:
             supply, place = Stored(file, self.end), self.first(part.low)
             supply.more(place)
             held: Columns | None = None
             while place < min(part.high, self.end):
                 if held is None:
-                    held = Columns(schema, min(batch_rows, (part.high - place) // RECORD + 1))
+                    held = Columns(layout, min(batch_rows, (part.high - place) // RECORD + 1))
                 at, why = self._take(held, supply, place - supply.base, part.high - supply.base, rows)
                 place = supply.base + at
                 if held.count == held.room:
@@ -167,7 +165,7 @@ class Parted:
 
     def _walked(self, place: int) -> int:
         """Go to a place from the beginning; damage before it is for the part that meets it to tell of."""
-        rows = Rows.empty(_WALKED)
+        rows = Rows.empty(WALKED)
         at = HEAD
         while at < place:
             at, count, _, why = self.form.walk(self.data, at, self.end, rows)
