@@ -540,6 +540,76 @@ def _within(ticks, start, stop, low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _rising(ticks, start):  # type: ignore[no-untyped-def]
+    """Tell whether ticks from `start` on never fall, in stretches, so that what is out of order is soon found."""
+    last = np.int64(len(ticks)) - 1
+    i = np.int64(start)
+    while i < last:
+        stop = min(i + STRETCH, last)
+        before, after = ticks[i:stop], ticks[i + 1 : stop + 1]
+        falls = False
+        for j in range(len(before)):
+            falls |= after[j] < before[j]
+        if falls:
+            return False
+        i = stop
+    return True
+
+
+@kernel
+def _first_from(ticks, i, tick):  # type: ignore[no-untyped-def]
+    """Give the first place from i on, of ticks that never fall, with `tick` or a later one."""
+    n = np.int64(len(ticks))
+    if i >= n or ticks[n - 1] < tick:
+        return n
+    step = np.int64(1)
+    while ticks[min(i + step, n - 1)] < tick:
+        i += step
+        step *= 2
+    high = min(i + step, n - 1)
+    # What is before i is before the tick, and what is at `high` is not.
+    while i < high:
+        middle = (i + high) >> 1
+        if ticks[middle] < tick:
+            i = middle + 1
+        else:
+            high = middle
+    return i
+
+
+@kernel
+def _place_rising(  # type: ignore[no-untyped-def]
+    ticks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger, news, slots, start,
+):  # fmt: skip
+    """As `place_single` for usable ticks that never fall, without sessions: those of a cell lie side by side."""
+    n = np.int64(len(ticks))
+    ledger[BOTTOM] = min(ledger[BOTTOM], ticks[start])
+    ledger[TOP] = max(ledger[TOP], ticks[n - 1])
+    floor = ledger[BOUND]
+    i = np.int64(start)
+    while i < n:
+        t = ticks[i]
+        k = _reach(t, cells, order, nexts, edges, bands, ledger)
+        if k < 0:
+            return i, k
+        c = order[k, NUMBER]
+        slot = np.int64(cells[c, HEAD])
+        if slot < 0 or t < floor:
+            if slot == -1 and t >= floor and k == ledger[CELLS] - 1:
+                slot = _append(np.int64(0), c, cells, links, chains, ledger, news)
+            else:
+                slot = _place(
+                    t, np.int64(0), k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, news
+                )
+            if slot == FULL:
+                return i, slot
+        stop = _first_from(ticks, i + 1, cells[c, END]) if slot >= 0 else i + 1
+        slots[i:stop] = slot
+        i = stop
+    return i, np.int64(0)
+
+
+@kernel
 def place_single(  # type: ignore[no-untyped-def]
     ticks, valid, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger,
     news, table, slots, start,
@@ -552,6 +622,12 @@ def place_single(  # type: ignore[no-untyped-def]
     n = np.int64(len(ticks))
     near = ledger[NEAR]
     checked = len(valid) > 0
+    usable = not checked and start < n and ticks[start] > -LIMIT and ticks[n - 1] < LIMIT
+    if near == 0 and usable and _rising(ticks, start):
+        return _place_rising(
+            ticks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger, news, slots,
+            start,
+        )  # fmt: skip
     floor = max(ledger[BOUND], ledger[JOINED]) if near > 0 else ledger[BOUND]
     base, shift = _span(ticks, valid, start, len(table), ledger)
     quick = shift >= 0

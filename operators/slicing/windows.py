@@ -149,7 +149,8 @@ class Windows:
         while count == room:
             found = np.empty((5, room), np.int64)
             count, begin, end = kernels.complete(self.bands, self.banded, starts, bound, keys, len(keys), *grid, *found)
-            places, wids, opens, closes, firsts = found[:, :count]
+            # Columns of results are made of these without copying, so what is not used must not live on with them.
+            places, wids, opens, closes, firsts = found[:, :count] if 2 * count > room else found[:, :count].copy()
             yield places, wids, opens, closes, firsts
             if count == room:
                 count = room = _CHUNK
