@@ -33,8 +33,8 @@ def frozen(array: npt.NDArray[T]) -> npt.NDArray[T]:
     flags = array.flags
     if flags.c_contiguous and not flags.writeable:
         return array
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
+    view = array.view() if flags.c_contiguous else np.ascontiguousarray(array)
+    view.setflags(write=False)
     return view
 
 
