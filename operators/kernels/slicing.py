@@ -540,7 +540,7 @@ def _within(ticks, start, stop, low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _rising(ticks, start):  # type: ignore[no-untyped-def]
+def rising(ticks, start):  # type: ignore[no-untyped-def]
     """Tell whether ticks from `start` on never fall, in stretches, so that what is out of order is soon found."""
     last = np.int64(len(ticks)) - 1
     i = np.int64(start)
@@ -557,7 +557,7 @@ def _rising(ticks, start):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _first_from(ticks, i, tick):  # type: ignore[no-untyped-def]
+def first_from(ticks, i, tick):  # type: ignore[no-untyped-def]
     """Give the first place from i on, of ticks that never fall, with `tick` or a later one."""
     n = np.int64(len(ticks))
     if i >= n or ticks[n - 1] < tick:
@@ -603,7 +603,7 @@ def _place_rising(  # type: ignore[no-untyped-def]
                 )
             if slot == FULL:
                 return i, slot
-        stop = _first_from(ticks, i + 1, cells[c, END]) if slot >= 0 else i + 1
+        stop = first_from(ticks, i + 1, cells[c, END]) if slot >= 0 else i + 1
         slots[i:stop] = slot
         i = stop
     return i, np.int64(0)
@@ -623,7 +623,7 @@ def place_single(  # type: ignore[no-untyped-def]
     near = ledger[NEAR]
     checked = len(valid) > 0
     usable = not checked and start < n and ticks[start] > -LIMIT and ticks[n - 1] < LIMIT
-    if near == 0 and usable and _rising(ticks, start):
+    if near == 0 and usable and rising(ticks, start):
         return _place_rising(
             ticks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger, news, slots,
             start,
