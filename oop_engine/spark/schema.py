@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 
 from operators.address import format_ip
 from operators.errors import SchemaError, did_you_mean
-from operators.schema import IP_METADATA, is_ip
+from operators.schema import is_ip
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -164,8 +164,3 @@ def converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_time(array.type):
         return array.cast(pa.int32()).cast(kind) if pa.types.is_time32(array.type) else array.view(kind)
     return array.cast(kind)
-
-
-def with_address(field: pa.Field) -> pa.Field:
-    """Give the field of what Spark holds as text and is an address here."""
-    return pa.field(field.name, pa.binary(16), metadata=IP_METADATA)
