@@ -38,6 +38,10 @@ def lazily(
         def __dir__(self) -> list[str]:
             return sorted({*vars(self), *homes})
 
+        def __reduce__(self) -> tuple[Callable[[str], ModuleType], tuple[str]]:
+            """Go by name to other processes, as modules do: functions that Spark ships may refer to the package."""
+            return import_module, (package,)
+
     sys.modules[package].__class__ = Lazy
     return homes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import pkgutil
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from pyspark import cloudpickle
 
 import oop_engine as oop
 
@@ -96,3 +98,11 @@ def test_every_module_opens_with_one_sentence() -> None:
         first = (import_module(name).__doc__ or "").strip().splitlines()
         assert first, f"{name} has no docstring"
         assert first[0].rstrip().endswith((".", "?", ":")) or len(first) > 1, f"{name}: {first[0]}"
+
+
+@pytest.mark.parametrize("package", [oop, oop.spark], ids=lambda package: package.__name__)
+def test_functions_that_spark_ships_may_refer_to_the_package(package: ModuleType) -> None:
+    """A function of a notebook or a script goes to Spark's workers with the modules it refers to, by name."""
+    function = eval("lambda: package", {"package": package})
+    assert cloudpickle.loads(cloudpickle.dumps(function))() is package
+    assert copy.deepcopy({"package": package})["package"] is package
