@@ -116,6 +116,21 @@ class Progress:
         self.general.append(punctuation)
         return True
 
+    def rise(self, attribute: str, bound: Value, *, assumed: bool = False) -> Punctuation | None:
+        """Take the linear promise `[attribute < bound]` and give it; None when it was already implied.
+
+        As `advance`, without making a punctuation that promises nothing new.
+        """
+        known = self.linear.get(attribute)
+        if known is not None and known >= bound:  # type: ignore[operator]
+            self.stale += 1
+            return None
+        promise = before(attribute, bound, assumed=assumed)
+        if self.ended or self.grouped or self.general:
+            return promise if self.advance(promise) else None
+        self.linear[attribute] = bound
+        return promise
+
     def implies(self, punctuation: Punctuation) -> bool:
         """Tell whether what was promised already contains this punctuation."""
         if self.ended:

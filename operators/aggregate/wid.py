@@ -25,7 +25,7 @@ from operators.schema import Schema
 from operators.window import FOREVER, PartitionedWindow, Window
 from operators.window.columns import extent_columns
 from operators.window.protocol import Int32s
-from punctuation import END, Progress, Punctuation, before
+from punctuation import END, Progress, Punctuation
 from punctuation.plain import dump_progress, read_progress
 
 Strategy: TypeAlias = Literal["auto", "wid", "panes", "differential", "two_stacks"]
@@ -219,7 +219,7 @@ class WindowAggregate:
     def _promise(self, bound: int, assumed: bool, emit: Emit) -> None:
         begin, end = self.window.extent(bound)
         for name, value in ((WID, bound), (START, begin), (STOP, end)):
-            if abs(value) < FOREVER and self._promised.advance(promise := before(name, value, assumed=assumed)):
+            if abs(value) < FOREVER and (promise := self._promised.rise(name, value, assumed=assumed)) is not None:
                 emit(promise)
 
     def _release(self, bound: int, emit: Emit) -> None:

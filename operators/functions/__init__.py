@@ -22,7 +22,7 @@ from operators.functions.geometric import GeometricMean
 from operators.functions.mass import CentreOfMass
 from operators.functions.moments import Stddev, Variance
 from operators.functions.outline import M4, MinMax
-from operators.functions.protocol import Accumulator, AggregateFunction, Slots, Subtractable
+from operators.functions.protocol import Accumulator, AggregateFunction, Slots, Subtractable, Totalling
 from operators.functions.quantile import Median, Quantile
 from operators.functions.sharing import Sharing, accumulators
 from operators.functions.sketches import ApproxCountDistinct, ApproxHeavyHitters, ApproxQuantile
@@ -63,6 +63,7 @@ __all__ = [
     "Subtractable",
     "Sum",
     "TopK",
+    "Totalling",
     "UserAggregate",
     "Variance",
     "accumulators",

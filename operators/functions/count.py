@@ -85,6 +85,15 @@ class Counts:
     def subtract(self, into: Slots, source: Slots) -> None:
         subtract_counts(frozen(into), frozen(source), self._counts)
 
+    def accumulate(self, into: Slots, source: Slots, before: int) -> None:
+        self._counts[into] = np.cumsum(self._counts[source])
+        if before >= 0:
+            self._counts[into] += self._counts[before]
+
+    def difference(self, into: Slots, later: Slots, earlier: Slots) -> None:
+        # Of nothing, the last count is taken, and then none.
+        self._counts[into] = self._counts[later] - np.where(earlier >= 0, self._counts[earlier], 0)
+
     def finalize(self, slots: Slots) -> pa.Array:
         return pa.array(self._counts[slots])
 

@@ -88,6 +88,22 @@ class Subtractable(Protocol):
 
 
 @runtime_checkable
+class Totalling(Protocol):
+    """What a subtractable accumulator also is when it makes running totals, and differences of two, in one step each.
+
+    The slots that are written need no `init`, and are none of those that are read.
+    """
+
+    def accumulate(self, into: Slots, source: Slots, before: int) -> None:
+        """Set self[into[j]] to self[before] (+) self[source[0]] (+) ... (+) self[source[j]]; `before` -1 is nothing."""
+        ...
+
+    def difference(self, into: Slots, later: Slots, earlier: Slots) -> None:
+        """Set self[into[j]] to self[later[j]] (-) self[earlier[j]], which is a part of it, or -1 for nothing."""
+        ...
+
+
+@runtime_checkable
 class AggregateFunction(Protocol):
     """A frozen value that names an aggregate and its arguments: what is computed, not how."""
 

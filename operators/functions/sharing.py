@@ -98,3 +98,9 @@ class SubtractableView(View):
 
     def subtract(self, into: Slots, source: Slots) -> None:
         pass
+
+    def accumulate(self, into: Slots, source: Slots, before: int) -> None:
+        pass
+
+    def difference(self, into: Slots, later: Slots, earlier: Slots) -> None:
+        pass

@@ -141,6 +141,12 @@ class WholeTotals:
     def subtract(self, into: Slots, source: Slots) -> None:
         self._held.subtract(into, source)
 
+    def accumulate(self, into: Slots, source: Slots, before: int) -> None:
+        self._held.accumulate(into, source, before)
+
+    def difference(self, into: Slots, later: Slots, earlier: Slots) -> None:
+        self._held.difference(into, later, earlier)
+
     def finalize(self, slots: Slots) -> pa.Array:
         return self.answer(self.of, slots)
 

@@ -318,22 +318,18 @@ def take(links, ledger, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def append(  # type: ignore[no-untyped-def]
-    bound, before, summed, cells, links, times, chains, ledger, grid, scale, rows, start, stop, slots, totals, into,
-    source,
-):  # fmt: skip
+    bound, summed, cells, links, times, chains, ledger, grid, scale, rows, start, stop, slots, totals
+):
     """Append to the queue the slices of the one group there is that no tuple at or after a bound can change.
 
     `rows` has those held from `start` to `stop`; the key of a slice orders it among others and lies in the windows that
     it is in. New slices are listed in `slots`. When `summed`, each takes a slot for its running total, listed in
-    `totals`; `into` and `source` list what makes these up: the one before (`before` for the first, when >= 0), and the
-    slice. Keys are entered in the grid while it has room.
-    Returns (slices, combinations, whether the grid had room, whether slots ran out before the slices did).
+    `totals`. Keys are entered in the grid while it has room.
+    Returns (slices, whether the grid had room, whether slots ran out before the slices did).
     """
     near = ledger[NEAR]
     slot = np.int64(chains[0, OLDEST]) if start == stop else np.int64(links[rows[SLOT, stop - 1], NEWER])
-    if start < stop and summed:
-        before = rows[TOTAL, stop - 1]
-    n, pairs = np.int64(0), np.int64(0)
+    n = np.int64(0)
     starved = False
     while slot >= 0 and n < len(slots):
         c = links[slot, CELL]
@@ -346,45 +342,66 @@ def append(  # type: ignore[no-untyped-def]
                 starved = True
                 break
             totals[n] = total
-            if before >= 0:
-                into[pairs], source[pairs] = total, before
-                pairs += 1
-            into[pairs], source[pairs] = total, slot
-            pairs += 1
-            before = total
         rows[KEY, stop + n] = cells[c, BEGIN] if near == 0 else times[slot, FIRST]
         rows[SLOT, stop + n], rows[TOTAL, stop + n] = slot, total
         slots[n] = slot
         n += 1
         slot = np.int64(links[slot, NEWER])
-    return n, pairs, enter_keys(rows[KEY, start : stop + n], stop - start, grid, scale), starved
+    return n, enter_keys(rows[KEY, start : stop + n], stop - start, grid, scale), starved
 
 
 @kernel
 def ranges(  # type: ignore[no-untyped-def]
-    opens, closes, firsts, rows, start, stop, grid, scale, base, first, windows, starts, stops, last, into, earlier
+    opens, closes, firsts, rows, start, stop, grid, scale, base, windows, starts, stops, later, earlier
 ):
     """List the windows that have a slice of the queue: which range of them, and which totals it is the difference of.
 
     `firsts` are the beginnings of the ranges, of length 0 where they are not known. The total at the end of a range
-    goes to `last`. What is to be taken from it again is in `earlier`, where there is one (`base` is that before all
-    slices), and `first` plus the place of the range in `into`. Returns (ranges, how many have an earlier total).
+    goes to `later`, that before it to `earlier`, -1 for none (`base` is that before all slices). Returns how many.
     """
     keys = rows[KEY, start:stop]
     n = np.int64(len(keys))
-    m, taken = np.int64(0), np.int64(0)
+    m = np.int64(0)
     for w in range(len(opens)):
         low = firsts[w] if len(firsts) else _seek(opens[w], keys, n, grid, scale)
         high = _seek(closes[w], keys, n, grid, scale)
         if low < high:
             windows[m], starts[m], stops[m] = w, low, high
-            last[m] = rows[TOTAL, start + high - 1]
-            before = rows[TOTAL, start + low - 1] if low > 0 else base
-            if before >= 0:
-                into[taken], earlier[taken] = first + m, before
-                taken += 1
+            later[m] = rows[TOTAL, start + high - 1]
+            earlier[m] = rows[TOTAL, start + low - 1] if low > 0 else base
             m += 1
-    return m, taken
+    return m
+
+
+@kernel
+def release(  # type: ignore[no-untyped-def]
+    bound, summed, cells, links, times, chains, ledger, grid, scale, rows, start, stop, base, bands, banded, nexts,
+    slots, totals, found, ends,
+):  # fmt: skip
+    """Do `append`, `complete` and `ranges` at once: what a release without groups asks, and each call of it costs.
+
+    `found` has a row for place, window-id, begin, end, first cell, window, start and stop of each window; `ends` has
+    the later and the earlier total. Windows are looked for when all slices were appended and the grid had room for
+    them; otherwise their number is -1, and the call is to be made again.
+    Returns (slices, whether the grid had room, whether slots ran out, windows, least begin and least end of those that
+    follow).
+    """
+    n, gridded, starved = append(
+        bound, summed, cells, links, times, chains, ledger, grid, scale, rows, start, stop, slots, totals
+    )
+    if starved or not gridded:
+        return n, gridded, starved, np.int64(-1), NEVER, NEVER
+    keys = rows[KEY, start : stop + n]
+    places, wids, opens, closes, firsts = found[0], found[1], found[2], found[3], found[4]
+    count, begin, end = complete(
+        bands, banded, nexts, bound, keys, len(keys), grid, scale, places, wids, opens, closes, firsts
+    )
+    # Each of them has a slice, so the ranges are as many.
+    ranges(
+        opens[:count], closes[:count], firsts[:count], rows, start, stop + n, grid, scale, base, found[5], found[6],
+        found[7], ends[0], ends[1],
+    )  # fmt: skip
+    return n, gridded, starved, np.int64(count), begin, end
 
 
 @kernel

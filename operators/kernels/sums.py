@@ -114,6 +114,42 @@ def subtract_whole(into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], s
 
 
 @kernel
+def accumulate_whole(
+    into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], before: np.int64, sums: npt.NDArray[np.int64]
+) -> None:
+    """Write to sums[into[j]] the total of sums[before] (-1 for nothing), sums[source[0]], ..., sums[source[j]]."""
+    low, high, number = np.uint64(0), np.int64(0), np.int64(0)
+    if before >= 0:
+        low, high, number = np.uint64(sums[before, 0]), sums[before, 1], sums[before, 2]
+    for j in range(len(into)):
+        of, to = source[j], into[j]
+        addend = np.uint64(sums[of, 0])
+        low += addend
+        high += sums[of, 1] + np.int64(low < addend)
+        number += sums[of, 2]
+        sums[to, 0], sums[to, 1], sums[to, 2] = np.int64(low), high, number
+
+
+@kernel
+def difference_whole(
+    into: npt.NDArray[np.int32],
+    later: npt.NDArray[np.int32],
+    earlier: npt.NDArray[np.int32],
+    sums: npt.NDArray[np.int64],
+) -> None:
+    """Write to sums[into[j]] what is left of sums[later[j]] without sums[earlier[j]], -1 for nothing."""
+    for j in range(len(into)):
+        to, of, out = into[j], later[j], earlier[j]
+        low, high, number = np.uint64(sums[of, 0]), sums[of, 1], sums[of, 2]
+        if out >= 0:
+            taken = np.uint64(sums[out, 0])
+            high -= sums[out, 1] + np.int64(low < taken)
+            low -= taken
+            number -= sums[out, 2]
+        sums[to, 0], sums[to, 1], sums[to, 2] = np.int64(low), high, number
+
+
+@kernel
 def add_floating(slots: npt.NDArray[np.int32], values: npt.NDArray[np.float64], sums: npt.NDArray[np.float64]) -> None:
     """Add values[i] to sums[slots[i]] by Knuth's two-sum."""
     for i in range(len(slots)):

@@ -19,7 +19,7 @@ from operators.saved import part, prefixed, read_int, read_text
 from operators.schema import Schema
 from operators.window.counted import LastTuples
 from operators.window.protocol import FOREVER, Int32s
-from punctuation import END, Below, Pattern, Progress, Punctuation, before
+from punctuation import END, Below, Pattern, Progress, Punctuation
 from punctuation.plain import dump_progress, read_progress
 
 
@@ -179,7 +179,7 @@ class LastAggregate:
                 first = int(self._latest.queues.heads[0])
             bounds.append((START, first))
         for name, value in bounds:
-            if self._promised.advance(promise := before(name, value, assumed=assumed)):
+            if (promise := self._promised.rise(name, value, assumed=assumed)) is not None:
                 emit(promise)
 
     def _bind(self, schema: Schema) -> None:

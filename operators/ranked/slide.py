@@ -24,7 +24,7 @@ from operators.saved import part, prefixed, read_batch, read_int, read_integers,
 from operators.schema import Schema
 from operators.window.counted import SlideByRank, SlideByRows, SlideWindow
 from operators.window.protocol import FOREVER, LIMIT, Int32s
-from punctuation import END, Below, Pattern, Progress, Punctuation, before
+from punctuation import END, Below, Pattern, Progress, Punctuation
 from punctuation.plain import dump_progress, read_progress
 
 
@@ -215,7 +215,7 @@ class SlideAggregate:
                 self._purge(self._store.bins.waiting(bound), bound)
         begin, end = self.window.extents(np.array([bound]))
         for name, value in ((WID, bound), (START, int(begin[0])), (STOP, int(end[0]))):
-            if self._promised.advance(promise := before(name, value, assumed=assumed)):
+            if (promise := self._promised.rise(name, value, assumed=assumed)) is not None:
                 emit(promise)
 
     def _advance_some(self, punctuation: Punctuation, emit: Emit) -> None:

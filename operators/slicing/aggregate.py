@@ -32,7 +32,7 @@ from operators.slicing.vectors import Vectors
 from operators.slicing.waiting import Waiting
 from operators.slicing.windows import NEVER, Spec, Windows, dump_windows, read_windows
 from operators.window.protocol import LIMIT
-from punctuation import END, Below, GroupPromise, Pattern, Progress, Punctuation, before, below, whole
+from punctuation import END, Below, GroupPromise, Pattern, Progress, Punctuation, below, whole
 from punctuation.plain import dump_progress, read_progress
 
 _MANY = 256
@@ -319,8 +319,8 @@ class SlicingAggregate:
             end = min(end, settled + 1)
         for name, value in ((WID, None if self.named else used.wid(settled, begin)), (START, begin), (STOP, end)):
             if value is not None and abs(value) < NEVER:
-                promise = before(name, value, assumed=assumed)
-                if self._promised.advance(promise):
+                promise = self._promised.rise(name, value, assumed=assumed)
+                if promise is not None:
                     emit(promise)
 
     def _emit(self, results: Results, emit: Emit) -> None:

@@ -113,7 +113,8 @@ class Answers:
             self.slices.ledger[slicer.BOUND] = self.settled
             return
         told = bound >= self._next
-        self.store.advance(bound)
+        if not told:
+            self.store.advance(bound)
         if self.revisions is not None:
             yield from self._revised(self.revisions, since_settled, since)
         if told:
@@ -168,8 +169,11 @@ class Answers:
 
     def _complete(self, since: int, found: Sequence[tuple[int, list[Extent]]]) -> Iterator[Results]:
         used = self.used
-        for windows in used.completed(self.bound, self.store.keys(), self.store.grid):
-            yield from self._answered(*windows)
+        if isinstance(self.store, Eager):
+            yield from self.store.complete(self.bound, used)
+        else:
+            for windows in used.completed(self.bound, self.store.keys(), self.store.grid):
+                yield from self._answered(*windows)
         if used.asked:
             spans = self.slices.spans()
             for place, window in used.asked:

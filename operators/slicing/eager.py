@@ -15,12 +15,15 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
-from operators.functions.protocol import Accumulator, Slots, Subtractable
+from operators.functions.protocol import Accumulator, Slots, Totalling
+from operators.functions.totalling import totalling
 from operators.kernels import slicing as slicer
 from operators.kernels import slicing_release as releasing
 from operators.kernels import slicing_tree as kernels
 from operators.page import Int64s
+from operators.slicing.results import Results
 from operators.slicing.slices import NO_GRID, Grid, Held, Slices
+from operators.slicing.windows import Windows
 from operators.window.protocol import Int32s
 
 _LEAST = 64
@@ -79,13 +82,21 @@ class Eager:
     _dirty: bool = attrs.field(init=False, default=False)
     grid: Grid = attrs.field(init=False, default=NO_GRID)
     """Where to look for a tick among the keys."""
-    _summed: list[tuple[Accumulator, Subtractable]] = attrs.field(init=False)
+    _summed: list[Accumulator] = attrs.field(init=False)
+    _totals: list[Totalling] = attrs.field(init=False)
+    """What makes the totals of those that are summed."""
     _others: list[Accumulator] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         accumulators = self.slices.accumulators
-        self._summed = [(a, a) for a in accumulators if isinstance(a, Subtractable)]
-        self._others = [a for a in accumulators if not isinstance(a, Subtractable)]
+        self._summed, self._totals, self._others = [], [], []
+        for accumulator in accumulators:
+            totals = totalling(accumulator)
+            if totals is None:
+                self._others.append(accumulator)
+            else:
+                self._summed.append(accumulator)
+                self._totals.append(totals)
         self._nodes = np.full(2 * self._width, -1, np.int32)
 
     @property
@@ -105,35 +116,59 @@ class Eager:
         """Append the slices that a bound made final."""
         if self._dirty:
             self.clear()
-        slices, queue, summed = self.slices, self._queue, bool(self._summed)
-        while (more := len(slices) - len(queue)) > 0:
+        slices, queue, starved = self.slices, self._queue, True
+        while starved and (more := len(slices) - len(queue)) > 0:
             queue.make_room(more)
-            count = self._head + len(queue)
             slots, totals = np.empty((2, more), np.int32)
-            into, source = np.empty((2, 2 * more), np.int32)
-            n, pairs, gridded, starved = releasing.append(
-                bound, self._base, summed, slices.cells, slices.links, slices.times, slices.chains, slices.ledger,
-                *self.grid, queue.rows, queue.start, queue.stop, slots, totals, into, source,
+            n, gridded, starved = releasing.append(
+                bound, bool(self._summed), slices.cells, slices.links, slices.times, slices.chains, slices.ledger,
+                *self.grid, queue.rows, queue.start, queue.stop, slots, totals,
             )  # fmt: skip
-            queue.stop += int(n)
-            if n:
-                self._combine(slots[:n], totals[:n], into[:pairs], source[:pairs], count)
-                if not gridded:
-                    self._draw()
-            if not starved:
-                break
-            if slices.full:
-                slices.grow()
+            self._appended(slots[:n], totals[:n], gridded=gridded, starved=starved)
 
-    def _combine(self, slots: Slots, totals: Slots, into: Slots, source: Slots, count: int) -> None:
-        """Make up the running totals of slices that were appended, and the nodes above them, from `count` on."""
-        for accumulator, _ in self._summed:
-            accumulator.init(totals)
-            accumulator.combine(into, source)
-        if self._others and 2 * len(self._queue) > self._width:
-            self._plant()
-        elif self._others:
-            self._raise(slots, count)
+    def complete(self, bound: int, used: Windows) -> Iterator[Results]:
+        """Append the slices that a bound made final, and give the results of the bands that it completes."""
+        if self._dirty:
+            self.clear()
+        slices, queue = self.slices, self._queue
+        # More windows than there is room for are told in several rounds.
+        count = room = used.room
+        while count == room or count < 0:
+            more = len(slices) - len(queue)
+            queue.make_room(more)
+            slots, totals = np.empty((2, more), np.int32)
+            found, ends = np.empty((8, room), np.int64), np.empty((2, room), np.int32)
+            n, gridded, starved, count, begin, end = releasing.release(
+                bound, bool(self._summed), slices.cells, slices.links, slices.times, slices.chains, slices.ledger,
+                *self.grid, queue.rows, queue.start, queue.stop, self._base, used.bands, used.banded, used.nexts, slots,
+                totals, found, ends,
+            )  # fmt: skip
+            self._appended(slots[:n], totals[:n], gridded=gridded, starved=starved)
+            if count > 0:
+                # Columns of results are made of these, so what is not used must not live on with them.
+                places, wids, opens, closes = found[:4, :count].copy()
+                result = self._answer(found[6, :count], found[7, :count], *ends[:, :count])
+                yield Results(places, wids, opens, closes, np.zeros(count, np.int32), result)
+                self._free(result)
+            if 0 <= count < room:
+                used.follow(int(begin), int(end))
+
+    def _appended(self, slots: Slots, totals: Slots, *, gridded: bool, starved: bool) -> None:
+        """Make up the running totals of slices that stand behind the queue now, and the nodes above them."""
+        queue, held = self._queue, len(self._queue)
+        if len(slots):
+            before = int(queue.rows[releasing.TOTAL, queue.stop - 1]) if held else self._base
+            queue.stop += len(slots)
+            for one in self._totals:
+                one.accumulate(totals, slots, before)
+            if self._others and 2 * len(queue) > self._width:
+                self._plant()
+            elif self._others:
+                self._raise(slots, self._head + held)
+            if not gridded:
+                self._draw()
+        if starved and self.slices.full:
+            self.slices.grow()
 
     def _draw(self) -> None:
         """Draw a grid over all keys held and as much time again."""
@@ -199,7 +234,7 @@ class Eager:
         self.grid[1][releasing.GONE] += gone
 
     def _release(self, totals: Slots) -> None:
-        for accumulator, _ in self._summed:
+        for accumulator in self._summed:
             accumulator.free(totals)
         self.slices.give_back(totals)
 
@@ -216,27 +251,33 @@ class Eager:
 
     def answers(self, opens: Int64s, closes: Int64s, firsts: Int64s) -> Iterator[Held]:
         """Give the results of windows [opens[i], closes[i]), all of whose slices are final; `firsts` as in `Lazy`."""
-        slices, queue, room = self.slices, self._queue, len(opens)
+        queue, room = self._queue, len(opens)
         windows, starts, stops = np.empty((3, room), np.int64)
-        last, into, earlier = np.empty((3, room), np.int32)
-        n, taken = releasing.ranges(
-            opens, closes, firsts, queue.rows, queue.start, queue.stop, *self.grid, self._base,
-            slices.ledger[slicer.MADE], windows, starts, stops, last, into, earlier,
+        later, earlier = np.empty((2, room), np.int32)
+        n = releasing.ranges(
+            opens, closes, firsts, queue.rows, queue.start, queue.stop, *self.grid, self._base, windows, starts, stops,
+            later, earlier,
         )  # fmt: skip
         if n == 0:
             return
-        starts, stops = starts[:n], stops[:n]
-        slots = slices.results(int(n))
-        for accumulator, subtractable in self._summed:
-            accumulator.combine(slots, last[:n])
-            subtractable.subtract(into[:taken], earlier[:taken])
-        if others := self._others:
-            room = 2 * n * max(1, self._width.bit_length())
-            into, source = np.empty(room, np.int32), np.empty(room, np.int32)
+        slots = self._answer(starts[:n], stops[:n], later[:n], earlier[:n])
+        yield Held(slice(n) if n == room else windows[:n], np.zeros(n, np.int32), slots)
+        self._free(slots)
+
+    def _answer(self, starts: Int64s, stops: Int64s, later: Slots, earlier: Slots) -> Slots:
+        """Give the slots of results of ranges of the queue, which `ranges` has told."""
+        slots = self.slices.results(len(starts), self._others)
+        for one in self._totals:
+            one.difference(slots, later, earlier)
+        if self._others:
+            pairs = 2 * len(starts) * max(1, self._width.bit_length())
+            into, source = np.empty((2, pairs), np.int32)
             pairs = kernels.climb(starts, stops, self._head, self._width, self._nodes, into, source)
             targets = into[:pairs] + slots[0]
-            for accumulator in others:
+            for accumulator in self._others:
                 accumulator.combine(targets, source[:pairs])
-        yield Held(slice(n) if n == room else windows[:n], np.zeros(n, np.int32), slots)
-        for accumulator in slices.accumulators:
+        return slots
+
+    def _free(self, slots: Slots) -> None:
+        for accumulator in self.slices.accumulators:
             accumulator.free(slots)

@@ -91,7 +91,7 @@ def combined(slices: Slices, windows: Int64s, groups: Int32s, into: Int32s, sour
     if len(into) == len(windows):
         yield Held(windows, groups, source)
         return
-    slots = slices.results(len(windows))
+    slots = slices.results(len(windows), slices.accumulators)
     targets = into + slots[0]
     for accumulator in slices.accumulators:
         accumulator.combine(targets, source)

@@ -151,6 +151,9 @@ class Slices:
             self.times[:, kernels.FIRST] = of[:, kernels.BEGIN]
             self.times[:, kernels.LAST] = np.minimum(of[:, kernels.END] - 1, self.ledger[kernels.TOP])
         self.bands, self.sessions = bands, sessions
+        # There will be a cell for most windows at least, and running totals besides slices.
+        self._make_cells(2 * len(bands))
+        self._make_slots(4 * len(bands))
         depth, most = _span(bands)
         self.nexts, self.edges = np.zeros(2 * len(bands), np.int64), np.zeros((most, 5), np.int64)
         self.ledger[kernels.EDGES], self.ledger[kernels.DEPTH] = -1, depth
@@ -306,13 +309,16 @@ class Slices:
         """Let slots be given away again."""
         settling.give_back(slots, self.links, self.ledger)
 
-    def results(self, number: int) -> Slots:
-        """Make room for results behind the slices and give their slots, initialised; they hold until the next call."""
+    def results(self, number: int, wanted: Sequence[Accumulator]) -> Slots:
+        """Make room for results behind the slices and give their slots, which hold until the next call.
+
+        They are initialised for the accumulators that want it.
+        """
         base = int(self.ledger[kernels.MADE])
         if base + number > self._room:
             self._reserve(max(base + number, self._room + self._room // 4))
         slots = np.arange(base, base + number, dtype=np.int32)
-        for accumulator in self.accumulators:
+        for accumulator in wanted:
             accumulator.init(slots)
         return slots
 
@@ -373,17 +379,22 @@ class Slices:
 
     def grow(self) -> None:
         """Make room for more cells where that is used up, and for more slices."""
-        ledger = self.ledger
-        if ledger[kernels.CELLS] >= len(self.order) or self._no_cell:
-            size = 2 * max(self.cell_count, _LEAST)
-            self.cells, self.order = _grown(self.cells, size), _grown(self.order, size)
+        if self.ledger[kernels.CELLS] >= len(self.order) or self._no_cell:
+            self._make_cells(2 * max(self.cell_count, _LEAST))
             if self._no_cell:
                 self.cells = _grown(self.cells, 2 * len(self.cells))
         if self.full:
-            self._reserve(larger(len(self.links)))
-            self.links = _grown(self.links, self._room)
-            if len(self.sessions):
-                self.times = _grown(self.times, self._room)
+            self._make_slots(larger(len(self.links)))
+
+    def _make_cells(self, size: int) -> None:
+        # The order loses its oldest places as they are given up, so it is used up sooner.
+        self.cells, self.order = _grown(self.cells, size), _grown(self.order, 2 * size)
+
+    def _make_slots(self, room: int) -> None:
+        self._reserve(room)
+        self.links = _grown(self.links, self._room)
+        if len(self.sessions):
+            self.times = _grown(self.times, self._room)
 
     def _reserve(self, room: int) -> None:
         if room > self._room:
@@ -440,12 +451,15 @@ class Slices:
 
 
 def _span(bands: Int64s) -> tuple[int, int]:
-    """Give for how many ticks edges are listed at a time, so that they are about _LISTED, and room for so many."""
+    """Give for how many ticks edges are listed at a time, so that they are about _LISTED, and room for so many.
+
+    Listing takes a step a window, so there are two edges for each where windows are many.
+    """
     sizes, slides, most = bands[:, 0], bands[:, 1], bands[:, 4]
     slides = np.append(slides, slides[(sizes % slides != 0) | (most < NEVER)])
     if len(slides) == 0:
         return 1, 2
-    depth = max(1, min(int(_LISTED / (1 / slides).sum()), LIMIT))
+    depth = max(1, min(int(max(_LISTED, 2 * len(slides)) / (1 / slides).sum()), LIMIT))
     return depth, int((-(-depth // slides) + 1).sum()) + 2
 
 

@@ -145,7 +145,7 @@ class Windows:
             return
         starts = self.nexts if nexts is None else nexts
         # More windows than there is room for are told in several rounds.
-        count = room = 16 + 4 * len(self.bands)
+        count = room = self.room
         while count == room:
             found = np.empty((5, room), np.int64)
             count, begin, end = kernels.complete(self.bands, self.banded, starts, bound, keys, len(keys), *grid, *found)
@@ -155,7 +155,16 @@ class Windows:
             if count == room:
                 count = room = _CHUNK
             elif nexts is None:
-                self._following = int(begin), int(end)
+                self.follow(int(begin), int(end))
+
+    @property
+    def room(self) -> int:
+        """How many windows to look for at a time."""
+        return 16 + 4 * len(self.bands)
+
+    def follow(self, begin: int, end: int) -> None:
+        """Take the least begin and the least end of the windows after those that were told."""
+        self._following = begin, end
 
     def _with_asked(self, bound: int, begin: int, end: int) -> tuple[int, int]:
         for _, window in self.asked:

@@ -28,7 +28,7 @@ from operators.stacks.panes import Panes, Spans
 from operators.stacks.stack import Counts, Stack
 from operators.stacks.technique import Named, Technique, check_technique, choose
 from operators.window import LIMIT, SlidingWindow
-from punctuation import END, Progress, Punctuation, StreamViolation, before, below, whole
+from punctuation import END, Progress, Punctuation, StreamViolation, below, whole
 from punctuation.plain import dump_progress, read_progress
 
 _NEVER = -(2**63)
@@ -218,7 +218,7 @@ class StackAggregate:
         self._release(wid, emit)
         begin, end = self.window.extent(wid)
         for name, value in ((WID, wid), (START, begin), (STOP, end)):
-            if self._promised.advance(promise := before(name, value, assumed=punctuation.assumed)):
+            if (promise := self._promised.rise(name, value, assumed=punctuation.assumed)) is not None:
                 emit(promise)
 
     def _release(self, wid: int, emit: Emit) -> None:

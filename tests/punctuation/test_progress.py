@@ -81,6 +81,22 @@ def test_a_bound_never_moves_back(bounds: list[int]) -> None:
         assert progress.bound("ts") == max(bounds[: i + 1])
 
 
+@given(st.lists(PROMISES, max_size=5), st.lists(st.integers(0, 9), max_size=4), st.booleans(), st.booleans())
+def test_a_bound_rises_as_its_promise_advances(
+    made: list[Punctuation], bounds: list[int], ended: bool, assumed: bool
+) -> None:
+    one, other = Progress(), Progress()
+    for promise in [*made, *[END] * ended]:
+        one.advance(promise)
+        other.advance(promise)
+    for bound in bounds:
+        promise = before("ts", bound, assumed=assumed)
+        given = one.rise("ts", bound, assumed=assumed)
+        assert given == (promise if other.advance(promise) else None)
+        assert given is None or given.assumed == assumed
+        assert one == other
+
+
 def test_a_group_is_as_far_as_itself_or_the_whole_whichever_is_further() -> None:
     progress, shape = Progress(), (("k",), "ts")
     assert progress.effective(shape, ("a",)) is None

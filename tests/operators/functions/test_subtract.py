@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from operators import functions as fn
 from operators.functions import Accumulator, AggregateFunction, Subtractable
+from operators.functions.totalling import Stepwise, totalling
 from operators.page import Page
 from operators.schema import Schema
 from tests.operators.functions.cases import DOMAIN, Case, cases, plain, same
@@ -83,9 +84,49 @@ def test_a_running_window_is_that_of_its_own_slices(name: str, data: st.DataObje
     assert plain(accumulator.finalize(EVERY)) == plain(empty.finalize(EVERY))
 
 
-def _updated(case: Case, schema: Schema, data: st.DataObject) -> tuple[Accumulator, list[list[tuple[object, ...]]]]:
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_a_window_is_the_difference_of_two_running_totals(name: str, data: st.DataObject) -> None:
+    case = data.draw(st.sampled_from([case for case in SUBTRACTABLE if case.function.name == name]))
+    accumulator, held = _updated(case, _schema(case), data, in_order=True)
+    accumulator.reserve(4 * SLOTS)
+    totals = totalling(accumulator)
+    assert totals is not None
+    # Running totals in two parts; what is written was used before.
+    into, cut = EVERY + SLOTS, data.draw(st.integers(1, SLOTS))
+    for used in (into, into + SLOTS):
+        accumulator.init(used)
+        accumulator.combine(used, EVERY)
+    totals.accumulate(into[:cut], EVERY[:cut], -1)
+    totals.accumulate(into[cut:], EVERY[cut:], int(into[cut - 1]))
+    begins = data.draw(st.lists(st.integers(0, SLOTS - 1), min_size=1, max_size=SLOTS))
+    ends = [data.draw(st.integers(begin + 1, SLOTS)) for begin in begins]
+    earlier = np.array([into[begin - 1] if begin else -1 for begin in begins], np.int32)
+    windows = into[: len(begins)] + SLOTS
+    totals.difference(windows, into[np.array(ends) - 1], earlier)
+    wanted = [
+        case.naive([row for rows in held[begin:end] for row in rows]) for begin, end in zip(begins, ends, strict=True)
+    ]
+    assert all(same(case, f, w) for f, w in zip(plain(accumulator.finalize(windows)), wanted, strict=True))
+
+
+def test_verbs_of_running_totals_are_those_of_the_fewest_steps() -> None:
+    whole = Schema.of(x=pa.int64())
+    for function in (fn.count(), fn.sum("x"), fn.avg("x")):
+        accumulator = function.accumulator(whole)
+        assert totalling(accumulator) is accumulator
+    assert isinstance(totalling(fn.median("x").accumulator(whole)), Stepwise)
+    assert totalling(fn.max("x").accumulator(whole)) is None
+
+
+def _updated(
+    case: Case, schema: Schema, data: st.DataObject, *, in_order: bool = False
+) -> tuple[Accumulator, list[list[tuple[object, ...]]]]:
     row = st.tuples(*(st.sampled_from([None, *DOMAIN[d][1]]) for d in case.domains))
     rows = data.draw(st.lists(st.tuples(st.integers(0, SLOTS - 1), row), max_size=10))
+    if in_order:
+        rows.sort(key=lambda one: one[0])
     function: AggregateFunction = case.function
     accumulator = function.accumulator(schema)
     accumulator.reserve(SLOTS)

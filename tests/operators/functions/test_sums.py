@@ -140,7 +140,10 @@ edges = st.sampled_from(
 
 @given(
     st.lists(st.tuples(st.integers(0, 2), edges, st.sampled_from([1, 1, 1, 70])), max_size=12),
-    st.lists(st.tuples(st.sampled_from(["combine", "subtract", "free", "save"]), *[st.integers(0, 2)] * 2), max_size=6),
+    st.lists(
+        st.tuples(st.sampled_from(["combine", "subtract", "total", "free", "save"]), *[st.integers(0, 2)] * 2),
+        max_size=6,
+    ),
 )
 def test_sums_of_any_size_are_exact_through_all_verbs(
     added: list[tuple[int, int, int]], verbs: list[tuple[str, int, int]]
@@ -162,6 +165,11 @@ def test_sums_of_any_size_are_exact_through_all_verbs(
             accumulator.combine(into, source)
             accumulator.subtract(into, source)
             held[a] = held[a] if a != b else []
+        elif verb == "total" and a != b:
+            c = 3 - a - b
+            accumulator.accumulate(into, source, c)
+            held[a] = held[c] + held[b]
+            accumulator.difference(source, into, np.array([c], np.int32))
         elif verb == "free":
             accumulator.free(into)
             accumulator.init(into)
