@@ -12,8 +12,8 @@ from operators.functions.arguments import argument, call, whole
 from operators.functions.columns import frozen, grown, present
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.saved import saved_array, saved_int
-from operators.kernels.counts import add_counts, count_slots, subtract_counts
 from operators.kernels.partials import merge_counts
+from operators.kernels.sums import add_counts, count_slots, subtract_counts
 from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
 from operators.schema import Schema

@@ -1,7 +1,10 @@
-"""Sums by slot: whole numbers exactly in 128 bits, floating numbers with the rounding error carried along.
+"""Sums and counts by slot: whole numbers exactly in 128 bits, floating numbers with the rounding error carried along.
 
 A row of a whole sum is (low limb, high limb, number of values): the sum is high * 2^64 + low as unsigned. A row of a
 floating sum is (sum, what rounding lost, number of values). A slot of -1 skips the tuple.
+
+Tuples in order meet one slot for long, so that each addition would wait for the one before to be stored: where slots
+come in runs, a run is added up first.
 """
 
 from __future__ import annotations
@@ -13,6 +16,41 @@ from operators.kernels.kernel import kernel
 
 SIGNED = np.int64(-1)
 UNSIGNED = np.int64(0)
+
+
+_BLOCK = 64
+_SHORT = 24
+"""Runs that are shorter than this on average are not worth looking for."""
+
+
+@kernel
+def _in_runs(slots):  # type: ignore[no-untyped-def]
+    """Tell whether slots come in runs."""
+    changes = 0
+    before = slots[: max(len(slots) - 1, 0)]
+    after = slots[1:]
+    for i in range(len(after)):
+        changes += after[i] != before[i]
+    return changes * _SHORT < len(slots)
+
+
+@kernel
+def _run(slots, start):  # type: ignore[no-untyped-def]
+    """Give where the run of one slot ends that begins at a place."""
+    slot = slots[start]
+    stop = start + 1
+    # Block by block without a branch a slot.
+    while stop + _BLOCK <= len(slots):
+        block = slots[stop : stop + _BLOCK]
+        others = 0
+        for i in range(_BLOCK):
+            others += block[i] != slot
+        if others:
+            break
+        stop += _BLOCK
+    while stop < len(slots) and slots[stop] == slot:
+        stop += 1
+    return stop
 
 
 @kernel
@@ -72,10 +110,42 @@ def judge(
 
 
 @kernel
+def _add_run(values, signed, row):  # type: ignore[no-untyped-def]
+    """Add values to one sum: the halves of all on their own, in lanes, then the carries."""
+    half = np.int64(32)
+    lower = np.int64((1 << 32) - 1)
+    low_halves, high_halves = np.int64(0), np.int64(0)
+    for i in range(len(values)):
+        low_halves += values[i] & lower
+        high_halves += values[i] >> half
+    if signed == UNSIGNED:
+        # What was taken for a sign is worth 2^64.
+        over = np.int64(0)
+        for i in range(len(values)):
+            over -= values[i] >> np.int64(63)
+        row[1] += over
+    part = np.uint64(high_halves << half)
+    total = part + np.uint64(low_halves)
+    high = (high_halves >> half) + np.int64(total < part)
+    low = np.uint64(row[0]) + total
+    row[0] = np.int64(low)
+    row[1] += high + np.int64(low < total)
+    row[2] += len(values)
+
+
+@kernel
 def add_whole(
     slots: npt.NDArray[np.int32], values: npt.NDArray[np.int64], signed: np.int64, sums: npt.NDArray[np.int64]
 ) -> None:
     """Add values[i] to sums[slots[i]]; `signed` is UNSIGNED when the values are the bits of unsigned numbers."""
+    if _in_runs(slots):
+        start = 0
+        while start < len(slots):
+            stop = _run(slots, start)
+            if slots[start] >= 0:
+                _add_run(values[start:stop], signed, sums[slots[start]])
+            start = stop
+        return
     for i in range(len(slots)):
         slot = slots[i]
         if slot >= 0:
@@ -150,8 +220,30 @@ def difference_whole(
 
 
 @kernel
+def _add_floating_run(values, row):  # type: ignore[no-untyped-def]
+    """Add values to one sum, in order, as `add_floating` does."""
+    old, lost = row[0], row[1]
+    for i in range(len(values)):
+        value = values[i]
+        new = old + value
+        taken = new - old
+        lost += (old - (new - taken)) + (value - taken)
+        old = new
+    row[0], row[1] = old, lost
+    row[2] += len(values)
+
+
+@kernel
 def add_floating(slots: npt.NDArray[np.int32], values: npt.NDArray[np.float64], sums: npt.NDArray[np.float64]) -> None:
     """Add values[i] to sums[slots[i]] by Knuth's two-sum."""
+    if _in_runs(slots):
+        start = 0
+        while start < len(slots):
+            stop = _run(slots, start)
+            if slots[start] >= 0:
+                _add_floating_run(values[start:stop], sums[slots[start]])
+            start = stop
+        return
     for i in range(len(slots)):
         slot = slots[i]
         if slot >= 0:
@@ -178,3 +270,34 @@ def combine_floating(into: npt.NDArray[np.int32], source: npt.NDArray[np.int32],
         sums[to, 0] = new
         sums[to, 1] += ((old - (new - taken)) + (value - taken)) + lost
         sums[to, 2] += number
+
+
+@kernel
+def count_slots(slots: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]) -> None:
+    """Add one to counts[slots[i]] for each i."""
+    if _in_runs(slots):
+        start = 0
+        while start < len(slots):
+            stop = _run(slots, start)
+            if slots[start] >= 0:
+                counts[slots[start]] += stop - start
+            start = stop
+        return
+    for i in range(len(slots)):
+        slot = slots[i]
+        if slot >= 0:
+            counts[slot] += 1
+
+
+@kernel
+def add_counts(into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]) -> None:
+    """Add counts[source[j]] to counts[into[j]], in order."""
+    for j in range(len(into)):
+        counts[into[j]] += counts[source[j]]
+
+
+@kernel
+def subtract_counts(into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]) -> None:
+    """Take counts[source[j]] from counts[into[j]], in order."""
+    for j in range(len(into)):
+        counts[into[j]] -= counts[source[j]]

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from operators import functions as fn
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions import Accumulator, AggregateFunction, sums, totals
+from operators.functions.columns import frozen
 from operators.functions.sums import WholeTotals
+from operators.kernels import sums as kernels
 from operators.page import Page
 from operators.schema import Schema
 
@@ -226,3 +228,26 @@ def test_more_values_than_a_word_can_count_are_counted() -> None:
     accumulator.combine(np.array([0], np.int32), np.array([1], np.int32))
     assert totals_of(accumulator, [0]) == [1.0]
     assert accumulator.state()["sums"][0].tolist() == [3 * (1 << 20) + 2, 0, 3 * (1 << 20) + 2]  # type: ignore[index,union-attr]
+
+
+@given(
+    st.lists(st.tuples(st.integers(-1, 2), edges, st.sampled_from([1, 30, 64, 65, 200])), max_size=6),
+    st.booleans(),
+)
+def test_slots_in_runs_add_up_as_tuple_by_tuple(added: list[tuple[int, int, int]], signed: bool) -> None:
+    slots = np.array([slot for slot, _, times in added for _ in range(times)], np.int32)
+    # Values of a run differ, so that none may be taken for another.
+    values = np.array([value for _, value, times in added for _ in range(times)], np.int64) ^ np.arange(len(slots)) % 7
+    sums, floats, counts = np.zeros((3, 3), np.int64), np.zeros((3, 3)), np.zeros(3, np.int64)
+    kernels.add_whole(frozen(slots), frozen(values), kernels.SIGNED if signed else kernels.UNSIGNED, sums)
+    kernels.count_slots(frozen(slots), counts)
+    kernels.add_floating(frozen(slots), frozen(values.astype(np.float64)), floats)
+    single = np.zeros((3, 3))
+    for slot, value in zip(slots, values.astype(np.float64), strict=True):
+        kernels.add_floating(np.array([slot], np.int32), np.array([value]), single)
+    for slot in range(3):
+        of = values[slots == slot].tolist()
+        low, high, number = sums[slot].tolist()
+        assert (high << 64) + (low % (1 << 64)) == sum(v if signed else v % (1 << 64) for v in of)
+        assert number == counts[slot] == floats[slot, 2] == len(of)
+    assert floats.tobytes() == single.tobytes()
