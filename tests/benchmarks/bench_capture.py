@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 import oop_engine as oop
 from oop_engine.sources.capture import Capture
+from oop_engine.sources.capture.ahead import processors
 
 SNAPLEN = 96
 FULL = 1000
@@ -67,16 +68,23 @@ def write(path: Path, packets: int, kept: int = SNAPLEN, *, short: float = 0.0, 
         os.fsync(file.fileno())  # or the kernel writes it back while it is read
 
 
-def speeds(ways: Mapping[str, Reading], runs: int) -> dict[str, float]:
-    """Give the median packets a second of CPU time of each way, taken by turns, after one to warm up."""
-    measured: dict[str, list[float]] = {name: [] for name in ways}
+def times(ways: Mapping[str, Reading], runs: int) -> dict[str, tuple[float, float]]:
+    """Give the median seconds a packet of each way, taken by turns, after one to warm up.
+
+    By the clock, and of CPU time of all threads.
+    """
+    measured: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for run in range(runs + 1):
         for name, way in ways.items():
-            start = time.thread_time()
+            begun = time.perf_counter(), time.process_time()
             packets = way()
+            ended = time.perf_counter(), time.process_time()
             if run:
-                measured[name].append(packets / (time.thread_time() - start))
-    return {name: statistics.median(values) for name, values in measured.items()}
+                measured[name].append(((ended[0] - begun[0]) / packets, (ended[1] - begun[1]) / packets))
+    return {
+        name: (statistics.median(clock for clock, _ in found), statistics.median(cpu for _, cpu in found))
+        for name, found in measured.items()
+    }
 
 
 def with_dpkt(path: Path, most: int) -> int:
@@ -106,7 +114,7 @@ def with_read(path: Path, packets: int) -> int:
 
 
 def decoded(path: Path, packets: int, runs: int) -> None:
-    """Print packets a second for each way of reading, and how much longer it takes than `read()` does."""
+    """Print packets a second for each way of reading, and how much longer it takes than `read()`, clock and CPU."""
 
     def batches(**options: Any) -> Reading:
         return lambda: sum(batch.num_rows for batch in Capture(path, **options).batches())
@@ -115,44 +123,50 @@ def decoded(path: Path, packets: int, runs: int) -> None:
         "read() into 1 MiB": lambda: with_read(path, packets),
         "times only": lambda: sum(map(len, Capture(path).times())),
         "ts, 5-tuple, length": batches(columns=COLUMNS),
+        "ts, 5-tuple, length; no thread": batches(columns=COLUMNS, read_ahead=False),
         "ts, 5-tuple, length; 8,192 rows": batches(columns=COLUMNS, batch_rows=8192),
         "all 16 columns": batches(),
         "ts, 5-tuple, length; stream": lambda: with_stream(path),
     }
-    results = speeds(ways, runs)
+    results = times(ways, runs)
     plain = results["read() into 1 MiB"]
-    for name, value in results.items():
-        print(f"  {name:34}{value / 1e6:10.3f} M packets/s{plain / value:8.2f} times read()")
+    for name, (clock, cpu) in results.items():
+        print(
+            f"  {name:34}{1e-6 / clock:10.3f} M packets/s{clock / plain[0]:8.2f} times read() by the clock,"
+            f"{cpu / plain[1]:6.2f} in CPU time"
+        )
 
 
-def counted(path: Path, out: Path) -> None:
+def counted(path: Path, out: Path, *, read_ahead: bool | None = None) -> None:
     """Count packets and bytes of each source in windows of 10 s, from a capture to Parquet."""
-    windows = oop.pcap(path).window(range="10 s", slide="10 s")
+    windows = oop.pcap(path, read_ahead=read_ahead).window(range="10 s", slide="10 s")
     windows.aggregate(oop.count(), bytes=oop.sum("length"), by="srcIP").to(out).run()
 
 
 def queried(path: Path, packets: int, runs: int) -> None:
     """Print packets a second, by the clock and by CPU time of all threads, from a capture to counts in Parquet."""
     out = path.with_suffix(".parquet")
-    counted(path, out)
-    clock: list[float] = []
-    cpu: list[float] = []
-    for _ in range(runs):
-        out.unlink()
-        begun = time.perf_counter(), time.process_time()
-        counted(path, out)
-        clock.append(packets / (time.perf_counter() - begun[0]))
-        cpu.append(packets / (time.process_time() - begun[1]))
+
+    def way(read_ahead: bool | None) -> Reading:
+        def run() -> int:
+            out.unlink(missing_ok=True)
+            counted(path, out, read_ahead=read_ahead)
+            return packets
+
+        return run
+
+    results = times({"": way(None), ", no thread": way(False)}, runs)
     rows = pq.read_metadata(out).num_rows
-    print(
-        f"  per-source counts of 10 s, Parquet{statistics.median(clock) / 1e6:10.3f} M packets/s by the clock,"
-        f" {statistics.median(cpu) / 1e6:.3f} by CPU time, {rows:,} rows"
-    )
+    for name, (clock, cpu) in results.items():
+        print(
+            f"  per-source counts of 10 s, Parquet{name:11}{1e-6 / clock:10.3f} M packets/s by the clock,"
+            f" {1e-6 / cpu:.3f} by CPU time, {rows:,} rows"
+        )
 
 
 def main(packets: int = 1_000_000, runs: int = 7) -> None:
     """Print millions of packets a second for each kind of capture and way of reading."""
-    print(f"{packets:,} packets, median of {runs}, CPU time")
+    print(f"{packets:,} packets, median of {runs}, {processors()} processors")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "packets.pcap"
         for name, share, kept, short in (
@@ -168,10 +182,10 @@ def main(packets: int = 1_000_000, runs: int = 7) -> None:
         for sources in SOURCES:
             write(path, 3 * packets, sources=sources)
             print(f"snaplen {SNAPLEN}, {sources:,} sources, {path.stat().st_size / 1e6:.1f} MB")
-            queried(path, 3 * packets, min(runs, 3))
+            queried(path, 3 * packets, min(runs, 5))
         write(path, 20_000)
-        slow = speeds({"dpkt": lambda: with_dpkt(path, 20_000)}, 3)["dpkt"]
-        print(f"dpkt, snaplen {SNAPLEN}:{slow / 1e6:10.3f} M packets/s")
+        slow, _ = times({"dpkt": lambda: with_dpkt(path, 20_000)}, 3)["dpkt"]
+        print(f"dpkt, snaplen {SNAPLEN}:{1e-6 / slow:10.3f} M packets/s")
 
 
 if __name__ == "__main__":
