@@ -78,7 +78,7 @@ class Plain:
         return piece
 
     def ready(self) -> bool:
-        if self._ahead:
+        if self._ahead or self.again:  # files on disk keep nobody waiting
             return True
         try:
             return bool(select.select([self.stream.fileno()], [], [], 0)[0])
@@ -193,8 +193,20 @@ class Unzstd:
             raise PackedDamage(self._fault)
         if self._unpacked is None:
             self._unpacked = self._open()
+        found = [self._read(min(most, _STEP))]
+        if self._packed.again:
+            left = most - len(found[0])
+            while found[-1] and left >= _STEP and self._fault is None:
+                try:
+                    found.append(self._read(_STEP))
+                except PackedDamage:  # which the next read raises
+                    break
+                left -= len(found[-1])
+        return b"".join(found)
+
+    def _read(self, most: int) -> bytes:
         try:
-            piece = cast(bytes, self._unpacked.read(min(most, _STEP)))
+            piece = cast(bytes, self._unpacked.read(most))
         except OSError as error:
             self._fault = f"the zstd data are cut or damaged ({error})"
             piece = self._last()
