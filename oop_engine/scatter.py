@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import attrs
 
 from oop_engine.disorder_report import Disorder, Scatter
 from oop_engine.disorder_words import amount_text, share_text
 from oop_engine.errors import PlanError
+from oop_engine.sinks.files import no_folder, written
 from oop_engine.ticks import tick_ns
 
 PALETTE: Final[tuple[str, ...]] = (
@@ -83,7 +84,7 @@ def check(path: str | Path) -> None:
     if suffix not in (".svg", ".png"):
         raise PlanError(f'a picture is written as .svg or .png, and "{path}" is neither.')
     if not Path(path).parent.is_dir():
-        raise PlanError(f'"{path}" cannot be written: there is no folder "{Path(path).parent}"')
+        raise PlanError(no_folder(Path(path)))
     if suffix == ".png" and find_spec("matplotlib") is None:
         other = Path(path).with_suffix(".svg")
         raise PlanError(
@@ -97,10 +98,11 @@ def draw(report: Disorder, path: Path) -> None:
     check(path)
     if not report.scatters:
         raise PlanError("nothing was kept for a picture; measure with samples=8192.")
-    if path.suffix.lower() == ".svg":
-        path.write_text(svg(report), encoding="utf-8")
-    else:
-        _png(report, path)
+    with written(path, example="disorder.svg") as file:
+        if path.suffix.lower() == ".svg":
+            file.write(svg(report).encode())
+        else:
+            _png(report, file)
 
 
 def panels(report: Disorder) -> list[tuple[Panel, Panel]]:
@@ -272,7 +274,7 @@ def _dots(panel: Panel, left: float, bottom: float) -> Iterator[tuple[str, str]]
         yield PALETTE[mark], "".join(parts)
 
 
-def _png(report: Disorder, path: Path) -> None:
+def _png(report: Disorder, file: BinaryIO) -> None:
     """Draw the same panels through matplotlib."""
     from importlib import import_module
 
@@ -280,7 +282,7 @@ def _png(report: Disorder, path: Path) -> None:
     rows = panels(report)
     figure = figure_of(figsize=(12, 1 + 3.6 * max(len(rows), 1)), layout="constrained")
     _fill(figure, report, rows)
-    figure.savefig(path, dpi=110)  # type: ignore[attr-defined]
+    figure.savefig(file, format="png", dpi=110)  # type: ignore[attr-defined]
 
 
 def _fill(figure: object, report: Disorder, rows: Sequence[tuple[Panel, Panel]]) -> None:

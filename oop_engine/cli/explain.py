@@ -32,12 +32,14 @@ def command(text: str, naming: Naming, mermaid: bool, svg: str | None) -> None:
         from oop_engine import drawing
         from oop_engine.cli.streams import opened
         from oop_engine.plan import Plan
+        from oop_engine.sinks.files import written
         from oop_engine.translate import query
 
         words = query_text(text)
         plan = Plan((query(words, opened(words, naming)).node,))
         if svg is not None and svg != "-":
-            Path(svg).write_text(drawing.svg(plan), encoding="utf-8")
+            with written(Path(svg), example="plan.svg") as file:
+                file.write(drawing.svg(plan).encode())
             return
         shown = drawing.mermaid(plan) if mermaid else drawing.svg(plan) if svg is not None else _words(plan)
         click.echo(shown, nl=False)

@@ -135,7 +135,11 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         metavar="ATTR=TYPE,...",
         help="Types of columns: ip, timestamp, timestamp[ms], epoch, int, float, text, bool.",
     ),
-    click.option("--strict", is_flag=True, help="Take a damaged capture as an error, not as far as it can be read."),
+    click.option(
+        "--strict",
+        is_flag=True,
+        help="Take a damaged capture as an error, not as far as it can be read; no file of results is then left.",
+    ),
 )
 
 

@@ -51,7 +51,7 @@ Then, in Spark: SELECT srcIP, sum(bytes) FROM parquet.`tables/sources` GROUP BY 
 @click.option("--spark", "master", default="local[*]", show_default=True, metavar="MASTER", help="Where Spark runs.")
 @click.option("--memory", default="2g", show_default=True, metavar="SIZE", help="Memory of Spark's driver.")
 @click.option("--whole-files", is_flag=True, help="Read no file in parts.")
-@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, but what could not be read.")
 def run(
     source: str,
     tables: str,
@@ -99,8 +99,8 @@ def run(
             read = f"{report.packets:,} packets, {report.records:,} flow records"
             say(f"{read} read in {report.batches} new batches, {time.monotonic() - began:.1f} s")
             say(f"{len(report.hours)} hours brought up to date in {tables}: flows, sources, alerts")
-            for note in report.notes:
-                say(f"note: {note}")
+        for note in report.notes:
+            say(f"note: {note}")
 
 
 @command.command(

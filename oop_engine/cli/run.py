@@ -6,7 +6,7 @@ from oop_engine.cli.errors import say
 from oop_engine.cli.naming import Naming
 from oop_engine.cli.showing import Wishes, run_shown
 from oop_engine.cli.streams import opened
-from oop_engine.cli.summary import summary
+from oop_engine.cli.summary import noted, summary
 from oop_engine.meter import Statistics
 from oop_engine.plan import Plan
 from oop_engine.translate import query
@@ -20,6 +20,10 @@ def run_query(text: str, naming: Naming, wishes: Wishes) -> Statistics:
         return summary(plan, statistics, late=naming.late, late_to=naming.late_to, compiled=compiled)
 
     statistics = run_shown(plan, wishes, told)
-    if statistics.interrupted and wishes.quiet:
-        say("interrupted: the results so far are written.")
+    if wishes.quiet:
+        # What was not read is no progress and no summary.
+        for line in noted(statistics):
+            say(line)
+        if statistics.interrupted:
+            say("interrupted: the results so far are written.")
     return statistics

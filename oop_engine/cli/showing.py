@@ -66,6 +66,12 @@ def run_shown(
                 watch=progress.watch if progress is not None else None,
                 handle_signals=True,
             )
+        except Exception as error:
+            if shown.begun and wishes.to == STDOUT:
+                error.add_note(
+                    "standard output has only a part of the results; --to FILE writes all of them, or no file."
+                )
+            raise
         finally:
             if progress is not None:
                 progress.wipe()
@@ -88,6 +94,11 @@ class Shown:
     _sink: Deliver | None = attrs.field(init=False, default=None)
     _rows: int = attrs.field(init=False, default=0)
     _hidden: int = attrs.field(init=False, default=0)
+
+    @property
+    def begun(self) -> bool:
+        """Whether something was written."""
+        return self._sink is not None
 
     def open(self) -> Deliver:
         """Open the sink, if it is not."""

@@ -36,10 +36,15 @@ def summary(
         lines.append(f"note: {counted(untimed, 'tuple')} without a value of the progressing attribute")
     if gap := statistics.total("in_no_window"):
         lines.append(f"note: {counted(gap, 'tuple')} in no window")
-    lines += [f"note: {one_line(note)}" for note in statistics.notes]
+    lines += noted(statistics)
     if statistics.interrupted:
         lines.append("interrupted: the results so far are written; windows that were still open are not among them.")
     return "\n".join(lines)
+
+
+def noted(statistics: Statistics) -> list[str]:
+    """Say what the sources have to say of their reading, such as where a damaged file ended it."""
+    return [f"note: {one_line(note)}" for note in statistics.notes]
 
 
 def table(plan: Plan, statistics: Statistics, *, width: int = WIDTH) -> str:

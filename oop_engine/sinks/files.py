@@ -29,33 +29,47 @@ class FileSink:
     @contextmanager
     def opened(self, schema: Schema) -> Generator[Deliver, None, None]:
         """Write to a new file in the same folder; at the end it takes the name, or on failure it is removed."""
-        if self.path.exists() and not self.path.is_file():
-            if self.path.is_dir():
-                raise SinkError(f'"{self.path}" is a folder; name a file in it, e.g. "{self.path / "result.parquet"}"')
-            with open(self.path, "wb") as pipe, encoded(pipe, self.encoder(), schema) as deliver:
-                yield deliver
-            return
-        folder = self.path.parent
-        if not folder.is_dir():
-            raise SinkError(f'"{self.path}" cannot be written: there is no folder "{folder}"')
-        # The name cannot be foreseen, and O_EXCL takes no file or link that is there already.
-        unfinished = folder / f".{self.path.name}.{secrets.token_hex(6)}.part"
-        try:
-            handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        except OSError as error:
-            raise SinkError(f'"{self.path}" cannot be written: {error.strerror} in "{folder}"') from error
-        try:
-            with open(handle, "wb") as file:
-                with encoded(file, self.encoder(), schema) as deliver:
-                    yield deliver
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(unfinished, self.path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(unfinished)
-            raise
-        _sync_folder(folder)
+        with written(self.path) as file, encoded(file, self.encoder(), schema) as deliver:
+            yield deliver
+
+
+@contextmanager
+def written(path: Path, *, example: str = "result.parquet") -> Generator[BinaryIO, None, None]:
+    """Give a file to write, which takes its name when it is whole; SinkError where none can be written.
+
+    A pipe or device is written as it is. `example` names a file that could be written to a folder.
+    """
+    if path.exists() and not path.is_file():
+        if path.is_dir():
+            raise SinkError(f'"{path}" is a folder; name a file in it, e.g. "{path / example}"')
+        with open(path, "wb") as pipe:
+            yield pipe
+        return
+    folder = path.parent
+    if not folder.is_dir():
+        raise SinkError(no_folder(path))
+    # The name cannot be foreseen, and O_EXCL takes no file or link that is there already.
+    unfinished = folder / f".{path.name}.{secrets.token_hex(6)}.part"
+    try:
+        handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    except OSError as error:
+        raise SinkError(f'"{path}" cannot be written: {error.strerror} in "{folder}"') from error
+    try:
+        with open(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(unfinished)
+        raise
+    _sync_folder(folder)
+
+
+def no_folder(path: Path) -> str:
+    """Say that a file cannot be written as there is no folder for it."""
+    return f'"{path}" cannot be written: there is no folder "{path.parent}".\n  Make it first, or name another file.'
 
 
 @attrs.frozen

@@ -131,11 +131,17 @@ def declare(
     for path in texts:
         if path.exists():
             raise SinkError(f'"{path}" is there already, and is yours: name another folder, or move it away.')
-    work.mkdir(parents=True, exist_ok=True)
-    for path, text in texts.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    shutil.copy(Path(__file__).parent / "conf" / "log4j2.properties", folder / "conf")
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        for path, text in texts.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        shutil.copy(Path(__file__).parent / "conf" / "log4j2.properties", folder / "conf")
+    except OSError as error:
+        raise SinkError(
+            f'the project "{folder}" cannot be written: {error.strerror}: "{error.filename}".\n'
+            "  Name a folder that can be made, and tables where a folder can be made."
+        ) from error
     return tuple(texts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -96,6 +97,48 @@ def test_the_summary_says_what_was_read_released_and_held(captures: Path) -> Non
 def test_quiet_says_nothing(captures: Path) -> None:
     result = oop("query", PER_MINUTE, "-s", captures / "Main1.pcap", "--quiet")
     assert (result.exit_code, result.stderr) == (0, "")
+
+
+def cut(captures: Path, tmp_path: Path, kind: str) -> Path:
+    """Cut a capture of 1,200 packets within one of them."""
+    whole = (captures / "Main1.pcap").read_bytes()
+    path = tmp_path / f"cut.{kind}"
+    path.write_bytes(whole[:-7] if kind == "pcap" else gzip.compress(whole)[:-2000])
+    return path
+
+
+@pytest.mark.parametrize("kind", ["pcap", "pcap.gz"])
+def test_quiet_hides_no_loss(captures: Path, tmp_path: Path, kind: str) -> None:
+    path = cut(captures, tmp_path, kind)
+    loud, quiet = (oop("query", PER_MINUTE, "-s", path, *more) for more in ((), ("--quiet",)))
+    assert (quiet.exit_code, quiet.stdout) == (0, loud.stdout)
+    assert quiet.stderr.startswith(f"note: {path}: truncated at byte ") and quiet.stderr.endswith(" packets read\n")
+    assert quiet.stderr.splitlines() == loud.stderr.splitlines()[2:]
+
+
+@pytest.mark.parametrize("kind", ["pcap", "pcap.gz"])
+@pytest.mark.parametrize("suffix", ["csv", "ndjson", "parquet", "arrow"])
+def test_a_strict_run_that_fails_leaves_no_file(captures: Path, tmp_path: Path, kind: str, suffix: str) -> None:
+    path, out = cut(captures, tmp_path, kind), tmp_path / f"out.{suffix}"
+    given = ("query", "SELECT ts, srcIP FROM Main", "-s", path, "--strict", "--slack", "2s", "--to", out)
+    result = oop(*given)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"DecodeError: {path}: truncated at byte ")
+    assert "part of the results" not in result.stderr
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    out.write_text("what was there")
+    assert oop(*given).exit_code == 2
+    assert out.read_text() == "what was there" and len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_strict_run_that_fails_says_that_standard_output_has_a_part(captures: Path, tmp_path: Path) -> None:
+    path = cut(captures, tmp_path, "pcap")
+    result = oop("query", "SELECT ts, srcIP FROM Main", "-s", path, "--strict", "--slack", "2s")
+    assert result.exit_code == 2 and result.stdout.startswith("ts,srcIP\n")
+    assert result.stderr.splitlines()[-1].startswith("  standard output has only a part of the results; --to FILE")
+    nothing = tmp_path / "nothing.pcap"
+    nothing.write_bytes(b"no capture\n" * 9)
+    assert "standard output" not in oop("query", PER_MINUTE, "-s", nothing, "--slack", "2s").stderr
 
 
 def test_stats_lists_every_operator(captures: Path) -> None:
@@ -368,6 +411,31 @@ def test_explain_prints_the_plan_and_both_pictures(captures: Path, tmp_path: Pat
     assert drawn.startswith("<svg ")
     assert oop("explain", Q1_2, *names, "--svg", tmp_path / "plan.svg").stdout == ""
     assert (tmp_path / "plan.svg").read_text() == drawn
+
+
+@pytest.mark.parametrize("command", ["explain", "disorder", "query"])
+def test_a_file_that_cannot_be_written_is_named_with_the_way_out(captures: Path, tmp_path: Path, command: str) -> None:
+    def written(target: Path) -> Result:
+        capture = captures / "Main1.pcap"
+        match command:
+            case "explain":
+                return oop("explain", PER_MINUTE, "-s", capture, "--svg", target)
+            case "disorder":
+                return oop("disorder", capture, "--plot", target)
+            case _:
+                return oop("query", PER_MINUTE, "-s", capture, "--to", target)
+
+    suffix = "csv" if command == "query" else "svg"
+    missing, folder = tmp_path / "missing" / f"x.{suffix}", tmp_path / f"folder.{suffix}"
+    folder.mkdir()
+    result = written(missing)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f'"{missing}" cannot be written: there is no folder "{missing.parent}".' in result.stderr
+    assert result.stderr.endswith("  Make it first, or name another file.\n")
+    result = written(folder)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f'"{folder}" is a folder; name a file in it, e.g. "{folder}/' in result.stderr
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_help_and_version_are_there() -> None:

@@ -78,6 +78,17 @@ def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
     compile((tmp_path / "project" / "transformations" / "captures.py").read_text(), "captures.py", "exec")
 
 
+def test_a_project_that_cannot_be_written_is_named_with_the_way_out(tmp_path: Path) -> None:
+    source = captures(tmp_path / "captures")
+    (tmp_path / "file").touch()
+    for project, tables in (("file/project", "tables"), ("project", "file/tables")):
+        arguments = [str(tmp_path / project), "--input", str(source), "--tables", str(tmp_path / tables)]
+        result = CliRunner().invoke(command, ["init", *arguments])
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert f'SinkError: the project "{tmp_path / project}" cannot be written: Not a directory: ' in result.stderr
+        assert "Name a folder that can be made" in result.stderr
+
+
 def test_what_partitions_add_up_is_all_there_is() -> None:
     """Rows of equal flow are added up whatever the batches, and nulls are a key of their own."""
     number = 700_000
