@@ -133,7 +133,8 @@ def test_a_strict_run_that_fails_leaves_no_file(captures: Path, tmp_path: Path, 
 
 def test_a_strict_run_that_fails_says_that_standard_output_has_a_part(captures: Path, tmp_path: Path) -> None:
     path = cut(captures, tmp_path, "pcap")
-    result = oop("query", "SELECT ts, srcIP FROM Main", "-s", path, "--strict", "--slack", "2s")
+    # Pages wait for each other, so that the first ones are written long before the last one is read.
+    result = oop("query", "SELECT ts, srcIP FROM Main", "-s", path, "--strict", "--slack", "2s", "--page-size", "4")
     assert result.exit_code == 2 and result.stdout.startswith("ts,srcIP\n")
     assert result.stderr.splitlines()[-1].startswith("  standard output has only a part of the results; --to FILE")
     nothing = tmp_path / "nothing.pcap"
