@@ -91,14 +91,11 @@ class Shown:
     opening: Callable[[], Deliver]
     wishes: Wishes
     progress: Progress | None
+    begun: bool = attrs.field(init=False, default=False)
+    """Whether results were written."""
     _sink: Deliver | None = attrs.field(init=False, default=None)
     _rows: int = attrs.field(init=False, default=0)
     _hidden: int = attrs.field(init=False, default=0)
-
-    @property
-    def begun(self) -> bool:
-        """Whether something was written."""
-        return self._sink is not None
 
     def open(self) -> Deliver:
         """Open the sink, if it is not."""
@@ -115,6 +112,7 @@ class Shown:
             if room == 0:
                 return
             element = element.slice(0, min(room, len(element)))
+        self.begun |= isinstance(element, Page) and len(element) > 0
         if self.progress is None or self.wishes.to != STDOUT:
             sink(element)
         else:
