@@ -253,13 +253,6 @@ def test_a_thread_reads_large_files_ahead_where_there_are_processors(
     monkeypatch.setattr(ahead, "_LEAST", len(WHOLE) + 1)
     assert begun() == 0
     monkeypatch.setattr(ahead, "_LEAST", 1)
-    others: list[Any] = [Capture(path, batch_rows=1).batches() for _ in range(2)]
-    assert [(next(one), len(readers()))[1] for one in others] == [1, 1]
-    assert (begun(), begun(read_ahead=True)) == (1, 2)
-    others[0].close()
-    assert begun() == 1
-    others[1].close()
-    monkeypatch.setattr(ahead, "_LEAST", 1)
     monkeypatch.setattr(ahead, "processors", lambda: 1)
     assert (begun(), begun(read_ahead=True), begun(read_ahead=False)) == (0, 1, 0)
 

@@ -16,7 +16,6 @@ from io import FileIO
 from queue import SimpleQueue
 from threading import Lock, Thread, current_thread, get_ident
 from typing import Final
-from weakref import WeakSet
 
 import attrs
 import numpy as np
@@ -40,8 +39,8 @@ _LEAST: Final = 16 << 20
 
 
 def worth(size: int) -> bool:
-    """Tell whether a file is read sooner with a thread: it is large, and there is a processor for one more."""
-    return size >= _LEAST and sum(helper.there for helper in _AT_WORK) < processors() - 1
+    """Tell whether a file is read sooner with a thread: it is large, and there is another processor."""
+    return size >= _LEAST and processors() > 1
 
 
 def processors() -> int:
@@ -77,9 +76,7 @@ class Helper:
             thread.start()
         except RuntimeError:
             return None
-        helper = cls(calls, thread)
-        _AT_WORK.add(helper)
-        return helper
+        return cls(calls, thread)
 
     @property
     def there(self) -> bool:
@@ -100,13 +97,9 @@ class Helper:
 
     def close(self) -> None:
         """End the thread, when it has done what it is at."""
-        _AT_WORK.discard(self)
         self._calls.put(False)
         if self._thread is not current_thread():  # which may collect, as garbage, what it works for
             self._thread.join()
-
-
-_AT_WORK: Final[WeakSet[Helper]] = WeakSet()
 
 
 def _obey(calls: SimpleQueue[bool], work: Callable[[], None]) -> None:

@@ -66,9 +66,8 @@ class Capture:
 
     `read_ahead` says whether a thread copies the next blocks of an uncompressed file while those before are decoded:
     that ends sooner by the clock, for more of the processors' time. If nothing is said, it does for files of at least
-    16 MiB while there are fewer such threads than processors that the process may use, but one (a container's quota of
-    time is not looked at). Two blocks of 2 MiB are read ahead at most, and the thread ends with the reading, however
-    that ends.
+    16 MiB in a process that may use several processors (a container's quota of time is not looked at). Two blocks of
+    2 MiB are read ahead at most, and the thread ends with the reading, however that ends.
     """
 
     def __init__(
