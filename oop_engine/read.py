@@ -84,7 +84,6 @@ def pcap(
     *places: Place,
     name: str = "",
     strict: bool = False,
-    read_ahead: bool | None = None,
     punctuate: Promises = None,
     slack: Amount | None = None,
     late: str = "drop",
@@ -95,14 +94,12 @@ def pcap(
 
     Paths may be patterns; "-" is standard input. Attributes: ts, srcIP, destIP, srcPort, destPort, proto, length (bytes
     on the wire), flags, ... as in `oop_engine.sources.capture.PACKET_SCHEMA`. A truncated or damaged file gives what
-    can be read, and the run's notes say where it stopped; `strict` makes that an error. `read_ahead` says whether a
-    thread reads uncompressed files ahead, else that is done for large ones where there are several processors, never in
-    Spark's workers.
+    can be read, and the run's notes say where it stopped; `strict` makes that an error.
     """
     if not places:
         raise PlanError('pcap needs at least one file, e.g. oop.pcap("capture.pcap")')
     paths = [found for place in places for found in _expanded(place)]
-    source = Packets(paths, label=name, strict=strict, read_ahead=read_ahead)
+    source = Packets(paths, label=name, strict=strict)
     return from_source(source, punctuate=punctuate, slack=slack, late=late, divert=divert, arrival_ts=arrival_ts)
 
 

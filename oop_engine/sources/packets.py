@@ -23,7 +23,6 @@ class Packets:
     paths: tuple[Path | BinaryIO, ...] = attrs.field(converter=tuple)
     label: str = ""
     strict: bool = False
-    read_ahead: bool | None = None
     _turn: Turn = attrs.field(init=False, factory=Turn, eq=False, repr=False)
 
     @property
@@ -45,18 +44,17 @@ class Packets:
     def open(self, columns: Sequence[str], batch_rows: int) -> PacketReader:
         if not self.rewindable:
             self._turn.take(self.name)
-        return PacketReader([self._capture(path, columns, batch_rows) for path in self.paths])
+        return PacketReader(
+            [Capture(p, batch_rows=batch_rows, columns=columns, strict=self.strict) for p in self.paths]
+        )
 
     def values(self, column: str) -> Iterator[Int64s]:
         for path in self.paths:
             if column == "ts":
                 yield from Capture(path).times()
             else:
-                for batch in Capture(path, columns=(column,), read_ahead=self.read_ahead).batches():
+                for batch in Capture(path, columns=(column,)).batches():
                     yield batch.column(0).cast(pa.int64()).fill_null(-(2**63)).to_numpy()
-
-    def _capture(self, path: Path | BinaryIO, columns: Sequence[str], batch_rows: int) -> Capture:
-        return Capture(path, batch_rows=batch_rows, columns=columns, strict=self.strict, read_ahead=self.read_ahead)
 
 
 @attrs.define

@@ -49,15 +49,10 @@ def parts(source: Source, count: int) -> tuple[Source, ...]:
             return (source,)
 
 
-def in_task(source: Source) -> Source:
-    """Give a source as a task of Spark reads it: with no thread of its own, since each processor has a task."""
-    return attrs.evolve(source, read_ahead=False) if isinstance(source, Packets) else source
-
-
 def _of_captures(source: Packets, count: int) -> tuple[Source, ...]:
     paths = [path.absolute() for path in source.paths if isinstance(path, Path)]
     if source.strict:
-        return tuple(in_task(attrs.evolve(source, paths=share, label=source.name)) for share in _shares(paths, count))
+        return tuple(attrs.evolve(source, paths=share, label=source.name) for share in _shares(paths, count))
     size = max(LEAST, sum(path.stat().st_size for path in paths) // count + 1)
     pieces: list[Piece] = [piece for path in paths for piece in capture_parts(path, size) or [path]]
     return _read_apart(source, pieces, count)
@@ -121,7 +116,7 @@ class Pieces:
             if isinstance(piece, Part):
                 yield from Parted.open(piece.path).batches(piece, columns=columns, batch_rows=batch_rows)
             elif isinstance(piece, Path):
-                yield from Capture(piece, columns=columns, batch_rows=batch_rows, read_ahead=False).batches()
+                yield from Capture(piece, columns=columns, batch_rows=batch_rows).batches()
             else:
                 yield from self._group(*piece, columns, batch_rows)
 

@@ -132,9 +132,7 @@ class PacketReading:
             part = Part(piece.path, piece.low, piece.high, piece.last)
             read = Parted.open(piece.path).batches(part, columns=columns, batch_rows=self.batch_rows)
         else:
-            capture = Capture(
-                piece.path, columns=columns, batch_rows=self.batch_rows, strict=self.strict, read_ahead=False
-            )
+            capture = Capture(piece.path, columns=columns, batch_rows=self.batch_rows, strict=self.strict)
             notes, read = capture.notes, capture.batches()
         for batch in read:
             found = self.between.of(batch)

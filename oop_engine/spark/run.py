@@ -19,7 +19,7 @@ from oop_engine.spark.ending import MARK
 from oop_engine.spark.given import PAGED, is_paged
 from oop_engine.spark.levels import in_levels
 from oop_engine.spark.marked import check_end
-from oop_engine.spark.parts import in_task, parts
+from oop_engine.spark.parts import parts
 from oop_engine.spark.room import Elsewhere, elsewhere, with_sources
 from oop_engine.spark.schema import Wanted
 from oop_engine.spark.stages import FRONT, KEYED, TAIL, Cut, cut
@@ -185,14 +185,12 @@ class _Batch:
 
     def _reading(self, whole: Cut, task: Task) -> DataFrame:
         """Read all sources in one task, as embedded."""
-        sources: dict[int, Source] = {
+        absent: dict[int, Source] = {
             place: Elsewhere(node.source.name, node.source.arrow, tuple(node.source.promised))
-            if place in self.frames
-            else in_task(node.source)
             for place, node in enumerate(self.plan.nodes)
-            if isinstance(node, SourceNode)
+            if isinstance(node, SourceNode) and place in self.frames
         }
-        there = attrs.evolve(whole, plan=with_sources(self.plan, sources))
+        there = attrs.evolve(whole, plan=with_sources(self.plan, absent))
         result = self._columns(whole, FRONT)
         if len(self.frames) > 1:
             made = [packed(frame, place, self._source(place).arrow) for place, frame in self.frames.items()]

@@ -22,7 +22,6 @@ import pyarrow.parquet as pq
 
 import oop_engine as oop
 from oop_engine.sources.capture import Capture
-from oop_engine.sources.capture.ahead import processors
 
 SNAPLEN = 96
 FULL = 1000
@@ -123,7 +122,6 @@ def decoded(path: Path, packets: int, runs: int) -> None:
         "read() into 1 MiB": lambda: with_read(path, packets),
         "times only": lambda: sum(map(len, Capture(path).times())),
         "ts, 5-tuple, length": batches(columns=COLUMNS),
-        "ts, 5-tuple, length; no thread": batches(columns=COLUMNS, read_ahead=False),
         "ts, 5-tuple, length; 8,192 rows": batches(columns=COLUMNS, batch_rows=8192),
         "all 16 columns": batches(),
         "ts, 5-tuple, length; stream": lambda: with_stream(path),
@@ -137,9 +135,9 @@ def decoded(path: Path, packets: int, runs: int) -> None:
         )
 
 
-def counted(path: Path, out: Path, *, read_ahead: bool | None = None) -> None:
+def counted(path: Path, out: Path) -> None:
     """Count packets and bytes of each source in windows of 10 s, from a capture to Parquet."""
-    windows = oop.pcap(path, read_ahead=read_ahead).window(range="10 s", slide="10 s")
+    windows = oop.pcap(path).window(range="10 s", slide="10 s")
     windows.aggregate(oop.count(), bytes=oop.sum("length"), by="srcIP").to(out).run()
 
 
@@ -147,26 +145,22 @@ def queried(path: Path, packets: int, runs: int) -> None:
     """Print packets a second, by the clock and by CPU time of all threads, from a capture to counts in Parquet."""
     out = path.with_suffix(".parquet")
 
-    def way(read_ahead: bool | None) -> Reading:
-        def run() -> int:
-            out.unlink(missing_ok=True)
-            counted(path, out, read_ahead=read_ahead)
-            return packets
+    def way() -> int:
+        out.unlink(missing_ok=True)
+        counted(path, out)
+        return packets
 
-        return run
-
-    results = times({"": way(None), ", no thread": way(False)}, runs)
+    clock, cpu = times({"": way}, runs)[""]
     rows = pq.read_metadata(out).num_rows
-    for name, (clock, cpu) in results.items():
-        print(
-            f"  per-source counts of 10 s, Parquet{name:11}{1e-6 / clock:10.3f} M packets/s by the clock,"
-            f" {1e-6 / cpu:.3f} by CPU time, {rows:,} rows"
-        )
+    print(
+        f"  per-source counts of 10 s, Parquet{1e-6 / clock:10.3f} M packets/s by the clock,"
+        f" {1e-6 / cpu:.3f} by CPU time, {rows:,} rows"
+    )
 
 
 def main(packets: int = 1_000_000, runs: int = 7) -> None:
     """Print millions of packets a second for each kind of capture and way of reading."""
-    print(f"{packets:,} packets, median of {runs}, {processors()} processors")
+    print(f"{packets:,} packets, median of {runs}")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "packets.pcap"
         for name, share, kept, short in (

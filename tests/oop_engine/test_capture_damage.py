@@ -36,17 +36,14 @@ from tests.capture_files import (
 )
 
 
-@pytest.mark.parametrize("read_ahead", [False, True])
 @pytest.mark.parametrize("kind", WHOLE)
-def test_a_cut_anywhere_gives_the_whole_packets_before_it_and_a_note(
-    kind: str, read_ahead: bool, tmp_path: Path
-) -> None:
+def test_a_cut_anywhere_gives_the_whole_packets_before_it_and_a_note(kind: str, tmp_path: Path) -> None:
     whole = rows(WHOLE[kind])
     for size in range(4, len(WHOLE[kind])):
         path = tmp_path / "cut.pcap"
         path.write_bytes(WHOLE[kind][:size])
         for source in (path, io.BytesIO(WHOLE[kind][:size])):
-            capture = Capture(source, read_ahead=read_ahead)
+            capture = Capture(source)
             got = rows_of(capture)
             assert got == whole[: len(got)]
             assert capture.counts["packets"] == len(got)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine.sources.capture import PACKET_SCHEMA, Capture, ahead
+from oop_engine.sources.capture import PACKET_SCHEMA, Capture
 from oop_engine.sources.capture import capture as reading
 from oop_engine.sources.capture import supply as supplies
 from oop_engine.sources.capture.formats import Classic
@@ -149,26 +149,19 @@ def test_a_file_read_in_blocks_of_any_size_is_the_file_read_at_once(
     path = tmp_path_factory.getbasetemp() / "blocks.pcap"
     path.write_bytes(source)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(supplies, "BLOCK", block)
-        patch.setattr(ahead, "BLOCK", block)
+        patch.setattr(supplies, "_BLOCK", block)
         for options in ({}, {"batch_rows": 5}):
-            expected = at_once(path, **options)
-            assert everything(path, **options) == everything(path, read_ahead=True, **options) == expected
+            assert everything(path, **options) == at_once(path, **options)
         times = np.concatenate([np.empty(0, np.int64), *Capture(path, batch_rows=5).times()])
         assert times.tolist() == at_once(path)[0]["ts"].cast(pa.int64()).to_pylist()
 
 
-@pytest.mark.parametrize("read_ahead", [False, True])
-def test_batches_of_a_file_are_full_whatever_its_blocks(
-    tmp_path: Path, read_ahead: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batches_of_a_file_are_full_whatever_its_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.pcap"
     path.write_bytes(pcap([(SECOND + k, LAYERS["tcp" if k % 3 else "ipv6"]) for k in range(1000)]))
-    monkeypatch.setattr(supplies, "BLOCK", 777)
-    monkeypatch.setattr(ahead, "BLOCK", 777)
-    capture = Capture(path, batch_rows=300, read_ahead=read_ahead)
-    assert [len(batch) for batch in capture.batches()] == [300, 300, 300, 100]
-    assert [len(times) for times in capture.times()] == [300, 300, 300, 100]
+    monkeypatch.setattr(supplies, "_BLOCK", 777)
+    assert [len(batch) for batch in Capture(path, batch_rows=300).batches()] == [300, 300, 300, 100]
+    assert [len(times) for times in Capture(path, batch_rows=300).times()] == [300, 300, 300, 100]
 
 
 def test_a_batch_takes_no_more_memory_than_twice_its_rows(tmp_path: Path) -> None:

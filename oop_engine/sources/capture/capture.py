@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol, TypeVar
 
@@ -15,7 +15,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.sources.capture import walk
-from oop_engine.sources.capture.ahead import Ahead, worth
 from oop_engine.sources.capture.batch import Columns, Layout
 from oop_engine.sources.capture.compression import GZIP, UNREAD, ZSTD, Plain, unpack
 from oop_engine.sources.capture.errors import DecodeError
@@ -63,11 +62,6 @@ class Capture:
 
     A cut or damaged capture gives the packets before the damage, and `notes` tells where that is; with `strict` the
     same sentence is raised as DecodeError after those packets. What is no capture at all raises DecodeError always.
-
-    `read_ahead` says whether a thread copies the next blocks of an uncompressed file while those before are decoded:
-    that ends sooner by the clock, for more of the processors' time. If nothing is said, it does for files of at least
-    16 MiB in a process that may use several processors (a container's quota of time is not looked at). Two blocks of
-    2 MiB are read ahead at most, and the thread ends with the reading, however that ends.
     """
 
     def __init__(
@@ -77,7 +71,6 @@ class Capture:
         batch_rows: int = 65_536,
         columns: Sequence[str] | None = None,
         strict: bool = False,
-        read_ahead: bool | None = None,
     ) -> None:
         if batch_rows < 1:
             raise ValueError(f"batch_rows is {batch_rows}; a batch holds at least one row.")
@@ -88,7 +81,6 @@ class Capture:
         self._source: Path | BinaryIO = Path(source) if isinstance(source, str) else source
         self._batch_rows = batch_rows
         self._strict = strict
-        self._read_ahead = read_ahead
         self._spent = False
         self._regular = False
         self.size: int | None = None
@@ -165,8 +157,6 @@ class Capture:
             if self._regular and self.size and plain.peek(4)[:2] != GZIP and plain.peek(4) != ZSTD:
                 if not copied:
                     return Mapped.file(file)
-                if worth(self.size) if self._read_ahead is None else self._read_ahead:
-                    return opened.enter_context(closing(Ahead(file, self.size)))
                 file.seek(0)
                 return Stored(file, self.size)
         else:

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.capture.compression import PackedDamage, Pieces
 
-BLOCK: Final = 1 << 21
-"""Bytes of a block of a file: enough of them that a call costs nothing beside the copy, few enough for the cache."""
-PAGE: Final = 1 << 12
+_BLOCK: Final = 1 << 21
+_PAGE: Final = 1 << 12
 _PIECE: Final = 1 << 18
 _ROOM: Final = 1 << 22
 
@@ -69,11 +68,11 @@ class Mapped:
         return False
 
 
-def shown(buffer: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Give a read-only view, as of a mapped file, so that kernels are compiled once."""
-    view = buffer.view()
-    view.flags.writeable = False
-    return view
+def _shown(buffer: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    # Kernels see a read-only view, as of a mapped file, so that they are compiled once.
+    shown = buffer.view()
+    shown.flags.writeable = False
+    return shown
 
 
 @attrs.define
@@ -100,7 +99,7 @@ class Stored:
     steady: bool = True
 
     def __attrs_post_init__(self) -> None:
-        self._enlarge(min(2 * BLOCK, self._left) + 2 * PAGE)
+        self._enlarge(min(2 * _BLOCK, self._left) + 2 * _PAGE)
         self.data = self._shown
 
     def consumed(self, at: int) -> int:
@@ -114,10 +113,10 @@ class Stored:
         self.base += min(at, self.end) + skip
         self._left -= skip
         kept = len(left)
-        most = min(BLOCK, self._left)
-        if PAGE + kept + most > len(self._buffer):
-            self._enlarge(2 * (kept + most) + PAGE)
-        begin = (self.base - self._address) % PAGE
+        most = min(_BLOCK, self._left)
+        if _PAGE + kept + most > len(self._buffer):
+            self._enlarge(2 * (kept + most) + _PAGE)
+        begin = (self.base - self._address) % _PAGE
         to = begin + kept
         self._buffer[begin:to] = left
         read = self._file.readinto(self._room[to : to + most])
@@ -129,7 +128,7 @@ class Stored:
     def _enlarge(self, size: int) -> None:
         self._buffer = np.empty(size, np.uint8)
         self._room = memoryview(self._buffer.data)
-        self._shown = shown(self._buffer)
+        self._shown = _shown(self._buffer)
         self._address = self._buffer.ctypes.data
 
 
@@ -146,7 +145,7 @@ class Arriving:
     steady: bool = False
 
     def __attrs_post_init__(self) -> None:
-        self.data = shown(self._buffer)
+        self.data = _shown(self._buffer)
 
     def consumed(self, at: int) -> int:
         return self._pieces.taken
@@ -157,7 +156,7 @@ class Arriving:
             larger = np.zeros(2 * len(self._buffer), np.uint8)
             larger[:kept] = self._buffer[at : self.end]
             self._buffer = larger
-            self.data = shown(larger)
+            self.data = _shown(larger)
         elif kept:
             self._buffer[:kept] = self._buffer[at : self.end].copy()
         skip = max(at - self.end, 0)

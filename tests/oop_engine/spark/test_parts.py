@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
 
-from oop_engine.sources.capture import ahead
 from oop_engine.sources.files import Files
 from oop_engine.sources.memory import Once, Rows
 from oop_engine.sources.packets import Packets
 from oop_engine.sources.protocol import Source
 from oop_engine.spark import parts as module
-from oop_engine.spark.options import Options
-from oop_engine.spark.parts import in_task, parts
-from oop_engine.spark.reading import PacketReading, Piece
-from tests.capture_files import FRAMES, SECOND, pcap
+from oop_engine.spark.parts import parts
 from tests.oop_engine.spark.plans import batch
 from tests.oop_engine.spark.test_on_spark import pages
 
@@ -72,24 +67,3 @@ def test_parts_of_captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     source = Packets((tmp_path / "a.pcap", tmp_path / "b.pcap"))
     assert len(parts(source, 6)) > 2
     assert table(*parts(source, 6)).equals(table(source))
-
-
-def test_tasks_read_captures_without_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    began: list[object] = []
-    begin = ahead.Helper.begin
-    monkeypatch.setattr(ahead.Helper, "begin", lambda work: (began.append(work), begin(work))[1])
-    monkeypatch.setattr(ahead, "_LEAST", 1)
-    monkeypatch.setattr(ahead, "processors", lambda: 2)
-    monkeypatch.setattr(module, "LEAST", 4000)
-    path = tmp_path / "a.pcap"
-    path.write_bytes(pcap([(SECOND + k, FRAMES[0]) for k in range(300)]))
-    source = Packets((path,))
-    expected = table(source)
-    assert len(began) == 1
-    assert table(in_task(source)).equals(expected)
-    for strict in (False, True):
-        for count in (1, 4):
-            assert table(*parts(attrs.evolve(source, strict=strict), count)).equals(expected)
-    reading = PacketReading.of(Options("oop.pcap", {}, ()))
-    assert sum(map(len, reading.batches(Piece(path)))) == 300
-    assert len(began) == 1
