@@ -97,6 +97,8 @@ class _Run:
     threads: bool
     circuit: Circuit = attrs.field(init=False)
     interrupted: bool = attrs.field(init=False, default=False)
+    broken: bool = attrs.field(init=False, default=False)
+    """Whether a source failed."""
     _senders: dict[int, _Sender] = attrs.field(init=False, factory=dict)
     _outbox: list[tuple[int, int, Element]] = attrs.field(init=False, factory=list)
     _reading: list[Callable[[], None]] = attrs.field(init=False, factory=list)
@@ -203,8 +205,13 @@ class _Run:
                 if isinstance(reader, Endless):
                     # What has arrived is read to its end; nobody else has it.
                     self._reading[self._reading.index(scope.cancel)] = reader.stop
-                while (endless or not self.interrupted) and (chunk := await self._call(_next, chunks)) is not None:
-                    await send.send(chunk)
+                try:
+                    while (endless or not self.interrupted) and (chunk := await self._call(_next, chunks)) is not None:
+                        await send.send(chunk)
+                except BaseException:
+                    # Its inbox now ends, but the stream does not: nothing may be released for that.
+                    self.broken = True
+                    raise
 
     async def _tick(self, place: int, send: trio.MemorySendChannel[Chunk | int]) -> None:
         """Call the timer of a source through its inbox, so that an assumed promise keeps its place in the stream."""
@@ -227,7 +234,7 @@ class _Run:
                 chunk = await live[place].receive()
             except trio.EndOfChannel:
                 del live[place]
-                if not self.interrupted:
+                if not self.interrupted and not self.broken:
                     circuit.finish(place)
                     await self._send_out(clones)
                 continue
