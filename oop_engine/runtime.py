@@ -199,19 +199,23 @@ class _Run:
             async with send:
                 if self.interrupted:
                     return
-                chunks = await self._call(self.circuit.open, place)
-                reader = self.circuit.readers[place]
-                endless = isinstance(reader, Endless)
-                if isinstance(reader, Endless):
-                    # What has arrived is read to its end; nobody else has it.
-                    self._reading[self._reading.index(scope.cancel)] = reader.stop
                 try:
-                    while (endless or not self.interrupted) and (chunk := await self._call(_next, chunks)) is not None:
-                        await send.send(chunk)
+                    await self._bring(place, send, scope)
                 except BaseException:
                     # Its inbox now ends, but the stream does not: nothing may be released for that.
                     self.broken = True
                     raise
+
+    async def _bring(self, place: int, send: trio.MemorySendChannel[Chunk | int], scope: trio.CancelScope) -> None:
+        """Open a source and send its chunks."""
+        chunks = await self._call(self.circuit.open, place)
+        reader = self.circuit.readers[place]
+        endless = isinstance(reader, Endless)
+        if isinstance(reader, Endless):
+            # What has arrived is read to its end; nobody else has it.
+            self._reading[self._reading.index(scope.cancel)] = reader.stop
+        while (endless or not self.interrupted) and (chunk := await self._call(_next, chunks)) is not None:
+            await send.send(chunk)
 
     async def _tick(self, place: int, send: trio.MemorySendChannel[Chunk | int]) -> None:
         """Call the timer of a source through its inbox, so that an assumed promise keeps its place in the stream."""

@@ -344,6 +344,20 @@ def test_a_failing_source_says_how_far_it_was_read() -> None:
     assert (str(error), error.__notes__) == ("the cable is cut", ["while main1 was read, after 2 tuples"])
 
 
+def test_nothing_is_released_for_a_source_that_fails() -> None:
+    def breaks() -> Iterator[Element]:
+        yield from pages([1, 2])
+        raise EOFError("the cable is cut")
+
+    # Which task the scheduler takes first, the one that fails or the one that finds its inbox ended, is chance.
+    for _ in range(20):
+        read = oop.pages(breaks(), Schema(SCHEMA, progress=["ts"]))
+        results: list[Element] = []
+        with pytest.raises(EOFError):
+            run_to_end(Plan((read.window(range=10).aggregate(oop.count()).node,)), [results.append])
+        assert not results
+
+
 def test_an_error_of_watch_ends_the_run() -> None:
     def watch(circuit: Circuit) -> None:
         raise LookupError("nothing to see")
