@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Final, TypedDict
 
 import attrs
-import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -33,8 +32,7 @@ from pyspark.sql.streaming.datasource import (
 
 from oop_engine.sources.capture import walk
 from oop_engine.sources.capture.formats import Classic, recognise
-from oop_engine.sources.capture.rows import Rows
-from oop_engine.sources.capture.splits import HEAD, RECORD, Parted, cut
+from oop_engine.sources.capture.splits import HEAD, Parted, cut
 from oop_engine.sources.errors import SourceError
 from oop_engine.spark.ending import COMPLETE, AtEnd, Ending
 from oop_engine.spark.journal import NAME, Journal, Writer
@@ -43,7 +41,7 @@ from oop_engine.spark.places import Folder, local
 from oop_engine.spark.reading import SPLIT, Piece, Reading, choice, grouped, note, part_size
 
 _ROW_BYTES: Final = 100
-_WALKED: Final = 8_192
+_ALL: Final = 1 << 62
 _LIMITS: Final = {
     "maxFilesPerTrigger": ReadMaxFiles,
     "maxBytesPerTrigger": ReadMaxBytes,
@@ -212,30 +210,22 @@ class Planner:
         entry = self.journal.entries[number]
         capture = Parted.open(self.folder.root / entry.name)
         end = min(n for n in (capture.end, entry.high, most) if n is not None)
-        at = begun = max(byte, entry.low)
-        header = RECORD + capture.form.extra
-        while not allowed.spent:
-            rows = Rows.empty(int(min(_WALKED, allowed.rows)))
-            after, count, _, why = capture.form.walk(capture.data, at, end, rows)
-            ends = np.append(rows.offset[1:count] - header, after)
-            fit = max(int(np.searchsorted(ends, at + allowed.bytes, "right")), int(not allowed.taken))
-            if fit < count:
-                allowed.bytes = 0
-                return (int(ends[fit - 1]) if fit else at), False
-            allowed.take(after - at, count)
-            at = after
-            if why == walk.CUT:
-                return (byte if at == begun else at), True
-            if why != walk.FULL:
-                following = capture.same_header(at)
-                if following is None:
-                    if entry.high is None:
-                        writer.close(number, at, final=True)
-                    damage = f"{capture.path}: damaged at byte {at}, what is behind it is not read"
-                    note(self.notes, Piece(capture.path, at), [damage])
-                    return at, True
-                at = following
-        return at, entry.high is not None and at >= entry.high
+        begun = max(byte, entry.low)
+        rows, room = (int(min(n, _ALL)) for n in (allowed.rows, allowed.bytes))
+        at, count, why = capture.over(begun, end, rows=rows, most=room)
+        if not count and not allowed.taken and why == walk.FULL:
+            at, count, why = capture.over(begun, end, rows=1, most=_ALL)
+        if count:
+            allowed.take(at - begun, count)
+        if why == walk.FULL:
+            allowed.bytes = allowed.bytes if count == rows else 0
+            return at, entry.high is not None and at >= entry.high
+        if why != walk.CUT:
+            if entry.high is None:
+                writer.close(number, at, final=True)
+            damage = f"{capture.path}: damaged at byte {at}, what is behind it is not read"
+            note(self.notes, Piece(capture.path, at), [damage])
+        return (byte if at == begun else at), True
 
 
 def limit_of(options: Options) -> ReadLimit:
@@ -249,7 +239,7 @@ def limit_of(options: Options) -> ReadLimit:
 def _goes_on(path: Path, place: int) -> bool:
     """Tell whether there is more at a place than a record that is still being written."""
     capture = Parted.open(path)
-    return capture.form.walk(capture.data, place, capture.end, Rows.empty(1))[3] != walk.CUT
+    return capture.over(place, capture.end, rows=1, most=_ALL)[2] != walk.CUT
 
 
 class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

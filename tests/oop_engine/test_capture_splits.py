@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine.sources.capture import Capture
+from oop_engine.sources.capture import Capture, walk
 from oop_engine.sources.capture.formats import Classic
 from oop_engine.sources.capture.splits import HEAD, Parted, PartedDamage, cut, parts
 from tests.capture_files import FRAMES, SECOND, WHOLE, pcap
@@ -83,6 +83,27 @@ def test_parts_of_every_size_give_the_packets_of_the_whole(data: bytes, size: in
         row for part in pieces for batch in reader.batches(part, columns=["ts", "caplen"]) for row in batch.to_pylist()
     ]
     assert [row["caplen"] for row in read] == [len(record_at(data, s)) - 16 for s in starts(data)]
+
+
+@given(hostile(), st.integers(1, 20), st.integers(0, 600), st.data())
+def test_going_over_records_ends_where_a_walk_would(data: bytes, rows: int, most: int, draw: st.DataObject) -> None:
+    reader, known = parted(data, 72), starts(data)
+    low = draw.draw(st.sampled_from(known or [HEAD]))
+    high = draw.draw(st.integers(low, max(low, len(data))))
+    ends = [s + len(record_at(data, s)) for s in known if s >= low]
+    whole = [end for end in ends if end <= high]
+    fit = [end for end in whole if end - low <= most][:rows]
+    at, count, why = reader.over(low, high, rows=rows, most=most)
+    assert (at, count) == (fit[-1] if fit else low, len(fit))
+    assert why == (walk.CUT if len(fit) == len(whole) and len(fit) < rows else walk.FULL)
+
+
+def test_going_over_records_stops_at_damage_and_crosses_a_header_like_the_first() -> None:
+    one = pcap([(SECOND * (k + 1), bytes(40)) for k in range(3)])
+    for behind, found in ((one, 6), (bytes(16), 3), (pcap([(SECOND, bytes(4))], order=">"), 3)):
+        at, count, why = parted(one + behind, 80).over(HEAD, len(one + behind), rows=99, most=1 << 20)
+        assert (at, count) == (len(one + behind) if found == 6 else len(one), found)
+        assert why == {6: walk.CUT, 3: walk.ZEROS if not any(behind) else walk.HEADER}[found]
 
 
 def test_a_chain_of_false_records_all_through_the_file_is_not_followed() -> None:

@@ -147,6 +147,29 @@ class Parted:
             at = held.take(self.form, supply.data, at, last, rows)[0]
         return at, why
 
+    def over(self, low: int, high: int, *, rows: int, most: int) -> tuple[int, int, int]:
+        """Go from record to record in [low, high); give where that stopped, how many records lie before, and why.
+
+        Stops, as FULL, behind `rows` records and before the one that would make them more than `most` bytes. The file
+        is read in blocks: of a mapped one every page would be mapped for a few bytes in it.
+        """
+        form, count = self.form, 0
+        with self.opened() as file:
+            supply, place = Stored(file, high), low
+            supply.more(place)
+            while True:
+                at, more, why = skim(
+                    supply.data, place - supply.base, supply.end, form.swapped, form.extra, form.old,
+                    rows - count, low + most - supply.base,
+                )  # fmt: skip
+                place, count = supply.base + int(at), count + int(more)
+                if why == walk.CUT and supply.more(int(at)):
+                    continue
+                following = self.same_header(place) if why == walk.HEADER else None
+                if following is None:
+                    return place, count, int(why)
+                place = following
+
     def first(self, place: int) -> int:
         """Give where the first record starts at or behind a place, `end` where none does."""
         back = 2 * self.most
@@ -220,6 +243,45 @@ def _is_header(seconds: int64, ticks: int64, kept: int64) -> bool:
         or seconds == 0x34CDB2A1
     )
     return magic and (ticks == 0x00040002 or ticks == 0x00020004 or ticks == 0x04000200 or ticks == 0x02000400)
+
+
+@kernel
+def skim(
+    data: NDArray[uint8], start: int, stop: int, swapped: bool, extra: int, old: bool, rows: int, until: int
+) -> tuple[int64, int64, int]:
+    """Go over the records in data[start:stop] as a walk does; give (position, records, why).
+
+    Stops, as FULL, behind `rows` records and before one that ends behind data[until].
+    """
+    at = int64(start)
+    row = int64(0)
+    while row < rows:
+        if at + 16 + extra > stop:
+            return at, row, walk.CUT
+        seconds = _number(data[uint64(at)], data[uint64(at + 1)], data[uint64(at + 2)], data[uint64(at + 3)], swapped)
+        ticks = _number(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)], swapped)
+        kept = _number(
+            data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)], swapped
+        )
+        wire = _number(
+            data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)], swapped
+        )
+        if kept == 0 and wire == 0 and seconds == 0 and ticks == 0:
+            return at, row, walk.ZEROS
+        if _is_header(seconds, ticks, kept):
+            return at, row, walk.HEADER
+        if old and kept > wire:
+            kept = wire
+        if kept > walk.MAX_CAPLEN:
+            return at, row, walk.TOO_LONG
+        after = at + 16 + extra + kept
+        if after > stop:
+            return at, row, walk.CUT
+        if after > until:
+            return at, row, walk.FULL
+        row += 1
+        at = after
+    return at, row, walk.FULL
 
 
 @kernel
