@@ -256,6 +256,12 @@ class Circuit:
         if isinstance(operator, LetsGo):
             operator.let_go(self._emits[place])
 
+    def learn(self, place: int, counts: Mapping[str, int], highest: int) -> None:
+        """Tell a source's Input of tuples that were taken elsewhere."""
+        operator = self.operators[place]
+        assert isinstance(operator, Input)
+        operator.learn(counts, highest, self._emits[place])
+
     def finish(self, place: int) -> None:
         """Say that a source has ended."""
         self.give(place, 0, END)

@@ -57,6 +57,16 @@ class Bucket:
         return 1
 
     @property
+    def bound(self) -> int:
+        """The first window that is not released, -2^63 while none is."""
+        return self._bound
+
+    def learn(self, **counts: int) -> None:
+        """Count tuples that another Bucket took for this one."""
+        for name, count in counts.items():
+            self._counts[name] += count
+
+    @property
     def partition(self) -> tuple[str, ...]:
         """The partitioning attributes, none for most windows."""
         return self.window.partition if isinstance(self.window, PartitionedWindow) else ()

@@ -185,6 +185,17 @@ class Input:
         if not self._promise(punctuation, emit):
             self._counts["stale"] += 1
 
+    def learn(self, counts: Mapping[str, int], highest: int, emit: Emit) -> None:
+        """Count tuples that another Input took for this one, and promise what the highest value among them does.
+
+        Only for a stream that is promised by its highest value, whenever it has come a step further.
+        """
+        for name, count in counts.items():
+            self._counts[name] += count
+        (punctuator,) = self.punctuators
+        for bound in punctuator.observe(np.array([highest]))[1].tolist():
+            self._promise(before(punctuator.attribute, bound), emit)
+
     def elapse(self, now: int, emit: Emit) -> None:
         """Tell the punctuators the time, in the unit of their attribute; what they conclude is emitted as assumed."""
         for punctuator in self.punctuators:

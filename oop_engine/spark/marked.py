@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import pyarrow as pa
 
 from oop_engine.errors import PlanError
-from oop_engine.spark.batch import Packed
 from oop_engine.spark.ending import COMPLETE, MARK
-from oop_engine.spark.given import Batches, is_paged
+from oop_engine.spark.given import Batches
 from oop_engine.spark.stages import FRONT
-from oop_engine.spark.wire import DDL, PROMISE, WireRow, promise_bytes, to_batches
+from oop_engine.spark.wire import PROMISE, WireRow, promise_bytes, to_batches
 from punctuation import END, NO_TIME
 
 if TYPE_CHECKING:
@@ -32,23 +31,17 @@ _KEEPING: Final = (
 """Nodes of Spark's plans that drop no row and keep the order of rows."""
 
 
-def marked(frame: DataFrame, place: int, arrow: pa.Schema) -> DataFrame:
-    """Give rows of a DataFrame's tuples, or pages, and of its end, for the room that reads the source at a place."""
-    names = [name for name in frame.columns if name != MARK]
-    return frame.mapInArrow(Marked(place, is_paged(names, arrow)), DDL)
-
-
 @attrs.frozen(eq=False)
 class Marked:
     """Make rows of a DataFrame's tuples, and END of the one row that is the end, for the source at a place."""
 
     place: int
-    paged: bool = False
-    """Whether it is given pages of tuples."""
+    taking: Callable[[Batches], Iterator[pa.RecordBatch]]
+    """Makes the rows of the tuples."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         ended: list[bool] = []
-        yield from Packed(self.place, self.paged)(_tuples(batches, ended))
+        yield from self.taking(_tuples(batches, ended))
         if any(ended):
             end = WireRow(FRONT, 0, self.place, _LAST, 0, NO_TIME, PROMISE, promise_bytes(END))
             yield from to_batches([end])

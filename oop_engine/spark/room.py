@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
+import numpy as np
 import pyarrow as pa
 
 from oop_engine.circuit import Circuit
 from oop_engine.errors import PlanError
 from oop_engine.plan import Node, Plan, SourceNode
 from oop_engine.sources.protocol import Chunk, Reader, Source
-from oop_engine.spark.narrow import read_page
+from oop_engine.spark.narrow import page_bytes, read_page
 from oop_engine.spark.stages import KEYED, NAMES, Cut
 from oop_engine.spark.wire import COUNTS, PAGE, Splitter, WireRow, edge_schema, read_promise
+from operators.bucket import FROM, UNTIL
 from operators.meld import load_meet, save_meet
 from operators.page import Int64s, Page
 from operators.protocol import Element, Measured, State
@@ -142,6 +144,18 @@ class Room:
             for promise in self._meets[row.port].advance(row.origin, read_promise(row.body)):
                 self.promise(row.port, promise)
 
+    def pass_on(self, row: WireRow, least: int) -> None:
+        """Send on a page that another made for this room's readers; of its tuples' windows those from `least` on."""
+        rank, body = row.rank, row.body
+        if rank < least:
+            batch = _since(read_page(body), least)
+            if not batch.num_rows:
+                return
+            rank, body = least, page_bytes(batch)
+        self._rank = max(self._rank, rank)
+        self._rows.append(attrs.evolve(row, origin=self.origin, seq=self._seq, rank=self._rank, body=body))
+        self._seq += 1
+
     def promise(self, port: int, promise: Punctuation) -> None:
         """Take a promise that is true of everything still to come by an edge."""
         if port in self._ended:
@@ -225,6 +239,13 @@ class Room:
             schema = edge_schema(edge, self.cut.plan.nodes[edge.giver].schema, batch.schema)
             self._schemas[port] = schema
         return Page(schema, batch)
+
+
+def _since(batch: pa.RecordBatch, least: int) -> pa.RecordBatch:
+    """Leave out of tuples the windows below `least`, and what is then in no window."""
+    first = np.maximum(batch.column(FROM).to_numpy(), least)
+    open_ = first < batch.column(UNTIL).to_numpy()
+    return batch.set_column(batch.schema.get_field_index(FROM), batch.schema.field(FROM), pa.array(first)).filter(open_)
 
 
 def in_order(rows: Iterable[WireRow]) -> list[WireRow]:

@@ -20,12 +20,14 @@ from oop_engine.circuit import readable
 from oop_engine.demand import columns
 from oop_engine.errors import PlanError
 from oop_engine.plan import Plan, SourceNode
-from oop_engine.spark.batch import packed, rows_of
+from oop_engine.spark.ahead import Ahead, Taken, aheads, learn, least_open
+from oop_engine.spark.batch import Packed, rows_of
 from oop_engine.spark.counts import Counts, Telling
+from oop_engine.spark.ending import MARK
 from oop_engine.spark.errors import SparkError
-from oop_engine.spark.given import Batches, from_spark
+from oop_engine.spark.given import Batches, from_spark, is_paged
 from oop_engine.spark.levels import cut_in_levels
-from oop_engine.spark.marked import marked
+from oop_engine.spark.marked import Marked
 from oop_engine.spark.narrow import page_bytes, read_page
 from oop_engine.spark.room import Room, elsewhere, in_order
 from oop_engine.spark.scatter import labels
@@ -38,6 +40,7 @@ from oop_engine.spark.wire import (
     PAGE,
     PROMISE,
     ROWS,
+    TOLD,
     WireRow,
     counts_bytes,
     read_counts,
@@ -63,6 +66,8 @@ class Folding:
     cut: Cut
     number: int
     buckets: Mapping[int, int]
+    aheads: Mapping[int, Ahead] = attrs.field(factory=dict)
+    """The sources, by place, whose tuples are taken ahead of the front."""
 
     def fold(self, bucket: int, saved: bytes | None, rows: Iterable[WireRow]) -> tuple[bytes, list[WireRow]]:
         """Take rows in order and give the state after them, and the rows that come of them."""
@@ -72,7 +77,7 @@ class Folding:
         before = room.counts()
         out: list[WireRow] = []
         for row in in_order(rows):
-            if row.room == FRONT == self.number:
+            if self.number == FRONT:
                 self._read(room, row)
             else:
                 room.take(row)
@@ -92,7 +97,13 @@ class Folding:
         return WireRow(OUT, 0, 0, bucket, 0, NO_TIME, kind, body)
 
     def _read(self, room: Room, row: WireRow) -> None:
-        """Let a source of the front take a page, or its end; a row's port is the source's place."""
+        """Let a source of the front take a page, its end, or what was done ahead; a row's port is its place."""
+        if row.room != FRONT:
+            room.pass_on(row, least_open(room, self.aheads.values(), row))
+            return
+        if row.kind == TOLD:
+            learn(room, self.aheads[row.port], row.body)
+            return
         if row.kind == PROMISE:
             room.finish(row.port)
             return
@@ -120,7 +131,8 @@ class Processor(StatefulProcessor):
         known = self.saved.get()
         if not taken:
             return
-        state, out = self.folding.fold(taken[0].bucket, None if known is None else unpressed(bytes(known[0])), taken)
+        bucket = 0 if self.folding.number == FRONT else taken[0].bucket
+        state, out = self.folding.fold(bucket, None if known is None else unpressed(bytes(known[0])), taken)
         self.saved.update((pressed(state),))
         if out:
             yield _frame(out)
@@ -170,16 +182,22 @@ def streamed(
     small = attrs.evolve(whole, plan=elsewhere(whole.plan))
     many = {FRONT: 1, KEYED: buckets, TAIL: 1}
     # A low level in front of one source's shuffle moves the places of the sources after it.
+    ahead = aheads(small)
     places = {id(node): place for place, node in enumerate(whole.plan.nodes)}
     made: list[DataFrame] = []
     for place, frame in frames.items():
-        given = marked if place in ending else packed
-        made.append(given(frame, places[id(plan.nodes[place])], _arrow(plan, place)))
+        there, names = places[id(plan.nodes[place])], [name for name in frame.columns if name != MARK]
+        paged = is_paged(names, _arrow(plan, place))
+        taking = Taken(small, many, ahead[there], paged) if there in ahead else Packed(there, paged)
+        made.append(frame.mapInArrow(Marked(there, taking) if place in ending else taking, DDL))
     rows = reduce(lambda one, other: one.unionAll(other), made)
     for number in whole.used:
         names = sql.array(*map(sql.lit, labels(many[number])))
-        grouped = rows.withColumn("label", sql.element_at(names, rows["bucket"] + 1)).groupBy("label")
-        rows = grouped.transformWithStateInPandas(Processor(Folding(small, number, many)), DDL, "Append", "None")
+        # What is taken ahead of the front is for buckets behind it, and comes to the one of the front.
+        bucket = rows["bucket"] * (0 if number == FRONT else 1) + 1
+        grouped = rows.withColumn("label", sql.element_at(names, bucket)).groupBy("label")
+        folding = Folding(small, number, many, ahead)
+        rows = grouped.transformWithStateInPandas(Processor(folding), DDL, "Append", "None")
     telling = None if counts is None else counts.telling
     arrow = plan.outputs[0].schema.arrow
     return rows.mapInArrow(Unpacked(arrow, telling), Wanted.of(arrow, None).struct)

@@ -1,7 +1,8 @@
 """What goes from one room to the next is rows of bytes: pages and promises, each with its bucket and its place.
 
-A row is a page of tuples of one bucket, or a promise, or what was counted. Rows of one origin are in the order of
-`seq`; `rank` is a number below which no tuple of the page is, in the attribute in whose order pages are best taken.
+A row is a page of tuples of one bucket, or a promise, what was counted, or what is told of tuples taken ahead. Rows of
+one origin are in the order of `seq`; `rank` is a number below which no tuple of the page is, in the attribute in whose
+order pages are best taken.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from operators.schema import Schema
 from punctuation import NEVER, NO_TIME, GroupPromise, Punctuation, one_of
 from punctuation.plain import from_plain, to_plain
 
-PAGE, PROMISE, COUNTS = 0, 1, 2
+PAGE, PROMISE, COUNTS, TOLD = 0, 1, 2, 3
 ROWS: Final = pa.schema(
     [
         pa.field("room", pa.int32()),
@@ -44,7 +45,7 @@ _BATCH_BYTES: Final = 32 << 20
 
 @attrs.frozen
 class WireRow:
-    """A page, a promise or counts on the way to a bucket; `port` is the edge's number in the room it goes to."""
+    """A page, a promise or the like on the way to a bucket; `port` is the edge's number in the room it goes to."""
 
     room: int
     bucket: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import attrs
@@ -14,11 +14,12 @@ from pyspark import cloudpickle
 from oop_engine.circuit import Circuit, readable
 from oop_engine.demand import columns, pruned
 from oop_engine.plan import Plan, SourceNode
-from oop_engine.spark.batch import Bucketed, Reading, Scan, rows_of
+from oop_engine.spark.ahead import Taken, aheads
+from oop_engine.spark.batch import Bucketed, Packed, Reading, Scan, rows_of
 from oop_engine.spark.ending import Ending
 from oop_engine.spark.levels import cut_in_levels, in_levels
 from oop_engine.spark.marked import Marked
-from oop_engine.spark.narrow import page_bytes, read_page
+from oop_engine.spark.narrow import read_page
 from oop_engine.spark.parts import parts
 from oop_engine.spark.room import elsewhere
 from oop_engine.spark.schema import Wanted
@@ -28,7 +29,6 @@ from oop_engine.spark.wire import COUNTS, PAGE, WireRow, read_counts
 from oop_engine.stream import Stream
 from operators.page import Page
 from operators.protocol import Element
-from punctuation import NO_TIME
 
 Result = tuple[object, ...]
 T = TypeVar("T")
@@ -126,25 +126,26 @@ def on_stream(
     many = {FRONT: 1, KEYED: buckets, TAIL: 1}
     places = {node.source.name: p for p, node in enumerate(whole.plan.nodes) if isinstance(node, SourceNode)}
     read = columns(whole.plan)
+    ahead = aheads(small) if low else {}
     saved: dict[tuple[int, int], bytes] = {}
     results: list[pa.RecordBatch] = []
     counts: dict[str, int] = {}
     draw = random.Random(seed)
     for arrived in arrivals:
-        rows = [
-            WireRow(FRONT, 0, places[name], 0, seq, NO_TIME, PAGE, page_bytes(batch.select(list(read[places[name]]))))
-            for seq, (name, batch) in enumerate(arrived)
-            if batch is not None
-        ]
+        rows: list[WireRow] = []
+        for origin, (place, given) in enumerate(_partitions(arrived, places, draw)):
+            taking = Taken(small, many, ahead[place]) if place in ahead else Packed(place)
+            batches = taking([batch.select(list(read[place])) for batch in given])
+            rows += [attrs.evolve(row, origin=origin) for row in rows_of(batches)]
         for name in (name for name, batch in arrived if batch is None):
             arrow = pa.schema([whole.plan.nodes[places[name]].schema.arrow.field(n) for n in read[places[name]]])
-            rows += rows_of(shipped(Marked(places[name]))([Ending("test", True).mark(arrow)]))
+            rows += rows_of(shipped(Marked(places[name], Packed(places[name])))([Ending("test", True).mark(arrow)]))
         for room in whole.used:
-            folding = shipped(Folding(small, room, many))
+            folding = shipped(Folding(small, room, many, ahead))
             draw.shuffle(rows)
             out: list[WireRow] = []
-            for bucket in sorted({row.bucket for row in rows}):
-                mine = [row for row in rows if row.bucket == bucket]
+            for bucket in [0] if room == FRONT else sorted({row.bucket for row in rows}):
+                mine = [row for row in rows if room == FRONT or row.bucket == bucket]
                 saved[room, bucket], given = folding.fold(bucket, saved.get((room, bucket)), mine)
                 out += given
             rows = out
@@ -158,3 +159,17 @@ def on_stream(
     for name, count in counts.items():
         totals[name.rpartition("/")[2]] = totals.get(name.rpartition("/")[2], 0) + count
     return shown(results), totals
+
+
+def _partitions(
+    arrived: Sequence[tuple[str, pa.RecordBatch | None]], places: Mapping[str, int], draw: random.Random
+) -> list[tuple[int, list[pa.RecordBatch]]]:
+    """Spread what arrived over partitions, each of one source, at random and in order."""
+    found: list[tuple[int, list[pa.RecordBatch]]] = []
+    for name, batch in arrived:
+        if batch is None:
+            continue
+        if not found or found[-1][0] != places[name] or draw.random() < 0.5:
+            found.append((places[name], []))
+        found[-1][1].append(batch)
+    return found
