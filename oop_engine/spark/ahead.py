@@ -256,7 +256,7 @@ def least_open(room: Room, aheads: Iterable[Ahead], row: WireRow) -> int:
 
 
 @kernel
-def pane_of(value: int, slide: int, origin: int) -> int64:
+def pane_of(value: int | int64, slide: int, origin: int) -> int64:
     """Give the pane that a value is in, of values that are far out that of the farthest."""
     at = min(max(int64(value), -_FARTHEST), _FARTHEST) - origin
     return int64(min(max(at, -_FARTHEST), _FARTHEST) // slide)

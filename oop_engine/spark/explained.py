@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
+import attrs
 import pyarrow as pa
 
 from oop_engine.demand import pruned, windows_of
 from oop_engine.facts import one_line
 from oop_engine.plan import OperatorNode, Plan, SourceNode
+from oop_engine.spark.ahead import aheads
 from oop_engine.spark.levels import in_levels, splits
+from oop_engine.spark.room import elsewhere
 from oop_engine.spark.stages import FRONT, KEYED, NAMES, TAIL, Cut, cut
 from operators.aggregate.wid import WindowAggregate
 from operators.window import SlidingWindow
@@ -33,10 +36,13 @@ def explain_on_spark(stream: Stream, *, buckets: int | None = None, streaming: b
     whole = cut(plan, ordered=bool(why))
     reasons = [*why, *(f"{_label(plan, p)}: {text}" for p, text in enumerate(whole.whys) if text and whole.ordered)]
     shown = cut(in_levels(whole), ordered=whole.ordered) if streaming or not whole.ordered else whole
+    taken = _taken(shown) if streaming else {}
     lines = [f"on Spark, {'streaming' if streaming else 'batch'}"]
     for number in shown.used:
         lines += _room(shown, number, buckets, reasons, streaming)
-    lines += [*_levels(plan, whole, streaming), *_exploded(plan)]
+        if number == FRONT:
+            lines += [f"       {label}: its partitions do all this ahead of the front" for label in taken.values()]
+    lines += [*_levels(plan, whole, streaming, len(taken) == len(list(plan.sources()))), *_exploded(plan)]
     return "\n".join(part for line in lines for part in _wrapped(line))
 
 
@@ -83,7 +89,13 @@ def _room(whole: Cut, number: int, buckets: int | None, reasons: list[str], stre
             yield f"    => pages of {_label(whole.plan, edge.giver)} to the {NAMES[edge.room]} room{by}{order}"
 
 
-def _levels(plan: Plan, whole: Cut, streaming: bool) -> Iterator[str]:
+def _taken(shown: Cut) -> dict[int, str]:
+    """Name the sources whose tuples partitions take ahead of the front, by place."""
+    small = attrs.evolve(shown, plan=elsewhere(shown.plan))
+    return {place: _label(shown.plan, place) for place in aheads(small)}
+
+
+def _levels(plan: Plan, whole: Cut, streaming: bool, ahead: bool) -> Iterator[str]:
     """Say of each window aggregate whether partitions reduce its tuples before they are shuffled."""
     for place, node in enumerate(plan.nodes):
         if not isinstance(node, OperatorNode) or not isinstance(node.operator, WindowAggregate):
@@ -97,6 +109,8 @@ def _levels(plan: Plan, whole: Cut, streaming: bool) -> Iterator[str]:
             why = "no: one task reads everything in order, and nothing would be reduced side by side"
         elif not splits(node.operator):
             why = "no: not every result can be made of partial ones"
+        elif ahead:
+            why = "yes: partitions send partial aggregates of slices, and the front takes out what is late"
         elif streaming:
             why = "yes: the front sends partial aggregates of slices, once a micro-batch"
         else:

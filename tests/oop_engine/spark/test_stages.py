@@ -111,8 +111,13 @@ def test_explain_says_which_part_runs_where_and_why() -> None:
     assert "because a is promised by slack 3 on ts" in " ".join(explain_on_spark(promised).split())
     streamed = " ".join(explain_on_spark(promised, streaming=True).split())
     assert "its state in Spark's state store" in streamed
-    assert "yes: the front sends partial aggregates of slices, once a micro-batch" in streamed
+    assert "yes: partitions send partial aggregates of slices, and the front takes out what is late" in streamed
+    assert "read a: its partitions do all this ahead of the front" in streamed
     assert "pages of low-level aggregate" in streamed
+    filtered = stream("a", [], slack(3)).filter("x > 0").window(range=6, slide=2).aggregate(f.count(), by="k")
+    streamed = " ".join(explain_on_spark(filtered, streaming=True).split())
+    assert "yes: the front sends partial aggregates of slices, once a micro-batch" in streamed
+    assert "ahead of the front" not in streamed
 
 
 def test_explain_says_what_sparks_windows_would_make_of_a_tuple() -> None:
