@@ -1,8 +1,9 @@
 """A plan over streams runs in Spark as stateful processors of rows, one state of bytes a bucket, and never a timer.
 
 The front takes all sources in one bucket, in order of arrival (micro-batch, partition, row): there the punctuators
-stand, and from there promises go to every bucket. Spark keeps the state and its versions; it drops nothing, since it
-is given no watermark: what is late is for the plan's own policy. Between micro-batches a room is its `state`.
+stand, and from there promises go to every bucket. Where they can, partitions do its work before it (`ahead`). Spark
+keeps the state and its versions; it drops nothing, since it is given no watermark: what is late is for the plan's own
+policy. Between micro-batches a room is its `state`.
 """
 
 from __future__ import annotations
