@@ -182,12 +182,6 @@ def test_a_state_is_kept_compressed_and_one_that_is_not_is_read() -> None:
     assert len(pressed(state)) < len(state) / 4
 
 
-def test_a_worker_can_be_warmed() -> None:
-    from oop_engine.spark.warm import warm
-
-    warm()
-
-
 ALL = [*((g, streams) for g in GOLDEN), *((g, joins.streams) for g in joins.GOLDEN)]
 
 
