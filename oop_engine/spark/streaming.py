@@ -182,8 +182,8 @@ def streamed(
     whole = cut_in_levels(plan, ordered=True)
     small = attrs.evolve(whole, plan=elsewhere(whole.plan))
     many = {FRONT: 1, KEYED: buckets, TAIL: 1}
-    # A low level in front of one source's shuffle moves the places of the sources after it.
     ahead = aheads(small)
+    # A low level in front of one source's shuffle moves the places of the sources after it.
     places = {id(node): place for place, node in enumerate(whole.plan.nodes)}
     made: list[DataFrame] = []
     for place, frame in frames.items():

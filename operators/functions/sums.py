@@ -28,9 +28,10 @@ from operators.functions.arguments import (
     whole,
 )
 from operators.functions.columns import frozen, grown, present
-from operators.functions.protocol import Accumulator, Slots
+from operators.functions.protocol import Accumulator, Slots, Totalling
 from operators.functions.saved import saved_array, saved_int
 from operators.functions.sharing import view
+from operators.functions.totalling import Stepwise
 from operators.functions.totals import FEW, NO_ROWS, Rows, Words
 from operators.kernels.sums import add_floating, clear, combine_floating
 from operators.page import Bools, Int64s, Page, tick_column
@@ -142,10 +143,14 @@ class WholeTotals:
         self._held.subtract(into, source)
 
     def accumulate(self, into: Slots, source: Slots, before: int) -> None:
-        self._held.accumulate(into, source, before)
+        self._totalling.accumulate(into, source, before)
 
     def difference(self, into: Slots, later: Slots, earlier: Slots) -> None:
-        self._held.difference(into, later, earlier)
+        self._totalling.difference(into, later, earlier)
+
+    @property
+    def _totalling(self) -> Totalling:
+        return self._held if isinstance(self._held, Rows) else Stepwise(self, self)
 
     def finalize(self, slots: Slots) -> pa.Array:
         return self.answer(self.of, slots)

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Slots
-from operators.functions.totalling import running
 from operators.kernels import totals
 from operators.kernels.sums import (
     SIGNED,
@@ -140,18 +139,6 @@ class Words:
         """Take the sums of `source` from those of `into`, in order."""
         into, source = frozen(into), frozen(source)
         self._go_on(into, lambda done: totals.subtract(into, source, done, self._words, self._wide, self._ledger))
-
-    def accumulate(self, into: Slots, source: Slots, before: int) -> None:
-        """Set running totals, as `Totalling` says."""
-        self.clear(into)
-        self.combine(*running(into, source, before))
-
-    def difference(self, into: Slots, later: Slots, earlier: Slots) -> None:
-        """Set differences, as `Totalling` says."""
-        self.clear(into)
-        self.combine(into, later)
-        known = earlier >= 0
-        self.subtract(into[known], earlier[known])
 
     def _go_on(self, of: npt.NDArray[np.signedinteger], some: Callable[[int], np.signedinteger]) -> None:
         """Call what gives how far it came until it has come to the end, with more rows each time."""

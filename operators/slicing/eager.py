@@ -23,7 +23,7 @@ from operators.kernels import slicing_tree as kernels
 from operators.page import Int64s
 from operators.slicing.results import Results
 from operators.slicing.slices import NO_GRID, Grid, Held, Slices
-from operators.slicing.windows import Windows
+from operators.slicing.windows import CHUNK, Windows
 from operators.window.protocol import Int32s
 
 _LEAST = 64
@@ -132,8 +132,8 @@ class Eager:
             self.clear()
         slices, queue = self.slices, self._queue
         # More windows than there is room for are told in several rounds.
-        count = room = used.room
-        while count == room or count < 0:
+        room, told = used.room, False
+        while not told:
             more = len(slices) - len(queue)
             queue.make_room(more)
             slots, totals = np.empty((2, more), np.int32)
@@ -150,8 +150,11 @@ class Eager:
                 result = self._answer(found[6, :count], found[7, :count], *ends[:, :count])
                 yield Results(places, wids, opens, closes, np.zeros(count, np.int32), result)
                 self._free(result)
-            if 0 <= count < room:
+            told = 0 <= count < room
+            if told:
                 used.follow(int(begin), int(end))
+            elif count == room:
+                room = CHUNK
 
     def _appended(self, slots: Slots, totals: Slots, *, gridded: bool, starved: bool) -> None:
         """Make up the running totals of slices that stand behind the queue now, and the nodes above them."""

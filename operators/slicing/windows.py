@@ -27,7 +27,8 @@ from operators.window.session import SessionWindow
 NEVER = 2**62
 _LEAST = -(2**63)
 _BITS = 62
-_CHUNK = 1 << 14
+CHUNK = 1 << 14
+"""Windows looked for at a time, once there are more than usual."""
 Extent: TypeAlias = tuple[int, int, int]
 """Window-id, begin and end."""
 Columns: TypeAlias = tuple[Int64s, Int64s, Int64s, Int64s, Int64s]
@@ -153,13 +154,13 @@ class Windows:
             places, wids, opens, closes, firsts = found[:, :count] if 2 * count > room else found[:, :count].copy()
             yield places, wids, opens, closes, firsts
             if count == room:
-                count = room = _CHUNK
+                count = room = CHUNK
             elif nexts is None:
                 self.follow(int(begin), int(end))
 
     @property
     def room(self) -> int:
-        """How many windows to look for at a time."""
+        """How many windows to look for at first."""
         return 16 + 4 * len(self.bands)
 
     def follow(self, begin: int, end: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 from collections.abc import Sequence
 
@@ -276,6 +277,13 @@ def test_what_is_combined_ahead_grows_and_shrinks_with_the_slices(step: int) -> 
             out += rows(drive(slicing, [ticks(*range(start, start + step)), before("ts", start + step)]))
         found.append(sorted(out + rows(drive(slicing, [END])), key=repr))
     assert found[0] == found[1] and len(found[0]) > 400
+
+
+@pytest.mark.parametrize("store", ["lazy", "eager"])
+def test_many_windows_that_end_at_once_are_given_in_few_pages(store: str) -> None:
+    slicing = SlicingAggregate({"w": SlidingWindow("ts", size=50, slide=1)}, {"n": count()}, store=store)  # type: ignore[arg-type]
+    pages = [page for page in drive(slicing, [ticks(*range(2_000)), END]) if isinstance(page, Page)]
+    assert builtins.sum(map(len, pages)) == 2_049 and len(pages) <= 3
 
 
 def test_a_tuple_whose_session_is_over_is_late() -> None:
