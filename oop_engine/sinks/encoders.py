@@ -15,7 +15,6 @@ from operators.page import Page
 from operators.schema import Schema, is_ip
 
 _ROW_GROUP = 131_072
-_NULL = pa.scalar(None, pa.string())
 
 
 @attrs.define
@@ -74,7 +73,7 @@ class Ndjson:
     def _cells(self, array: pa.Array, field: pa.Field) -> pa.Array:
         texts = text_of(array, field)
         if pa.types.is_floating(field.type):
-            texts = pc.if_else(pc.is_finite(array), texts, _NULL)
+            texts = pc.if_else(pc.is_finite(array), texts, pa.scalar(None, pa.string()))
         elif not (is_number(field) or pa.types.is_boolean(field.type) or pa.types.is_nested(field.type)):
             texts = pc.binary_join_element_wise('"', _escaped(texts) if is_text(field) else texts, '"', "")
         return texts.fill_null("null")

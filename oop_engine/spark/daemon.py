@@ -15,7 +15,7 @@ from typing import Final
 
 _MODULES: Final = (
     "numpy", "pandas", "pyarrow", "pyarrow.compute", "pyspark.worker", "pyspark.sql.worker.plan_data_source_read",
-    "oop_engine.spark.results", "oop_engine.spark.sources",
+    "oop_engine.spark.results", "oop_engine.spark.sources", "oop_engine.spark.batch", "oop_engine.spark.streaming",
 )  # fmt: skip
 
 

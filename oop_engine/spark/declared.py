@@ -23,6 +23,7 @@ from oop_engine.sinks.errors import SinkError
 from oop_engine.spark.errors import SparkError
 from oop_engine.spark.hourly import EXPORTS, MANY
 from oop_engine.spark.java import java_home
+from oop_engine.spark.python import worker_python
 from oop_engine.spark.register import register
 from oop_engine.spark.session import ROCKSDB, check_pyspark
 
@@ -172,7 +173,7 @@ def environment(folder: Path) -> dict[str, str]:
     return {
         "SPARK_CONF_DIR": str(folder.absolute() / "conf"),
         "JAVA_HOME": str(java_home()),
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": worker_python(),
         "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
     }
 

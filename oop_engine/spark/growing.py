@@ -21,32 +21,20 @@ from typing import Final, TypedDict
 import attrs
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxFiles,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
 from oop_engine.sources.capture import walk
 from oop_engine.sources.capture.formats import Classic, recognise
 from oop_engine.sources.capture.splits import HEAD, Parted, cut
 from oop_engine.sources.errors import SourceError
+from oop_engine.spark.allowance import Allowance, limit_of
 from oop_engine.spark.ending import COMPLETE, AtEnd, Ending
 from oop_engine.spark.journal import NAME, Journal, Writer
 from oop_engine.spark.options import Options
 from oop_engine.spark.places import Folder, local
 from oop_engine.spark.reading import SPLIT, Piece, Reading, choice, grouped, note, part_size
 
-_ROW_BYTES: Final = 100
 _ALL: Final = 1 << 62
-_LIMITS: Final = {
-    "maxFilesPerTrigger": ReadMaxFiles,
-    "maxBytesPerTrigger": ReadMaxBytes,
-    "maxRowsPerTrigger": ReadMaxRows,
-}
 
 
 class Offset(TypedDict):
@@ -54,41 +42,6 @@ class Offset(TypedDict):
 
     file: int
     byte: int
-
-
-@attrs.define
-class Allowance:
-    """What one batch may still take."""
-
-    files: float = float("inf")
-    bytes: float = float("inf")
-    rows: float = float("inf")
-    taken: bool = False
-
-    @classmethod
-    def of(cls, limit: ReadLimit) -> Allowance:
-        """Take what Spark allows."""
-        if isinstance(limit, ReadMaxFiles):
-            return cls(files=limit.max_files)
-        if isinstance(limit, ReadMaxBytes):
-            return cls(bytes=limit.max_bytes)
-        if isinstance(limit, ReadMaxRows):
-            return cls(rows=limit.max_rows)
-        return cls()
-
-    @property
-    def spent(self) -> bool:
-        return min(self.files, self.bytes, self.rows) <= 0
-
-    def fits(self, size: int) -> bool:
-        """Tell whether a whole file may still be taken; the first always may, or nothing would go on."""
-        return not self.taken or (self.files >= 1 and self.bytes >= size and self.rows * _ROW_BYTES >= size)
-
-    def take(self, size: int, rows: int | None = None) -> None:
-        """Count what was taken."""
-        self.taken = True
-        self.bytes -= size
-        self.rows -= -(-size // _ROW_BYTES) if rows is None else rows
 
 
 @attrs.define
@@ -226,14 +179,6 @@ class Planner:
             damage = f"{capture.path}: damaged at byte {at}, what is behind it is not read"
             note(self.notes, Piece(capture.path, at), [damage])
         return (byte if at == begun else at), True
-
-
-def limit_of(options: Options) -> ReadLimit:
-    """Read how much a batch may take; SourceError when several options say it."""
-    given = [name for name in _LIMITS if options.text(name) is not None]
-    if len(given) > 1:
-        raise SourceError(f"{options.format}: give one of {', '.join(given)}, not several.")
-    return _LIMITS[given[0]](options.number(given[0], 1)) if given else ReadAllAvailable()
 
 
 def _goes_on(path: Path, place: int) -> bool:

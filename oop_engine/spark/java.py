@@ -7,19 +7,17 @@ the wrapper leaves that out.
 
 from __future__ import annotations
 
-import atexit
-import hashlib
 import os
 import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from oop_engine.spark.errors import INSTALL, SparkError
+from oop_engine.spark.wrappers import written
 
 LEAST: Final = 17
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
@@ -88,29 +86,4 @@ def wrapped(java: Path, version: int = LEAST) -> Path:
     if os.name == "nt":  # spark-class2.cmd takes java.exe alone
         return java.parent.parent
     without = _WITHOUT if version < _NO_SECURITY_MANAGER else f"{_WITHOUT}|{_SECURITY}"
-    text = _WRAPPER.format(java=shlex.quote(str(java)), without=without)
-    home = cache_folder() / f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    script = home / "bin" / "java"
-    if not (script.is_file() and script.read_text() == text and os.access(script, os.X_OK)):
-        script.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, unfinished = tempfile.mkstemp(dir=script.parent)
-        with open(handle, "w") as file:
-            file.write(text)
-        os.chmod(unfinished, 0o700)
-        os.replace(unfinished, script)
-    return home
-
-
-def cache_folder() -> Path:
-    """Give a folder of the user's own for what can be made again; one for this process where there is no home."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = Path(base) / "oop-engine"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if folder.stat().st_uid == os.getuid() and os.access(folder, os.W_OK):
-            return folder
-    except OSError:
-        pass
-    private = Path(tempfile.mkdtemp(prefix="oop-engine-"))
-    atexit.register(shutil.rmtree, private, ignore_errors=True)
-    return private
+    return written("java", _WRAPPER.format(java=shlex.quote(str(java)), without=without), "bin/java")

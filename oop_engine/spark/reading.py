@@ -21,7 +21,7 @@ from oop_engine.sources.capture.splits import Part, Parted, parts
 from oop_engine.spark.narrow import page_buffer
 from oop_engine.spark.options import Options
 from oop_engine.spark.places import Choice
-from oop_engine.spark.schema import Addresses, Wanted
+from oop_engine.spark.schema import Wanted, addresses
 
 SPLIT: Final = 128 << 20
 """Bytes of a part of a capture, at most, where nothing is said."""
@@ -184,11 +184,6 @@ class FlowReading:
             if found.num_rows:
                 yield self.shape.batch(found)
         note(self.notes, piece, reader.notes())
-
-
-def addresses(options: Options) -> Addresses:
-    """Read how addresses are given."""
-    return "text" if options.choice("addresses", ("text", "binary")) == "text" else "binary"
 
 
 def choice(options: Options) -> Choice:

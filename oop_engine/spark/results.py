@@ -32,16 +32,17 @@ from pyspark.sql.types import StructType
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.pagelog import PageLog, Segment
 from oop_engine.sources.errors import SourceError
+from oop_engine.spark.allowance import Allowance, limit_of
 from oop_engine.spark.ending import COMPLETE, AtEnd, Ending
-from oop_engine.spark.growing import Allowance, limit_of
 from oop_engine.spark.options import Options
 from oop_engine.spark.places import local
-from oop_engine.spark.reading import LEAST, addresses
-from oop_engine.spark.schema import Wanted
+from oop_engine.spark.schema import Wanted, addresses
 
 _KNOWN: Final = ("columns", "addresses", "maxFilesPerTrigger", "maxRowsPerTrigger", "maxBytesPerTrigger", COMPLETE)
 #: Spark gives a stream's checkpoint to its sink as an option.
 _CHECKPOINT: Final = "checkpointlocation"
+_GROUP: Final = 64 << 20
+"""Bytes of small segments that are read by one task."""
 
 
 class ResultSource(DataSource):
@@ -93,7 +94,7 @@ def _grouped(segments: Sequence[Segment]) -> list[InputPartition]:
     groups: list[list[Segment]] = []
     size = 0
     for segment in segments:
-        if not groups or size + segment.bytes > LEAST:
+        if not groups or size + segment.bytes > _GROUP:
             groups.append([])
             size = 0
         groups[-1].append(segment)

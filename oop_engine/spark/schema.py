@@ -25,12 +25,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.address import format_ip
 from operators.errors import SchemaError, did_you_mean
 from operators.schema import is_ip
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+    from oop_engine.spark.options import Options
 
 Addresses: TypeAlias = Literal["text", "binary"]
 NANOSECONDS: Final = "_ns"
@@ -109,6 +110,8 @@ class Wanted:
             whole = array.view(pa.int64())
             return whole if scale == 1 else pc.multiply_checked(whole, scale)
         if is_ip(self.given.field(name)) and self.addresses == "text":
+            from operators.address import format_ip  # what only plans is spared the kernels
+
             return format_ip(batch.column(name))
         return converted(batch.column(name), self.arrow.field(name).type)
 
@@ -164,3 +167,8 @@ def converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_time(array.type):
         return array.cast(pa.int32()).cast(kind) if pa.types.is_time32(array.type) else array.view(kind)
     return array.cast(kind)
+
+
+def addresses(options: Options) -> Addresses:
+    """Read how addresses are given."""
+    return "text" if options.choice("addresses", ("text", "binary")) == "text" else "binary"

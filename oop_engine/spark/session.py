@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Final
 
 from oop_engine.spark.errors import INSTALL, SparkError
 from oop_engine.spark.java import java_home
+from oop_engine.spark.python import worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STORE: Final = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_SIMPLIFIED: Final = "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled"
+_SIMPLY: Final = "spark.executorEnv.SPARK_SIMPLIFIED_TRACEBACK"
 _HERE: Final = Path(__file__).resolve().parent
 
 
@@ -47,6 +50,8 @@ def session(
         return register(started)
     place = master or f"local[{cores}]"
     settings = {**_settings(place, memory), **{key: _text(value) for key, value in conf.items()}}
+    if settings.get(_SIMPLIFIED) == "false":
+        settings.pop(_SIMPLY, None)
     connect = place.startswith("sc://")
     builder = (SparkSession.Builder().remote(place) if connect else SparkSession.Builder().master(place)).appName(name)
     for key, value in settings.items():
@@ -88,6 +93,8 @@ def _settings(place: str, memory: str) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.executorEnv.PYTHONWARNINGS": "ignore::FutureWarning",
+        # Spark sets this for some operators and not for others, and starts other Python processes for those.
+        _SIMPLY: "1",
     }
     if place.startswith("sc://"):
         # A server that runs has its settings; those of a session are of Spark SQL.
@@ -118,7 +125,7 @@ def _wanted(place: str) -> dict[str, str]:
     }
     if place.startswith("local"):
         wanted["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
-        wanted["PYSPARK_PYTHON"] = sys.executable
+        wanted["PYSPARK_PYTHON"] = wanted["PYSPARK_DRIVER_PYTHON"] = worker_python()
         ours = _HERE.parent.parent
         if str(ours) not in {os.path.realpath(place) for place in site.getsitepackages()}:
             wanted["PYTHONPATH"] = _joined(str(ours), os.environ.get("PYTHONPATH"), os.pathsep)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from oop_engine.spark.errors import INSTALL, SparkError
-from oop_engine.spark.java import cache_folder
+from oop_engine.spark.wrappers import cache_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

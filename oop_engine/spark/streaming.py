@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import pyarrow as pa
 from pyspark.sql import functions as sql
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from oop_engine.circuit import readable
 from oop_engine.demand import columns
@@ -30,6 +29,7 @@ from oop_engine.spark.given import Batches, from_spark, is_paged
 from oop_engine.spark.levels import cut_in_levels
 from oop_engine.spark.marked import Marked
 from oop_engine.spark.narrow import page_bytes, read_page
+from oop_engine.spark.processor import Kept, Processor
 from oop_engine.spark.room import Room, elsewhere, in_order
 from oop_engine.spark.scatter import labels
 from oop_engine.spark.schema import Wanted
@@ -52,7 +52,6 @@ from punctuation import NO_TIME
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 _CODEC: Final = pa.Codec("zstd", compression_level=1)
 _LENGTH: Final = 8
@@ -94,6 +93,18 @@ class Folding:
             )
         return room.state(), out
 
+    def over(self, kept: Kept, rows: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        """Give the rows that come of those of one micro-batch, and keep the state after them."""
+        taken = [WireRow(*values) for frame in rows for values in frame[ROWS.names].itertuples(index=False, name=None)]
+        known = kept.get()
+        if not taken:
+            return
+        bucket = 0 if self.number == FRONT else taken[0].bucket
+        state, out = self.fold(bucket, None if known is None else unpressed(bytes(known[0])), taken)
+        kept.update((pressed(state),))
+        if out:
+            yield _frame(out)
+
     def _row(self, bucket: int, kind: int, body: bytes) -> WireRow:
         return WireRow(OUT, 0, 0, bucket, 0, NO_TIME, kind, body)
 
@@ -112,34 +123,6 @@ class Folding:
         assert isinstance(source, SourceNode)
         wanted = pa.schema([source.source.arrow.field(name) for name in columns(self.cut.plan)[row.port]])
         room.read(row.port, from_spark(read_page(row.body), wanted))
-
-
-class Processor(StatefulProcessor):
-    """Fold the rows of a bucket into its state, for Spark."""
-
-    def __init__(self, folding: Folding) -> None:
-        self.folding = folding
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Find the bucket's state."""
-        self.saved = handle.getValueState("room", "state binary")
-
-    def handleInputRows(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
-    ) -> Iterator[pd.DataFrame]:
-        """Give the rows that come of those of one micro-batch."""
-        taken = [WireRow(*values) for frame in rows for values in frame[ROWS.names].itertuples(index=False, name=None)]
-        known = self.saved.get()
-        if not taken:
-            return
-        bucket = 0 if self.folding.number == FRONT else taken[0].bucket
-        state, out = self.folding.fold(bucket, None if known is None else unpressed(bytes(known[0])), taken)
-        self.saved.update((pressed(state),))
-        if out:
-            yield _frame(out)
-
-    def close(self) -> None:
-        """Do nothing: there is nothing open."""
 
 
 def pressed(state: bytes) -> bytes:

@@ -15,7 +15,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oo
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles, ReadMaxRows
 
 from oop_engine.sources.errors import SourceError
-from oop_engine.spark.growing import Allowance, Offset, Planner
+from oop_engine.spark.allowance import Allowance
+from oop_engine.spark.growing import Offset, Planner
 from oop_engine.spark.journal import NAME, Journal
 from oop_engine.spark.options import Options
 from oop_engine.spark.places import Folder

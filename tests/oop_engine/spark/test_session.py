@@ -15,8 +15,10 @@ import pytest
 from oop_engine.spark import java
 from oop_engine.spark.errors import SparkError, unwrapped
 from oop_engine.spark.java import java_home, java_version, wrapped
+from oop_engine.spark.python import worker_python
 from oop_engine.spark.session import session
 from oop_engine.spark.shipping import packed, workers_have_it
+from oop_engine.spark.wrappers import cache_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,8 +81,8 @@ def test_a_home_that_cannot_be_written_gives_a_private_folder(home: Path, monkey
     (home / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "file"))
     monkeypatch.setattr("tempfile.tempdir", str(home))
-    assert java.cache_folder().parent == home
-    assert oct(java.cache_folder().stat().st_mode & 0o777) == "0o700"
+    assert cache_folder().parent == home
+    assert oct(cache_folder().stat().st_mode & 0o777) == "0o700"
 
 
 def test_the_room_is_there_without_pyspark(tmp_path: Path) -> None:
@@ -124,6 +126,46 @@ def test_workers_of_this_machine_have_the_engine_as_it_is_here(spark: SparkSessi
     import oop_engine
 
     assert row.place == oop_engine.__file__
+
+
+def test_processes_of_this_machine_have_one_environment_and_import_pyspark_compiled(
+    spark: SparkSession,
+) -> None:
+    """As Spark does it they import a zip, of which each compiles all; some would be told of traces, others not."""
+
+    def where(batches: object) -> object:
+        import os
+
+        import pyarrow as pa
+        import pyspark
+
+        yield pa.RecordBatch.from_pydict({"place": [pyspark.__file__, os.environ.get("SPARK_SIMPLIFIED_TRACEBACK")]})
+
+    found = [row.place for row in spark.range(1, numPartitions=1).mapInArrow(where, "place string").collect()]
+    import pyspark
+
+    assert found == [pyspark.__file__, "1"]
+
+
+def test_the_wrapper_of_python_leaves_out_the_zips_and_keeps_all_else(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyspark")
+    places = ["/spark/python/lib/pyspark.zip", "/a b", "/spark/python/lib/py4j-0.10.9.9-src.zip", "/c*", "/pyspark.zip"]
+    python = worker_python()
+    assert python != sys.executable
+    program = "import os, sys; print([sys.executable, os.environ['PYTHONPATH'], *sys.argv[1:]])"
+    for told, kept in ((places, "/a b:/c*:/pyspark.zip"), (places[:1], ""), ([], "")):
+        monkeypatch.setenv("PYTHONPATH", ":".join(told))
+        line = [python, "-c", program, "a  b", "", "*"]
+        done = subprocess.run(line, capture_output=True, text=True, check=True)
+        assert done.stdout == f"{[sys.executable, kept, 'a  b', '', '*']}\n"
+
+
+def test_a_pyspark_that_is_found_by_the_environment_alone_needs_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pyspark = pytest.importorskip("pyspark")
+    monkeypatch.setenv("PYTHONPATH", f"/elsewhere:{Path(pyspark.__file__).parents[1]}")
+    assert worker_python() == sys.executable
 
 
 def test_what_is_sent_to_other_machines_is_the_three_packages(home: Path) -> None:
