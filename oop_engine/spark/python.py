@@ -36,8 +36,9 @@ def worker_python() -> str:
     """Give what to run as this Python in processes that Spark starts on this machine."""
     if os.name != "posix" or not all(map(_is_installed, _ZIPPED)):
         return sys.executable
-    text = _WRAPPER.format(python=shlex.quote(sys.executable))
-    return str(written("python", text, "bin/python") / "bin" / "python")
+    script = written("python", _WRAPPER.format(python=shlex.quote(sys.executable)), "bin/python") / "bin" / "python"
+    # Homes may be mounted so that nothing in them is run.
+    return str(script) if os.access(script, os.X_OK) else sys.executable
 
 
 def _is_installed(name: str) -> bool:
