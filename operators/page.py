@@ -82,7 +82,7 @@ class Page:
         return None if column.null_count == 0 else np.asarray(pc.is_valid(column).to_numpy(zero_copy_only=False))
 
     def ticks(self, name: str) -> Int64s:
-        """Give an integer or time attribute as int64, unspecified where null; SchemaError for other types.
+        """Give an integer or time attribute as int64, read-only, unspecified where null; SchemaError for other types.
 
         What is above the largest int64 counts as that.
         """
@@ -96,7 +96,9 @@ class Page:
             column = column.view(pa.int32()).cast(pa.int64())
         elif pa.types.is_uint64(kind):
             values = (column.fill_null(0) if column.null_count else column).to_numpy()
-            return np.minimum(values, np.uint64(2**63 - 1)).astype(np.int64)
+            ticks = np.minimum(values, np.uint64(2**63 - 1)).astype(np.int64)
+            ticks.setflags(write=False)
+            return ticks
         elif pa.types.is_integer(kind):
             column = column.cast(pa.int64())
         else:

@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from operators.functions.columns import frozen
 from operators.functions.protocol import Accumulator, Slots
 from operators.kernels import slicing as kernels
 from operators.kernels import slicing_release as releasing
@@ -194,6 +195,8 @@ class Slices:
         if len(self.sessions):
             self.make_dues(len(ticks))
         slots = np.empty(len(ticks), np.int32)
+        # The slicer takes seconds to compile, so what was filtered is as what came.
+        ticks = frozen(ticks)
         ledger = self.ledger
         ledger[kernels.MERGED], ledger[kernels.BOTTOM] = 0, NEVER
         checked = _ALL_VALID if valid is None else valid
