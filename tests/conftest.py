@@ -18,7 +18,7 @@ settings.register_profile(
     "default",
     deadline=None,
     derandomize=True,
-    max_examples=25,
+    max_examples=40,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
