@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine.sources.capture import PACKET_SCHEMA, Capture
-from oop_engine.sources.capture import capture as reading
 from oop_engine.sources.capture import supply as supplies
 from oop_engine.sources.capture.formats import Classic
 from oop_engine.sources.capture.rows import STRETCH
@@ -106,7 +105,7 @@ def without_frames(source: bytes, **options: Any) -> tuple[Any, ...]:
 
 def at_once(path: Path, **options: Any) -> tuple[Any, ...]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "Stored", lambda file, size: supplies.Mapped.file(file))
+        patch.setattr(supplies, "_BLOCK", 1 << 30)
         patch.setattr(Classic, "framed", property(lambda _: False))
         return everything(path, **options)
 

@@ -7,7 +7,6 @@ import struct
 from io import BytesIO
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -24,8 +23,7 @@ COLUMNS = ["ts", "srcIP", "length", "caplen", "status"]
 
 
 def parted(data: bytes, most: int) -> Parted:
-    array = np.frombuffer(data, np.uint8)
-    return Parted(Path("toy"), Classic.read(data[:HEAD]), array, len(data), most, opened=lambda: BytesIO(data))
+    return Parted(Path("toy"), Classic.read(data[:HEAD]), len(data), most, opened=lambda: BytesIO(data))
 
 
 def starts(data: bytes) -> list[int]:

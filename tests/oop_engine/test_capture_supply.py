@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from oop_engine.sources.capture import Capture
 from oop_engine.sources.capture import supply as supplies
 from oop_engine.sources.capture.supply import Stored
+from oop_engine.sources.flows.captured import CapturedDatagrams
 from tests.capture_files import SECOND, ether, ipv4, pcap, tcp, udp
 
 PACKETS = [
@@ -152,6 +153,33 @@ def test_a_file_that_is_cut_while_it_is_read_ends_there(path: Path, monkeypatch:
     rows += sum(map(len, batches))
     assert 0 < rows == capture.counts["packets"] < 300
     assert capture.notes[0].startswith(f"{path}: truncated at byte 5000: ")
+
+
+def test_a_file_may_be_cut_while_only_its_times_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supplies, "_BLOCK", 1000)
+    capture = Capture(path, batch_rows=5)
+    times = capture.times()
+    rows = len(next(times))
+    with path.open("r+b") as file:
+        file.truncate(5000)
+    rows += sum(map(len, times))
+    assert 0 < rows == capture.counts["packets"] < 300
+    assert capture.notes[0].startswith(f"{path}: truncated at byte 5000: ")
+
+
+def test_a_file_may_be_cut_while_exports_are_found_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "exports.pcap"
+    path.write_bytes(pcap([(SECOND + k, ether(ipv4(udp(b"z" * 80), 17))) for k in range(300)]))
+    monkeypatch.setattr(supplies, "_BLOCK", 1000)
+    found = CapturedDatagrams(Capture(path), frozenset({5353}))
+    blocks = found.blocks()
+    first = next(blocks)
+    with path.open("r+b") as file:
+        file.truncate(10_000)
+    assert all(bytes(first.data[at : at + 80]) == b"z" * 80 for at in first.offset) and len(first.offset)
+    datagrams = len(first.offset) + sum(len(block.offset) for block in blocks)
+    assert 0 < datagrams < 300
+    assert found.capture.notes[0].startswith(f"{path}: truncated at byte 10000: ")
 
 
 def test_records_larger_than_a_block_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from oop_engine.sources.capture.errors import DecodeError
 from oop_engine.sources.capture.formats import Blocks, Classic, Format, header_bytes, recognise
 from oop_engine.sources.capture.rows import WALKED, Rows
 from oop_engine.sources.capture.schema import prune
-from oop_engine.sources.capture.supply import Arriving, Mapped, Stored, Supply
+from oop_engine.sources.capture.supply import Arriving, Stored, Supply
 
 _Part = TypeVar("_Part", covariant=True)
 _COUNTS: Final = ("packets", "undecoded", "truncated", "untimed", "bytes")
@@ -119,7 +119,7 @@ class Capture:
         self.notes.clear()
         self.counts.update(dict.fromkeys(_COUNTS, 0))
         with ExitStack() as opened:
-            supply = self._open(opened, filling.holds)
+            supply = self._open(opened)
             held = 0
             # Places count from the start of the unpacked capture: the byte at `place` is data[place - base].
             form, place = self._header(supply, None, 0)
@@ -150,13 +150,11 @@ class Capture:
                     self._stop(_DAMAGE[why].format(place=place))
                     break
 
-    def _open(self, opened: ExitStack, copied: bool) -> Supply:
+    def _open(self, opened: ExitStack) -> Supply:
         if isinstance(self._source, Path):
             file = opened.enter_context(self._source.open("rb", buffering=0))
             plain = Plain(file, again=self._regular)
             if self._regular and self.size and plain.peek(4)[:2] != GZIP and plain.peek(4) != ZSTD:
-                if not copied:
-                    return Mapped.file(file)
                 file.seek(0)
                 return Stored(file, self.size)
         else:
@@ -278,10 +276,10 @@ class _Batches:
 
 @attrs.define
 class _Times:
-    """The times of a capture's packets, from the file as it is mapped: one line of the cache is looked at for most."""
+    """The times of a capture's packets."""
 
     capture: Capture
-    holds: bool = False
+    holds: bool = True
     _rows: Rows = attrs.field(init=False)
     _times: NDArray[np.int64] | None = None
     _count: int = 0

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from io import BytesIO, FileIO
+from io import SEEK_END, BytesIO, FileIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -32,7 +32,7 @@ from oop_engine.sources.capture.errors import DecodeError
 from oop_engine.sources.capture.formats import Classic, recognise
 from oop_engine.sources.capture.rows import WALKED, Rows
 from oop_engine.sources.capture.schema import prune
-from oop_engine.sources.capture.supply import Mapped, Stored
+from oop_engine.sources.capture.supply import Stored
 from operators.kernels.kernel import kernel
 
 HEAD: Final = 24
@@ -89,8 +89,6 @@ class Parted:
 
     path: Path
     form: Classic
-    data: NDArray[np.uint8]
-    """The file as it is mapped: what is looked at here and there. What is read from end to end is read in blocks."""
     end: int
     most: int = MOST
     opened: Callable[[], FileIO | BytesIO] = attrs.field(
@@ -100,14 +98,13 @@ class Parted:
 
     @classmethod
     def open(cls, path: Path) -> Parted:
-        """Map a file; DecodeError when it is no classic pcap."""
+        """Look at a file as it is now; DecodeError when it is no classic pcap."""
         with path.open("rb", buffering=0) as file:
             head = file.read(HEAD)
             form = recognise(head)
             if not isinstance(form, Classic):
                 raise DecodeError(f"{path} is no classic pcap: its first bytes are {head[:12].hex(' ')}.")
-            data = Mapped.file(file).data
-        return cls(path, form, data, len(data))
+            return cls(path, form, file.seek(0, SEEK_END))
 
     def batches(
         self, part: Part, *, columns: Sequence[str] | None = None, batch_rows: int = 65_536
@@ -150,8 +147,7 @@ class Parted:
     def over(self, low: int, high: int, *, rows: int, most: int) -> tuple[int, int, int]:
         """Go from record to record in [low, high); give where that stopped, how many records lie before, and why.
 
-        Stops, as FULL, behind `rows` records and before the one that would make them more than `most` bytes. The file
-        is read in blocks: of a mapped one every page would be mapped for a few bytes in it.
+        Stops, as FULL, behind `rows` records and before the one that would make them more than `most` bytes.
         """
         form, count = self.form, 0
         with self.opened() as file:
@@ -182,31 +178,26 @@ class Parted:
 
     def _enters(self, since: int, place: int) -> int:
         form = self.form
+        data = self._bytes(since, min(place + self.most, self.end))
         reached = np.zeros(place - since + self.most, np.uint8)
-        found = enters(self.data, since, place, self.end, self.most, form.swapped, form.extra, form.old, reached)
-        return int(found)
+        found = enters(data, 0, place - since, len(data), self.most, form.swapped, form.extra, form.old, reached)
+        return int(found) + (since if found >= 0 else 0)
 
     def _walked(self, place: int) -> int:
         """Go to a place from the beginning; damage before it is for the part that meets it to tell of."""
-        rows = Rows.empty(WALKED)
-        at = HEAD
-        while at < place:
-            at, count, _, why = self.form.walk(self.data, at, self.end, rows)
-            if at >= place:
-                starts = rows.offset[:count] - RECORD - self.form.extra
-                behind = int(np.searchsorted(starts, place))
-                return int(starts[behind]) if behind < count else at
-            if why != walk.FULL:
-                following = self.same_header(at) if why == walk.HEADER else None
-                if following is None:
-                    return self.end
-                at = following
-        return at
+        at, _, why = self.over(HEAD, self.end, rows=self.end, most=max(place - HEAD, 0))
+        if at < place and why == walk.FULL:
+            at, _, why = self.over(at, self.end, rows=1, most=self.end)
+        return at if at >= place or why == walk.FULL else self.end
 
     def same_header(self, at: int) -> int | None:
         """Give where records go on behind another file header like the first; None when there is none, or no such."""
-        head = self.data[at : at + HEAD].tobytes()
-        return at + HEAD if recognise(head) == self.form else None
+        return at + HEAD if recognise(self._bytes(at, at + HEAD).tobytes()) == self.form else None
+
+    def _bytes(self, low: int, high: int) -> NDArray[np.uint8]:
+        with self.opened() as file:
+            file.seek(low)
+            return np.frombuffer(file.read(high - low), np.uint8)
 
 
 def _damage(path: Path, at: int, why: int) -> str:

@@ -1,13 +1,12 @@
-"""A supply gives the bytes of a capture in order: those of a file in blocks or mapped at once, others as they arrive.
+"""A supply gives the bytes of a capture in order: those of a file in blocks, others as they arrive.
 
 Offsets inside the capture count unpacked bytes; `consumed` counts bytes of the source as it lies on disk.
 """
 
 from __future__ import annotations
 
-import mmap
 from io import SEEK_CUR, BytesIO, FileIO
-from typing import BinaryIO, Final, Protocol
+from typing import Final, Protocol
 
 import attrs
 import numpy as np
@@ -42,34 +41,8 @@ class Supply(Protocol):
         ...
 
 
-@attrs.define
-class Mapped:
-    """All bytes of an uncompressed file, through the page cache and never copied."""
-
-    data: NDArray[np.uint8]
-    base: int = 0
-    end: int = 0
-    fault: str | None = None
-    steady: bool = False
-
-    @classmethod
-    def file(cls, source: BinaryIO) -> Mapped:
-        """Map an open regular file that is not empty."""
-        pages = mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ)
-        if hasattr(mmap, "MADV_SEQUENTIAL"):
-            pages.madvise(mmap.MADV_SEQUENTIAL)
-        data = np.frombuffer(pages, np.uint8)
-        return cls(data, end=len(data))
-
-    def consumed(self, at: int) -> int:
-        return min(at, self.end)
-
-    def more(self, at: int) -> bool:
-        return False
-
-
 def _shown(buffer: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    # Kernels see a read-only view, as of a mapped file, so that they are compiled once.
+    # Kernels see a read-only view, as of bytes in memory, so that they are compiled once.
     shown = buffer.view()
     shown.flags.writeable = False
     return shown
