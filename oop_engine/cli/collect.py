@@ -48,7 +48,7 @@ Examples:
 @click.option("--state", metavar="FILE", help="Keep promises, clocks and templates here, and go on from what is there.")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
 @click.option("--stats", is_flag=True, help="Print what every operator did, at the end.")
-@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, but what was lost.")
 def command(
     listen: str, text: str, to: str | None, lasting: str | None, most: int | None, allow: tuple[str, ...],
     anyone: bool, buffer: int | None, active: str | None, inactive: str | None, scan: str, settle: str, lull: str,

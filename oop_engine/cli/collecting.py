@@ -17,6 +17,7 @@ from oop_engine.cli.showing import Wishes, run_shown
 from oop_engine.cli.streams import tables
 from oop_engine.cli.summary import summary
 from oop_engine.cli.words import lag_text, time_text
+from oop_engine.facts import one_line
 from oop_engine.language import parse
 from oop_engine.language.syntax import Name, Query, SelectItem, WindowClause
 from oop_engine.meter import Statistics
@@ -87,7 +88,13 @@ def collect(text: str, collection: Collection, wishes: Wishes) -> Statistics:
         lines = exporter_table(readers[0].exporters()) if readers else []
         return "\n".join([*lines, summary(plan, statistics, compiled=compiled)])
 
-    return run_shown(plan, wishes, told, line=_LiveProgress(sys.stderr, readers=readers))
+    statistics = run_shown(plan, wishes, told, line=_LiveProgress(sys.stderr, readers=readers))
+    if wishes.quiet:
+        # What was lost is no progress and no summary.
+        for reader in readers:
+            for trouble in reader.troubles():
+                say(f"note: {one_line(trouble)}")
+    return statistics
 
 
 def exporter_table(reports: Sequence[ExporterReport]) -> list[str]:

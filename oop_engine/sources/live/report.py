@@ -76,9 +76,13 @@ class Report:
             exporter.last, exporter.late, exporter.contradicted, exporter.steps,
         )  # fmt: skip
 
-    def notes(self, door: Door, wanted: int, now: int) -> list[str]:
-        """Say what a user should know of the reading."""
-        found = [f"{self.name}: {door.received:,} datagrams received, receive buffer of {door.buffer:,} bytes"]
+    def facts(self, door: Door) -> list[str]:
+        """Say what came."""
+        return [f"{self.name}: {door.received:,} datagrams received, receive buffer of {door.buffer:,} bytes"]
+
+    def troubles(self, door: Door, wanted: int, now: int) -> list[str]:
+        """Say what was lost, could not be read, or is wrong with a clock or the receive buffer."""
+        found: list[str] = []
         if door.buffer < wanted:
             found.append(
                 f"{self.name}: a receive buffer of {wanted:,} bytes was asked for; the system's limit is"

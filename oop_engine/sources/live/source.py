@@ -283,15 +283,22 @@ class LiveReader:
     def notes(self) -> list[str]:
         if self.door is None:
             return []
-        found = self._report.notes(self.door, self.source.buffer, self.source.clock())
+        found = self._report.facts(self.door) + self.troubles()
+        if self.resumed:
+            found.append(f"{self._report.name}: went on from what {self.source.state} kept of exporters and promises")
+        return found
+
+    def troubles(self) -> list[str]:
+        """Give the notes on what was lost or is wrong, none where all is well."""
+        if self.door is None:
+            return []
+        found = self._report.troubles(self.door, self.source.buffer, self.source.clock())
         if self.shedder is not None and self.shedder.shed:
             records = sum(counters.shed for counters in self.decoder.exporters())
             found.append(
                 f"{self._report.name}: {self.shedder.shed:,} datagrams, {records:,} records, left out under load;"
                 f" at the worst one of {self.shedder.highest} kept, as {SAMPLING} of each record tells"
             )
-        if self.resumed:
-            found.append(f"{self._report.name}: went on from what {self.source.state} kept of exporters and promises")
         return found
 
     @property

@@ -7,10 +7,12 @@ import io
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -89,6 +91,22 @@ def test_a_collection_of_so_many_datagrams_releases_all_windows(collectors: list
     out, err = collector.end(interrupt=False)
     assert [row["n"] for row in rows(out)] == ["40"] and "interrupted" not in err
     assert "set aside" in err and "NetFlow v5" in err
+
+
+def test_a_quiet_collection_still_tells_what_was_lost() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        to = free.getsockname()
+    command = [*COLLECT, f"127.0.0.1:{to[1]}", "--most", "20", "-q", "--query", "SELECT bytes FROM Flows"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        while process.poll() is None:
+            # It does not say when it listens.
+            send([flows(k) for k in range(40) if k % 10 != 5], to)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.1)
+        out, err = process.communicate()
+    assert process.returncode == 0 and len(rows(out)) >= 40
+    assert re.fullmatch(r"(note: .*\n)+", err) and "flow records lost" in err and "received" not in err
 
 
 def test_what_was_promised_holds_after_the_collector_was_killed(collectors: list[Collector], tmp_path: Path) -> None:
