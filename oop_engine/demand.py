@@ -22,7 +22,7 @@ from operators.aggregate.wid import START, STOP, WID
 from operators.apply import Apply
 from operators.bucket import FROM, UNTIL, Bucket
 from operators.distinct import Distinct
-from operators.expression import Column
+from operators.expression import Column, Opaque
 from operators.filter import Filter
 from operators.fresh import fresh
 from operators.functions.protocol import AggregateFunction
@@ -191,8 +191,8 @@ def _paces(node: OperatorNode, wanted: Mapping[str, Pace]) -> list[Paces]:
                     _want(paces, name, pace)
                 elif isinstance(expression, Column):
                     _want(paces, inputs[0].resolve(expression.name, where="plan"), pace)
-                else:
-                    for read in _read(expression.columns(), inputs[0]):
+                elif not isinstance(expression, Opaque):
+                    for read in expression.reads(inputs[0], where="plan"):
                         _want(paces, read, Pace(None))
             return [paces]
         case Spread():
@@ -322,11 +322,11 @@ def _needs(node: OperatorNode, needed: Attributes) -> list[Attributes]:
         return [read.union(numbers, *(getattr(w, "reads", ()) for w in windows))]
     match operator:
         case Filter():
-            return [needed | _read(operator.predicate.columns(), schemas[0])]
+            return [needed | operator.predicate.reads(schemas[0], where="plan")]
         case Project():
-            return [frozenset(n for e in operator.columns.values() for n in _read(e.columns(), schemas[0]))]
+            return [frozenset(n for e in operator.columns.values() for n in e.reads(schemas[0], where="plan"))]
         case Apply():
-            computed = frozenset(n for e in operator.columns.values() for n in _read(e.columns(), schemas[0]))
+            computed = frozenset(n for e in operator.columns.values() for n in e.reads(schemas[0], where="plan"))
             return [needed - frozenset(operator.columns) | computed]
         case Distinct() if operator.attributes:
             return [frozenset(operator.attributes)]

@@ -7,7 +7,7 @@ knows: the granularity, which is the smallest slide downstream (thesis 8.1).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 import pyarrow as pa
@@ -18,6 +18,9 @@ from operators.schema import Schema
 from punctuation.punctuators import BlockEnd, Embedded, Heartbeat, Ordered, Punctuator, Slack, TupleSlack
 
 Make: TypeAlias = Callable[[pa.Field, "int | None", int], Punctuator]
+
+_MOST: Final = 100_000_000
+"""Tuples of slack at most: their values are kept."""
 
 
 @attrs.frozen
@@ -80,6 +83,9 @@ def slack(
 def tuple_slack(n: int, on: str = "ts", *, displacement: str = "position", every: int | None = None) -> Promise:
     """Promise what n tuples of disorder allow; `displacement` as in `punctuation.TupleSlack` (row O2)."""
 
+    if not 0 <= n <= _MOST:
+        raise PlanError(f"a slack of {n} tuples is not from 0 to {_MOST:,}; that many values are kept. Give a time.")
+
     def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
         chosen, origin = _step(field, None, every, planned, origin)
         return TupleSlack(on, n, displacement=displacement, every=every, step=chosen, origin=origin)
@@ -95,6 +101,8 @@ def blocks(on: str = "ts", *, length: Amount | None = None, block: str | None = 
 
     def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
         ticks = None if length is None else ticks_of(length, field, what="block")
+        if ticks is not None and ticks <= 0:
+            raise PlanError(f"blocks of {length} on {field.name} hold nothing; their length must be positive")
         return BlockEnd(on, length=ticks, block=block, step=planned, origin=origin)
 
     return Promise(on, "block end" if length is None else f"block end, blocks of {length}", make)

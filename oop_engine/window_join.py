@@ -183,7 +183,7 @@ class WindowJoin:
             for name, called in names.items()
         ]
         joined = Schema(pa.schema(fields))
-        return frozenset(joined.resolve(name, where="join") for name in self.join.residual.columns())
+        return self.join.residual.reads(joined, where="join")
 
     def _narrowed(self) -> WindowJoin:
         """Give the join that knows of what it reads, and of the left attributes that a right one shares its name with.

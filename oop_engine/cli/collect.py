@@ -24,8 +24,9 @@ Examples:
   oop-engine collect --netflow 127.0.0.1:4739 --active 60s --inactive 15s --correct-clocks --query @scan.sql""",
 )
 @click.option(
-    "--netflow", "listen", required=True, metavar="ADDRESS:PORT", help="Where to listen, e.g. 127.0.0.1:2055."
-)
+    "--netflow", "listen", required=True, multiple=True, metavar="ADDRESS:PORT", help="Where to listen, e.g. "
+    "127.0.0.1:2055: one address for all protocols.",
+)  # fmt: skip
 @click.option(
     "--query", "text", default=EVERYTHING, metavar="TEXT", help="The query, or @FILE that holds it; without, records, "
     "packets and bytes of each exporter every 10 s.",
@@ -35,7 +36,7 @@ Examples:
 @click.option("--most", type=click.IntRange(min=1), metavar="N", help="End after so many datagrams.")
 @click.option("--allow", multiple=True, metavar="NET", help="Take datagrams from this network only. Repeat it.")
 @click.option("--anyone", is_flag=True, help="Take datagrams from anybody, elsewhere than on loopback.")
-@click.option("--buffer", type=click.IntRange(min=1), metavar="BYTES", help="Receive buffer to ask the kernel for.")
+@click.option("--buffer", type=click.IntRange(1, 2**30), metavar="BYTES", help="Receive buffer to ask the kernel for.")
 @click.option("--active", metavar="DURATION", help="Active timeout of the exporters' flow caches.")
 @click.option("--inactive", metavar="DURATION", help="Inactive timeout; what is not said or announced is observed.")
 @click.option("--scan", default="10s", show_default=True, metavar="DURATION", help="How long a cache takes to notice.")
@@ -50,7 +51,7 @@ Examples:
 @click.option("--stats", is_flag=True, help="Print what every operator did, at the end.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, but what was lost.")
 def command(
-    listen: str, text: str, to: str | None, lasting: str | None, most: int | None, allow: tuple[str, ...],
+    listen: tuple[str, ...], text: str, to: str | None, lasting: str | None, most: int | None, allow: tuple[str, ...],
     anyone: bool, buffer: int | None, active: str | None, inactive: str | None, scan: str, settle: str, lull: str,
     idle: str, correct_clocks: bool, shed: bool, state: str | None, limit: int | None, stats: bool, quiet: bool,
 ) -> None:  # fmt: skip
@@ -65,8 +66,13 @@ def command(
         from oop_engine.cli.collecting import Collection, collect
         from oop_engine.cli.showing import Wishes
 
+        if len(listen) > 1:
+            raise click.UsageError(
+                f"--netflow is given {len(listen)} times, and one collection listens on one address; send all"
+                " exporters to it (it takes every protocol), or start a collection for each."
+            )
         collection = Collection(
-            listen=listen, lasting=lasting, most=most, allow=allow, anyone=anyone, buffer=buffer, active=active,
+            listen=listen[0], lasting=lasting, most=most, allow=allow, anyone=anyone, buffer=buffer, active=active,
             inactive=inactive, scan=scan, settle=settle, lull=None if lull == "none" else lull, idle=idle,
             correct_clocks=correct_clocks, shed=shed, state=state,
         )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 import attrs
@@ -13,7 +14,7 @@ import pyarrow as pa
 from oop_engine.circuit import Circuit
 from oop_engine.cli.errors import say
 from oop_engine.cli.progress import Progress
-from oop_engine.cli.showing import Wishes, run_shown
+from oop_engine.cli.showing import STDOUT, Wishes, run_shown
 from oop_engine.cli.streams import tables
 from oop_engine.cli.summary import summary
 from oop_engine.cli.words import lag_text, time_text
@@ -75,6 +76,7 @@ def collect(text: str, collection: Collection, wishes: Wishes) -> Statistics:
     names = tables(parsed)
     if len(names) != 1:
         raise click.UsageError(f"one socket is one stream, and the query reads {', '.join(names)}; name it once.")
+    _check_kept(collection.state, wishes.to)
     readers: list[LiveReader] = []
 
     def opened(reader: LiveReader) -> None:
@@ -95,6 +97,15 @@ def collect(text: str, collection: Collection, wishes: Wishes) -> Statistics:
             for trouble in reader.troubles():
                 say(f"note: {one_line(trouble)}")
     return statistics
+
+
+def _check_kept(state: str | None, to: str) -> None:
+    """Refuse to replace the results of a collection by those of one that goes on from where it was."""
+    if state is not None and to != STDOUT and Path(state).expanduser().exists() and Path(to).expanduser().is_file():
+        raise click.UsageError(
+            f'this goes on from what "{state}" keeps, and "{to}" has results of before, which it would replace.\n'
+            "  Name another file, as --to with the day in its name, or move that one away."
+        )
 
 
 def exporter_table(reports: Sequence[ExporterReport]) -> list[str]:

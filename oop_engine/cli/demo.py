@@ -30,7 +30,14 @@ BAR: Final = 40
 @click.option(
     "--seconds", type=click.IntRange(60, 3600), default=240, show_default=True, metavar="N", help="Seconds of traffic."
 )
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Another seed gives other packets.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Another seed gives other packets.",
+)
 def command(seconds: int, seed: int) -> None:
     """Count the packets of three links every minute, and measure what putting them in order first would have cost.
 

@@ -44,7 +44,7 @@ def tell(error: Exception) -> int:
     """Write an error to stderr and give the exit status it deserves."""
     notes = [str(note) for note in getattr(error, "__notes__", ())]
     # The engine's notes say where a run was; one that names an operator says that it had begun.
-    located = any(note.startswith("in operator") for note in notes)
+    located = any(note.startswith("in operator") for note in notes) or type(error).__name__ == "WriteFailed"
     if isinstance(error, _foreseen()):
         say(f"{type(error).__name__}: {error}")
         for note in notes:

@@ -14,7 +14,7 @@ from oop_engine.translate import query
 
 def run_query(text: str, naming: Naming, wishes: Wishes) -> Statistics:
     """Run a query to its end, or until SIGINT."""
-    plan = Plan((query(text, opened(text, naming)).node,))
+    plan = Plan((query(text, opened(text, naming, wishes.to)).node,))
 
     def told(statistics: Statistics, compiled: bool) -> str:
         return summary(plan, statistics, late=naming.late, late_to=naming.late_to, compiled=compiled)

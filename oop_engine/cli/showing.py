@@ -47,7 +47,7 @@ def run_shown(
     statistics and of whether the kernels had been compiled before.
     """
     with ExitStack() as stack:
-        drawn = sys.stderr.isatty() and not wishes.quiet
+        drawn = _on_terminal() and not wishes.quiet
         progress = (line or Progress(sys.stderr)) if drawn else None
         warm = compiled()
         if not warm and not wishes.quiet:
@@ -77,11 +77,16 @@ def run_shown(
                 progress.wipe()
     shown.tell()
     if wishes.stats:
-        width = shutil.get_terminal_size().columns if sys.stderr.isatty() else WIDTH
+        width = shutil.get_terminal_size().columns if _on_terminal() else WIDTH
         say(table(plan, statistics, width=width))
     if not wishes.quiet:
         say(told(statistics, warm))
     return statistics
+
+
+def _on_terminal() -> bool:
+    # It is None where the shell has closed it.
+    return sys.stderr is not None and sys.stderr.isatty()  # pyright: ignore[reportUnnecessaryComparison]
 
 
 @attrs.define(eq=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -18,19 +19,22 @@ from oop_engine.punctuate import slack as slack_promise
 from oop_engine.read import read
 from oop_engine.stream import Stream
 
+STDOUT = "-"
 KINDS = "slack:2s, ordered, tuples:100, block:LENGTH, embedded:MARKER"
 
 
-def opened(text: str, naming: Naming) -> dict[str, Stream]:
-    """Open the streams of a query.
+def opened(text: str, naming: Naming, to: str = STDOUT) -> dict[str, Stream]:
+    """Open the streams of a query, the results of which go `to` a place.
 
-    UsageError when names and query do not fit, the errors of sources and language as they are.
+    UsageError when names and query do not fit, or one file would be for two things, the errors of sources and language
+    as they are.
     """
     places = placed(text, naming)
     for name in naming.punctuate:
         if name and name not in places:
             raise click.UsageError(f'--punctuate {name}=...: there is no stream "{name}"; named are {_listed(places)}.')
     late = _late_files(places, naming.late_to)
+    _check_apart(places, late, to)
     elements = _elements(text)
     return {name: _opened(name, paths, naming, late.get(name), elements) for name, paths in places.items()}
 
@@ -110,6 +114,24 @@ def _late_files(names: Iterable[str], target: str | None) -> dict[str, str]:
         return {} if target is None else {names[0]: target}
     path = Path(target)
     return {name: str(path.with_name(f"{path.stem}-{name}{path.suffix}")) for name in names}
+
+
+def _check_apart(places: Mapping[str, Sequence[str]], late: Mapping[str, str], to: str) -> None:
+    """Refuse late tuples in the file of the results or in one that is read: it would replace the other."""
+    for target in late.values():
+        if target == STDOUT == to:
+            raise click.UsageError(
+                "late tuples and results cannot both go to standard output; name a file with --to, or with --late-to."
+            )
+        if target != STDOUT and to != STDOUT and _place(target) == _place(to):
+            raise click.UsageError(f'"{target}" is for the results, so it cannot be for late tuples too; name another.')
+        for name, paths in places.items():
+            if any(_place(path) == _place(target) for path in paths if path != STDIN):
+                raise click.UsageError(f'"{target}" is read as stream {name}; late tuples would replace it.')
+
+
+def _place(path: str) -> str:
+    return os.path.realpath(os.path.expanduser(path))
 
 
 def _elements(text: str) -> list[str]:

@@ -34,6 +34,8 @@ def sink_for(target: str | Path) -> Sink:
     """
     text = str(target)
     if text == "-":
+        if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+            raise SinkError("standard output is closed, and the results would go there; name a file, as --to out.csv.")
         return TerminalSink() if sys.stdout.isatty() else StreamSink(Csv)
     path = Path(text).expanduser()
     suffix = path.suffix.lower()

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import attrs
 
-from oop_engine.sinks.errors import SinkError
+from oop_engine.sinks.errors import SinkError, WriteFailed
 from oop_engine.sinks.protocol import Deliver, Encoder
 from operators.page import Page
 from operators.protocol import Element
@@ -29,7 +29,7 @@ class FileSink:
     @contextmanager
     def opened(self, schema: Schema) -> Generator[Deliver, None, None]:
         """Write to a new file in the same folder; at the end it takes the name, or on failure it is removed."""
-        with written(self.path) as file, encoded(file, self.encoder(), schema) as deliver:
+        with written(self.path) as file, encoded(file, self.encoder(), schema, f'"{self.path}"') as deliver:
             yield deliver
 
 
@@ -57,8 +57,9 @@ def written(path: Path, *, example: str = "result.parquet") -> Generator[BinaryI
     try:
         with open(handle, "wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
+            with naming(f'"{path}"'):
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(unfinished, path)
     except BaseException:
         with suppress(FileNotFoundError):
@@ -83,24 +84,44 @@ class StreamSink:
     def opened(self, schema: Schema) -> Generator[Deliver, None, None]:
         """Write to the stream, which stays open."""
         stream = self.stream if self.stream is not None else sys.stdout.buffer
-        with encoded(stream, self.encoder(), schema) as deliver:
+        with encoded(stream, self.encoder(), schema, "standard output") as deliver:
             yield deliver
 
 
 @contextmanager
-def encoded(stream: BinaryIO, encoder: Encoder, schema: Schema) -> Generator[Deliver, None, None]:
-    """Give the function that encodes pages to a stream; a file that failed is not completed."""
+def encoded(stream: BinaryIO, encoder: Encoder, schema: Schema, where: str) -> Generator[Deliver, None, None]:
+    """Give the function that encodes pages to a stream; a file that failed is not completed.
+
+    WriteFailed, which tells `where`, when the system does not take what is written.
+    """
 
     def deliver(element: Element) -> None:
         if isinstance(element, Page):
-            stream.write(encoder.write(element))
+            put(encoder.write(element))
         else:
-            stream.flush()
+            with naming(where):
+                stream.flush()
 
-    stream.write(encoder.open(schema))
+    def put(data: bytes | memoryview) -> None:
+        with naming(where):
+            stream.write(data)
+
+    put(encoder.open(schema))
     yield deliver
-    stream.write(encoder.close())
-    stream.flush()
+    put(encoder.close())
+    with naming(where):
+        stream.flush()
+
+
+@contextmanager
+def naming(where: str) -> Generator[None, None, None]:
+    """Have an error of the system tell what was written; a reader who has left is no error."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise WriteFailed.of(where, error) from error
 
 
 def _sync_folder(folder: Path) -> None:

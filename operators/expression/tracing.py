@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from operators.errors import SchemaError
 from operators.expression.bound import NUMBERS, Bound, Datum, family
@@ -26,7 +27,7 @@ from operators.expression.tree import (
     Unary,
     as_expression,
 )
-from operators.page import Page, concatenate
+from operators.page import Array, Bools, Int64s, Page, concatenate
 from operators.schema import Schema
 
 PageFunction: TypeAlias = Callable[[Page], object]
@@ -78,12 +79,42 @@ def trace(function: Callable[..., object], schema: Schema) -> Expression | Mappi
     return expression
 
 
+@attrs.frozen(eq=False, repr=False)
+class _Watched(Page):
+    """A page that knows of which attributes it gave arrays, in which nulls do not show."""
+
+    _given: set[str] = attrs.field(factory=set, init=False)
+    _known: set[str] = attrs.field(factory=set, init=False)
+
+    def __getitem__(self, name: str) -> Array:
+        self._given.add(self.schema.resolve(name, where="page"))
+        return super().__getitem__(name)
+
+    def ticks(self, name: str) -> Int64s:
+        self._given.add(self.schema.resolve(name, where="page"))
+        return super().ticks(name)
+
+    def valid(self, name: str) -> Bools | None:
+        self._known.add(self.schema.resolve(name, where="page"))
+        return super().valid(name)
+
+    def lost(self) -> Bools | None:
+        """Tell which tuples have a null in such an attribute that nobody asked about; None where none has."""
+        lost: Bools | None = None
+        for name in self._given - self._known:
+            if (valid := super().valid(name)) is not None:
+                lost = ~valid if lost is None else lost | ~valid
+        return lost
+
+
 @attrs.frozen(eq=False, str=False)
 class Opaque(Expression):
     """A function of the whole page, called once a page; it gives one value a tuple, as an array of the page's length.
 
     It must depend on nothing but the tuple it computes for, or the answer would change with the page's size. The type
-    of its result is what it gives for an empty page, unless `result` says it.
+    of its result is what it gives for an empty page, unless `result` says it. As no one knows what it reads before it
+    runs, it counts as reading all attributes. Where one that it read as numpy's array is null, so is the result, as of
+    what is recorded; a function that asks for `page.valid(name)` or `page.column(name)` knows of nulls itself.
     """
 
     function: PageFunction
@@ -111,11 +142,17 @@ class Opaque(Expression):
 
         return Bound(pa.field(str(self), wanted), run)
 
-    def columns(self) -> frozenset[str]:
-        return frozenset()
+    def reads(self, schema: Schema, *, where: str) -> frozenset[str]:
+        return frozenset(schema.names)
 
     def _checked(self, page: Page) -> pa.Array:
-        found = self.function(page)
+        watched = _Watched(page.schema, page.batch)
+        array = self._array(watched, page)
+        lost = watched.lost()
+        return array if lost is None else pc.if_else(pa.array(lost), pa.scalar(None, array.type), array)
+
+    def _array(self, watched: _Watched, page: Page) -> pa.Array:
+        found = self.function(watched)
         if isinstance(found, Mapping):
             raise SchemaError(f"{self}: a function that needs arrays computes one column; write one function for each.")
         array: pa.Array = pa.array(found) if isinstance(found, np.ndarray | list | tuple) else found

@@ -59,14 +59,17 @@ class Expression:
             _same(getattr(self, a.name), getattr(other, a.name)) for a in attrs.fields(type(self))
         )
 
-    def columns(self) -> frozenset[str]:
-        """Name the attributes that take part."""
+    def reads(self, schema: Schema, *, where: str) -> frozenset[str]:
+        """Name the attributes of a schema that take part, all of them where that cannot be known.
+
+        SchemaError, which tells `where`, for one that the schema does not have.
+        """
         names: set[str] = set()
         for a in attrs.fields(type(self)):
             value = getattr(self, a.name)
             for part in value if isinstance(value, tuple) else (value,):
                 if isinstance(part, Expression):
-                    names |= part.columns()
+                    names |= part.reads(schema, where=where)
         return frozenset(names)
 
     def __eq__(self, other: object) -> Comparison:  # type: ignore[override]
@@ -224,8 +227,8 @@ class Column(Expression):
         carry = (_float_bound if family(field) == "number" else _whole_bound) if rising else None
         return Bound(field, lambda page: page.column(name), attribute=name if rising else None, carry=carry)
 
-    def columns(self) -> frozenset[str]:
-        return frozenset((self.name,))
+    def reads(self, schema: Schema, *, where: str) -> frozenset[str]:
+        return frozenset((schema.resolve(self.name, where=where),))
 
     def __str__(self) -> str:
         return self.name if self.name.isidentifier() else f"`{self.name}`"
@@ -321,7 +324,10 @@ class Comparison(Expression):
 
 @attrs.frozen(eq=False, str=False)
 class Logical(Expression):
-    """`and`, `or` in three-valued logic: false and null is false, true or null is true."""
+    """`and`, `or` in three-valued logic: false and null is false, true or null is true.
+
+    The right side need not be defined for tuples of which the left one decides: `a != 0 and v % a = 0`.
+    """
 
     op: str = attrs.field(validator=attrs.validators.in_(("and", "or")))
     left: Expression
@@ -334,11 +340,34 @@ class Logical(Expression):
     def bind(self, schema: Schema) -> Bound:
         left, right = (_truth(side, schema, self) for side in (self.left, self.right))
         function: Callable[..., object] = pc.and_kleene if self.op == "and" else pc.or_kleene
-        run: Run = lambda page: function(left(page), right(page))  # noqa: E731
+        decided = self.op == "or"
+
+        def run(page: Page) -> Datum:
+            one = left(page)
+            try:
+                other = right(page)
+            except ArithmeticError:
+                other = _where_open(right, page, one, decided)
+            return function(one, other)
+
         return comparison.truth(run, str(self))
 
     def __str__(self) -> str:
         return f"{_inside(self.left, self.strength)} {self.op} {_inside(self.right, self.strength + 1)}"
+
+
+def _where_open(right: Run, page: Page, left: Datum, decided: bool) -> pa.Array:
+    """Give the right side for the tuples of which the left one does not decide, null for the others."""
+    if isinstance(left, pa.Scalar):
+        left = pa.repeat(left, len(page))
+    is_open = pc.fill_null(pc.not_equal(left, decided), True)
+    places = np.flatnonzero(is_open)
+    found = right(page.take(places))
+    if isinstance(found, pa.Scalar):
+        found = pa.repeat(found, len(places))
+    back = np.zeros(len(page), np.int64)
+    back[places] = np.arange(len(places))
+    return found.take(pa.array(back, mask=~np.asarray(is_open)))
 
 
 @attrs.frozen(eq=False, str=False)

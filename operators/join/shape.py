@@ -258,7 +258,7 @@ def _residual(
             f"join(residual={residual}): this is of type {bound.type}, a predicate gives a truth value.\n"
             "  Compare it with something, e.g. length > right_length."
         )
-    names = sorted(joined.resolve(name, where="join") for name in residual.columns())
+    names = sorted(residual.reads(joined, where="join"))
     return bound, tuple(where[name] for name in names)
 
 

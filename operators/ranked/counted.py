@@ -130,6 +130,8 @@ class CountAggregate:
             return
         intake.drop(slices.extend(final))
         before_now = slices.given(parts)
+        new = slices.complete(parts, over) - np.maximum(before_now, self.window.least)
+        intake.counts["windows"] += int(np.maximum(new, 0).sum())
         for found in slices.results(parts, over):
             intake.counts["results"] += self._results.emit(*found, emit)
         intake.drop(slices.forget(parts, over))

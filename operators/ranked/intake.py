@@ -18,7 +18,7 @@ from operators.saved import part, prefixed, read_batch, read_int, read_text, sav
 from operators.schema import Schema
 from operators.window.protocol import LIMIT, Int32s
 
-_COUNTERS = ("late", "without_value", "results", "peak_state_tuples", "peak_state_bytes")
+_COUNTERS = ("late", "without_value", "results", "windows", "peak_state_tuples", "peak_state_bytes")
 
 
 @attrs.define(eq=False)

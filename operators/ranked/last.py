@@ -8,8 +8,8 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.functions.protocol import AggregateFunction
-from operators.page import Page
+from operators.functions.protocol import AggregateFunction, Slots
+from operators.page import Int64s, Page
 from operators.protocol import Emit, State, StateValue
 from operators.ranked.intake import Intake
 from operators.ranked.latest import LatestTuples
@@ -163,8 +163,15 @@ class LastAggregate:
         intake, latest = self._intake, self._latest
         for found in latest.results(parts, stop):
             intake.counts["results"] += self._results.emit(*found, emit)
+            intake.counts["windows"] += self._windows(*found[:3])
         parts = parts if extended is None else np.union1d(parts, extended).astype(np.int32)
         self._free(intake.drop(latest.forget(parts, stop)))
+
+    def _windows(self, groups: Int32s, _: Slots, wids: Int64s) -> int:
+        """Count the windows of results, where those of one stand together: of each partition, its own."""
+        parts = self._intake.partitions.part_of(groups)
+        other = (wids[1:] != wids[:-1]) | (parts[1:] != parts[:-1])
+        return int(np.count_nonzero(other)) + 1
 
     def _free(self, parts: Int32s) -> None:
         self._intake.partitions.free_parts(parts)

@@ -245,6 +245,7 @@ class SlideAggregate:
         due = store.due(parts, bound, self._ranks, self.window.rows if isinstance(self.window, SlideByRank) else 1)
         if len(due.wids) == 0:
             return
+        self._counts["windows"] += len(due.wids)
         groups = partitions.groups_of(due.parts)
         segments = np.searchsorted(due.parts, partitions.part_of(groups)).astype(np.int32)
         for rows, owners, slots in store.read(due, groups, segments, ROWS):
@@ -341,7 +342,8 @@ class SlideAggregate:
             self._store.restore(part("store.", state))
 
 
-_COUNTERS = ("late", "late_for_some", "without_value", "results", "peak_state_tuples", "peak_state_bytes")
+_PEAKS = ("peak_state_tuples", "peak_state_bytes")
+_COUNTERS = ("late", "late_for_some", "without_value", "results", "windows", *_PEAKS)
 
 
 def _some(

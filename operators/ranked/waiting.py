@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
-from operators.functions.columns import grown
+from operators.functions.columns import grown, power
 from operators.functions.protocol import Slots
 from operators.kernels.ranked import arrange
 from operators.page import Int64s, Page
@@ -47,8 +47,8 @@ class Owners:
     def add(self, slots: Slots, groups: Int32s) -> None:
         """Let each slot be its group's."""
         if len(slots):
-            self._of = grown(self._of, max(int(slots.max()) + 1, 2 * len(self._of)))
-            self._uses = grown(self._uses, max(int(groups.max()) + 1, 2 * len(self._uses)))
+            self._of = grown(self._of, power(int(slots.max()) + 1))
+            self._uses = grown(self._uses, power(int(groups.max()) + 1))
             self._of[slots] = groups
             np.add.at(self._uses, groups, 1)
 

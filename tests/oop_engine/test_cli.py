@@ -5,12 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import resource
+import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
@@ -19,11 +22,13 @@ import oop_engine
 from oop_engine.cli import commands, demo
 from oop_engine.cli.compiling import compiled
 from oop_engine.cli.errors import printable, tell
+from oop_engine.cli.summary import summary
 from oop_engine.cli.summary import table as table_of
 from oop_engine.plan import Plan
 from oop_engine.runtime import run_to_end
 from oop_engine.sources.generator import SECOND, Band, packets
 from oop_engine.sources.recording import write_pcap
+from oop_engine.stream import Stream
 
 ROOT = Path(oop_engine.__file__).resolve().parents[1]
 PER_MINUTE = "SELECT count(*) [RANGE 1 minute, WA ts] FROM Main"
@@ -271,6 +276,71 @@ def test_nothing_is_written_to_standard_output_before_there_is_something_to_read
     assert "is no capture" in result.stderr
     nothing = oop("query", PER_MINUTE.replace("FROM Main", "FROM Main WHERE srcIP = 'none'"), "-s", table)
     assert (nothing.exit_code, nothing.stdout) == (0, "count,wid,window_start,window_end\n")
+
+
+PLAIN = "without a value of the progressing attribute"
+BY_5 = "count(*) [RANGE 5, WA ts]"
+
+
+@pytest.mark.parametrize(
+    ("query", "number"),
+    [
+        (f"SELECT {BY_5} FROM S", 1),
+        (f"SELECT {BY_5} FROM T", 2),
+        ("SELECT count(*) [RANGE 5, RATTR ts, SLIDE 1, SATTR rank(ts)] FROM S", 1),
+        (f"SELECT {BY_5} FROM S union T", 3),
+        ("SELECT * FROM S [RANGE 5], T [RANGE 5] WHERE S.k = T.k", 3),
+    ],
+)
+def test_a_tuple_without_a_time_is_noted_once(tmp_path: Path, query: str, number: int) -> None:
+    (tmp_path / "S.csv").write_text("ts,k\n1,a\n,b\n7,c\n")
+    (tmp_path / "T.csv").write_text("ts,k\n1,a\n,b\n7,c\n,d\n")
+    streams = [f"--stream={name}={tmp_path / name}.csv" for name in "ST" if f"{name} " in f"{query} ".replace(",", " ")]
+    result = oop("query", query, *streams)
+    assert result.exit_code == 0, result.output
+    noted = [line for line in result.stderr.splitlines() if line.startswith("note:")]
+    assert noted == [f"note: {number} tuple{'s' if number > 1 else ''} {PLAIN}"]
+
+
+def test_tuples_without_a_time_are_noted_once_where_several_windows_read_a_stream() -> None:
+    schema = pa.schema([("ts", pa.int64()), ("k", pa.int64())])
+
+    def stream(*times: int | None) -> Stream:
+        return oop_engine.rows([(time, 1) for time in times], schema, slack=0)
+
+    def note(*streams: Stream) -> str:
+        outputs = [s.window(range=size).aggregate(oop_engine.count()) for s in streams for size in (5, 10)]
+        plan = Plan(tuple(output.node for output in outputs))
+        return next(
+            line
+            for line in summary(plan, run_to_end(plan, [lambda _: None] * len(outputs))).splitlines()
+            if "note" in line
+        )
+
+    one, other = stream(1, None, 7), stream(1, None, None, 2**62)
+    beyond = "without a usable value of the progressing attribute (null, or beyond 2**61 of its unit)"
+    assert note(one) == f"note: 1 tuple {PLAIN}"
+    assert note(other) == f"note: 3 tuples {beyond}"
+    assert note(one, other, one.meld(other)) == f"note: 4 tuples {beyond}"
+    assert note(one.meld(other)) == f"note: 4 tuples {beyond}"
+    # The filter leaves nothing for the window to count; what was read is still told.
+    assert note(one.filter("ts > 0")) == f"note: 1 tuple {PLAIN}"
+
+
+def test_times_that_no_window_reaches_are_called_what_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "far.csv"
+    path.write_text("ts\n2020-01-01T00:00:00\n2090-01-01T00:00:00\n1890-01-01T00:00:00\n")
+    result = oop("query", "SELECT count(*) [RANGE 5 s, WA ts] FROM S", "-s", f"S={path}", "--types", "ts=timestamp")
+    words = "without a usable value of the progressing attribute (null, or beyond 1896-12 to 2043-01 in nanoseconds)"
+    assert f"note: 2 tuples {words}\n" in result.stderr
+
+
+@pytest.mark.parametrize("rank", ["SLIDE 1, SATTR rank(ts)", "SLIDE 2, SATTR rank(ts)", "SLIDE 2, SATTR row-num"])
+def test_windows_that_tuples_define_are_counted_in_the_summary(tmp_path: Path, rank: str) -> None:
+    path = tmp_path / "S.csv"
+    path.write_text("ts,k\n1,a\n3,b\n2,a\n12,b\n")
+    result = oop("query", f"SELECT k, count(*) [RANGE 5, RATTR ts, {rank}] FROM S GROUP BY k", "-s", path)
+    assert f"{2 if '2' in rank else 4} windows released; " in result.stderr, result.output
 
 
 def test_a_rate_that_includes_compiling_says_so(captures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -533,3 +603,62 @@ def test_a_reader_that_has_seen_enough_ends_the_run_quietly(captures: Path) -> N
         b"",
         b"compiling kernels, once: the first run takes some seconds longer, later ones start at once.\n",
     )
+
+
+def test_late_tuples_replace_neither_results_nor_what_is_read(captures: Path, tmp_path: Path) -> None:
+    table = tmp_path / "in.csv"
+    table.write_text("ts,srcIP\n" + "\n".join(ROWS) + "\n")
+    before = table.read_bytes()
+    out = tmp_path / "out.csv"
+    query = ("query", PER_MINUTE, "-s", table, "--every", "10 s")
+    for more, says in (
+        (("--late-to", out, "--to", f"{tmp_path}/x/../out.csv"), "is for the results"),
+        (("--late-to", table), "is read as stream Main"),
+        (("--late-to", "-"), "both go to standard output"),
+    ):
+        (tmp_path / "x").mkdir(exist_ok=True)
+        refused = oop(*query, *more)
+        assert refused.exit_code == 2 and says in refused.stderr
+    assert table.read_bytes() == before and not out.exists()
+    assert oop(*query, "--late-to", "-", "--to", out).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["--punctuate", "block:0s"], "hold nothing"),
+        (["--punctuate", "tuples:99999999999999999999"], "that many values are kept"),
+    ],
+)
+def test_amounts_that_cannot_be_are_refused(captures: Path, given: list[str], says: str) -> None:
+    refused = oop("query", PER_MINUTE, "-s", captures / "Main1.pcap", *given)
+    assert refused.exit_code == 2 and says in refused.stderr and "Traceback" not in refused.stderr
+
+
+def test_a_seed_is_not_negative() -> None:
+    assert oop("demo", "--seed", "-5").exit_code == 2
+
+
+def test_results_need_an_open_standard_output_or_a_file(captures: Path, tmp_path: Path) -> None:
+    command = f"{shlex.quote(sys.executable)} -m oop_engine query {shlex.quote(PER_MINUTE)} -s {captures}/Main1.pcap -q"
+    shut = subprocess.run(f"{command} >&-", shell=True, capture_output=True, text=True, check=False)
+    assert shut.returncode == 2 and "standard output is closed" in shut.stderr
+    done = subprocess.run(f"{command} --to {tmp_path}/out.csv >&- 2>&-", shell=True, capture_output=True, check=False)
+    assert done.returncode == 0 and (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow", "ndjson"])
+def test_a_disk_that_is_full_is_a_failure_in_the_run_that_names_the_file(
+    captures: Path, tmp_path: Path, suffix: str
+) -> None:
+    out = tmp_path / f"out.{suffix}"
+    every = "SELECT ts, srcIP, length FROM Main"
+    command = [sys.executable, "-m", "oop_engine", "query", every, "-s", str(captures / "Main1.pcap"), "--to", str(out)]
+
+    def small() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    full = subprocess.run(command, capture_output=True, text=True, preexec_fn=small, check=False)
+    assert full.returncode == 3 and f'"{out}" cannot be written: File too large' in full.stderr
+    assert "Traceback" not in full.stderr and list(tmp_path.iterdir()) == []

@@ -246,7 +246,7 @@ def test_an_expression_prints_as_a_user_would_write_it(expression: Expression, t
 def test_equality_of_trees_is_a_method_because_the_sign_builds_a_comparison() -> None:
     assert (C("x") + 1 > 2).equals(C("x") + 1 > 2)
     assert not (C("x") + 1 > 2).equals(C("x") + 1 > 2.0)
-    assert (C("x") + C("y")).columns() == {"x", "y"}
+    assert (C("len") + C("big")).reads(SCHEMA, where="test") == {"length", "big"}
     assert isinstance(C("x") == 1, Expression) and len({C("x"), C("x")}) == 2
 
 
@@ -334,3 +334,28 @@ def test_the_examples_in_the_docstrings_run() -> None:
     for module in (tree, tracing):
         result = doctest.testmod(module)
         assert result.attempted and not result.failed
+
+
+def test_a_function_that_needs_arrays_reads_all_there_is_and_gives_null_for_null() -> None:
+    schema = Schema.of(x=pa.int64(), y=pa.float64(), z=pa.int64())
+    page = Page.of(schema, {"x": [1, None, 3], "y": [1.0, 2.0, None], "z": [None, 5, 6]})
+    halved = Opaque(lambda p: p["x"].astype("float64") / 2)
+    assert halved.reads(schema, where="test") == {"x", "y", "z"}
+    assert (halved + 1).reads(schema, where="test") == {"x", "y", "z"}
+    assert halved.evaluate(page).to_pylist() == [0.5, None, 1.5]
+    assert Opaque(lambda p: p["x"] + p.ticks("z")).evaluate(page).to_pylist() == [None, None, 9]
+    assert Opaque(lambda p: np.where(p["y"] > 1, "a", "b")).evaluate(page).to_pylist() == ["b", "a", None]
+    asked = Opaque(lambda p: np.where(p.valid("x"), p["x"], -1))
+    assert asked.evaluate(page).to_pylist() == [1, -1, 3]
+    assert Opaque(lambda p: p.column("x").fill_null(7)).evaluate(page).to_pylist() == [1, 7, 3]
+
+
+def test_the_right_side_counts_only_where_the_left_one_does_not_decide() -> None:
+    schema = Schema.of(a=pa.int64(), v=pa.int64())
+    page = Page.of(schema, {"a": [0, 2, 4, None, 0], "v": [4, 4, 6, 1, 0]})
+    divides = C("v") % C("a") == 0
+    assert ((C("a") != 0) & divides).evaluate(page).to_pylist() == [False, True, False, None, False]
+    assert ((C("a") == 0) | divides).evaluate(page).to_pylist() == [True, True, False, None, True]
+    assert ((C("v") > 99) & (C("v") % 0 == 0)).evaluate(page).to_pylist() == [False] * 5
+    with pytest.raises(ZeroDivisionError, match="v % a: division by zero"):
+        ((C("v") > 0) & divides).evaluate(page)

@@ -62,11 +62,13 @@ def _check_attributes(instance: object, attribute: attrs.Attribute[tuple[str, ..
         )
 
 
-def _networks(value: Sequence[str] | str | None) -> Networks | None:
+def _networks(value: Sequence[str] | Networks | str | None) -> Networks | None:
     if value is None:
         return None
+    given = (value,) if isinstance(value, str) else value
     try:
-        return tuple(parse_network(text) for text in ((value,) if isinstance(value, str) else value))
+        # A source that is made of another one has its networks as they are.
+        return tuple(parse_network(one) if isinstance(one, str) else one for one in given)
     except ValueError as error:
         raise SourceError(f"allow: {error}") from None
 

@@ -109,6 +109,15 @@ def test_a_quiet_collection_still_tells_what_was_lost() -> None:
     assert re.fullmatch(r"(note: .*\n)+", err) and "flow records lost" in err and "received" not in err
 
 
+def test_exporters_of_other_networks_are_not_taken(collectors: list[Collector]) -> None:
+    collector = Collector("--allow", "127.0.0.8/29", "--allow", "127.0.0.32/32", "--query", "SELECT bytes FROM Flows")
+    collectors.append(collector)
+    for k, sender in enumerate(("127.0.0.7", "127.0.0.9", "127.0.0.32")):
+        send([flows(k)], ("127.0.0.1", collector.port), sender)
+    out, err = collector.end()
+    assert {row["bytes"] for row in rows(out)} == {"101", "102"} and "refused" in err
+
+
 def test_what_was_promised_holds_after_the_collector_was_killed(collectors: list[Collector], tmp_path: Path) -> None:
     now = int(time.time())
     query = "SELECT ts, count(*) AS n [RANGE 1 second, WA ts] FROM Flows GROUP BY ts"
@@ -132,6 +141,15 @@ def test_what_was_promised_holds_after_the_collector_was_killed(collectors: list
     out, err = again.end(interrupt=False)
     assert [row["n"] for row in rows(out)] == ["1"]
     assert "1 late" in err and "went on from what" in err and not list(tmp_path.glob(".*"))
+
+
+def test_a_collection_that_goes_on_does_not_replace_the_results_of_before(tmp_path: Path) -> None:
+    state, out = tmp_path / "state", tmp_path / "out.csv"
+    state.write_bytes(b"")
+    out.write_text("kept")
+    command = [*COLLECT, "127.0.0.1:0", "--state", str(state), "--to", str(out)]
+    found = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+    assert found.returncode == 2 and f'"{out}" has results of before' in found.stderr and out.read_text() == "kept"
 
 
 def test_without_a_query_it_counts_by_exporter(collectors: list[Collector]) -> None:
@@ -169,6 +187,8 @@ def test_the_line_tells_of_losses_exporters_clocks_and_how_far_it_is() -> None:
         (["127.0.0.1:0", "--state", __file__], "is not what a collector left"),
         (["127.0.0.1:0", "--state", "/nowhere/state"], 'there is no folder "/nowhere"'),
         (["127.0.0.1:0", "--allow", "10.0.0.1/8"], "10.0.0.0/8"),
+        (["127.0.0.1:0", "--netflow", "127.0.0.1:4739"], "--netflow is given 2 times"),
+        (["127.0.0.1:0", "--buffer", "99999999999999"], "--buffer"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_bound(options: list[str], says: str) -> None:
