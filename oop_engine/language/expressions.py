@@ -22,6 +22,7 @@ from operators.errors import SchemaError, did_you_mean
 from operators.expression import (
     Between,
     Binary,
+    Cast,
     Column,
     Comparison,
     Expression,
@@ -50,7 +51,7 @@ _UFUNCS: dict[str, np.ufunc] = {
     "round": np.rint,
     "sqrt": np.sqrt,
 }
-SCALARS: frozenset[str] = frozenset({"abs", *_UFUNCS})
+SCALARS: frozenset[str] = frozenset({"abs", "cast", *_UFUNCS})
 """The functions of one tuple's values; every other function is an aggregate or unknown."""
 
 
@@ -177,8 +178,17 @@ class _Reading:
                 message = f'there is no function "{node.function}" of one tuple\'s values.'
                 hint = did_you_mean(node.function, sorted(SCALARS))
             raise LanguageError.at(node.span, message, self.text, hint=hint)
+        if node.function == "cast":
+            return self._cast(node)
         if len(node.args) != 1 or node.distinct:
             message = f"{node.function} takes one argument, as in {node.function}(length)."
             raise LanguageError.at(node.span, message, self.text)
         argument = self.expression(node.args[0])
         return Unary("abs", argument) if node.function == "abs" else Ufunc(_UFUNCS[node.function], (argument,))
+
+    def _cast(self, node: s.Call) -> Expression:
+        kind = node.args[1] if len(node.args) == 2 and not node.distinct else None
+        if not isinstance(kind, s.Literal) or not isinstance(kind.value, str):
+            message = "cast takes a value and the name of a type, as in cast(price, 'float64')."
+            raise LanguageError.at(node.span, message, self.text)
+        return Cast(self.expression(node.args[0]), kind.value)

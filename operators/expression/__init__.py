@@ -5,6 +5,7 @@ from operators.expression.tracing import Opaque, Tracer, Ufunc, trace
 from operators.expression.tree import (
     Between,
     Binary,
+    Cast,
     Column,
     Comparison,
     Constant,
@@ -23,6 +24,7 @@ __all__ = [
     "Between",
     "Binary",
     "Bound",
+    "Cast",
     "Column",
     "Comparison",
     "Constant",

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.errors import SchemaError
-from operators.expression import arithmetic, comparison
+from operators.expression import arithmetic, casting, comparison
 from operators.expression.bound import Bound, Constant, Datum, Literally, Run, family
 from operators.expression.constants import plain, shown, type_of
 from operators.page import Page
@@ -149,6 +149,10 @@ class Expression:
     def __pos__(self) -> Expression:
         return self
 
+    def cast(self, name: str) -> Cast:
+        """Give the value as one of another type, such as "float64", "int64", "string" or "timestamp[s]"."""
+        return Cast(self, name)
+
     def __abs__(self) -> Unary:
         return Unary("abs", self)
 
@@ -281,6 +285,23 @@ class Unary(Expression):
 
     def __str__(self) -> str:
         return f"abs({self.argument})" if self.op == "abs" else f"-{_inside(self.argument, 9)}"
+
+
+@attrs.frozen(eq=False, str=False)
+class Cast(Expression):
+    """`cast(x, "type")`: the value as one of another type, one of `casting.NAMES`; null stays null.
+
+    OverflowError for a value that does not fit. A promise on whole numbers or points in time carries over.
+    """
+
+    argument: Expression
+    name: str
+
+    def bind(self, schema: Schema) -> Bound:
+        return casting.cast(self.argument.bind(schema), self.name, str(self))
+
+    def __str__(self) -> str:
+        return f"cast({self.argument}, {shown(self.name)})"
 
 
 _STRENGTHS = {"+": 6, "-": 6, "*": 7, "/": 7, "//": 7, "%": 7}
