@@ -55,6 +55,7 @@ STRATEGIES: Final = {
 _COMBINED: Final = ("wid", "panes", "differential", "two_stacks")
 _BUCKETED: Final = (*_COMBINED, "adaptive", "adaptive_panes", "buffer", "buffer_panes", "two_level")
 _RANKED: Final = (SlideByTuple, SlideByRows, SlideByRank, CountWindow, LastTuples)
+_SLICED: Final = (SlidingWindow, SessionWindow, FixedBandWindow, OwnWindow)
 _STACKED: Final = ("count", "sum", "avg", "min", "max")
 _MANY_SLIDES: Final = 16
 """From so many windows a tuple on, an ungrouped window is answered by slices in order, not combined anew."""
@@ -116,6 +117,8 @@ def steps(wanted: Wanted, schema: Schema) -> Sequence[Step]:
             f"aggregate(empty=True) is for a sliding or landmark window by itself, and this is {strategy}.\n"
             '  Leave empty out, or ask for strategy="panes".'
         )
+    if wanted.lateness and not all(isinstance(w, _SLICED) for w in wanted.windows.values()):
+        raise PlanError(_unrevised(wanted, schema))
     if wanted.lateness and strategy != "slicing":
         raise PlanError(
             f'aggregate(lateness=...): results are revised by strategy="slicing", and this is {strategy}.\n'
@@ -123,11 +126,6 @@ def steps(wanted: Wanted, schema: Schema) -> Sequence[Step]:
         )
     if ranked:
         return _ranked(wanted, schema)
-    if wanted.partition and not isinstance(window, PartitionedWindow):
-        raise PlanError(
-            f"window(partition=...): {window_text(window, schema)} counts no tuples, so partitions are groups.\n"
-            "  Name the attributes in aggregate(by=...) instead."
-        )
     if wanted.consistent and strategy not in _BUCKETED and strategy != "auto":
         raise PlanError(
             f"window(consistent=True): a tuple that is late for one of its windows is left out of all of them, which\n"
@@ -145,6 +143,16 @@ def _check_strategy(strategy: str) -> None:
         near = get_close_matches(strategy, STRATEGIES, 1)
         hint = f'Did you mean "{near[0]}"?' if near else f"Known are {', '.join(STRATEGIES)}."
         raise PlanError(f'aggregate(strategy="{strategy}"): there is no such strategy.\n  {hint}')
+
+
+def _unrevised(wanted: Wanted, schema: Schema) -> str:
+    """Say which window cannot be given again when a late tuple comes, and what can be done instead."""
+    window = next(w for w in wanted.windows.values() if not isinstance(w, _SLICED))
+    return (
+        f"aggregate(lateness=...): {window_text(window, schema)} cannot be revised; sliding windows over a time,"
+        " sessions, bands\n  and windows of your own can. Leave lateness out, and give the stream so much more slack,"
+        ' e.g. slack="10 s":\n  then tuples are in time that would have been late.'
+    )
 
 
 def _chosen(wanted: Wanted, schema: Schema) -> tuple[str, str]:
@@ -249,7 +257,7 @@ def _state(
 def _slicing(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
     shared: dict[str, Spec] = {}
     for name, window in wanted.windows.items():
-        if not isinstance(window, SlidingWindow | SessionWindow | FixedBandWindow | OwnWindow):
+        if not isinstance(window, _SLICED):
             raise PlanError(
                 f"aggregate: the window {name or ''} {window_text(window, schema)} cannot share slices with others.\n"
                 "  Aggregate it by itself."

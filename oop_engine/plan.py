@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from oop_engine.errors import PlanError
+from oop_engine.errors import PlanError, SchemaError
 from oop_engine.punctuate import Promise
 from oop_engine.sources.protocol import Source
 from operators.errors import did_you_mean
@@ -70,10 +70,11 @@ def source_node(
 ) -> SourceNode:
     """Make the node of a source. A stream that can be read twice may be punctuated exactly on any ordered attribute.
 
-    PlanError for a policy that there is not, or one that does not say where late tuples go; SinkError for a path to
-    which they cannot be written.
+    SchemaError for two columns of one name; PlanError for a policy that there is not, or one that does not say where
+    late tuples go; SinkError for a path to which they cannot be written.
     """
     promises = tuple(promises)
+    _check_names(source)
     late = _policy(late, divert, source.name)
     progress = own_promises(source)
     if source.rewindable and not promises:
@@ -146,6 +147,17 @@ class Plan:
             for port, upstream in enumerate(node.inputs):
                 readers[places[id(upstream)]].append((i, port))
         return readers
+
+
+def _check_names(source: Source) -> None:
+    """Refuse columns of one name: nothing could say which of them is meant."""
+    names = source.arrow.names
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise SchemaError(
+            f'{source.name}: the schema names the column "{twice}" twice.\n  columns: {", ".join(names)}\n'
+            "  Rename one before it comes here, e.g. by table.rename_columns([...])."
+        )
 
 
 def _policy(late: Late, divert: Divert, name: str) -> Late:

@@ -28,7 +28,7 @@ from oop_engine.sources.files import Files
 from oop_engine.sources.kind import KINDS, kind_of
 from oop_engine.sources.memory import Once, Rows
 from oop_engine.sources.packets import Packets
-from oop_engine.sources.paths import expand, standard_input
+from oop_engine.sources.paths import Pipe, expand, is_pipe, standard_input
 from oop_engine.sources.protocol import Source
 from oop_engine.sources.rows import PlainRow, from_pages, from_rows
 from oop_engine.sources.tables import FORMATS as _FORMATS
@@ -92,9 +92,10 @@ def pcap(
 ) -> Stream:
     """Read captures (pcap or pcapng, plain, gzip or zstd; told by content) as one stream of packets.
 
-    Paths may be patterns; "-" is standard input. Attributes: ts, srcIP, destIP, srcPort, destPort, proto, length (bytes
-    on the wire), flags, ... as in `oop_engine.sources.capture.PACKET_SCHEMA`. A truncated or damaged file gives what
-    can be read, and the run's notes say where it stopped; `strict` makes that an error.
+    Paths may be patterns; "-" is standard input, and a named pipe is read once, as that is. Attributes: ts, srcIP,
+    destIP, srcPort, destPort, proto, length (bytes on the wire), flags, ... as in
+    `oop_engine.sources.capture.PACKET_SCHEMA`. A truncated or damaged file gives what can be read, and the run's notes
+    say where it stopped; `strict` makes that an error.
     """
     if not places:
         raise PlanError('pcap needs at least one file, e.g. oop.pcap("capture.pcap")')
@@ -243,18 +244,23 @@ def interface(
 def zeek(
     *places: Place,
     name: str = "",
+    strict: bool = False,
     punctuate: Promises = None,
     slack: Amount | None = None,
     on: str = "ts",
     late: str = "drop",
     divert: Divert = None,
 ) -> Stream:
-    """Read connection logs of Zeek, tab-separated or JSON, plain or packed."""
+    """Read logs of Zeek, tab-separated or JSON, plain or packed.
+
+    A last line that is not whole, since Zeek is still writing it, is left out, and the run's notes say so; `strict`
+    makes that an error.
+    """
     from oop_engine.sources.flows import ZeekLogs
 
     if not places:
         raise PlanError('zeek needs at least one log, e.g. oop.zeek("conn.log.gz")')
-    source = ZeekLogs([found for place in places for found in _expanded(place)], label=name)
+    source = ZeekLogs([found for place in places for found in _expanded(place)], label=name, strict=strict)
     return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
 
 
@@ -316,7 +322,7 @@ def read(*places: Place, name: str = "", format: str | None = None, strict: bool
         case "netflow":
             return netflow(*places, name=name, strict=strict, **options)  # type: ignore[arg-type]
         case "zeek":
-            return zeek(*places, name=name, **options)  # type: ignore[arg-type]
+            return zeek(*places, name=name, strict=strict, **options)  # type: ignore[arg-type]
         case "nfdump":
             return nfdump(*places, name=name, **options)  # type: ignore[arg-type]
         case "pcap":
@@ -472,4 +478,4 @@ def _expanded(place: Place) -> list[Path | BinaryIO]:
         return [place]
     if str(place) == "-":
         return [standard_input()]
-    return list(expand(place))
+    return [Pipe(path) if is_pipe(path) else path for path in expand(place)]

@@ -226,12 +226,16 @@ class Stream:
 
         `range` and `slide` are durations ("10 minutes"), rows ("1000 rows", on row_num), or integers in the unit of
         `wattr`; `range="ALL"` is a landmark window; without `slide` windows are tumbling. `partition` counts rows in
-        each partition separately, while `by` of `aggregate` parts the rows of the windows of the whole stream.
+        each partition separately, while `by` of `aggregate` parts the rows of the windows of the whole stream; over a
+        time both are the same.
         `wattr="arrival_ts"`, where the stream has none, is when tuples arrive at their source (see
         `oop_engine.entry.stamped`). `partial=False` leaves out windows that begin before the origin. A tuple that is
         late for some of its windows is counted in the others, unless `consistent` (or what reads the source besides
         windows relies on its promises, or late tuples are refused or diverted: then it stops at the source). Other
         windows are given as a value in the place of `range`: `oop.session("30 s")`, `oop.counted(100)`.
+
+        A tuple is in no window if its `wattr` is null, or 2**61 ticks or more from 0: in nanoseconds, times before
+        1896-12 and after 2043-01.
         """
         if isinstance(range, WindowOf):
             if slide is not None or origin or not partial or wattr not in ("ts", range.wattr):
@@ -421,7 +425,8 @@ class Windowed:
         names = (*self.partition, *(n for n in names if n not in self.partition))
         node = self.stream.node
         field = None if isinstance(window, PartitionedWindow) else node.schema.field(window.wattr, where="window")
-        late = 0 if field is None or not lateness else ticks_of(lateness, field, what="lateness")
+        # Windows counted by partition have no unit for it: any lateness is one too many, and refused with its reasons.
+        late = 0 if not lateness else 1 if field is None else ticks_of(lateness, field, what="lateness")
         wanted = Wanted(
             windows=self.windows,
             functions=functions,

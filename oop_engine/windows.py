@@ -36,16 +36,12 @@ def window_of(
 ) -> Window:
     """Make the window specification; PlanError when an amount does not fit the attribute or is not positive.
 
-    `size` is "ALL" for windows that begin with the stream. A partition with a time as the windowing attribute is the
-    same as grouping by it (thesis 5.1.3), and is told so.
+    `size` is "ALL" for windows that begin with the stream. A partition matters where rows are counted; over a time it
+    is the same as grouping by it (thesis 5.1.3), which the caller does.
     """
-    if partition and wattr != ROW_NUM:
-        raise PlanError(
-            f"PA {', '.join(partition)} counts rows in each partition, but the windowing attribute is {wattr}.\n"
-            "  Over a time, partitions and groups are the same: group by these attributes instead,\n"
-            "  or write WA row-num with RANGE and SLIDE in rows."
-        )
     rows = wattr == ROW_NUM
+    if not rows:
+        partition = ()
     field = pa.field(ROW_NUM, pa.int64()) if partition else schema.field(wattr, where="window")
     wattr = field.name
     if not (pa.types.is_integer(field.type) or pa.types.is_temporal(field.type)):

@@ -71,8 +71,9 @@ def command(
                 f"--netflow is given {len(listen)} times, and one collection listens on one address; send all"
                 " exporters to it (it takes every protocol), or start a collection for each."
             )
+        (address,) = listen
         collection = Collection(
-            listen=listen[0], lasting=lasting, most=most, allow=allow, anyone=anyone, buffer=buffer, active=active,
+            listen=address, lasting=lasting, most=most, allow=allow, anyone=anyone, buffer=buffer, active=active,
             inactive=inactive, scan=scan, settle=settle, lull=None if lull == "none" else lull, idle=idle,
             correct_clocks=correct_clocks, shed=shed, state=state,
         )  # fmt: skip

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import glob
+import io
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from oop_engine.sources.errors import SourceError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 STDIN = Path("-")
 
@@ -24,7 +28,7 @@ def expand(pattern: str | Path) -> list[Path]:
     if text == "-":
         return [STDIN]
     path = Path(text).expanduser()
-    if path.is_file() or _is_pipe(path):
+    if path.is_file() or is_pipe(path):
         return [path]
     if path.is_dir():
         raise SourceError(f'"{text}" is a folder. Name the files in it, e.g. "{path / "*"}".')
@@ -38,12 +42,53 @@ def expand(pattern: str | Path) -> list[Path]:
 
 def called(files: Sequence[object]) -> str:
     """Say which files these are: the name of the first, or "stdin" for a stream, and how many more."""
-    first = files[0].name if isinstance(files[0], Path) else "stdin"
+    given = files[0].path if isinstance(files[0], Pipe) else files[0]
+    first = given.name if isinstance(given, Path) else "stdin"
     return first if len(files) == 1 else f"{first} and {len(files) - 1} more"
 
 
-def _is_pipe(path: Path) -> bool:
+def is_pipe(path: Path) -> bool:
+    """Tell whether a path gives its bytes only once: a named pipe, /dev/fd/63 of a shell's <(...), a terminal."""
     return path.is_fifo() or path.is_char_device()
+
+
+class Pipe(io.BufferedReader):
+    """The bytes behind a path that gives them only once, as a stream that is opened when the first are asked for.
+
+    Opening a named pipe waits for somebody who writes into it; what is only planned or explained does not wait.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(_Unopened(path))
+        self.path = path
+
+
+class _Unopened(io.RawIOBase):
+    """A file that is opened by the first use of its bytes."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.name = str(path)
+        self._file: io.FileIO | None = None
+
+    def _opened(self) -> io.FileIO:
+        if self._file is None:
+            self._file = io.FileIO(self.name)
+        return self._file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int | None:
+        return self._opened().readinto(buffer)
+
+    def fileno(self) -> int:
+        return self._opened().fileno()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        super().close()
 
 
 def _nearby(path: Path) -> str:
@@ -68,6 +113,8 @@ def standard_input() -> BinaryIO:
     A run that is interrupted leaves a thread behind that waits for input; were it inside sys.stdin, which the
     interpreter closes at its end, the interpreter could not end.
     """
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+        raise SourceError("standard input is closed, and a stream was to be read from it; name a file in its place.")
     try:
         number = sys.stdin.fileno()
     except (OSError, ValueError):

@@ -310,7 +310,8 @@ class StackAggregate:
         return StreamViolation(
             f"aggregate by stacks: the stream is not in order of {wattr}: tuple {number} "
             f"(page {self._pages}) has {wattr} = {spoken(value, kind)}\n  after {after}.\n"
-            f'  Put a Reorder("{wattr}") in front, or a Bucket and a WindowAggregate in its place: they take any order.'
+            f'  Sort it first, .reorder(on="{wattr}", slack=...), or aggregate with strategy="two_stacks" or without\n'
+            "  a strategy: they take any order."
         )
 
     def _forget(self) -> None:
@@ -339,6 +340,7 @@ class StackAggregate:
             "in_no_window": self._in_no_window,
             "without_value": self._without_value,
             "results": self._results,
+            "windows": self._results,
             "null_arguments": sum(
                 self._counts[of.argument].nulls for of in self._computed.values() if of.argument in self._counts
             ),

@@ -643,6 +643,9 @@ def test_results_need_an_open_standard_output_or_a_file(captures: Path, tmp_path
     command = f"{shlex.quote(sys.executable)} -m oop_engine query {shlex.quote(PER_MINUTE)} -s {captures}/Main1.pcap -q"
     shut = subprocess.run(f"{command} >&-", shell=True, capture_output=True, text=True, check=False)
     assert shut.returncode == 2 and "standard output is closed" in shut.stderr
+    none = f"{shlex.quote(sys.executable)} -m oop_engine query {shlex.quote(PER_MINUTE)} -s - --slack 1s <&-"
+    shut = subprocess.run(none, shell=True, capture_output=True, text=True, check=False)
+    assert shut.returncode == 2 and shut.stderr.startswith("SourceError: standard input is closed")
     done = subprocess.run(f"{command} --to {tmp_path}/out.csv >&- 2>&-", shell=True, capture_output=True, check=False)
     assert done.returncode == 0 and (tmp_path / "out.csv").exists()
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import oop_engine as oop
@@ -23,6 +25,32 @@ def live(**options: object) -> Stream:
 
 def windows(s: Stream) -> Stream:
     return s.window(range="10 s", wattr="ts").aggregate(oop.count())
+
+
+TWICE = pa.table([pa.array([1]), pa.array([2]), pa.array([3])], names=["ts", "k", "k"])
+
+
+@pytest.mark.parametrize("kind", ["table", "batches", "rows", "parquet", "arrow"])
+@pytest.mark.parametrize("options", [{}, {"slack": 1}], ids=["as it is", "slack"])
+def test_two_columns_of_one_name_are_refused(kind: str, options: dict[str, int], tmp_path: Path) -> None:
+    path = tmp_path / f"twice.{kind}"
+
+    def made() -> Stream:
+        if kind == "table":
+            return oop.arrow(TWICE, **options)  # type: ignore[arg-type]
+        if kind == "batches":
+            return oop.arrow(iter(TWICE.to_batches()), schema=TWICE.schema, **options)  # type: ignore[arg-type]
+        if kind == "rows":
+            return oop.rows([(1, 2, 3)], TWICE.schema, **options)  # type: ignore[arg-type]
+        if kind == "parquet":
+            pq.write_table(TWICE, path)
+        else:
+            with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, TWICE.schema) as writer:
+                writer.write_table(TWICE)
+        return oop.table(path, **options)  # type: ignore[arg-type]
+
+    with pytest.raises(oop.SchemaError, match=r'names the column "k" twice[^$]*Rename one'):
+        made()
 
 
 UNPROMISED = 'no window of this aggregate could ever be released: nothing promises "ts".\n'
@@ -78,13 +106,6 @@ GIVE_ROWS = (
             oop.PlanError,
             'SLIDE is 2 s, but "start" is a number (int64), not a time.\n'
             "  Give a plain number in the unit of start, or project it to a timestamp first.",
-        ),
-        (
-            lambda: FILE.window(range="10 s", partition="k"),
-            oop.PlanError,
-            "PA k counts rows in each partition, but the windowing attribute is ts.\n"
-            "  Over a time, partitions and groups are the same: group by these attributes instead,\n"
-            "  or write WA row-num with RANGE and SLIDE in rows.",
         ),
         (lambda: FILE.window(range=0, wattr="start"), oop.PlanError, "RANGE must be more than nothing, not 0"),
         (lambda: FILE.window(range=5, slide=0, wattr="start"), oop.PlanError, "SLIDE must be more than nothing, not 0"),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,7 +21,8 @@ from oop_engine.sources.paths import standard_input
 from operators.page import Page
 from operators.schema import Schema, ip_field
 from punctuation import before
-from tests.capture_files import pcap
+from tests.capture_files import ether, ipv4, pcap
+from tests.oop_engine.flows.exporter import v5, v5_record
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.string())])
 DATA = [{"ts": 1, "k": "a"}, {"ts": 12, "k": "b"}, {"ts": 5, "k": "a"}]
@@ -135,6 +140,73 @@ def test_standard_input_that_is_no_file_is_taken_as_it_is(monkeypatch: pytest.Mo
     given = io.TextIOWrapper(io.BytesIO(b"x"))
     monkeypatch.setattr(sys, "stdin", given)
     assert standard_input() is given.buffer
+
+
+EXPORTS = v5([v5_record(octets=1), v5_record(octets=2)])
+UDP = b"\x13\x88\x08\x07" + (8 + len(EXPORTS)).to_bytes(2, "big") + b"\0\0"
+LOG = (
+    b"#separator \\x09\n#unset_field\t-\n#path\tdns\n#fields\tts\tuid\n#types\ttime\tstring\n"
+    b"1521911720.5\tCa\n1521911721.5\tCb\n"
+)
+PIPED = {
+    "pcap": (oop.pcap, pcap([(1_000_000_000, bytes(60)), (1_500_000_000, bytes(60))])),
+    "datagrams": (oop.netflow, EXPORTS),
+    "datagrams in gzip": (oop.netflow, gzip.compress(EXPORTS)),
+    "captured datagrams": (oop.netflow, pcap([(1_000_000_000, ether(ipv4(UDP + EXPORTS, 17)))])),
+    "log": (oop.zeek, LOG),
+    "log in gzip": (oop.zeek, gzip.compress(LOG)),
+}
+
+
+@contextmanager
+def substituted(data: bytes) -> Iterator[str]:
+    """Give the path that a shell gives for <(...): a pipe that holds these bytes and their end."""
+    near, far = os.pipe()
+    try:
+        with open(far, "wb") as write:
+            write.write(data)
+        yield f"/dev/fd/{near}"
+    finally:
+        os.close(near)
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="pipes have no names here")
+@pytest.mark.parametrize("kind", PIPED)
+def test_what_a_shell_gives_for_a_process_is_read_once_from_its_first_byte(kind: str) -> None:
+    make, data = PIPED[kind]
+    with substituted(data) as path:
+        stream: oop.Stream = make(path, slack="1 hour")
+        assert not node(stream).source.rewindable and node(stream).source.name == Path(path).name
+        assert stream.window(range="1 day").aggregate(oop.count()).to_arrow()["count"].to_pylist() == [2]
+        with pytest.raises(ValueError, match="can be read only once"):
+            stream.to_arrow()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("make", [oop.pcap, oop.netflow, oop.read])
+def test_a_named_pipe_is_opened_when_it_is_read_and_not_before(tmp_path: Path, make: Callable[..., oop.Stream]) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    # Nobody writes, so whoever opens it to read waits for ever.
+    unpromised = make(path)
+    assert not node(unpromised).source.rewindable
+    with pytest.raises(oop.PlanError, match='nothing promises "ts"'):
+        unpromised.window(range="1 s").aggregate(oop.count()).explain()
+    promised = make(path, slack="2s").window(range="1 s").aggregate(oop.count())
+    assert "slack 2" in str(promised.explain())
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_named_pipe_gives_every_packet_that_is_written_into_it(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    stream = oop.pcap(path, slack="1s")
+    # Opened for both ways, the writing end needs no other thread, and the reader does not meet the end.
+    with open(path, "r+b", buffering=0) as both:
+        both.write(PIPED["pcap"][1])
+        reader = node(stream).source.open(("ts",), 10)
+        assert len(next(reader.chunks())) == 2  # pyright: ignore[reportArgumentType]
+        assert reader.progress()[1] is None
 
 
 @pytest.mark.parametrize(

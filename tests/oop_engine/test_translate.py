@@ -242,7 +242,6 @@ REFUSED = {
     "SELECT count(*) [RANGE 5, WA srcIP] FROM Main": ("srcIP", "needs an attribute with an order in steps", ""),
     "SELECT count(*) [RANGE 5 s, WA tss] FROM Main": ("tss", 'there is no attribute "tss"', 'Did you mean "ts"?'),
     "SELECT count(*) [RANGE ALL, WA ts] FROM Main": ("[RANGE ALL, WA ts]", "RANGE ALL needs a SLIDE", ""),
-    "SELECT count(*) [RANGE 5 s, PA srcIP, WA ts] FROM Main": ("srcIP", "counts rows in each partition", "group by"),
     "SELECT count(*) [RANGE 5 s, ORIGIN 'noon'] FROM Main": ("'noon'", '"noon" is not a time.', "ISO 8601"),
     "SELECT max(count) [RANGE 5 s] FROM (SELECT count(*) FROM Main)": (
         "[RANGE 5 s]",

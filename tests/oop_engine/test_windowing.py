@@ -133,6 +133,67 @@ def test_released_windows_are_given_again_when_a_late_tuple_comes_in_time() -> N
 
 
 @pytest.mark.parametrize(
+    ("window", "text"),
+    [
+        (oop.counted(2), r"\[RANGE 2 rows, SLIDE 2 rows, WA rank\(ts\)\]"),
+        (oop.latest(2, every=10), r"\[RANGE 2 rows, SLIDE 10, WA ts\]"),
+        (oop.slide_by_tuple(10), r"\[RANGE 10, RATTR ts, SLIDE 1, SATTR rank\(ts\)\]"),
+        (oop.slide_by_rows(10, 2), r"\[RANGE 10, RATTR ts, SLIDE 2, SATTR row-num\]"),
+        (oop.slide_by_rank(10, 2), r"\[RANGE 10, RATTR ts, SLIDE 2, SATTR rank\(ts\)\]"),
+    ],
+)
+@pytest.mark.parametrize("partition", ["", "k"])
+def test_a_lateness_is_refused_for_windows_that_tuples_define(window: oop.WindowOf, text: str, partition: str) -> None:
+    stream = oop.rows([(1, "a")], pa.schema([("ts", pa.int64()), ("k", pa.string())]), punctuate=oop.ordered("ts"))
+    windowed = stream.window(window, partition=partition or ())
+    with pytest.raises(oop.PlanError, match=rf"lateness=\.\.\.\): {text} cannot be revised; sliding [^$]*more slack"):
+        windowed.aggregate(oop.count(), lateness=12)
+    assert "revision" not in windowed.aggregate(oop.count(), lateness=0).schema
+
+
+def test_a_lateness_is_refused_for_windows_with_one_begin_and_those_counted_by_partition() -> None:
+    stream = packets()
+    for windowed, text in (
+        (stream.window(range="ALL", slide="10 s"), r"\[RANGE ALL, SLIDE 10 s, WA ts\]"),
+        (stream.window(range="3 rows", wattr="row_num", partition="k"), r"\[RANGE 3 rows, .* PA k\]"),
+    ):
+        with pytest.raises(oop.PlanError, match=rf"{text} cannot be revised; sliding [^$]*more slack"):
+            windowed.aggregate(oop.count(), lateness="1 s")
+
+
+def test_stacks_over_a_disordered_stream_say_what_to_write_and_it_helps() -> None:
+    stream = oop.rows([(1, 1), (7, 1), (3, 1)], pa.schema([("ts", pa.int64()), ("v", pa.int64())]), slack=5)
+
+    def found(stream: Stream, strategy: str) -> list[tuple[object, ...]]:
+        return rows(stream.window(range=5).aggregate(oop.count(), strategy=strategy), "wid", "count")
+
+    with pytest.raises(oop.StreamViolation) as refused:
+        found(stream, "stacks")
+    said = str(refused.value)
+    assert '.reorder(on="ts", slack=...)' in said and 'strategy="two_stacks"' in said
+    assert "Bucket" not in said and "WindowAggregate" not in said
+    assert found(stream.reorder(on="ts", slack=5), "stacks") == found(stream, "two_stacks") == [(0, 2), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("window", "released"),
+    [
+        (oop.counted(2), 3),
+        (oop.latest(2, every=5), 4),
+        (oop.slide_by_tuple(10), 5),
+        (oop.slide_by_rows(10, 2), 2),
+        (oop.slide_by_rank(10, 2), 2),
+        (oop.sliding("2 rows", "2 rows", wattr="row_num"), 3),
+    ],
+)
+def test_windows_of_every_kind_are_counted(window: oop.WindowOf, released: int) -> None:
+    tuples = [(1, "a"), (3, "b"), (2, "a"), (12, "b"), (16, "a")]
+    stream = oop.rows(tuples, pa.schema([("ts", pa.int64()), ("k", pa.string())]), slack=5)
+    found = stream.window(window).aggregate(oop.count()).run()
+    assert found.statistics.windows == released == len(found.table)
+
+
+@pytest.mark.parametrize(
     ("refused", "words"),
     [
         (lambda w: w.aggregate(oop.count(), strategy="pains"), r'no such strategy.\n  Did you mean "panes"'),
@@ -141,7 +202,6 @@ def test_released_windows_are_given_again_when_a_late_tuple_comes_in_time() -> N
         (lambda w: w.aggregate(oop.count(), strategy="panes", lateness="1 s"), "lateness"),
         (lambda w: w.stream.window(oop.session("1 s")).aggregate(oop.count(), strategy="wid"), "no window-ids"),
         (lambda w: w.stream.window(oop.counted(3)).aggregate(oop.count(), strategy="panes"), "defined by the tuples"),
-        (lambda w: w.stream.window(oop.session("1 s"), partition="k").aggregate(oop.count()), "partitions are groups"),
         (lambda w: w.stream.window(oop.session("1 s"), slide="1 s"), "it says all itself"),
         (lambda w: w.stream.window(oop.counted(0)).aggregate(oop.count()), "whole number from 1 on, not 0"),
         (lambda w: w.stream.window(oop.session("0 s")).aggregate(oop.count()), "must be more than nothing"),
@@ -209,3 +269,16 @@ def test_marked_tuples_delimit_windows() -> None:
         (pa.scalar(2 * SECOND, pa.timestamp("ns", "UTC")).as_py(), 6),
         (pa.scalar(15 * SECOND, pa.timestamp("ns", "UTC")).as_py(), 2),
     ]
+
+
+@pytest.mark.parametrize("window", [oop.tumbling("2 s"), oop.sliding("3 s", slide="1 s"), oop.session("1 s")])
+def test_over_a_time_partitions_are_groups(window: oop.WindowOf) -> None:
+    apart = packets().window(window, partition="k").aggregate(oop.sum("v"))
+    grouped = packets().window(window).aggregate(oop.sum("v"), by="k")
+    assert apart.run().table.equals(grouped.run().table) and apart.run().table.num_rows > 1
+    more = packets().window(window, partition="k").aggregate(oop.count(), by=("v", "k"))
+    assert more.run().table.equals(packets().window(window).aggregate(oop.count(), by=("k", "v")).run().table)
+    text = "SELECT k, sum(v) AS x [RANGE 2 s{}, WA ts] FROM P{}"
+    one, other = (oop.query(text.format(*t), P=packets()) for t in ((", PA k", ""), ("", " GROUP BY k")))
+    assert one.run().table.equals(other.run().table)
+    assert packets().window("2 s", partition="k").aggregate(oop.count()).schema.names[0] == "k"

@@ -240,7 +240,7 @@ def _head(path: Path | BinaryIO) -> bytes:
         if isinstance(path, Path):
             with path.open("rb") as file:
                 return unpack(Plain(cast(BinaryIO, file))).read(4)
-        return _peekable(path).peek(4)[:4]
+        return unpack(Plain(io.BytesIO(_peekable(path).peek(4)))).read(4)
     except PackedDamage:
         return b""
 
@@ -264,7 +264,7 @@ def feed_of(
     head = _head(path)
     name = str(path) if isinstance(path, Path) else str(getattr(path, "name", "stream"))
     if is_stored(head):
-        return StoredDatagrams(path, name)
+        return StoredDatagrams(path, name, strict=strict)
     if head[:2] in _NFDUMP:
         raise SourceError(f"{name} is a file of nfdump; read it with oop.nfdump, which runs nfdump.")
     if head and not header_bytes(head) and len(head) == 4:

@@ -9,9 +9,11 @@ from typing import BinaryIO, Final
 import attrs
 import numpy as np
 
-from oop_engine.sources.capture.compression import PackedDamage, Plain, unpack
+from oop_engine.sources.capture.compression import Plain, unpack
+from oop_engine.sources.capture.errors import DecodeError
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.entries import NO_TIME
+from oop_engine.sources.flows.undamaged import Undamaged
 
 _PIECE: Final = 1 << 22
 _MOST_WHOLE: Final = 1 << 26
@@ -25,15 +27,18 @@ def is_stored(head: bytes) -> bool:
 
 @attrs.define
 class StoredDatagrams:
-    """The datagrams of one file or stream, plain or in gzip or zstd.
+    """The datagrams of one file or stream, plain or in gzip or zstd, read piece by piece.
 
-    The headers of NetFlow v5 and IPFIX tell their length, so these are read piece by piece. Sets of NetFlow v9 are
-    followed until another header stands where a set should (no set has the number 9), samples of sFlow as many as
-    announced: such a file is read as a whole, up to 64 MiB. What cannot be followed is one datagram to the end.
+    The headers of NetFlow v5 and IPFIX tell their length. Sets of NetFlow v9 are followed until another header stands
+    where a set should (no set has the number 9), samples of sFlow as many as announced.
+
+    Where the file is cut, or what stands there cannot be followed, `notes` tells the byte, and of the datagram that
+    begins there what is before it is given; with `strict` the same sentence is raised as DecodeError instead.
     """
 
     source: Path | BinaryIO
     name: str
+    strict: bool = attrs.field(default=False, kw_only=True)
     position: int = 0
     notes: list[str] = attrs.field(factory=list)
 
@@ -47,23 +52,47 @@ class StoredDatagrams:
             yield from self._blocks(Plain(self.source))
 
     def _blocks(self, plain: Plain) -> Iterator[Datagrams]:
-        pieces = unpack(plain)
+        unpacked = Undamaged(unpack(plain))
         held, ended = b"", False
         while not ended:
-            try:
-                piece = pieces.read(_PIECE)
-            except PackedDamage as error:
-                self.notes.append(f"{self.name}: {error}")
-                piece = b""
-            self.position = pieces.taken
+            piece = unpacked.read(_PIECE)
+            self.position = unpacked.taken
             ended = not piece
             held += piece
-            if not ended and (held[:2] not in (b"\0\x05", b"\0\x0a") or len(held) < 4) and len(held) < _MOST_WHOLE:
-                continue
-            places, end = split(held, ended=ended or len(held) >= _MOST_WHOLE)
-            if places:
-                yield _datagrams(held, places)
-            held = held[end:]
+            found = split(held, ended=ended)
+            if found.places:
+                yield _datagrams(held, found.places)
+            held = held[found.end :]
+            damage = found.damage
+            if damage is None and len(held) >= _MOST_WHOLE:
+                damage = Damage(0, f"a datagram of more than {_MOST_WHOLE >> 20} MiB")
+            if damage is not None:
+                yield from self._damaged(unpacked, held, damage)
+                return
+        if held or unpacked.fault is not None:
+            why = unpacked.fault or f"what begins at byte {unpacked.count - len(held)} is cut short"
+            self._stop(f"truncated at byte {unpacked.count}: {why}")
+        if held:
+            yield _datagrams(held, [(0, len(held))])
+
+    def _damaged(self, unpacked: Undamaged, held: bytes, damage: Damage) -> Iterator[Datagrams]:
+        """Give what is before the damage; of a file it is told how much is behind it, a stream might never end."""
+        place = unpacked.count - len(held) + damage.at
+        behind = "what is behind it is not read"
+        if isinstance(self.source, Path):
+            while unpacked.read(_PIECE):
+                pass
+            self.position = unpacked.taken
+            behind += f" ({unpacked.count - place:,} bytes)"
+        self._stop(f"damaged at byte {place}: {damage.why}, {behind}")
+        if damage.at:
+            yield _datagrams(held, [(0, damage.at)])
+
+    def _stop(self, what: str) -> None:
+        note = f"{self.name}: {what}"
+        self.notes.append(note)
+        if self.strict:
+            raise DecodeError(note)
 
 
 def _datagrams(data: bytes, places: list[tuple[int, int]]) -> Datagrams:
@@ -80,45 +109,66 @@ def _datagrams(data: bytes, places: list[tuple[int, int]]) -> Datagrams:
     )
 
 
-def split(data: bytes, *, ended: bool = True) -> tuple[list[tuple[int, int]], int]:
-    """Give the datagrams in bytes, as (offset, length), and where the first that is not whole begins.
+@attrs.frozen
+class Damage:
+    """Tell how far into a datagram that cannot be followed it can be, and what stands there."""
 
-    Where the bytes have `ended`, what is left is a datagram too.
-    """
+    at: int
+    why: str
+
+
+@attrs.frozen
+class Split:
+    """The datagrams in bytes, as (offset, length); what begins at `end` is not whole, or damaged."""
+
+    places: list[tuple[int, int]]
+    end: int
+    damage: Damage | None = None
+
+
+def split(data: bytes, *, ended: bool = True) -> Split:
+    """Find the datagrams in bytes; where these have not `ended`, one that may go on behind them is not whole."""
     found: list[tuple[int, int]] = []
     at = 0
     while at < len(data):
-        size = _length(data, at)
+        size = _length(data, at, ended)
+        if isinstance(size, Damage):
+            return Split(found, at, size)
         if not 0 < size <= len(data) - at:
-            if not ended and size != 0:
-                break
-            size = len(data) - at
+            break
         found.append((at, size))
         at += size
-    return found, at
+    return Split(found, at)
 
 
-def _length(data: bytes, at: int) -> int:
-    """Give the length of the datagram that begins at `at`; 0 where it cannot be told, -1 where not yet."""
+def _length(data: bytes, at: int, ended: bool) -> int | Damage:
+    """Give the length of the datagram that begins at `at`; -1 where that is not known yet."""
     if at + 4 > len(data):
         return -1
     version = int.from_bytes(data[at : at + 2], "big")
     said = int.from_bytes(data[at + 2 : at + 4], "big")
     if version == 10:
-        return said if said >= 16 else 0
+        return said if said >= 16 else Damage(0, f"an IPFIX message of {said} bytes")
     if version == 5:
         return 24 + 48 * said
     if version == 9:
-        place = at + 20
-        while place + 4 <= len(data) and data[place : place + 2] != b"\0\x09":
-            size = int.from_bytes(data[place + 2 : place + 4], "big")
-            if size < 4:
-                return 0
-            place += size
-        return place - at
+        return _length_of_sets(data, at, ended)
     if data[at : at + 4] == _SFLOW:
         place = at + {1: 12, 2: 24}.get(int.from_bytes(data[at + 4 : at + 8], "big"), 8) + 16
         for _ in range(min(int.from_bytes(data[place - 4 : place], "big"), len(data) // 8)):
             place += 8 + int.from_bytes(data[place + 4 : place + 8], "big")
         return place - at
-    return 0
+    return Damage(0, f"{data[at : at + 4].hex(' ')} begins no datagram of NetFlow, IPFIX or sFlow")
+
+
+def _length_of_sets(data: bytes, at: int, ended: bool) -> int | Damage:
+    """Give the length of a datagram of NetFlow v9, which ends where the next begins, or where all ends."""
+    place = at + 20
+    while place + 4 <= len(data):
+        if data[place : place + 2] == b"\0\x09":
+            return place - at
+        size = int.from_bytes(data[place + 2 : place + 4], "big")
+        if size < 4:
+            return Damage(place - at, f"a set of {size} bytes")
+        place += size
+    return place - at if ended else -1

@@ -8,22 +8,25 @@ rev_packets and rev_bytes. All others keep Zeek's.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol, cast
+from typing import BinaryIO, Final, Protocol, TypeVar, cast
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from oop_engine.sources.capture.compression import PackedDamage, Pieces, Plain, unpack
+from oop_engine.sources.capture.compression import Plain, unpack
 from oop_engine.sources.columns import TIME, convert, ticks
 from oop_engine.sources.errors import TableError
 from oop_engine.sources.flows.schema import FLOW_ALIASES
+from oop_engine.sources.flows.undamaged import Undamaged
+from oop_engine.sources.flows.whole_lines import WholeLines, first_bad_line
 from oop_engine.sources.paths import called
 from oop_engine.sources.protocol import Chunk
-from oop_engine.sources.text import Objects, Piece, pieces
+from oop_engine.sources.text import Objects, Piece
 from oop_engine.sources.turn import Turn
 from operators.errors import SchemaError, did_you_mean
 from operators.page import Int64s
@@ -161,7 +164,7 @@ class Log(Protocol):
     fields: Fields
 
     def parse(self, piece: Piece, names: Sequence[str]) -> pa.Table:
-        """Read these fields of a piece of lines; TableError names the line of what cannot be read."""
+        """Read these fields of a piece of lines; ArrowInvalid for what cannot be read."""
         ...
 
 
@@ -198,20 +201,17 @@ class Tsv:
         kinds = {name: _WORDS.get(word, pa.string()) for name, word in self.fields.types.items()}
         if not data:
             return pa.schema([pa.field(name, kinds[name]) for name in names]).empty_table()
-        try:
-            return arrow_csv.read_csv(
-                pa.BufferReader(data),
-                read_options=arrow_csv.ReadOptions(
-                    column_names=list(self.fields.types), block_size=len(data) + 1, use_threads=False
-                ),
-                parse_options=arrow_csv.ParseOptions(delimiter=self.separator, quote_char=False),
-                convert_options=arrow_csv.ConvertOptions(
-                    column_types={name: kinds[name] for name in names}, include_columns=list(names),
-                    null_values=[self.unset], strings_can_be_null=True, true_values=["T"], false_values=["F"],
-                ),
-            )  # fmt: skip
-        except pa.ArrowInvalid as error:
-            raise TableError(f"at or after line {piece.line}: {error}") from error
+        return arrow_csv.read_csv(
+            pa.BufferReader(data),
+            read_options=arrow_csv.ReadOptions(
+                column_names=list(self.fields.types), block_size=len(data) + 1, use_threads=False
+            ),
+            parse_options=arrow_csv.ParseOptions(delimiter=self.separator, quote_char=False),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types={name: kinds[name] for name in names}, include_columns=list(names),
+                null_values=[self.unset], strings_can_be_null=True, true_values=["T"], false_values=["F"],
+            ),
+        )  # fmt: skip
 
     def _lines(self, piece: Piece) -> bytes:
         """Leave out the lines of headers; where they tell other fields than before, TableError."""
@@ -236,21 +236,30 @@ class Json:
     objects: Objects
 
     @classmethod
-    def of(cls, first: bytes) -> Json:
+    def of(cls, first: Piece) -> Json:
         """Find the fields in the first lines; those that every conn.log may have are there even if no line has them."""
+        begun = len(first.data) - len(first.data.lstrip())
+        line = 1 + first.data.count(b"\n", 0, begun)
         try:
-            keys = json.loads(first.split(b"\n", 1)[0])
+            keys = json.loads(first.data[begun:].split(b"\n", 1)[0])
         except ValueError as error:
-            raise TableError(f"line 1: {error}") from error
+            raise TableError(f"line {line}: {error}") from error
         if not isinstance(keys, dict):
-            raise TableError("line 1: each line of a JSON log is an object")
+            raise TableError(f"line {line}: each line of a JSON log is an object")
         known = {name: word for name, word in _JSON.items() if name in keys}
         if "conn_state" in keys or "orig_pkts" in keys:
             known |= _CONN
         kinds = {name: _WORDS.get(word, pa.string()) for name, word in known.items()}
         if not isinstance(keys.get("ts"), str):
             kinds.pop("ts", None)  # seconds as a number; else ISO 8601
-        objects = Objects.of(first, kinds)
+
+        def found(piece: Piece) -> Objects:
+            try:
+                return Objects.of(piece.data, kinds)
+            except TableError as error:
+                raise _unplaced(error) from error
+
+        objects = _placed(first, found)
         types = {
             field.name: known.get(field.name, _word(field.type))
             for field in objects.schema
@@ -260,7 +269,28 @@ class Json:
         return cls(Fields(types), objects)
 
     def parse(self, piece: Piece, names: Sequence[str]) -> pa.Table:
-        return self.objects.parse(piece, names)
+        try:
+            return self.objects.parse(piece, names)
+        except TableError as error:
+            raise _unplaced(error) from error
+
+
+def _unplaced(error: TableError) -> pa.ArrowInvalid:
+    """Give what Arrow said; the line that TableError names counts no blank ones."""
+    return pa.ArrowInvalid(str(error.__cause__ or error))
+
+
+_Read = TypeVar("_Read")
+_ROW: Final = re.compile(r"Row #\d+: | in row \d+")
+
+
+def _placed(piece: Piece, read: Callable[[Piece], _Read]) -> _Read:
+    """Read a piece of a log; TableError names the line of the file that cannot be read."""
+    try:
+        return read(piece)
+    except ValueError as error:
+        line = first_bad_line(piece, read)
+        raise TableError(f"line {line}: {_ROW.sub('', str(error))}") from error
 
 
 def _word(kind: pa.DataType) -> str:
@@ -273,10 +303,15 @@ def _word(kind: pa.DataType) -> str:
 
 @attrs.frozen(eq=False)
 class ZeekLogs:
-    """The lines of Zeek's logs of one kind, in the order of the files and of the lines in them."""
+    """The lines of Zeek's logs of one kind, in the order of the files and of the lines in them.
+
+    A last line that is not whole, since the log is cut or still in writing, is left out and noted; `strict` makes it
+    an error. Any other line that cannot be read is an error always.
+    """
 
     paths: tuple[Path | BinaryIO, ...] = attrs.field(converter=tuple)
     label: str = attrs.field(default="", kw_only=True)
+    strict: bool = attrs.field(default=False, kw_only=True)
     arrow: pa.Schema = attrs.field(init=False, repr=False)
     _first: _Opened = attrs.field(init=False, repr=False)
     _turn: Turn = attrs.field(init=False, factory=Turn, repr=False)
@@ -317,6 +352,7 @@ class ZeekReader:
     source: ZeekLogs
     columns: tuple[str, ...]
     batch_rows: int
+    _notes: list[str] = attrs.field(init=False, factory=list)
     _done: int = attrs.field(init=False, default=0)
     _reading: _Opened | None = attrs.field(init=False, default=None)
 
@@ -330,10 +366,17 @@ class ZeekReader:
                 for batch in opened.batches(self.columns):
                     for start in range(0, len(batch), self.batch_rows):
                         yield batch.slice(start, self.batch_rows)
+                if opened.lines.cut is not None:
+                    self._stop(f"{opened.name}: {opened.lines.cut}")
             finally:
-                self._done += opened.unpacked.taken
+                self._done += opened.lines.unpacked.taken
                 self._reading = None
                 opened.close()
+
+    def _stop(self, note: str) -> None:
+        self._notes.append(note)
+        if self.source.strict:
+            raise TableError(note)
 
     def _check(self, opened: _Opened) -> None:
         have = opened.log.fields.schema
@@ -352,14 +395,14 @@ class ZeekReader:
             path.stat().st_size if isinstance(path, Path) and path.is_file() else None for path in self.source.paths
         ]
         known = [size for size in sizes if size is not None]
-        read = self._done + (self._reading.unpacked.taken if self._reading is not None else 0)
+        read = self._done + (self._reading.lines.unpacked.taken if self._reading is not None else 0)
         return read, sum(known) if len(known) == len(sizes) else None
 
     def arrived(self) -> int | None:
         return None
 
     def notes(self) -> list[str]:
-        return []
+        return list(self._notes)
 
 
 @attrs.define(eq=False)
@@ -368,7 +411,7 @@ class _Opened:
 
     name: str
     file: BinaryIO
-    unpacked: Pieces
+    lines: WholeLines
     given: Iterator[Piece]
     first: Piece | None
     log: Log
@@ -380,28 +423,30 @@ class _Opened:
         file = cast(BinaryIO, path.open("rb", buffering=0)) if isinstance(path, Path) else path
         name = str(path) if isinstance(path, Path) else str(getattr(path, "name", "stream"))
         try:
-            unpacked = unpack(Plain(file))
-            given = pieces(unpacked, quotes=False)
+            lines = WholeLines(Undamaged(unpack(Plain(file))))
+            given = lines.pieces()
             first = next(given, None)
             if first is None or not first.data.strip():
-                raise TableError("the log is empty: it has no line #fields and no object")
-            log = Json.of(first.data.lstrip()) if first.data.lstrip()[:1] == b"{" else Tsv.of(first.data)
-        except (TableError, PackedDamage) as error:
+                raise TableError(lines.cut or "the log is empty: it has no line #fields and no object")
+            log = Json.of(first) if first.data.lstrip()[:1] == b"{" else Tsv.of(first.data)
+        except TableError as error:
             if owned:
                 file.close()
             raise TableError(f"{name}: {error}") from error
-        return cls(name, file, unpacked, given, first, log, owned)
+        return cls(name, file, lines, given, first, log, owned)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         names = self.log.fields.read(columns)
+
+        def read(piece: Piece) -> pa.RecordBatch:
+            return self.log.fields.columns(self.log.parse(piece, names), columns)
+
         try:
             piece = self.first
             while piece is not None:
-                yield self.log.fields.columns(self.log.parse(piece, names), columns)
+                yield _placed(piece, read)
                 piece = next(self.given, None)
-        except (TableError, PackedDamage) as error:
-            raise TableError(f"{self.name}: {error}") from error
-        except (pa.ArrowInvalid, ValueError) as error:
+        except TableError as error:
             raise TableError(f"{self.name}: {error}") from error
 
     def close(self) -> None:

@@ -16,10 +16,12 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
+from oop_engine.sources import text as lines_of_text
+from oop_engine.sources.capture import DecodeError
 from oop_engine.sources.errors import SourceError, TableError
-from oop_engine.sources.flows import ELEMENTS, FLOW_SCHEMA, FlowExports, NfdumpFiles, ZeekLogs
+from oop_engine.sources.flows import ELEMENTS, FLOW_SCHEMA, FlowExports, NfdumpFiles, ZeekLogs, stored
 from oop_engine.sources.flows.schema import FLOW_ALIASES
-from oop_engine.sources.flows.stored import split
+from oop_engine.sources.flows.stored import Damage, Split, split
 from oop_engine.sources.protocol import Reader, Source
 from operators.errors import SchemaError
 from tests.capture_files import block, enhanced, ether, interface, ipv4, ipv6, mapped, pcap, section, tag, zstd
@@ -184,11 +186,90 @@ def test_long_files_are_read_piece_by_piece_and_long_messages_whole(tmp_path: Pa
     assert reader.notes() == []
 
 
-def test_what_cannot_be_followed_is_one_datagram_to_the_end() -> None:
-    assert split(IPFIX[0] + b"\0\x0a\0\5rest") == ([(0, len(IPFIX[0])), (len(IPFIX[0]), 8)], len(IPFIX[0]) + 8)
-    assert split(IPFIX[0] + b"\0\x0a\xff\xffrest", ended=False) == ([(0, len(IPFIX[0]))], len(IPFIX[0]))
-    assert split(V9[0] + b"\0\x09", ended=True)[0] == [(0, len(V9[0])), (len(V9[0]), 2)]
-    assert split(b"") == ([], 0)
+def test_datagrams_are_split_as_far_as_they_can_be_followed() -> None:
+    whole = len(IPFIX[0])
+    assert split(IPFIX[0] + b"\0\x0a\0\5rest") == Split([(0, whole)], whole, Damage(0, "an IPFIX message of 5 bytes"))
+    for ended in (False, True):
+        assert split(IPFIX[0] + b"\0\x0a\xff\xffrest", ended=ended) == Split([(0, whole)], whole)
+    assert split(V9[0] + b"\0\x09") == Split([(0, len(V9[0]))], len(V9[0]))
+    assert split(V9[0], ended=False) == Split([], 0) and split(V9[0]) == Split([(0, len(V9[0]))], len(V9[0]))
+    assert split(V9[0] + b"\1\1\0\3", ended=False) == Split([], 0, Damage(len(V9[0]), "a set of 3 bytes"))
+    assert split(b"") == Split([], 0)
+
+
+UNKNOWN = b"\0\x4d" + IPFIX[1][2:]
+GZIPPED = gzip.compress(b"".join(IPFIX), mtime=0)
+FIRST, BOTH = len(IPFIX[0]), len(IPFIX[0] + IPFIX[1])
+STOPS = {
+    "cut": (IPFIX[0] + IPFIX[1][:-1], 1, f"truncated at byte {BOTH - 1}: what begins at byte {FIRST} is cut short"),
+    "cut in the version": (IPFIX[0] + b"\0", 1,
+        f"truncated at byte {FIRST + 1}: what begins at byte {FIRST} is cut short"),
+    "cut samples": (SFLOW[0][:-1], 0, f"truncated at byte {len(SFLOW[0]) - 1}: what begins at byte 0 is cut short"),
+    "cut gzip": (GZIPPED[:-4], 2, f"truncated at byte {BOTH}: the gzip data are cut"),
+    "unknown version": (IPFIX[0] + UNKNOWN + IPFIX[1], 1,
+        f"damaged at byte {FIRST}: {UNKNOWN[:4].hex(' ')} begins no datagram of NetFlow, IPFIX or sFlow, "
+        f"what is behind it is not read ({len(UNKNOWN) + len(IPFIX[1])} bytes)"),
+    "impossible length": (IPFIX[0] + b"\0\x0a\0\1" + IPFIX[1], 1,
+        f"damaged at byte {FIRST}: an IPFIX message of 1 bytes, what is behind it is not read "
+        f"({4 + len(IPFIX[1])} bytes)"),
+    "impossible set": (V9[0] + b"\1\0\0\1" + V9[1], 1,
+        f"damaged at byte {len(V9[0])}: a set of 1 bytes, what is behind it is not read ({4 + len(V9[1])} bytes)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", STOPS)
+def test_where_stored_datagrams_are_cut_or_damaged_is_told_and_strict_makes_it_an_error(
+    tmp_path: Path, what: str
+) -> None:
+    data, count, told = STOPS[what]
+    path = written(tmp_path, "x.bin", data)
+    found, reader = rows(FlowExports([path]))
+    assert len(found) == count and reader.notes()[0] == f"{path}: {told}"
+    assert reader.progress() == (len(data), len(data))
+    reader = FlowExports([path], strict=True).open(("bytes",), 65_536)
+    before = 0
+    with pytest.raises(DecodeError) as caught:
+        for chunk in reader.chunks():
+            assert isinstance(chunk, pa.RecordBatch)
+            before += len(chunk)
+    # Sets before a damaged one are of the same datagram, which strict does not give.
+    assert str(caught.value) == f"{path}: {told}" and before == (0 if what == "impossible set" else count)
+    with pytest.raises(DecodeError):
+        list(FlowExports([path], strict=True).values("ts"))
+
+
+def test_damage_in_a_stream_ends_it_without_waiting_for_more() -> None:
+    near, far = os.pipe()
+    # What comes behind the damage is never written, and the writing end stays open.
+    with open(near, "rb") as read_end, open(far, "wb", buffering=0) as write:
+        write.write(IPFIX[0] + UNKNOWN)
+        found, reader = rows(FlowExports([read_end]))
+        assert len(found) == 1
+        (note,) = reader.notes()
+        assert f": damaged at byte {FIRST}: {UNKNOWN[:4].hex(' ')} begins" in note and note.endswith("is not read")
+
+
+@pytest.mark.parametrize("payloads", [V5, V9, IPFIX, SFLOW])
+def test_whole_files_of_datagrams_are_no_errors_however_they_come(
+    tmp_path: Path, payloads: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, "x.bin", b"".join(payloads))
+    whole, reader = rows(FlowExports([path], strict=True))
+    assert not any("x.bin" in note for note in reader.notes()) and len(whole) > 0
+    for piece in (1, 7, len(payloads[0])):
+        monkeypatch.setattr(stored, "_PIECE", piece)
+        assert rows(FlowExports([path], strict=True))[0] == whole
+
+
+def test_a_datagram_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "_PIECE", 500)
+    monkeypatch.setattr(stored, "_MOST_WHOLE", 1 << 20)
+    endless = SFLOW[1][:24] + number(1, 4) + number(1, 4) + number(1 << 31, 4)
+    path = written(tmp_path, "x.bin", SFLOW[0] + endless + bytes(1_100_000))
+    found, reader = rows(FlowExports([path]))
+    assert len(found) == 1
+    told = f"damaged at byte {len(SFLOW[0])}: a datagram of more than 1 MiB, what is behind it is not read"
+    assert told in reader.notes()[0]
 
 
 def test_a_source_can_be_read_again_and_a_stream_once(tmp_path: Path) -> None:
@@ -294,7 +375,7 @@ def test_a_log_that_is_none_or_is_damaged_is_told(tmp_path: Path) -> None:
     with pytest.raises(TableError, match="is empty"):
         ZeekLogs([written(tmp_path, "y.log", b"")])
     broken = written(tmp_path, "z.log", (HEADER + LINES[0] + "\nx\ty\n").encode())
-    with pytest.raises(TableError, match=r"z\.log: at or after line \d+: "):
+    with pytest.raises(TableError, match=r"z\.log: line 10: .*Expected 13 columns, got 2: x"):
         rows(ZeekLogs([broken]))
     other = written(tmp_path, "w.log", (HEADER + LINES[0] + "\n#fields\tts\n1\n").encode())
     with pytest.raises(TableError, match="line 10: a log of other fields begins"):
@@ -303,6 +384,102 @@ def test_a_log_that_is_none_or_is_damaged_is_told(tmp_path: Path) -> None:
     second = written(tmp_path, "b.log", (HEADER.replace("service", "servant") + LINES[0] + "\n").encode())
     with pytest.raises(SchemaError, match='no column "service"'):
         rows(ZeekLogs([first, second]))
+
+
+JSON = [
+    '{"ts":1521911720.5,"uid":"Ca","id.orig_h":"10.0.0.1","id.orig_p":5,"proto":"udp","rtt":0.5}',
+    '{"ts":1521911721.5,"uid":"Cb","id.orig_h":"10.0.0.2","id.orig_p":6,"proto":"tcp","rtt":1.5}',
+]
+LOGS = {"fields": HEADER + LINES[0] + "\n" + LINES[1] + "\n", "objects": JSON[0] + "\n" + JSON[1] + "\n"}
+
+
+def cut_anywhere(text: str) -> list[str]:
+    """Give a log of two lines with the second cut behind its first byte, in the middle, and before the line end."""
+    before, last = len(text) - len(text.splitlines()[-1]) - 1, len(text) - 1
+    cuts = [before + 1, (before + last) // 2, last - 1]
+    return [text[:cut] for cut in cuts]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd])
+@pytest.mark.parametrize("kind", LOGS)
+def test_a_last_line_that_is_still_in_writing_is_left_out_and_told(tmp_path: Path, kind: str, pack: Any) -> None:
+    (first, _), _ = rows(ZeekLogs([written(tmp_path, "whole.log", LOGS[kind].encode())], strict=True))
+    for text in cut_anywhere(LOGS[kind]):
+        path = written(tmp_path, "cut.log", pack(text.encode()))
+        found, reader = rows(ZeekLogs([path]), ["ts", "srcIP", "proto"])
+        assert found == [{name: first[name] for name in ("ts", "srcIP", "proto")}]
+        told = f"{path}: truncated at byte {len(text)}: the last line is not whole"
+        assert reader.notes() == [told] and reader.progress() == (path.stat().st_size,) * 2
+        strict = ZeekLogs([path], strict=True).open(("ts",), 10).chunks()
+        assert len(next(strict)) == 1  # pyright: ignore[reportArgumentType]
+        with pytest.raises(TableError) as caught:
+            next(strict)
+        assert str(caught.value) == told
+        # The log behind it is read nevertheless.
+        assert len(rows(ZeekLogs([path, tmp_path / "whole.log"]))[0]) == 3
+
+
+def test_a_line_that_needs_no_line_end_is_whole(tmp_path: Path) -> None:
+    for text, count in (
+        (LOGS["objects"].rstrip(), 2),
+        (LOGS["fields"] + "#close\tnow", 2),
+        (LOGS["fields"] + "#cl", 2),
+    ):
+        found, reader = rows(ZeekLogs([written(tmp_path, "x.log", text.encode())], strict=True))
+        assert len(found) == count and reader.notes() == []
+    # The last of these fields may have been longer.
+    found, reader = rows(ZeekLogs([written(tmp_path, "x.log", LOGS["fields"].rstrip().encode())]))
+    assert len(found) == 1 and len(reader.notes()) == 1
+
+
+def test_a_packed_log_that_is_cut_gives_its_whole_lines(tmp_path: Path) -> None:
+    lines = [f"{1_521_911_720 + k}.{k * 7919 % 1_000_000:06d}\tC{k * 104_729 % 9973}" for k in range(20_000)]
+    text = "#separator \\x09\n#fields\tts\tuid\n#types\ttime\tstring\n" + "\n".join(lines) + "\n"
+    packed = gzip.compress(text.encode(), mtime=0)
+    path = written(tmp_path, "dns.log.gz", packed[: len(packed) // 2])
+    found, reader = rows(ZeekLogs([path]), ["uid"])
+    assert 5_000 < len(found) < 15_000
+    assert [row["uid"] for row in found] == [line.split("\t")[1] for line in lines[: len(found)]]
+    (note,) = reader.notes()
+    assert note.startswith(f"{path}: truncated at byte ") and note.endswith(": the gzip data are cut")
+    with pytest.raises(TableError, match="the gzip data are cut"):
+        rows(ZeekLogs([path], strict=True))
+    with pytest.raises(TableError, match=r"x\.gz: truncated at byte 0: the gzip data are cut"):
+        ZeekLogs([written(tmp_path, "x.gz", packed[:12])])
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "told"),
+    [
+        (HEADER + "\n" + LINES[0] + "\n#open\tagain\n" + LINES[1][:40] + "\n" + LINES[2] + "\n", 12, "Expected 13"),
+        (HEADER + "\n" + LINES[0] + "\n" + LINES[1].replace("128", "many") + "\n" + LINES[2] + "\n", 11, "'many'"),
+        (HEADER + LINES[0] + "\n" + LINES[1].replace("1521911720", "noon") + "\n" + LINES[2] + "\n", 10, "noon"),
+        (HEADER + LINES[0] + "\n" + LINES[1].replace("fe80::1", "here") + "\n" + LINES[2] + "\n", 10, "here"),
+        (f"\n{JSON[0]}\n\n{JSON[1][:30]}\n{JSON[1]}\n", 4, "JSON parse error"),
+        (f"{JSON[0]}\n\n{JSON[1].replace('1.5}', 'true}')}\n{JSON[1]}\n", 3, "rtt"),
+        (f"{JSON[0]}\n\n{JSON[1].replace('10.0.0.2', 'here')}\n{JSON[1]}\n", 3, "here"),
+        ("\n{rubbish\n", 2, "Expecting property name"),
+    ],
+)  # fmt: skip
+def test_a_line_that_cannot_be_read_is_named_by_its_number_in_the_file(
+    tmp_path: Path, text: str, line: int, told: str
+) -> None:
+    path = written(tmp_path, "conn.log", text.encode())
+    with pytest.raises(TableError) as caught:
+        rows(ZeekLogs([path]))
+    message = str(caught.value)
+    assert message.startswith(f"{path}: line {line}: ") and told in message
+    # Arrow counts the rows of a piece.
+    assert "Row #" not in message and "in row" not in message
+
+
+def test_a_bad_line_behind_the_first_piece_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines_of_text, "PIECE", 1000)
+    lines = [LINES[0]] * 50
+    lines[37] = "x"
+    path = written(tmp_path, "conn.log", (HEADER + "\n".join(lines) + "\n").encode())
+    with pytest.raises(TableError, match=r"conn\.log: line 46: "):
+        rows(ZeekLogs([path]))
 
 
 def _fake_nfdump(folder: Path, prints: str, code: int = 0) -> Path:

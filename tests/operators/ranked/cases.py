@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from operators.drive import drive, rows
 from operators.functions import count, count_distinct, max, sum
 from operators.page import Page, Row
+from operators.protocol import Element
+from operators.ranked.counted import CountAggregate
+from operators.ranked.last import LastAggregate
+from operators.ranked.slide import SlideAggregate
 from operators.schema import Schema
 from operators.testing import Script, streams
 from operators.testing.script import Step
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
-from punctuation import Equals, Progress, Punctuation
+from punctuation import END, Equals, Progress, Punctuation
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts"), "k"])
 FUNCTIONS = {"n": count(), "total": sum("v"), "most": max("v"), "kinds": count_distinct("v")}
@@ -54,6 +59,20 @@ modes: st.SearchStrategy[Mode] = st.sampled_from(
 
 scripts = streams(SCHEMA, group=("k",), tuples=12)
 scripts_with_nulls = streams(SCHEMA, group=("k",), tuples=12, nulls=("ts", "k", "v"))
+
+
+def check_windows(
+    make: Callable[[], CountAggregate | LastAggregate | SlideAggregate], script: Script, partition: Sequence[str]
+) -> None:
+    """Check that the windows a run counts are those of its results, told apart by partition, across a restore too."""
+    operator, found = make(), list[Element]()
+    for step in (*script.steps, (0, END)):
+        found += drive(operator, [step])
+        state = operator.state()
+        operator = make()
+        operator.restore(state)
+    given = {(row["wid"], *(row[name] for name in partition)) for row in rows(found)}
+    assert operator.statistics()["windows"] == len(given)
 
 
 def untied(script: Script) -> Script:

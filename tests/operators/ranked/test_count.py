@@ -28,6 +28,7 @@ from tests.operators.ranked.cases import (
     SCHEMA,
     Mode,
     by_k,
+    check_windows,
     counted,
     modes,
     scripts,
@@ -190,6 +191,18 @@ def test_the_windows_of_the_whole_stream_have_a_result_for_every_group_in_them()
     assert [str(p) for p in punctuations(found)] == ["[wid < 1]", "[window_start < 3]", "[window_end < 6]"]
     # Group b waits with one tuple; a is forgotten until it comes again.
     assert operator.statistics()["groups"] == 1
+
+
+@given(counted, modes, scripts)
+def test_windows_are_counted_each_once_however_many_groups_are_in_it(
+    window: CountWindow, mode: Mode, script: Script
+) -> None:
+    by, partition = mode
+    check_windows(
+        lambda: CountAggregate(window, FUNCTIONS, by, partition=partition),
+        script,
+        by if partition is None else partition,
+    )
 
 
 def test_late_tuples_are_left_out_and_counted() -> None:

@@ -28,6 +28,7 @@ from tests.operators.ranked.cases import (
     SCHEMA,
     Mode,
     by_k,
+    check_windows,
     last,
     modes,
     scripts,
@@ -191,6 +192,18 @@ def test_the_last_tuples_of_the_whole_stream_are_parted_by_group() -> None:
     found = drive(operator, [page([1, 2, 3, 4], ["a", "a", "b", "a"]), before("ts", 5)])
     assert sorted((r["k"], r["window_start"], r["n"]) for r in rows(found)) == [("a", 2, 2), ("b", 2, 1)]
     assert [str(p) for p in punctuations(found)] == ["[wid < 1]", "[window_end < 10]", "[window_start < 2]"]
+
+
+@given(last, modes, scripts)
+def test_windows_are_counted_each_once_however_many_groups_are_in_it(
+    window: LastTuples, mode: Mode, script: Script
+) -> None:
+    by, partition = mode
+    check_windows(
+        lambda: LastAggregate(window, FUNCTIONS, by, partition=partition),
+        script,
+        by if partition is None else partition,
+    )
 
 
 def test_late_tuples_are_left_out_and_counted() -> None:

@@ -35,6 +35,7 @@ from tests.operators.ranked.cases import (
     by_rank,
     by_rows,
     by_tuple,
+    check_windows,
     modes,
     scripts,
     scripts_with_nulls,
@@ -285,6 +286,18 @@ def test_late_tuples_of_new_groups_leave_nothing_behind() -> None:
     assert (operator.statistics()["groups"], operator.statistics()["late"]) == (1, 2)
     found = rows(drive(operator, [page([31], ["a"], [2]), END]))
     assert sorted((r["v"], r["wid"], r["n"]) for r in found) == [(1, 30, 1), (1, 31, 1), (2, 31, 1)]
+
+
+@given(st.one_of(by_tuple, by_rank, by_number, by_rows), modes, scripts)
+def test_windows_are_counted_each_once_however_many_groups_are_in_it(
+    window: SlideWindow, mode: Mode, script: Script
+) -> None:
+    by, partition = mode
+    check_windows(
+        lambda: SlideAggregate(window, FUNCTIONS, by, partition=partition),
+        script,
+        by if partition is None else partition,
+    )
 
 
 def test_tuples_without_a_value_are_counted() -> None:

@@ -242,7 +242,7 @@ def test_a_tuple_out_of_order_is_refused_by_name(value: int) -> None:
         StreamViolation, match=rf"tuple 4 \(page 1\) has ts = {value}\n  after a tuple with ts = 5"
     ) as error:
         stack.process(page, out.append)
-    assert "Reorder" in str(error.value)
+    assert '.reorder(on="ts", slack=...)' in str(error.value)
     # What came before is not lost with it.
     assert [r["wid"] for page in out if isinstance(page, Page) for r in page.rows()] == [0, 1]
 
@@ -269,6 +269,17 @@ def test_tuples_without_a_usable_time_are_counted_and_disturb_no_order(technique
     assert [(r["wid"], r["total"]) for r in found] == [(1, 1), (2, 6)]
     assert stack.statistics()["without_value"] == 3
     assert stack.statistics()["in_no_window"] == 1
+
+
+def test_the_windows_released_are_counted_across_a_restore() -> None:
+    page = Page.of(SCHEMA, {"ts": [1, 3, 9], "v": [1] * 3, "f": [0.0] * 3})
+    window = SlidingWindow("ts", size=2, slide=2)
+    stack, restored = StackAggregate(window, {"n": count()}), StackAggregate(window, {"n": count()})
+    early = drive(stack, [page])
+    restored.restore(stack.state())
+    late = drive(restored, [END])
+    assert (stack.statistics()["windows"], restored.statistics()["windows"]) == (2, 3)
+    assert (len(rows(early)), len(rows(late))) == (2, 1)
 
 
 def test_nulls_are_skipped_and_counted() -> None:

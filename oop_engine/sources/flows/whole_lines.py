@@ -1,0 +1,61 @@
+"""The lines of a log are read as far as they are whole: the last may still be in writing."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from oop_engine.sources.flows.undamaged import Undamaged
+from oop_engine.sources.text import Piece, pieces
+
+
+@attrs.define
+class WholeLines:
+    """The lines of a log in pieces; a last line that is not whole is left out, and `cut` tells where, at the end."""
+
+    unpacked: Undamaged
+    cut: str | None = attrs.field(init=False, default=None)
+
+    def pieces(self) -> Iterator[Piece]:
+        for piece in pieces(self.unpacked, quotes=False):
+            whole = piece.data.rfind(b"\n") + 1
+            rest = piece.data[whole:]
+            if (whole or piece.line > 1) and not (self.unpacked.fault is None and _is_whole(rest)):
+                self._tell("the last line is not whole")
+                piece = Piece(piece.line, piece.data[:whole])
+            yield piece
+        if self.unpacked.fault is not None:
+            self._tell(self.unpacked.fault)
+
+    def _tell(self, why: str) -> None:
+        self.cut = f"truncated at byte {self.unpacked.count}: {self.unpacked.fault or why}"
+
+
+def _is_whole(rest: bytes) -> bool:
+    """Tell whether what is behind the last line end is a line: an object, a comment. Of fields the last may be cut."""
+    if not rest.strip() or rest.startswith(b"#"):
+        return True
+    try:
+        return isinstance(json.loads(rest), dict)
+    except ValueError:
+        return False
+
+
+def first_bad_line(piece: Piece, read: Callable[[Piece], object]) -> int:
+    """Give the number of the first line of a piece that cannot be read; `read` raises ValueError for the piece."""
+    ends = [end.end() for end in re.finditer(rb"\n|[^\n]\Z", piece.data)]
+
+    def fails(count: int) -> bool:
+        lines = piece.data[: ends[count - 1]]
+        try:
+            if lines.strip(b"\r\n"):
+                read(Piece(piece.line, lines))
+        except ValueError:
+            return True
+        return False
+
+    return piece.line + bisect_left(range(1, len(ends)), True, key=fails)
