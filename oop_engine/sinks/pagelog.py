@@ -3,11 +3,13 @@
     out.pages/
       schema.arrow              the attributes, as an Arrow IPC message
       segments/<any name>.arrow sealed Arrow IPC files, of no meaning before an epoch names them
-      epochs/0000000000.json    {"segments": [{"file": ..., "rows": ..., "bytes": ...}, ...]}, one file an epoch
+      epochs/0000000000.json    {"segments": [{"file": ..., "rows": ..., "bytes": ..., "digest": ...}, ...]}
       END                       there once the writer has finished and nothing will follow
 
 Epochs are numbered from 0 without gaps. A file takes its name only when it is whole and synced, and never changes;
 so a reader that knows how many epochs it has read needs to know nothing else.
+
+The digest tells whether rows that are computed again are those of the epoch (see `digest`).
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from typing import Final
 import attrs
 import pyarrow as pa
 
+from oop_engine.sinks.digest import digest
 from oop_engine.sinks.errors import SinkError
+from oop_engine.sinks.files import naming
 from oop_engine.sinks.protocol import Deliver
 from operators.page import Page
 from operators.protocol import Element
@@ -42,6 +46,8 @@ class Segment:
     file: str
     rows: int
     bytes: int
+    digest: int | None = None
+    """The sum of the hashes of its rows, modulo 2^64; None in a log of an earlier version."""
 
 
 @attrs.frozen
@@ -90,38 +96,46 @@ class PageLog:
             told = json.loads(self._epoch(number).read_bytes())
         except FileNotFoundError:
             return None
-        return tuple(Segment(s["file"], s["rows"], s["bytes"]) for s in told["segments"])
+        return tuple(Segment(s["file"], s["rows"], s["bytes"], s.get("digest")) for s in told["segments"])
 
     def seal(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch] | Sequence[pa.RecordBatch]) -> Segment:
         """Write a segment, which is of no meaning until an epoch names it."""
         name = f"{secrets.token_hex(12)}.arrow"
         path = self.folder / "segments" / name
-        rows = 0
+        rows = sums = 0
         unfinished = path.with_suffix(".part")
         with open(unfinished, "xb") as file:
             with pa.ipc.new_file(file, schema) as writer:
                 for batch in batches:
                     writer.write_batch(batch)
                     rows += batch.num_rows
+                    sums += digest(batch)
             file.flush()
             os.fsync(file.fileno())
             size = file.tell()
         os.replace(unfinished, path)
-        return Segment(name, rows, size)
+        return Segment(name, rows, size, sums % (1 << 64))
 
-    def publish(self, number: int, segments: Sequence[Segment]) -> bool:
-        """Make segments the epoch of a number, once: False when it is there already, with as many rows.
+    def publish(self, number: int, segments: Sequence[Segment], *, counts: bool = False) -> bool:
+        """Make segments the epoch of a number, once: False when it is there already, with these rows.
 
-        SinkError when it has other rows, or when an epoch before it is missing: that is another writer's log.
+        SinkError when it has other rows, or when an epoch before it is missing: that is another writer's log. With
+        `counts`, and in a log of an earlier version, as many rows are taken to be these.
         """
         there = self.epoch(number)
-        rows = sum(segment.rows for segment in segments)
         if there is not None:
-            known = sum(segment.rows for segment in there)
+            known, rows = sum(segment.rows for segment in there), sum(segment.rows for segment in segments)
             if known != rows:
                 raise SinkError(
                     f'epoch {number} of the page log "{self.folder}" has {known:,} rows, and now {rows:,} are to be'
                     " written.\n  It is the log of another query or checkpoint; name another folder."
+                )
+            if not counts and not _alike(there, segments):
+                raise SinkError(
+                    f'epoch {number} of the page log "{self.folder}" has other rows than the {rows:,} that are now to'
+                    " be written.\n  It is the log of another query or checkpoint; name another folder.\n"
+                    "  Where one query gives other rows each time it is run, as with rand() or first(), write it with"
+                    ' .option("compare", "counts").'
                 )
             return False
         if number and self.epoch(number - 1) is None:
@@ -171,7 +185,8 @@ class PageLogSink:
         def seal() -> None:
             nonlocal rows, number, sealed
             if rows:
-                log.publish(number, [log.seal(schema.arrow, held)])
+                with naming(f'the page log "{self.folder}"'):
+                    log.publish(number, [log.seal(schema.arrow, held)])
                 number += 1
             held.clear()
             rows, sealed = 0, time.monotonic()
@@ -186,7 +201,8 @@ class PageLogSink:
 
         yield deliver
         seal()
-        log.end()
+        with naming(f'the page log "{self.folder}"'):
+            log.end()
 
 
 def _publish(path: Path, data: bytes) -> None:
@@ -203,3 +219,10 @@ def _publish(path: Path, data: bytes) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _alike(some: Sequence[Segment], others: Sequence[Segment]) -> bool:
+    """Tell whether segments have the same rows between them, as far as that is known."""
+    sums = [segment.digest for segment in some], [segment.digest for segment in others]
+    known = [sum(d for d in given if d is not None) % (1 << 64) for given in sums if None not in given]
+    return len(known) < 2 or known[0] == known[1]

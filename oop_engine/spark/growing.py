@@ -7,6 +7,13 @@ when they appear (move them in), or have rested `settleSeconds`. What a batch ta
 files taken to be 100 bytes each. With `complete` the stream ends, under `availableNow`, with what is there (see
 `ending`).
 
+Queries on one folder share its journal, in which there are files of all of them: each reads the entries of the files
+that its own pattern, `only` and `except` name. What another query numbered as stretches of a file, a format that reads
+whole files reads with the first of them.
+
+A file may be deleted when it was read. One that goes before is read as far as it was, and its note says so; those that
+went before the first batch of a query are none of its files.
+
 The planner walks the record headers of what is new, so that it knows what is damaged: a damaged file is read up to the
 damage, as it is elsewhere, and its note goes to the folder `notes`.
 """
@@ -15,6 +22,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, TypedDict
 
@@ -32,9 +41,10 @@ from oop_engine.spark.ending import COMPLETE, AtEnd, Ending
 from oop_engine.spark.journal import NAME, Journal, Writer
 from oop_engine.spark.options import Options
 from oop_engine.spark.places import Folder, local
-from oop_engine.spark.reading import SPLIT, Piece, Reading, choice, grouped, note, part_size
+from oop_engine.spark.reading import SPLIT, Piece, Reading, choice, grouped, note, note_gone, part_size
 
 _ALL: Final = 1 << 62
+_EVERY: Final = "**/*"
 
 
 class Offset(TypedDict):
@@ -53,8 +63,13 @@ class Planner:
     parted: bool
     settle: int = 0
     notes: str | None = None
-    target: tuple[int, int] | None = attrs.field(default=None, init=False)
+    stretches: bool = attrs.field(default=True, kw_only=True)
+    """Stretches of a file can be read; if not, every file is read as a whole."""
+    target: tuple[int, int | None] | None = attrs.field(default=None, init=False)
     """How many entries there are to read, and how long the last is, when what comes later is not to be read."""
+    _sizes: dict[str, int] = attrs.field(factory=dict, init=False)
+    """How many bytes the files had when they were last seen."""
+    _noted: set[str] = attrs.field(factory=set, init=False)
 
     def look(self) -> None:
         """Number what is new."""
@@ -65,8 +80,7 @@ class Planner:
         """Read only what is there now."""
         self.look()
         entries = self.journal.entries
-        size = (self.folder.root / entries[-1].name).stat().st_size if entries else 0
-        self.target = (len(entries), size)
+        self.target = (len(entries), self._sizes.get(entries[-1].name) if entries else None)
 
     def after(self, start: Offset, allowed: Allowance) -> Offset:
         """Give how far a batch goes that begins at an offset."""
@@ -74,27 +88,25 @@ class Planner:
             if self.target is None:
                 self._look(writer)
             self._check(start)
+            reached: Offset = start
             number, byte = start["file"], start["byte"]
             count = len(self.journal.entries) if self.target is None else self.target[0]
             while number < count and not allowed.spent:
-                entry = self.journal.entries[number]
-                if entry.whole:
-                    size = (entry.high or 0) - entry.low
-                    if not allowed.fits(size):
-                        break
-                    allowed.take(size)
-                else:
-                    newest = number == count - 1
-                    most = self.target[1] if newest and self.target is not None else None
-                    byte, finished = self._walk(writer, number, byte, most, allowed)
-                    following = number + 1 < len(self.journal.entries)
-                    if not finished or (entry.high is None and not following):
-                        return {"file": number, "byte": byte}
-                    if entry.high is None:
-                        writer.close(number, max(byte, entry.low))
-                allowed.files -= 1
+                begun = max(byte, self.journal.entries[number].low)
+                at, over = begun, True
+                if self._reads(number):
+                    try:
+                        at, over = self._take(writer, number, byte, allowed)
+                    except FileNotFoundError:
+                        self._gone(number, begun, start)
+                # What has nothing to read is not passed: files of others are not what a stream goes on with.
+                if at > begun:
+                    reached = Offset(file=number + over, byte=0 if over else at)
+                    allowed.files -= over
+                if not over:
+                    break
                 number, byte = number + 1, 0
-            return {"file": number, "byte": byte}
+            return reached
 
     def more(self, offset: Offset) -> bool:
         """Tell whether there is anything behind an offset."""
@@ -106,19 +118,32 @@ class Planner:
             self._check(end)
         found: list[Piece] = []
         for number in range(start["file"], min(end["file"] + 1, len(self.journal.entries))):
+            if not self._reads(number):
+                continue
             entry = self.journal.entries[number]
             path = self.folder.root / entry.name
+            byte = start["byte"] if number == start["file"] else 0
             last = number == end["file"]
-            if entry.whole:
-                if not last:
-                    found.append(Piece(path))
-                continue
-            low = max(start["byte"] if number == start["file"] else 0, entry.low)
-            high = end["byte"] if last else entry.high
-            if high is not None and high > low:
+            low, high = max(byte, entry.low), end["byte"] if last else entry.high
+            if entry.whole or not self.stretches:
+                wanted = not byte and not (last and not end["byte"])
+            else:
+                wanted = high is not None and high > low
+            if wanted and not path.exists():
+                self._gone(number, low, start)
+            elif wanted and (entry.whole or not self.stretches):
+                found.append(Piece(path))
+            elif wanted and high is not None:
                 parts = cut(path, low, high, part_size(high - low, split) or high)
                 found += [Piece(p.path, p.low, p.high, last=False) for p in parts]
         return found
+
+    def _reads(self, number: int) -> bool:
+        """Tell whether an entry is one of the files of this query, and with a format of whole files the one to read."""
+        entry = self.journal.entries[number]
+        if not _takes(self.folder, entry.name):
+            return False
+        return entry.whole or self.stretches or self.journal.first[entry.name] == number
 
     def _check(self, offset: Offset) -> None:
         if offset["file"] > len(self.journal.entries):
@@ -131,32 +156,78 @@ class Planner:
         now = time.time()
         for name in self.folder.names():
             path = self.folder.root / name
-            if path == self.journal.path:
-                continue
-            about = path.stat()
-            number = self.journal.latest.get(name)
-            if number is None:
-                self._begin(writer, name, path, about.st_size, now - about.st_mtime)
-                continue
-            entry = self.journal.entries[number]
-            if entry.whole and about.st_size != entry.high:
+            if path != self.journal.path:
+                with suppress(FileNotFoundError):  # moved away meanwhile
+                    self._look_at(writer, name, path, now)
+
+    def _look_at(self, writer: Writer, name: str, path: Path, now: float) -> None:
+        about = path.stat()
+        size = self._sizes[name] = about.st_size
+        number = self.journal.latest.get(name)
+        if number is None:
+            self._begin(writer, name, path, size, now - about.st_mtime)
+            return
+        entry = self.journal.entries[number]
+        if entry.whole or not self.stretches:
+            was = entry.high if entry.whole else self.journal.sizes.get(name)
+            if was is not None and size != was:
                 raise SourceError(
-                    f"{path} had {entry.high} bytes when it was read, and now has {about.st_size}.\n"
+                    f"{path} had {was} bytes when it was read, and now has {size}.\n"
                     "  Move files in when they are whole, or let them rest before they are read: settleSeconds=60."
                 )
-            if entry.high is not None and not entry.final and about.st_size > entry.high:
-                if _goes_on(path, entry.high):
-                    writer.add(name, entry.high)
-            elif about.st_size < (entry.high or entry.low):
-                raise SourceError(f"{path} is shorter than what was read of it; give every capture a name of its own.")
+        elif entry.high is not None and not entry.final and size > entry.high:
+            if _goes_on(path, entry.high):
+                writer.add(name, entry.high, seen=size)
+        elif size < (entry.high or entry.low):
+            raise SourceError(f"{path} is shorter than what was read of it; give every capture a name of its own.")
 
     def _begin(self, writer: Writer, name: str, path: Path, size: int, age: float) -> None:
         with path.open("rb") as file:
             head = file.read(HEAD)
         if self.parted and isinstance(recognise(head), Classic):
-            writer.add(name, HEAD)
+            writer.add(name, HEAD, seen=size)
         elif size and age >= self.settle and not (self.parted and len(head) < HEAD):
-            writer.add(name, 0, size, whole=True)
+            writer.add(name, 0, size, seen=size, whole=True)
+
+    def _take(self, writer: Writer, number: int, byte: int, allowed: Allowance) -> tuple[int, bool]:
+        """Take what is allowed of an entry; give up to which byte, and whether a batch may go on behind the entry.
+
+        FileNotFoundError when its file is gone.
+        """
+        entry = self.journal.entries[number]
+        if entry.whole or not self.stretches:
+            return self._take_file(writer, number, byte, allowed)
+        limit = self.target[1] if self.target is not None and number == self.target[0] - 1 else None
+        at, finished = self._walk(writer, number, byte, limit, allowed)
+        if entry.high is None and finished and limit is None and number + 1 < len(self.journal.entries):
+            writer.close(number, at)
+        # Behind the limit others may have read on: there the entry ends for this run alone.
+        return at, finished and entry.high is not None and (limit is None or at >= entry.high)
+
+    def _take_file(self, writer: Writer, number: int, byte: int, allowed: Allowance) -> tuple[int, bool]:
+        """Take a file as a whole."""
+        entry = self.journal.entries[number]
+        if byte:  # so say checkpoints of times when a stretch of it was planned and the whole file read
+            return byte, True
+        about = (self.folder.root / entry.name).stat()
+        size = (entry.high or 0) if entry.whole else about.st_size
+        rested = entry.whole or time.time() - about.st_mtime >= self.settle
+        if not rested or not allowed.fits(size):
+            return 0, False
+        if not entry.whole and entry.name not in self.journal.sizes:
+            writer.measure(number, size)
+        allowed.take(size)
+        return size, True
+
+    def _gone(self, number: int, at: int, start: Offset) -> None:
+        """Note that a file is gone before it was read to its end."""
+        entry = self.journal.entries[number]
+        size = self._sizes.get(entry.name, 0)
+        if start["file"] or start["byte"]:
+            size = max(size, entry.high or 0, entry.seen)
+        if size > at and entry.name not in self._noted:
+            self._noted.add(entry.name)
+            note_gone(self.notes, Piece(self.folder.root / entry.name, at))
 
     def _walk(self, writer: Writer, number: int, byte: int, most: int | None, allowed: Allowance) -> tuple[int, bool]:
         """Go over whole records from a byte on; give how far, and whether that is all there is of the entry now."""
@@ -178,7 +249,13 @@ class Planner:
                 writer.close(number, at, final=True)
             damage = f"{capture.path}: damaged at byte {at}, what is behind it is not read"
             note(self.notes, Piece(capture.path, at), [damage])
-        return (byte if at == begun else at), True
+        return at, True
+
+
+def _takes(folder: Folder, name: str) -> bool:
+    """Tell whether a file that a query numbered, and that may be gone, is one that a folder or pattern means."""
+    inside = folder.pattern == _EVERY or ("/" not in name and fnmatchcase(name, folder.pattern))
+    return inside and folder.choice.takes(name.rpartition("/")[2])
 
 
 def _goes_on(path: Path, place: int) -> bool:
@@ -203,7 +280,8 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         named = options.text("journal")
         journal = Journal(local(named) if named is not None else folder.root / NAME)
         settle = options.number("settleSeconds", 0, least=0)
-        planner = Planner(folder, journal, parted and split > 0, settle, options.text("notes"))
+        notes = options.text("notes")
+        planner = Planner(folder, journal, parted and split > 0, settle, notes, stretches=parted)
         return cls(planner, reading, split, limit, Ending.of(options))
 
     def __getstate__(self) -> dict[str, object]:
@@ -242,7 +320,10 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield self._ending.mark(self._reading.shape.arrow)
             return
         for piece in partition.value or ():
-            yield from self._ending.batches(self._reading.batches(piece))
+            if piece.path.exists():
+                yield from self._ending.batches(self._reading.batches(piece))
+            else:
+                note_gone(self._reading.notes, piece)
 
 
 def _place(offset: Mapping[str, int]) -> Offset:

@@ -2,8 +2,8 @@
 
 The journal is a file of one line an entry. An entry is a stretch of a file: most are whole files; a file that grows
 after its successor was begun goes on in an entry of its own. An entry is *open* until a line tells where it ends. Many
-queries may share a journal; a lock keeps them from writing at once. A line that a crash cut short was relied on by
-nobody, and is overwritten.
+queries may share a journal, and each reads the entries of its own files alone; a lock keeps them from writing at once.
+A line that a crash cut short was relied on by nobody, and is overwritten.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ class Entry:
     whole: bool = False
     final: bool = False
     """Nothing of the file behind the entry will be read: it is damaged there."""
+    seen: int = 0
+    """How many bytes the file had when the entry was begun; 0 where the journal does not tell."""
 
 
 @attrs.define
@@ -43,6 +45,10 @@ class Journal:
     entries: list[Entry] = attrs.field(factory=list, init=False)
     latest: dict[str, int] = attrs.field(factory=dict, init=False)
     """Of every file, the number of its last entry."""
+    first: dict[str, int] = attrs.field(factory=dict, init=False)
+    """Of every file, the number of its first entry."""
+    sizes: dict[str, int] = attrs.field(factory=dict, init=False)
+    """Of files whose entries are stretches and which were read as a whole all the same: how many bytes they had."""
     _read: int = attrs.field(default=0, init=False)
 
     @contextmanager
@@ -77,13 +83,16 @@ class Journal:
         number = line["file"]
         assert isinstance(number, int)
         if number == len(self.entries):
-            self.entries.append(
-                Entry(str(line["name"]), int(str(line["low"])), _whole(line.get("high")), bool(line.get("whole")))
-            )
-            self.latest[str(line["name"])] = number
+            name, seen = str(line["name"]), _whole(line.get("seen")) or 0
+            low, high = int(str(line["low"])), _whole(line.get("high"))
+            self.entries.append(Entry(name, low, high, bool(line.get("whole")), seen=seen))
+            self.latest[name] = number
+            self.first.setdefault(name, number)
         else:
-            entry = self.entries[number]
+            entry, size = self.entries[number], _whole(line.get("size"))
             entry.high, entry.final = _whole(line["high"]), bool(line.get("final"))
+            if size is not None:
+                self.sizes[entry.name] = size
 
 
 @attrs.define
@@ -94,13 +103,19 @@ class Writer:
     _file: BinaryIO
     wrote: bool = attrs.field(default=False, init=False)
 
-    def add(self, name: str, low: int = 0, high: int | None = None, *, whole: bool = False) -> None:
-        """Number a further entry."""
-        self._write({"file": len(self.journal.entries), "name": name, "low": low, "high": high, "whole": whole})
+    def add(self, name: str, low: int = 0, high: int | None = None, *, seen: int, whole: bool = False) -> None:
+        """Number a further entry of a file that has `seen` bytes."""
+        number = len(self.journal.entries)
+        self._write({"file": number, "name": name, "low": low, "high": high, "whole": whole, "seen": seen})
 
     def close(self, number: int, high: int, *, final: bool = False) -> None:
         """Say where an entry ends."""
         self._write({"file": number, "high": high, "final": final})
+
+    def measure(self, number: int, size: int) -> None:
+        """Say how many bytes a file has that is read as a whole, though its entry is a stretch."""
+        entry = self.journal.entries[number]
+        self._write({"file": number, "high": entry.high, "final": entry.final, "size": size})
 
     def _write(self, line: dict[str, object]) -> None:
         data = json.dumps(line).encode() + b"\n"

@@ -59,10 +59,10 @@ class Pipeline:
     split_bytes: int = 64 << 20
 
     def check(self) -> None:
-        """Raise SourceError when there is nothing to read."""
+        """Raise SourceError when there is nothing to read, and never was: captures may go when they are read."""
         if not self.source.is_dir():
             raise SourceError(f'there is no folder "{self.source}".')
-        if not Folder.of([str(self.source)]).names():
+        if not Folder.of([str(self.source)]).names() and not self._work().is_dir():
             raise SourceError(f'the folder "{self.source}" holds no captures.')
 
     def run(self, spark: SparkSession, watch: Callable[[str], None] = lambda line: None) -> Report:

@@ -102,6 +102,11 @@ class Reading(Protocol):
         """What goes to Spark."""
         ...
 
+    @property
+    def notes(self) -> str | None:
+        """The folder of notes, None for no notes."""
+        ...
+
     def batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         """Read a piece."""
         ...
@@ -219,6 +224,11 @@ def note(folder: str | None, piece: Piece, notes: Sequence[str]) -> None:
     with open(handle, "w") as file:
         file.write(text)
     os.replace(unfinished, Path(folder) / f"{name}.json")
+
+
+def note_gone(folder: str | None, piece: Piece) -> None:
+    """Leave the note that a file is gone before it was read to its end."""
+    note(folder, piece, [f"{piece.path}: gone when it was read up to byte {piece.low}, what lay behind it is not read"])
 
 
 def pieces(paths: Sequence[Path], split: int) -> list[Piece]:

@@ -3,7 +3,9 @@
 Read in a batch, a log gives the epochs that are there; as a stream, each offset is a number of epochs, and a batch
 takes as many as `maxFilesPerTrigger` (epochs), `maxRowsPerTrigger` or `maxBytesPerTrigger` allow, at least one.
 Written by a stream, the log's epochs are Spark's batches: a batch that is run again after a crash finds its epoch
-there and changes nothing. Written in a batch, the rows become a further epoch.
+there with the same rows and changes nothing; other rows there are another query's, and an error. Where a query gives
+other rows each time a batch is run, as with rand() or first(), the option `compare` of a stream's sink is `counts`: as
+many rows are then taken to be the same. Written in a batch, the rows become a further epoch.
 
 Options to read: `columns`, `addresses`. A stream with the option `complete` (see `ending`) ends where its writer ended
 the log, or under `availableNow` with what is there. Times keep the microsecond; see `schema`.
@@ -38,7 +40,15 @@ from oop_engine.spark.options import Options
 from oop_engine.spark.places import local
 from oop_engine.spark.schema import Wanted, addresses
 
-_KNOWN: Final = ("columns", "addresses", "maxFilesPerTrigger", "maxRowsPerTrigger", "maxBytesPerTrigger", COMPLETE)
+_KNOWN: Final = (
+    "columns",
+    "addresses",
+    "maxFilesPerTrigger",
+    "maxRowsPerTrigger",
+    "maxBytesPerTrigger",
+    "compare",
+    COMPLETE,
+)
 #: Spark gives a stream's checkpoint to its sink as an option.
 _CHECKPOINT: Final = "checkpointlocation"
 _GROUP: Final = 64 << 20
@@ -70,7 +80,8 @@ class ResultSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         if overwrite:
             raise SinkError('a page log is only added to: write with .outputMode("append") or "update".')
-        return LogStreamWriter(self._log(), to_arrow_schema(schema, timezone="UTC"))
+        counts = self._options().choice("compare", ("rows", "counts")) == "counts"
+        return LogStreamWriter(self._log(), to_arrow_schema(schema, timezone="UTC"), counts=counts)
 
     def _options(self) -> Options:
         return Options.of(self.name(), {k: v for k, v in self.options.items() if k.lower() != _CHECKPOINT}, _KNOWN)
@@ -229,8 +240,8 @@ class LogWriter(DataSourceArrowWriter):
 class LogStreamWriter(DataSourceStreamArrowWriter):
     """Make every batch of a stream the epoch of its number, once."""
 
-    def __init__(self, log: PageLog, schema: pa.Schema) -> None:
-        self._staging = _Staging(log, schema)
+    def __init__(self, log: PageLog, schema: pa.Schema, *, counts: bool = False) -> None:
+        self._staging, self._counts = _Staging(log, schema), counts
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return self._staging.write(iterator)
@@ -239,7 +250,7 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
         log = self._staging.log
         log.begin(self._staging.schema)
         staged = self._staging.staged(messages)
-        if not log.publish(batchId, staged):
+        if not log.publish(batchId, staged, counts=self._counts):
             log.discard(staged)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:

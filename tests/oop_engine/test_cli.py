@@ -650,6 +650,11 @@ def test_results_need_an_open_standard_output_or_a_file(captures: Path, tmp_path
     assert done.returncode == 0 and (tmp_path / "out.csv").exists()
 
 
+def _small_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow", "ndjson"])
 def test_a_disk_that_is_full_is_a_failure_in_the_run_that_names_the_file(
     captures: Path, tmp_path: Path, suffix: str
@@ -658,10 +663,14 @@ def test_a_disk_that_is_full_is_a_failure_in_the_run_that_names_the_file(
     every = "SELECT ts, srcIP, length FROM Main"
     command = [sys.executable, "-m", "oop_engine", "query", every, "-s", str(captures / "Main1.pcap"), "--to", str(out)]
 
-    def small() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-
-    full = subprocess.run(command, capture_output=True, text=True, preexec_fn=small, check=False)
+    full = subprocess.run(command, capture_output=True, text=True, preexec_fn=_small_files, check=False)
     assert full.returncode == 3 and f'"{out}" cannot be written: File too large' in full.stderr
     assert "Traceback" not in full.stderr and list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_is_full_is_told_of_a_page_log_too(captures: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.pages"
+    every = "SELECT ts, srcIP, length FROM Main"
+    command = [sys.executable, "-m", "oop_engine", "query", every, "-s", str(captures / "Main1.pcap"), "--to", str(out)]
+    full = subprocess.run(command, capture_output=True, text=True, preexec_fn=_small_files, check=False)
+    assert full.returncode == 3 and f'the page log "{out}" cannot be written: File too large' in full.stderr
