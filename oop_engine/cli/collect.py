@@ -66,12 +66,12 @@ def command(
         from oop_engine.cli.collecting import Collection, collect
         from oop_engine.cli.showing import Wishes
 
-        if len(listen) > 1:
+        address, *others = listen
+        if others:
             raise click.UsageError(
                 f"--netflow is given {len(listen)} times, and one collection listens on one address; send all"
                 " exporters to it (it takes every protocol), or start a collection for each."
             )
-        (address,) = listen
         collection = Collection(
             listen=address, lasting=lasting, most=most, allow=allow, anyone=anyone, buffer=buffer, active=active,
             inactive=inactive, scan=scan, settle=settle, lull=None if lull == "none" else lull, idle=idle,

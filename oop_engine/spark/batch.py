@@ -8,10 +8,11 @@ does matter, one task reads everything as embedded and sends its promises along.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import groupby
-from typing import TYPE_CHECKING
+from itertools import chain, groupby, islice, pairwise
+from typing import TYPE_CHECKING, Final
 
 import attrs
+import numpy as np
 import pyarrow as pa
 
 from oop_engine.circuit import CHUNK_ROWS, readable
@@ -27,6 +28,9 @@ from punctuation import Punctuation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+PARTITION: Final = "%partition"
+"""The column of a row's partition; no attribute crosses under such a name."""
 
 
 @attrs.frozen(eq=False)
@@ -64,8 +68,10 @@ class Scan(Task):
     """Whether it is given pages of tuples."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        room = Room(self.cut, FRONT, self.buckets, origin=self._partition(), promising=False)
-        for batch in self._batches(batches):
+        given = iter(batches)
+        first = [*islice(given, 1)]
+        room = Room(self.cut, FRONT, self.buckets, origin=self._partition(first), promising=False)
+        for batch in self._batches(chain(first, given)):
             room.read(self.place, batch)
             yield from self.drained(room)
         for place in readable(self.cut.plan):
@@ -87,8 +93,13 @@ class Scan(Task):
                 elif not isinstance(chunk, Punctuation):
                     yield chunk.batch
 
-    def _partition(self) -> int:
-        return self.place << 32 | partition()
+    def _partition(self, first: list[pa.RecordBatch]) -> int:
+        """Give the number of a partition, for the first batch of it.
+
+        It stands in the first column where counts are told under it: a task of a user's coalesce has several.
+        """
+        told = bool(first and first[0].num_rows and (self.parts or PARTITION in first[0].schema.names))
+        return self.place << 32 | (first[0].column(0)[0].as_py() if told else partition())
 
 
 @attrs.frozen(eq=False)
@@ -96,7 +107,7 @@ class Reading(Task):
     """Read all sources in one task, as embedded, and run the front over them; promises go along."""
 
     given: int = -1
-    """The place of the source whose tuples the task is given; -1 where all are read by the plan itself."""
+    """The place of the source whose tuples the task is given, as `numbered` gives them; -1 where the plan reads all."""
     paged: bool = False
     """Whether they are given in pages."""
 
@@ -104,7 +115,8 @@ class Reading(Task):
         plan = self.cut.plan
         if self.given >= 0:
             source = plan.nodes[self.given].source  # type: ignore[union-attr]
-            given = opened(batches) if self.paged else batches
+            ordered = in_order(batches)
+            given = opened(ordered) if self.paged else ordered
             plan = with_sources(plan, {self.given: Given(source.name, source.arrow, given, tuple(source.promised))})
         yield from self.read(plan)
 
@@ -125,9 +137,54 @@ class Reading(Task):
         self.tell(room)
 
 
+def numbered(frame: DataFrame) -> DataFrame:
+    """Give a DataFrame's rows with the number of the partition that each is in, which outlasts a coalesce."""
+    from pyspark.sql import functions as sql
+
+    return frame.select(sql.spark_partition_id().alias(PARTITION), "*")
+
+
+def in_order(batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Give rows that were `numbered` and coalesced, the partitions in the order of their numbers.
+
+    Spark begins with the first partition that it would rather read on some machine, as one that is cached there, and
+    then takes the others in order; that first one is held where others may belong before it.
+    """
+    first = -1
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        for number, rows in _by_partition(batch):
+            first = number if first < 0 else first
+            if number == first > 0:
+                held.append(rows)
+                continue
+            if number > first:
+                yield from held
+                held = []
+            yield rows
+    yield from held
+
+
+def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Give the rows of each partition, which are next to each other."""
+    numbers = batch.column(PARTITION).to_numpy()
+    if not len(numbers):
+        return
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    for start, stop in pairwise([*starts.tolist(), len(numbers)]):
+        yield int(numbers[start]), batch.slice(start, stop - start)
+
+
 def packed(frame: DataFrame, place: int, arrow: pa.Schema) -> DataFrame:
-    """Give rows of a DataFrame's tuples, or pages, for the room that reads the source at a place."""
-    return frame.mapInArrow(Packed(place, is_paged(frame.columns, arrow)), DDL)
+    """Give rows of a DataFrame's tuples, or pages, for the room that reads the source at a place.
+
+    Their origin is the number of the partition as Spark plans it: in a task that has several partitions, because they
+    are coalesced behind this, it is the only one that tells them apart.
+    """
+    from pyspark.sql import functions as sql
+
+    rows = frame.mapInArrow(Packed(place, is_paged(frame.columns, arrow)), DDL)
+    return rows.withColumn("origin", sql.spark_partition_id().cast("bigint"))
 
 
 @attrs.frozen(eq=False)
@@ -148,7 +205,7 @@ class Packed:
 
 @attrs.frozen(eq=False)
 class Gathered(Reading):
-    """Read several given sources in one task: rows of their pages come sorted by source, and are held."""
+    """Read several given sources in one task: rows of their pages come sorted by source and order, and are held."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         held: dict[int, list[pa.RecordBatch]] = {}

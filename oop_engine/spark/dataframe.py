@@ -18,6 +18,7 @@ import pyarrow as pa
 from oop_engine.errors import PlanError
 from oop_engine.sinks.pagelog import PageLogSink
 from oop_engine.spark.errors import SparkError, errors
+from oop_engine.spark.given import crossing
 from oop_engine.spark.narrow import read_page
 from oop_engine.spark.reading import packed
 from oop_engine.spark.shipping import is_local
@@ -84,13 +85,17 @@ def from_spark(
         schema = _arrow(frame)
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
             for batch in batches(frame):
-                writer.write_batch(batch)
+                writer.write_batch(_as(schema, batch))
     return table(path, name=name, types=types, **promises)
 
 
 def batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    """Give the rows of a DataFrame as Arrow batches, a partition at a time."""
-    for row in frame.mapInArrow(in_cells, "page binary").toLocalIterator(prefetchPartitions=True):
+    """Give the rows of a DataFrame as Arrow batches, a partition at a time, their columns named as they cross."""
+    for row in (
+        frame.toDF(*map(crossing, frame.columns))
+        .mapInArrow(in_cells, "page binary")
+        .toLocalIterator(prefetchPartitions=True)
+    ):
         yield read_page(row.page)
 
 
@@ -119,6 +124,12 @@ def each_batch(
             answer.run()
 
     return run
+
+
+def _as(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Give rows under a schema; Spark gives times in the zone of the session."""
+    arrays = [c if c.type == f.type else c.cast(f.type) for c, f in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _arrow(frame: DataFrame) -> pa.Schema:

@@ -16,7 +16,12 @@ _OURS: Final = (
 _TOLD: Final = re.compile(
     rf"^(?:[\w.]*\.)?(?P<kind>{_OURS}): (?P<text>.*?)(?=^\s*at |^Traceback |^\t|^=== |^\s*\n|\Z)", re.M | re.S
 )
-_PYTHON: Final = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)): (?P<text>.*)$", re.M)
+#: The last lines of a traceback: the first that is not indented is the error, of whatever name, as Arrow's are.
+_PYTHON: Final = re.compile(
+    r"Traceback \(most recent call last\):\n(?:[ \t][^\n]*\n)+"
+    r"(?P<kind>[A-Za-z_][\w.<>]*)(?:: (?P<text>.*?))?\n?(?=^\s*at |^Traceback |^\t|^=== |^\s*\n|\Z)",
+    re.M | re.S,
+)
 _CLASS: Final = re.compile(r"^\[(?P<name>[A-Z_.]+)\] (?P<text>.*)$", re.M)
 
 _STATE: Final = re.compile(r"\s*SQLSTATE: \w{5}")
@@ -49,8 +54,9 @@ def unwrapped(error: BaseException) -> str:
         last = found[-1]
         return f"{last['kind']}: {_dedented(last['text'])}"
     python = [*_PYTHON.finditer(text)]
-    if python and "Traceback (most recent call last)" in text:
-        return f"{python[-1]['kind']}: {python[-1]['text'].strip()}"
+    if python:
+        last = python[-1]
+        return f"{last['kind']}: {_dedented(last['text'] or '')}".removesuffix(": ")
     classed = _CLASS.search(text)
     if classed:
         return f"{classed['text'].strip()} [{classed['name']}]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
@@ -59,6 +60,7 @@ class GivenReader:
         return []
 
 
+_SPECIAL: Final = re.compile(r"[%.`*]")
 PAGED: Final = ("rows", "page")
 """The columns of a DataFrame of pages, as `oop.pcap` and `oop.netflow` give it with the option `pages`."""
 
@@ -75,19 +77,45 @@ def opened(batches: Batches) -> Iterator[pa.RecordBatch]:
             yield read_page(page.as_buffer())
 
 
+def quoted(name: str) -> str:
+    """Give the name of a column as Spark's expressions have it, where a dot would lead into a struct."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def crossing(name: str) -> str:
+    """Give the name under which a column comes to tasks: one that Spark finds without quotes, of its own for each."""
+    return _SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", name)
+
+
 def from_spark(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
-    """Give tuples of a DataFrame as attributes of these types; what does not fit is an error of Arrow that names it."""
-    for name in wanted.names:
-        if name not in batch.schema.names:
-            raise SchemaError(
-                f'pages of a DataFrame have no column "{name}"; the plan reads it.\n'
-                f"  columns: {', '.join(batch.schema.names)}\n  {did_you_mean(name, batch.schema.names)}"
-            )
-    arrays = [_converted(batch.column(field.name), field) for field in wanted]
+    """Give tuples of a DataFrame as attributes of these types; SchemaError for a column that is absent or unfit."""
+    arrays = [_converted(batch.column(_found(batch.schema.names, field.name)), field) for field in wanted]
     return pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
 
+def _found(names: Sequence[str], name: str) -> str:
+    """Give the name that a column has here; it crossed as it is within a page of tuples."""
+    for found in (crossing(name), name):
+        if found in names:
+            return found
+    raise SchemaError(
+        f'pages of a DataFrame have no column "{name}"; the plan reads it.\n'
+        f"  columns: {', '.join(names)}\n  {did_you_mean(name, names)}"
+    )
+
+
 def _converted(column: pa.Array, field: pa.Field) -> pa.Array:
+    """Give a column as an attribute; SchemaError with the words of Arrow when a value does not fit."""
+    try:
+        return _cast(column, field)
+    except pa.ArrowException as error:
+        raise SchemaError(
+            f'the column "{field.name}" of a DataFrame is {column.type} and does not fit the plan\'s {field.type}:'
+            f" {error}.\n  Declare the attribute as wide as the DataFrame has it, or cast it before on_spark."
+        ) from error
+
+
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     kind = field.type
     if column.type == kind:
         return column

@@ -15,7 +15,11 @@ from operators.errors import did_you_mean
 
 #: Options that Spark itself adds.
 _SPARKS: Final = ("path", "paths", "__is_streaming__")
+#: What Spark's catalog adds to the options of a table that is made.
+_CATALOGS: Final = ("owner", "provider")
 _SIZES: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+#: Digits behind the seconds of a time, not of its zone's offset.
+_FRACTION: Final = re.compile(r"(?:(?<=[^\d+-]\d\d:\d\d:\d\d)|(?<=[^\d+-]\d{6}))[.,](\d+)")
 _SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?", re.I)
 
 
@@ -29,8 +33,14 @@ class Options:
 
     @classmethod
     def of(cls, format: str, given: Mapping[str, str], known: Iterable[str]) -> Options:
-        """Take options; SourceError for one that the format does not have."""
+        """Take options; SourceError for one that the format does not have, and for those of a table."""
         options = cls(format, {key.lower(): value for key, value in given.items()}, tuple(known))
+        if all(name in options.given for name in _CATALOGS):
+            # Spark 4.3.0 reads a table without any of the options that it was made with, the path among them.
+            raise SourceError(
+                f"{format} can be no table: Spark keeps its path and options, and gives none of them when it is read.\n"
+                f"  Write {options._view()}"
+            )
         names = {name.lower() for name in (*options.known, *_SPARKS)}
         for key in given:
             if key.lower() not in names:
@@ -40,6 +50,11 @@ class Options:
                     f"  {did_you_mean(key, options.known)}"
                 )
         return options
+
+    def _view(self) -> str:
+        """Give SQL that works."""
+        path = self.given.get("path", "captures/*.pcap")
+        return f"CREATE TEMPORARY VIEW name USING {self.format} OPTIONS (path '{path}')."
 
     def text(self, name: str) -> str | None:
         """Give an option as it stands; None when it is not given."""
@@ -87,15 +102,22 @@ class Options:
             whole, _, part = value.lstrip("-").partition(".")
             ns = int(whole) * 1_000_000_000 + int(part.ljust(9, "0") or 0)
             return -ns if value.startswith("-") else ns
+        # A datetime has microseconds, and fromisoformat drops the digits behind them.
+        part = _FRACTION.search(value)
+        whole = value if part is None else value[: part.start()] + value[part.end() :]
+        digits = "" if part is None else part[1]
         try:
-            moment = dt.datetime.fromisoformat(value)
+            moment = dt.datetime.fromisoformat(whole)
         except ValueError:
+            moment = None
+        if moment is None or len(digits) > 9:
             raise SourceError(
-                f'{self.format}: {name}="{value}" is no time.\n'
+                f'{self.format}: {name}="{value}" is no time, or finer than nanoseconds.\n'
                 "  Write it as 2024-05-01T12:00:00Z, 2024-05-01 12:00:00.5, 2024-05-01, or in seconds since 1970."
-            ) from None
+            )
         moment = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
-        return (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1) * 1_000
+        us = (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
+        return us * 1_000 + int(digits.ljust(9, "0"))
 
     def paths(self) -> tuple[str, ...]:
         """Give the paths that load() was called with; SourceError when there are none."""
@@ -106,6 +128,7 @@ class Options:
             paths = (*paths, single)
         if not paths:
             raise SourceError(
-                f'{self.format} needs a path: spark.read.format("{self.format}").load("captures/*.pcap").'
+                f'{self.format} needs a path: spark.read.format("{self.format}").load("captures/*.pcap").\n'
+                f"  In SQL {self._view()} A table does not keep it."
             )
         return paths

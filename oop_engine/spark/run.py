@@ -13,10 +13,10 @@ from oop_engine.demand import columns, pruned
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.plan import Plan, SourceNode
 from oop_engine.sources.protocol import Source
-from oop_engine.spark.batch import Bucketed, Gathered, Reading, Scan, Task, packed
+from oop_engine.spark.batch import Bucketed, Gathered, Reading, Scan, Task, numbered, packed
 from oop_engine.spark.counts import Counts
 from oop_engine.spark.ending import MARK
-from oop_engine.spark.given import PAGED, is_paged
+from oop_engine.spark.given import PAGED, crossing, is_paged, quoted
 from oop_engine.spark.levels import in_levels
 from oop_engine.spark.marked import check_end
 from oop_engine.spark.parts import parts
@@ -27,7 +27,7 @@ from oop_engine.spark.wire import DDL
 from operators.errors import did_you_mean
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from oop_engine.stream import Stream
@@ -96,8 +96,15 @@ def _frames(plan: Plan, inputs: Mapping[str, DataFrame], end: bool) -> tuple[dic
         if frame.isStreaming and check_end(name, frame, asked=end):
             marks = [MARK]
             ending.add(place)
-        frames[place] = frame.select(*(PAGED if paged else read[place]), *marks)
+        frames[place] = frame.select(*(PAGED if paged else map(_column, read[place])), *marks)
     return frames, ending
+
+
+def _column(name: str) -> Column:
+    """Give the column of a DataFrame by the name that it crosses under; dots in it are no paths into structs."""
+    from pyspark.sql import functions as sql
+
+    return sql.col(quoted(name)).alias(crossing(name))
 
 
 def _check_policies(plan: Plan) -> None:
@@ -180,6 +187,8 @@ class _Batch:
                 given = self.spark.range(0, len(pieces), 1, len(pieces))
             paged = not pieces and is_paged(given.columns, node.source.arrow)
             scan = Scan(task.cut, task.buckets, task.telling, place, read[place], pieces, paged)
+            if task.telling is not None and not pieces:
+                given = numbered(given)
             scans.append(given.mapInArrow(scan, self._columns(whole, FRONT)))
         return reduce(lambda one, other: one.unionAll(other), scans)
 
@@ -198,9 +207,9 @@ class _Batch:
             ranked = rows.coalesce(1).sortWithinPartitions("port", "origin", "seq")
             return ranked.mapInArrow(Gathered(there, task.buckets, task.telling), result)
         for place, frame in self.frames.items():
-            # One partition of what were several has their rows one after the other.
             paged = is_paged(frame.columns, self._source(place).arrow)
-            return frame.coalesce(1).mapInArrow(Reading(there, task.buckets, task.telling, place, paged), result)
+            reading = Reading(there, task.buckets, task.telling, place, paged)
+            return numbered(frame).coalesce(1).mapInArrow(reading, result)
         return self.spark.range(0, 1, 1, 1).mapInArrow(Reading(there, task.buckets, task.telling), result)
 
     def _columns(self, whole: Cut, room: int) -> StructType | str:
