@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -70,6 +70,11 @@ def read_int(state: Mapping[str, StateValue], name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError(f'the saved state should have an integer "{name}", it has {value!r}')
     return value
+
+
+def read_counts(state: Mapping[str, StateValue], names: Iterable[str], *, added: Container[str] = ()) -> dict[str, int]:
+    """Give the counters of a state; those `added` since begin at 0 where an older one lacks them."""
+    return {n: 0 if n in added and f"count.{n}" not in state else read_int(state, f"count.{n}") for n in names}
 
 
 def read_flag(state: Mapping[str, StateValue], name: str) -> bool:

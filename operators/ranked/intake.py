@@ -14,7 +14,7 @@ from operators.protocol import State, StateValue
 from operators.ranked.partitions import Partitions
 from operators.ranked.slots import Pool
 from operators.ranked.waiting import Final, Owners, Waiting
-from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
+from operators.saved import part, prefixed, read_batch, read_counts, read_int, read_text, save_schema
 from operators.schema import Schema
 from operators.window.protocol import LIMIT, Int32s
 
@@ -124,7 +124,7 @@ class Intake:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become what gave this state; called after `bind` if there were tuples."""
-        self.counts = {name: read_int(state, f"count.{name}") for name in _COUNTERS}
+        self.counts = read_counts(state, _COUNTERS, added=("windows",))
         self.partitions.bound = read_int(state, "bound")
         if self.input is not None:
             self.partitions.restore(part("partitions.", state))

@@ -20,7 +20,7 @@ from operators.ranked.bins import BinStore
 from operators.ranked.partitions import Partitions, checked_partition, group_bound, within
 from operators.ranked.results import ROWS, START, STOP, WID, Results, ordering, output_fields
 from operators.ranked.slots import Pool
-from operators.saved import part, prefixed, read_batch, read_int, read_integers, read_text, save_schema
+from operators.saved import part, prefixed, read_batch, read_counts, read_int, read_integers, read_text, save_schema
 from operators.schema import Schema
 from operators.window.counted import SlideByRank, SlideByRows, SlideWindow
 from operators.window.protocol import FOREVER, LIMIT, Int32s
@@ -330,7 +330,7 @@ class SlideAggregate:
         return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._counts = {name: read_int(state, f"count.{name}") for name in _COUNTERS}
+        self._counts = read_counts(state, _COUNTERS, added=("windows",))
         self._partitions.bound = read_int(state, "bound")
         self._promised = read_progress(read_text(state, "promised"))
         if "input" in state:

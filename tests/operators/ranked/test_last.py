@@ -232,3 +232,12 @@ def test_one_end_after_another_and_tuples_in_between() -> None:
     window = LastTuples("ts", size=2, slide=5)
     script = [END, page([1]), END, END, page([21, 22]), before("ts", 30), END]
     assert totals(window, script) == [(1, 5, 1), (21, 25, 2)]
+
+
+def test_a_state_that_was_saved_before_windows_were_counted_is_taken_up() -> None:
+    first = LastAggregate(LastTuples("ts", size=2, slide=10), FUNCTIONS, ())
+    drive(first, [page([1, 5, 12]), before("ts", 11)])
+    old = {name: value for name, value in first.state().items() if name != "count.windows"}
+    again = LastAggregate(LastTuples("ts", size=2, slide=10), FUNCTIONS, ())
+    again.restore(old)
+    assert again.statistics()["windows"] == 0 and again.statistics()["results"] == first.statistics()["results"] > 0
