@@ -247,7 +247,7 @@ class Stream:
         node = self.node
         if wanted == ROW_NUM and not names:
             node = numbered(node)
-        elif wanted == ARRIVAL and not names:
+        elif wanted == ARRIVAL:
             node = stamped(node)
         window = window_of(
             node.schema, size=range, slide=slide, wattr=wanted, partition=names, origin=origin, partial=partial
