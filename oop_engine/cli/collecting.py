@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from oop_engine.circuit import Circuit
 from oop_engine.cli.errors import say
+from oop_engine.cli.naming import STDOUT
 from oop_engine.cli.progress import Progress
-from oop_engine.cli.showing import STDOUT, Wishes, run_shown
+from oop_engine.cli.showing import Wishes, run_shown
 from oop_engine.cli.streams import tables
 from oop_engine.cli.summary import summary
 from oop_engine.cli.words import lag_text, time_text

@@ -16,6 +16,7 @@ import click
 Command: TypeAlias = Callable[..., None]
 _NAMED: Final = re.compile(r"([^\W\d][\w-]*)=(.*)", re.DOTALL)
 STDIN: Final = "-"
+STDOUT: Final = "-"
 FORMATS: Final = ("pcap", "netflow", "zeek", "nfdump", "csv", "tsv", "ndjson", "parquet", "arrow")
 
 

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from typing import Final
 
 import attrs
 
 from oop_engine.circuit import PAGE_ROWS
 from oop_engine.cli.compiling import NOTICE, compiled
 from oop_engine.cli.errors import say
+from oop_engine.cli.naming import STDOUT
 from oop_engine.cli.progress import Progress
 from oop_engine.cli.summary import WIDTH, table
 from oop_engine.cli.words import counted
@@ -23,8 +23,6 @@ from oop_engine.runtime import Deliver, run_to_end
 from oop_engine.sinks import sink_for
 from operators.page import Page
 from operators.protocol import Element
-
-STDOUT: Final = "-"
 
 
 @attrs.frozen

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from oop_engine.cli.naming import STDIN, Naming
+from oop_engine.cli.naming import STDIN, STDOUT, Naming
 from oop_engine.language import parse, parse_duration
 from oop_engine.language.errors import LanguageError
 from oop_engine.language.scan import scan
@@ -19,12 +19,11 @@ from oop_engine.punctuate import slack as slack_promise
 from oop_engine.read import read
 from oop_engine.stream import Stream
 
-STDOUT = "-"
 KINDS = "slack:2s, ordered, tuples:100, block:LENGTH, embedded:MARKER"
 
 
-def opened(text: str, naming: Naming, to: str = STDOUT) -> dict[str, Stream]:
-    """Open the streams of a query, the results of which go `to` a place.
+def opened(text: str, naming: Naming, to: str | None = None) -> dict[str, Stream]:
+    """Open the streams of a query, the results of which go `to` a place, if there will be any.
 
     UsageError when names and query do not fit, or one file would be for two things, the errors of sources and language
     as they are.
@@ -116,14 +115,14 @@ def _late_files(names: Iterable[str], target: str | None) -> dict[str, str]:
     return {name: str(path.with_name(f"{path.stem}-{name}{path.suffix}")) for name in names}
 
 
-def _check_apart(places: Mapping[str, Sequence[str]], late: Mapping[str, str], to: str) -> None:
+def _check_apart(places: Mapping[str, Sequence[str]], late: Mapping[str, str], to: str | None) -> None:
     """Refuse late tuples in the file of the results or in one that is read: it would replace the other."""
     for target in late.values():
         if target == STDOUT == to:
             raise click.UsageError(
                 "late tuples and results cannot both go to standard output; name a file with --to, or with --late-to."
             )
-        if target != STDOUT and to != STDOUT and _place(target) == _place(to):
+        if to is not None and STDOUT not in (target, to) and _place(target) == _place(to):
             raise click.UsageError(f'"{target}" is for the results, so it cannot be for late tuples too; name another.')
         for name, paths in places.items():
             if any(_place(path) == _place(target) for path in paths if path != STDIN):

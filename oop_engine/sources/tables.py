@@ -27,7 +27,7 @@ from oop_engine.sources.capture.compression import PackedDamage, Pieces, Plain, 
 from oop_engine.sources.columns import Types, check_columns, check_words, convert, stream_schema, ticks
 from oop_engine.sources.errors import SourceError, TableError
 from oop_engine.sources.outline import Outline, Watch
-from oop_engine.sources.paths import STDIN, expand, standard_input
+from oop_engine.sources.paths import STDIN, expand, is_pipe, standard_input
 from oop_engine.sources.text import Delimited, Lines, Objects, Piece, pieces
 from operators.errors import SchemaError, did_you_mean
 from operators.page import Int64s
@@ -459,7 +459,7 @@ def _inputs(source: str | Path | BinaryIO | Sequence[str | Path], format: str | 
             if format is None:
                 raise SourceError(f"standard input has no suffix: say format= one of {', '.join(FORMATS)}.")
             found.append(_Input("standard input", format, stream=standard_input()))
-        elif path.is_fifo() or path.is_char_device():
+        elif is_pipe(path):
             found.append(_Input(str(path), format or _format(path), stream=_pipe(path)))
         else:
             found.append(_Input(str(path), format or _format(path), path=path))

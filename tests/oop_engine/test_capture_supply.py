@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -143,26 +143,17 @@ def test_who_stops_reading_leaves_no_open_file(path: Path) -> None:
         assert all(file.closed for file in source.files)
 
 
-def test_a_file_that_is_cut_while_it_is_read_ends_there(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("read", [Capture.batches, Capture.times])
+def test_a_file_that_is_cut_while_it_is_read_ends_there(
+    path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Capture], Iterator[Any]]
+) -> None:
     monkeypatch.setattr(supplies, "_BLOCK", 1000)
     capture = Capture(path, batch_rows=5)
-    batches = capture.batches()
-    rows = len(next(batches))
+    parts = read(capture)
+    rows = len(next(parts))
     with path.open("r+b") as file:
         file.truncate(5000)
-    rows += sum(map(len, batches))
-    assert 0 < rows == capture.counts["packets"] < 300
-    assert capture.notes[0].startswith(f"{path}: truncated at byte 5000: ")
-
-
-def test_a_file_may_be_cut_while_only_its_times_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supplies, "_BLOCK", 1000)
-    capture = Capture(path, batch_rows=5)
-    times = capture.times()
-    rows = len(next(times))
-    with path.open("r+b") as file:
-        file.truncate(5000)
-    rows += sum(map(len, times))
+    rows += sum(map(len, parts))
     assert 0 < rows == capture.counts["packets"] < 300
     assert capture.notes[0].startswith(f"{path}: truncated at byte 5000: ")
 

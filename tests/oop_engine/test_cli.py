@@ -621,6 +621,7 @@ def test_late_tuples_replace_neither_results_nor_what_is_read(captures: Path, tm
         assert refused.exit_code == 2 and says in refused.stderr
     assert table.read_bytes() == before and not out.exists()
     assert oop(*query, "--late-to", "-", "--to", out).exit_code == 0
+    assert oop("explain", *query[1:], "--late-to", "-").exit_code == 0
 
 
 @pytest.mark.parametrize(
