@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import attrs
 import pyarrow as pa
 
+from oop_engine.sources.errors import SourceEnded
 from operators.page import Page
 from operators.protocol import Element, Measured
 from operators.schema import Schema
@@ -97,6 +98,8 @@ class Statistics:
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     interrupted: bool = False
+    ended: SourceEnded | None = None
+    """Why a live source could not go on, which ended the run as an interruption does."""
 
     def __repr__(self) -> str:
         """Give the sums; the rest is in `operators` and `notes`."""

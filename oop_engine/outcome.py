@@ -75,10 +75,12 @@ def table_of(arrow: pa.Schema, pages: Sequence[Page]) -> pa.Table:
 def run_outputs(outputs: Sequence[Output], *, watch: Watch | None = None, handle_signals: bool = False) -> Statistics:
     """Run several outputs as one plan, shared parts once, and write their results.
 
-    Window aggregates over one stream are computed together where that pays; `explain_outputs` says which.
+    Window aggregates over one stream are computed together where that pays; `explain_outputs` says which. A live
+    source that cannot go on ends the run: SourceEnded is raised when the results so far are written.
     """
     with ExitStack() as stack:
-        return run_to_end(_plan(outputs), _writers(outputs, stack), watch=watch, handle_signals=handle_signals)
+        statistics = run_to_end(_plan(outputs), _writers(outputs, stack), watch=watch, handle_signals=handle_signals)
+    return _completed(statistics)
 
 
 async def run_outputs_async(
@@ -87,7 +89,18 @@ async def run_outputs_async(
     """Run several outputs under the trio loop that is there; PlanError under asyncio."""
     _check_loop()
     with ExitStack() as stack:
-        return await run_plan(_plan(outputs), _writers(outputs, stack), watch=watch, handle_signals=handle_signals)
+        statistics = await run_plan(
+            _plan(outputs), _writers(outputs, stack), watch=watch, handle_signals=handle_signals
+        )
+    return _completed(statistics)
+
+
+def _completed(statistics: Statistics) -> Statistics:
+    """Raise what ended the run, now that its results are written."""
+    if statistics.ended is not None:
+        statistics.ended.add_note("the results so far are written; windows that were still open are not among them.")
+        raise statistics.ended
+    return statistics
 
 
 def explain_outputs(outputs: Sequence[Output], *, width: int = WIDTH) -> str:

@@ -20,6 +20,7 @@ from oop_engine.errors import PlanError
 from oop_engine.meter import Statistics
 from oop_engine.plan import Plan, SourceNode
 from oop_engine.sources.asked import Endless
+from oop_engine.sources.errors import SourceEnded
 from oop_engine.sources.protocol import Chunk
 from operators.input import Input
 from operators.protocol import Element
@@ -66,7 +67,8 @@ async def run_plan(
     `watch` is called about ten times a second with the running circuit. With `handle_signals`, the first SIGINT or
     SIGTERM stops the sources and lets what was read drain (nothing is promised that the data did not say), the second
     raises KeyboardInterrupt without waiting for consumers. The error of a failing operator is raised as it is, with a
-    note that names operator, page and tuple. `threads=False` calls sources and consumers in the loop itself: for those
+    note that names operator, page and tuple; a live source that cannot go on ends the run as the first signal does,
+    and `ended` of the statistics says why. `threads=False` calls sources and consumers in the loop itself: for those
     that never wait, and for a simulated clock.
     """
     if len(outputs) != len(plan.outputs):
@@ -99,6 +101,7 @@ class _Run:
     interrupted: bool = attrs.field(init=False, default=False)
     broken: bool = attrs.field(init=False, default=False)
     """Whether a source failed."""
+    ended: SourceEnded | None = attrs.field(init=False, default=None)
     _senders: dict[int, _Sender] = attrs.field(init=False, factory=dict)
     _outbox: list[tuple[int, int, Element]] = attrs.field(init=False, factory=list)
     _reading: list[Callable[[], None]] = attrs.field(init=False, factory=list)
@@ -129,7 +132,11 @@ class _Run:
                     self._start(nursery, heads)
                 around.cancel_scope.cancel()
         return Statistics(
-            self.circuit.statistics(), self.circuit.notes(), time.perf_counter() - started, self.interrupted
+            self.circuit.statistics(),
+            self.circuit.notes(),
+            time.perf_counter() - started,
+            self.interrupted,
+            self.ended,
         )
 
     async def _call(self, function: Callable[..., T], *arguments: object) -> T:
@@ -201,6 +208,9 @@ class _Run:
                     return
                 try:
                     await self._bring(place, send, scope)
+                except SourceEnded as error:
+                    self.ended = self.ended or error
+                    self._interrupt()
                 except BaseException:
                     # Its inbox now ends, but the stream does not: nothing may be released for that.
                     self.broken = True
@@ -312,11 +322,15 @@ class _Run:
                     for scope in self._delivering:
                         scope.cancel()
                     raise KeyboardInterrupt
-                self.interrupted = True
                 if not self._reading:
                     everything.cancel()
-                for end in self._reading:
-                    end()
+                self._interrupt()
+
+    def _interrupt(self) -> None:
+        """End the readings, and nothing more."""
+        self.interrupted = True
+        for end in self._reading:
+            end()
 
 
 def _waiting(inbox: trio.MemoryReceiveChannel[tuple[int, Element]]) -> list[tuple[int, Element]]:

@@ -60,7 +60,8 @@ def command(
     Each exporter is a source of its own progress: windows are released as far as all of them must be, by their clocks
     and timeouts. Ctrl-C ends the collection: what has arrived is taken in, windows that are open stay open.
 
-    Exit status: 0 done or stopped, 2 refused, 3 failed in the run.
+    Exit status: 0 done or stopped, 2 refused, 3 failed in the run; where --state can no longer be written, with the
+    results so far written.
     """
     with reported():
         from oop_engine.cli.collecting import Collection, collect

@@ -91,13 +91,14 @@ def collect(text: str, collection: Collection, wishes: Wishes) -> Statistics:
         lines = exporter_table(readers[0].exporters()) if readers else []
         return "\n".join([*lines, summary(plan, statistics, compiled=compiled)])
 
-    statistics = run_shown(plan, wishes, told, line=_LiveProgress(sys.stderr, readers=readers))
-    if wishes.quiet:
-        # What was lost is no progress and no summary.
-        for reader in readers:
-            for trouble in reader.troubles():
-                say(f"note: {one_line(trouble)}")
-    return statistics
+    try:
+        return run_shown(plan, wishes, told, line=_LiveProgress(sys.stderr, readers=readers))
+    finally:
+        if wishes.quiet:
+            # What was lost is no progress and no summary.
+            for reader in readers:
+                for trouble in reader.troubles():
+                    say(f"note: {one_line(trouble)}")
 
 
 def _check_kept(state: str | None, to: str) -> None:

@@ -20,6 +20,8 @@ FAILED: Final = 3
 BUG: Final = 1
 STOPPED: Final = 130
 _BROKEN_PIPE: Final = 141
+_IN_THE_RUN: Final = ("WriteFailed", "SourceEnded")
+"""Errors that are only raised by what has begun; by name, since their classes load the engine."""
 
 
 @contextmanager
@@ -44,7 +46,7 @@ def tell(error: Exception) -> int:
     """Write an error to stderr and give the exit status it deserves."""
     notes = [str(note) for note in getattr(error, "__notes__", ())]
     # The engine's notes say where a run was; one that names an operator says that it had begun.
-    located = any(note.startswith("in operator") for note in notes) or type(error).__name__ == "WriteFailed"
+    located = any(note.startswith("in operator") for note in notes) or type(error).__name__ in _IN_THE_RUN
     if isinstance(error, _foreseen()):
         say(f"{type(error).__name__}: {error}")
         for note in notes:

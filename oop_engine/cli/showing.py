@@ -79,6 +79,8 @@ def run_shown(
         say(table(plan, statistics, width=width))
     if not wishes.quiet:
         say(told(statistics, warm))
+    if statistics.ended is not None:
+        raise statistics.ended
     return statistics
 
 

@@ -9,5 +9,9 @@ class SourceError(ValueError):
     """Say that a source cannot be opened as named: no such file, an unknown format, an attribute it has not."""
 
 
+class SourceEnded(SourceError):
+    """Say why a source that is live cannot go on, though all that it gave is good: the run ends as by Ctrl-C."""
+
+
 class TableError(StreamError):
     """Say that a file's content is damaged or not of the form or type it should have, and where."""

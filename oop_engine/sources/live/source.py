@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from oop_engine.sources.arrival import Clock
 from oop_engine.sources.asked import Grain
-from oop_engine.sources.errors import SourceError
+from oop_engine.sources.errors import SourceEnded, SourceError
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.decoder import FlowDecoder, Networks, flow_columns
 from oop_engine.sources.flows.elements import Element
@@ -178,13 +178,22 @@ class LiveReader:
     _stopped: bool = attrs.field(init=False, default=False)
     _polled: bool = attrs.field(init=False, default=False)
     _said: int = attrs.field(init=False, default=0)
+    _unkept: SourceError | None = attrs.field(init=False, default=None)
+    """Why what is known could not be kept, after which nothing is promised any more."""
 
     def chunks(self) -> Iterator[Chunk]:
-        """Give what arrives, and what it promises; nothing, an empty batch, ten times a second in between."""
+        """Give what arrives, and what it promises; nothing, an empty batch, ten times a second in between.
+
+        SourceError for a state that cannot be written from the beginning; SourceEnded, after what has arrived, for one
+        that later could not.
+        """
         _warm(self.decoder.schema.names, self.source.columns)
         door = self.door = self.source.door()
         nothing = pa.RecordBatch.from_pylist([], schema=self._schema)
         try:
+            if self.kept is not None:
+                # A file that cannot be written is known before anything is read.
+                self.kept.write(self.exporting, self.decoder, self.source.clock())
             if self.source.opened is not None:
                 self.source.opened(self)
             if self.resumed:
@@ -209,7 +218,12 @@ class LiveReader:
                 elif found is None:
                     door.wait(TICK if ends is None else min(TICK, max(0.0, (ends - time.monotonic_ns()) / 1e9)))
                     yield nothing
-            self._keep()
+            self._keep(self.source.clock(), last=True)
+            if self._unkept is not None:
+                raise SourceEnded(
+                    f"{self._unkept}.\n  What was promised is kept there before it is said, so nothing more can be.\n"
+                    "  Free or repair that disk and start again with the same file, or with another one."
+                ) from self._unkept.__cause__
         finally:
             self.decoder.finish()
             door.close()
@@ -232,16 +246,20 @@ class LiveReader:
         if not polled:
             self._said = now
         found = self.exporting.poll(now) if polled else self.exporting.elapse(now)
-        if self.kept is not None:
-            if found:
-                self.kept.write(self.exporting, self.decoder, now)
-            else:
-                self.kept.write_sometimes(self.exporting, self.decoder, now)
-        yield from found
+        if self._keep(now, promised=bool(found)):
+            yield from found
 
-    def _keep(self) -> None:
-        if self.kept is not None:
-            self.kept.write(self.exporting, self.decoder, self.source.clock(), last=True)
+    def _keep(self, now: int, *, promised: bool = False, last: bool = False) -> bool:
+        """Write what is known, if that is asked for; False, and the reading ends, once that was not possible."""
+        if self.kept is not None and self._unkept is None:
+            try:
+                if promised or last:
+                    self.kept.write(self.exporting, self.decoder, now, last=last)
+                else:
+                    self.kept.write_sometimes(self.exporting, self.decoder, now)
+            except SourceError as error:
+                self._unkept, self._stopped = error, True
+        return self._unkept is None
 
     def _is_drained(self, door: Door, drained: int) -> bool:
         """Tell whether as many have been read as the buffer can have held when the end was asked for."""

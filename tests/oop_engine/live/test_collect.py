@@ -46,12 +46,12 @@ class Collector:
             self.said += line
         self.port = int(found[1])
 
-    def end(self, *, interrupt: bool = True) -> tuple[str, str]:
+    def end(self, *, interrupt: bool = True, status: int = 0) -> tuple[str, str]:
         """Wait for its end; give what it wrote."""
         if interrupt:
             self.process.send_signal(signal.SIGINT)
         out, err = self.process.communicate(timeout=60)
-        assert self.process.returncode == 0, err
+        assert self.process.returncode == status, err
         return out, self.said + err
 
 
@@ -91,6 +91,20 @@ def test_a_collection_of_so_many_datagrams_releases_all_windows(collectors: list
     out, err = collector.end(interrupt=False)
     assert [row["n"] for row in rows(out)] == ["40"] and "interrupted" not in err
     assert "set aside" in err and "NetFlow v5" in err
+
+
+def test_a_collection_whose_state_is_lost_keeps_its_results(collectors: list[Collector], tmp_path: Path) -> None:
+    kept, out = tmp_path / "gone", tmp_path / "out.csv"
+    kept.mkdir()
+    collector = Collector("--state", str(kept / "state"), "--to", str(out), "--query", "SELECT srcIP, bytes FROM Flows")
+    collectors.append(collector)
+    shutil.rmtree(kept)
+    send([flows(k) for k in range(30)], ("127.0.0.1", collector.port))
+    _, err = collector.end(interrupt=False, status=3)
+    assert len(rows(out.read_text())) == 60
+    assert "interrupted: the results so far are written" in err
+    assert re.search(r'SourceEnded: state=".*state" cannot be written: No such file or directory\.\n  What was', err)
+    assert "start again with the same file" in err and "Traceback" not in err
 
 
 def test_a_quiet_collection_still_tells_what_was_lost() -> None:

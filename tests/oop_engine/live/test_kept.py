@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import oop_engine as oop
-from oop_engine.sources.errors import SourceError
+from oop_engine.sources.errors import SourceEnded, SourceError
 from oop_engine.sources.flows.decoder import FlowDecoder
 from oop_engine.sources.live import LiveFlows, Rules, kept
 from oop_engine.sources.live.exporters import MINUTE, SECOND
@@ -113,14 +113,49 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch
     state = tmp_path / "state"
     replace(state, b"first")
     replace(state, b"second")
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(kept.os, "fsync", full)
+    monkeypatch.setattr(kept.os, "fsync", no_space)
     with pytest.raises(SourceError, match="cannot be written: No space left"):
         Kept(state).write(ExporterProgress(SURE), FlowDecoder(), 0)
     assert state.read_bytes() == b"second" and list(tmp_path.iterdir()) == [state]
+
+
+def test_a_disk_that_fills_up_ends_the_reading_after_what_has_arrived_and_nothing_more_is_promised(
+    exporter: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = tmp_path / "state"
+    read(exporter, [flows(0)], 0, state)
+    listening = bound()
+    for k in range(40, 50):
+        exporter.sendto(flows(k), listening.getsockname())
+    clock = Time((NOW + 40) * SECOND)
+    source = LiveFlows(listening, clock=clock, rules=SURE, state=state)
+    given = list[Any]()
+    with pytest.raises(SourceEnded, match=r'state=".*state" cannot be written: No space[^\0]*start again'):
+        for chunk in source.open(source.arrow.names, 1000).chunks():
+            given.append(chunk)
+            if isinstance(chunk, Punctuation):
+                # From now on the disk is full; more has arrived, and time goes on.
+                monkeypatch.setattr(kept.os, "fsync", no_space)
+                exporter.sendto(flows(60), listening.getsockname())
+                clock.now += 60 * SECOND
+    assert bounds([c for c in given if isinstance(c, Punctuation)]) == [49]
+    assert sum(len(c) for c in given if not isinstance(c, Punctuation)) == 11
+    assert told(state, 40).bound("ts") == (NOW + 49) * SECOND
+
+
+def test_a_state_that_cannot_be_written_is_refused_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept.os, "fsync", no_space)
+    source = LiveFlows(listening := bound(), state=tmp_path / "state")
+    send([flows(0)], listening)
+    with pytest.raises(SourceError, match="cannot be written") as found:
+        list(source.open(source.arrow.names, 1000).chunks())
+    assert not isinstance(found.value, SourceEnded)
+
+
+def no_space(*_: object) -> None:
+    raise OSError(28, "No space left on device")
 
 
 @pytest.mark.parametrize("damage", [b"", b"hello", None])
