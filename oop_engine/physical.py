@@ -55,7 +55,8 @@ STRATEGIES: Final = {
 _COMBINED: Final = ("wid", "panes", "differential", "two_stacks")
 _BUCKETED: Final = (*_COMBINED, "adaptive", "adaptive_panes", "buffer", "buffer_panes", "two_level")
 _RANKED: Final = (SlideByTuple, SlideByRows, SlideByRank, CountWindow, LastTuples)
-_SLICED: Final = (SlidingWindow, SessionWindow, FixedBandWindow, OwnWindow)
+SLICED: Final = (SlidingWindow, SessionWindow, FixedBandWindow, OwnWindow)
+"""Windows that share slices with others over the same attribute."""
 _STACKED: Final = ("count", "sum", "avg", "min", "max")
 _MANY_SLIDES: Final = 16
 """From so many windows a tuple on, an ungrouped window is answered by slices in order, not combined anew."""
@@ -100,8 +101,6 @@ def steps(wanted: Wanted, schema: Schema) -> Sequence[Step]:
     strategy, why = (wanted.strategy, "asked for") if wanted.strategy != "auto" else _chosen(wanted, schema)
     window = wanted.window
     ranked = isinstance(window, _RANKED)
-    if len(wanted.windows) > 1 and any(isinstance(w, _RANKED) for w in wanted.windows.values()):
-        return _slicing(wanted, schema, why)
     if ranked and wanted.strategy != "auto":
         raise PlanError(
             f'aggregate(strategy="{strategy}"): the windows of {window_text(window, schema)} are defined by the tuples '
@@ -117,7 +116,7 @@ def steps(wanted: Wanted, schema: Schema) -> Sequence[Step]:
             f"aggregate(empty=True) is for a sliding or landmark window by itself, and this is {strategy}.\n"
             '  Leave empty out, or ask for strategy="panes".'
         )
-    if wanted.lateness and not all(isinstance(w, _SLICED) for w in wanted.windows.values()):
+    if wanted.lateness and not all(isinstance(w, SLICED) for w in wanted.windows.values()):
         raise PlanError(_unrevised(wanted, schema))
     if wanted.lateness and strategy != "slicing":
         raise PlanError(
@@ -147,7 +146,7 @@ def _check_strategy(strategy: str) -> None:
 
 def _unrevised(wanted: Wanted, schema: Schema) -> str:
     """Say which window cannot be given again when a late tuple comes, and what can be done instead."""
-    window = next(w for w in wanted.windows.values() if not isinstance(w, _SLICED))
+    window = next(w for w in wanted.windows.values() if not isinstance(w, SLICED))
     return (
         f"aggregate(lateness=...): {window_text(window, schema)} cannot be revised; sliding windows over a time,"
         " sessions, bands\n  and windows of your own can. Leave lateness out, and give the stream so much more slack,"
@@ -255,20 +254,12 @@ def _state(
 
 
 def _slicing(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
-    shared: dict[str, Spec] = {}
-    for name, window in wanted.windows.items():
-        if not isinstance(window, _SLICED):
-            raise PlanError(
-                f"aggregate: the window {name or ''} {window_text(window, schema)} cannot share slices with others.\n"
-                "  Aggregate it by itself."
-            )
-        shared[name] = cast(Spec, window)
-    attributes = {window.wattr for window in shared.values()}
-    if len(attributes) > 1:
+    if not isinstance(wanted.window, SLICED):
         raise PlanError(
-            f"windows: they are over {', '.join(sorted(attributes))}; to share slices, all are over one attribute.\n"
-            "  Aggregate those of each attribute by themselves."
+            f'aggregate(strategy="slicing"): {window_text(wanted.window, schema)} is not made of slices.\n'
+            "  Leave strategy out."
         )
+    shared = cast(Mapping[str, Spec], wanted.windows)
     operator = SlicingAggregate(shared, wanted.functions, wanted.by, lateness=wanted.lateness)
     return (Step(operator, f"slice and {wanted.label()}", slicing_remarks(operator, schema, why)),)
 

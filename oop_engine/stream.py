@@ -257,7 +257,11 @@ class Stream:
     def windows(
         self, windows: Mapping[str, WindowOf] | None = None, *, consistent: bool = False, **named: WindowOf
     ) -> Windowed:
-        """Specify several windows that share their slices; results bear the name of theirs in the attribute `window`.
+        """Specify several windows, of any kinds; results bear the name of theirs in the attribute `window`.
+
+        Those over one attribute share their slices. Windows that tuples define, landmark windows and those over another
+        attribute are computed beside them; where some windows are over times, those of n tuples or arrivals have no
+        window_start and window_end, which would be ranks.
 
         stream.windows(short=oop.tumbling("1 s"), burst=oop.session("200 ms")).aggregate(oop.count(), by="srcIP")
         """
@@ -420,6 +424,12 @@ class Windowed:
         """Compute aggregates as `aggregate` does, by the names of their results."""
         from oop_engine.physical import Wanted, steps
 
+        if len(self.windows) > 1:
+            from oop_engine.beside import check_asked, parts
+
+            if len(parts(self.windows)) > 1:
+                check_asked(self.windows, strategy=strategy, empty=empty, lateness=lateness)
+                return self._beside(functions, by=by, lateness=lateness)
         names = self.stream._by(by)
         window = next(iter(self.windows.values()))
         names = (*self.partition, *(n for n in names if n not in self.partition))
@@ -442,6 +452,20 @@ class Windowed:
             node = operator_node(step.operator, node, label=step.label, remarks=step.remarks, chosen=chosen)
             self._check(node, names)
         return Stream(node)
+
+    def _beside(
+        self, functions: Mapping[str, AggregateFunction], *, by: str | Sequence[str], lateness: Amount
+    ) -> Stream:
+        """Compute those windows together that share slices, the others beside them, and unite the results."""
+        from oop_engine.beside import Bounds, parts
+
+        bounds = Bounds.of(self.windows, self.stream.schema)
+        found: list[Stream] = []
+        for windows in parts(self.windows):
+            stream = attrs.evolve(self, windows=windows).compute(functions, by=by, lateness=lateness)
+            label = f"results of {', '.join(windows)}"
+            found.append(stream._then(bounds.naming(windows, stream.schema), label))
+        return meld(*found)
 
     def _check(self, node: Node, names: tuple[str, ...]) -> None:
         """Refuse windows that nothing could ever release: no promise reaches them, alone or with groups."""

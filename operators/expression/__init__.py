@@ -16,6 +16,7 @@ from operators.expression.tree import (
     Literal,
     Logical,
     Not,
+    Null,
     Unary,
     as_expression,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "Literal",
     "Logical",
     "Not",
+    "Null",
     "Opaque",
     "Tracer",
     "Ufunc",

@@ -271,6 +271,20 @@ class Literal(Expression):
 
 
 @attrs.frozen(eq=False, str=False)
+class Null(Expression):
+    """A null of a type, as a column that this tuple has not."""
+
+    kind: pa.DataType
+
+    def bind(self, schema: Schema) -> Bound:
+        nothing = pa.scalar(None, self.kind)
+        return Bound(pa.field(str(self), self.kind), lambda page: nothing, literal=Literally(None))
+
+    def __str__(self) -> str:
+        return "null"
+
+
+@attrs.frozen(eq=False, str=False)
 class Unary(Expression):
     """`-x` or `abs(x)`."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import oop_engine as oop
 from oop_engine.demand import Pace, demands, windows_of
@@ -97,6 +99,67 @@ def test_concurrent_windows_share_slices_and_tell_which_is_which() -> None:
         assert [
             row[1:] for row in rows(found, "window", "k", "window_start", "window_end", "count") if row[0] == name
         ] == expected
+
+
+KINDS = {
+    "short": oop.tumbling("10 s"),
+    "long": oop.sliding("12 s", "5 s"),
+    "talk": oop.session("4 s"),
+    "band": oop.band(2 * SECOND, "7 s"),
+    "four": oop.counted(4, slide=2),
+    "last": oop.latest(3, every="5 s"),
+    "each": oop.slide_by_tuple("6 s"),
+    "third": oop.slide_by_rows("6 s", 3),
+    "ranked": oop.slide_by_rank("6 s", 2),
+    "rows": oop.sliding("5 rows", "2 rows", wattr="row_num"),
+    "all": oop.sliding("ALL", "8 s"),
+    "ends": oop.tumbling("9 s", wattr="end"),
+}
+RANKS = ("four", "rows")
+BOUNDS = ("window_start", "window_end")
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9), st.sampled_from("ab"), st.integers(-9, 9)), max_size=20),
+    st.lists(st.sampled_from(sorted(KINDS)), min_size=2, max_size=6, unique=True),
+    st.sampled_from([(), ("k",)]),
+)
+def test_windows_of_any_kinds_stand_side_by_side(
+    tuples: list[tuple[int, int, str, int]], names: list[str], by: tuple[str, ...]
+) -> None:
+    """Each window gives what it gives alone, with its name; ranks are no times, so they have no bounds beside those."""
+    moment = pa.timestamp("ns", "UTC")
+    table = pa.table(
+        {
+            "ts": pa.array([t * SECOND for t, *_ in tuples], pa.int64()).cast(moment),
+            "end": pa.array([(t + long) * SECOND for t, long, *_ in tuples], pa.int64()).cast(moment),
+            "k": pa.array([k for *_, k, _ in tuples], pa.string()),
+            "v": pa.array([v for *_, v in tuples], pa.int64()),
+        }
+    )
+    stream = oop.arrow(table)
+    functions = {"n": oop.count(), "total": oop.sum("v")}
+    columns = (*by, *functions, "wid", *BOUNDS)
+    together = stream.windows({name: KINDS[name] for name in names}).aggregate(by=by, **functions)
+    assert tuple(together.schema.names) == (*by, *functions, "window", "wid", *BOUNDS)
+    ranked = any(name not in RANKS for name in names)
+    found = together.to_arrow().to_pylist()
+    for name in names:
+        expected = stream.window(KINDS[name]).aggregate(by=by, **functions).to_arrow().to_pylist()
+        if name in RANKS and ranked:
+            expected = [row | dict.fromkeys(BOUNDS) for row in expected]
+        of_name = [tuple(row[c] for c in columns) for row in found if row["window"] == name]
+        assert sorted(of_name, key=repr) == sorted((tuple(row[c] for c in columns) for row in expected), key=repr)
+    assert {row["window"] for row in found} <= set(names)
+
+
+def test_what_can_share_slices_does_so_beside_windows_that_cannot() -> None:
+    kinds = {name: KINDS[name] for name in ("short", "four", "talk", "last", "long")}
+    found = packets().windows(kinds).aggregate(oop.count(), by="k", lateness=0)
+    slicing = [o for o in operators(found) if isinstance(o, SlicingAggregate)]
+    assert [list(operator.windows) for operator in slicing] == [["short", "talk", "long"]]
+    assert "results of short, talk, long" in found.explain() and "results of four" in found.explain()
 
 
 def test_windows_that_tuples_define_are_of_the_whole_stream_or_of_each_partition() -> None:
@@ -208,10 +271,31 @@ def test_windows_of_every_kind_are_counted(window: oop.WindowOf, released: int) 
         (lambda w: w.stream.window(oop.tumbling("1 s", wattr="k")), "must be an integer or a time"),
         (lambda w: w.stream.windows(), "needs at least one"),
         (lambda w: w.stream.windows(a="10 s"), "no window"),
-        (lambda w: w.stream.windows(a=oop.counted(3), b=oop.tumbling("1 s")).aggregate(oop.count()), "cannot share"),
         (
             lambda w: w.stream.windows(a=oop.tumbling(3, wattr="v"), b=oop.tumbling("1 s")).aggregate(oop.count()),
-            "all are over one attribute",
+            r"a is over v \(int64\), b over ts \(timestamp.*\),\n[^$]*window_start is of one type",
+        ),
+        (
+            lambda w: w.stream.windows(a=oop.counted(3), b=oop.tumbling("1 s")).aggregate(
+                oop.count(), strategy="panes"
+            ),
+            r'strategy="panes"\): a, b are windows [^$]*side by side[^$]*Leave strategy out',
+        ),
+        (
+            lambda w: w.stream.windows(a=oop.counted(3), b=oop.tumbling("1 s")).aggregate(oop.count(), empty=True),
+            "Leave empty out",
+        ),
+        (
+            lambda w: w.stream.windows(a=oop.counted(3), b=oop.tumbling("1 s")).aggregate(oop.count(), lateness="1 s"),
+            "cannot be revised",
+        ),
+        (
+            lambda w: w.stream.windows(a=oop.counted(3), b=oop.tumbling("1 s")).aggregate(window=oop.count()),
+            "two results are named window",
+        ),
+        (
+            lambda w: w.stream.window(oop.sliding("ALL", "1 s")).aggregate(oop.count(), strategy="slicing"),
+            "is not made of slices",
         ),
     ],
 )  # fmt: skip
