@@ -371,7 +371,8 @@ class _Arrow:
         self._file = given.open()
         self._owned = given.stream is None
         self._plain = Plain(self._file)
-        self._memory: pa.NativeFile | None = None
+        # A file of its own on the disk; not mapped, since whoever cut it would end this process.
+        self._random: pa.NativeFile | None = None
         try:
             self._reader = self._open(_Whole(unpack(self._plain)), given.path)
         except BaseException:
@@ -387,8 +388,8 @@ class _Arrow:
             return pa.ipc.open_stream(pa.PythonFile(whole, mode="r"))
         if path is None or not isinstance(whole.source, Plain):
             return pa.ipc.open_file(pa.BufferReader(whole.read(-1)))
-        self._memory = pa.memory_map(str(path))
-        return pa.ipc.open_file(self._memory)
+        self._random = pa.OSFile(str(path))
+        return pa.ipc.open_file(self._random)
 
     @property
     def file_schema(self) -> pa.Schema:
@@ -396,22 +397,30 @@ class _Arrow:
 
     def batches(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         if isinstance(self._reader, pa.RecordBatchFileReader):
-            count = self._reader.num_record_batches
+            reader, count = self._reading(columns), self._reader.num_record_batches
             for number in range(count):
                 self._share = (number + 1) / count
-                yield self._reader.get_batch(number).select(columns)
+                yield reader.get_batch(number).select(columns)
         else:
             for batch in self._reader:
                 yield batch.select(columns)
 
+    def _reading(self, columns: list[str]) -> pa.RecordBatchFileReader:
+        """Give a reader of these columns, and of no others where they lie apart on the disk."""
+        schema = self._reader.schema
+        chosen = [schema.get_field_index(name) for name in columns] or [0]
+        if self._random is None or not len(schema) or min(chosen) < 0:
+            return self._reader
+        return pa.ipc.open_file(self._random, options=pa.ipc.IpcReadOptions(included_fields=sorted(chosen)))
+
     def position(self) -> int:
-        return self._plain.taken if self._memory is None else int(self._size * self._share)
+        return self._plain.taken if self._random is None else int(self._size * self._share)
 
     def close(self) -> None:
         if self._owned:
             self._file.close()
-        if self._memory is not None:
-            self._memory.close()
+        if self._random is not None:
+            self._random.close()
 
 
 @attrs.define

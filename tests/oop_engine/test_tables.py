@@ -378,3 +378,18 @@ def test_a_quote_that_is_never_closed_is_named_by_its_line() -> None:
     with pytest.raises(TableError, match='line 3 is longer than 64 MiB: a " in it is never closed'):
         for _ in Table(io.BytesIO(data), format="csv").batches():
             pass
+
+
+def test_an_arrow_file_that_is_cut_while_it_is_read_is_an_error_that_names_it(tmp_path: Path) -> None:
+    """Were it mapped, what is cut off would end this process (SIGBUS)."""
+    path = tmp_path / "cut.arrow"
+    schema = pa.schema([("ts", pa.int64()), ("other", pa.string()), ("v", pa.int64())])
+    with pa.ipc.new_file(str(path), schema) as file:
+        for k in range(40):
+            many = range(k * 10_000, (k + 1) * 10_000)
+            file.write_batch(pa.record_batch([list(many), ["x"] * 10_000, list(many)], schema=schema))
+    batches = Table(path, columns=["v", "ts"]).batches()
+    assert next(batches).schema.names == ["ts", "v"]
+    os.truncate(path, 1_000_000)
+    with pytest.raises(TableError, match=r"cut\.arrow"):
+        assert sum(len(batch) for batch in batches) < 400_000
