@@ -137,11 +137,11 @@ def fit(
     pairs = [(_name(left, a, 0), _name(right, b, 1)) for a, b in on]
     keys = tuple(common_field(left.arrow.field(a), right.arrow.field(b)) for a, b in pairs)
     KeyIndex(keys)
-    renamed = _renamed(left, right, prefix)
+    its = renamed(left, right, prefix)
     where = {name: (0, i) for i, name in enumerate(left.names)}
-    where |= {renamed[name]: (1, i) for i, name in enumerate(right.names)}
+    where |= {its[name]: (1, i) for i, name in enumerate(right.names)}
     joined = [left.arrow.field(n) for n in left.names]
-    joined += [right.arrow.field(n).with_name(renamed[n]) for n in right.names]
+    joined += [right.arrow.field(n).with_name(its[n]) for n in right.names]
     bound, asked = _residual(residual, Schema(pa.schema(joined)), where)
     kept = _kept(attributes, [f.name for f in (joined[: len(left.names)] if kind in ("semi", "anti") else joined)])
     fields: list[pa.Field] = []
@@ -154,7 +154,7 @@ def fit(
     sources = tuple(where[f.name] for f in fields if f.name in where)
     names = (
         {n: n for n in left.names if n in kept},
-        {n: renamed[n] for n in right.names if renamed[n] in kept},
+        {n: its[n] for n in right.names if its[n] in kept},
     )
     stored = _stored(sources, asked, pairs, (left, right), wattrs)
     shape = Shape(
@@ -194,10 +194,11 @@ def _name(schema: Schema, attribute: str, port: int) -> str:
 _SIDES = ("left", "right")
 
 
-def _renamed(left: Schema, right: Schema, prefix: str) -> dict[str, str]:
-    renamed = {name: prefix + name if name in left else name for name in right.names}
+def renamed(left: Schema, right: Schema, prefix: str) -> dict[str, str]:
+    """Give what each right attribute is called in the result; SchemaError when another has that name."""
+    names = {name: prefix + name if name in left else name for name in right.names}
     taken = set(left.names)
-    for name in renamed.values():
+    for name in names.values():
         if name in taken:
             raise SchemaError(
                 f'join: two attributes of the result would be named "{name}".\n'
@@ -205,7 +206,7 @@ def _renamed(left: Schema, right: Schema, prefix: str) -> dict[str, str]:
                 f'  Give another prefix than "{prefix}" for the right attributes that the left input has too.'
             )
         taken.add(name)
-    return renamed
+    return names
 
 
 def common_field(left: pa.Field, right: pa.Field) -> pa.Field:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -15,16 +16,18 @@ from hypothesis import strategies as st
 from operators.aggregate.wid import WindowAggregate
 from operators.bucket import Bucket
 from operators.chain import Chain
-from operators.drive import drive, punctuations, rows
+from operators.drive import deliver, drive, punctuations, rows
 from operators.errors import AggregateOverflow, OperatorBug, SchemaError
 from operators.functions import AggregateFunction, avg, count, first, max, min, sum
 from operators.negative.aggregate import SignedAggregate
 from operators.negative.expire import Expire
+from operators.negative.join import SignedJoin
 from operators.negative.multiset import Multiset
 from operators.page import Page, Row
 from operators.protocol import Emit, State, StateValue
+from operators.saved import part
 from operators.schema import Schema, ip_field
-from operators.testing import Script, check_operator, streams
+from operators.testing import ALL_LAWS, Script, check_operator, streams
 from operators.window import LIMIT, LandmarkWindow, PartitionedWindow, SlidingWindow
 from punctuation import END, Below, Equals, Progress, Punctuation, before
 from tests.naive_aggregate import naive_windows
@@ -207,6 +210,142 @@ def test_names_that_are_taken_are_refused() -> None:
         Expire().output_schema(SCHEMA)
     with pytest.raises(SchemaError, match="put an Expire in front"):
         SignedAggregate(SlidingWindow("ts", size=1, slide=1), INVERTIBLE).output_schema(SCHEMA)
+
+
+@attrs.define(eq=False)
+class OfWindows:
+    """An operator of two inputs over the changes of their windowed streams, and what comes behind it."""
+
+    fronts: tuple[Chain, Chain]
+    join: Chain
+
+    @property
+    def inputs(self) -> int:
+        return 2
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        return self.join.output_schema(*(f.output_schema(s) for f, s in zip(self.fronts, inputs, strict=True)))
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        for element in drive(self.fronts[port], [page]):
+            deliver(self.join, element, emit, port)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        for element in drive(self.fronts[port], [punctuation]):
+            deliver(self.join, element, emit, port)
+
+    def state(self) -> State:
+        parts = {"left.": self.fronts[0], "right.": self.fronts[1], "join.": self.join}
+        return {prefix + name: value for prefix, o in parts.items() for name, value in o.state().items()}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        for prefix, operator in (("left.", self.fronts[0]), ("right.", self.fronts[1]), ("join.", self.join)):
+            operator.restore(part(prefix, state))
+
+
+OTHER = Schema.of(ts=pa.int64(), k=pa.string(), w=pa.int64(), progress=["ts", "k"])
+PAIRS = ("k", "v", "right_k", "w")
+
+
+def joined(window: SlidingWindow, other: SlidingWindow, **options: int) -> OfWindows:
+    fronts = Chain([Bucket(window), Expire()]), Chain([Bucket(other), Expire()])
+    counted = SignedAggregate(window, {"n": count()}, PAIRS)
+    found = OfWindows(fronts, Chain([SignedJoin([("k", "k")], **options), counted]))
+    found.output_schema(SCHEMA, OTHER)
+    return found
+
+
+def naive_join(window: SlidingWindow, other: SlidingWindow, left: Sequence[Row], right: Sequence[Row]) -> list[Row]:
+    """For each window, how often each pair of tuples with equal keys is in both extents."""
+    found: list[Row] = []
+    for wid in range(-60, 60):
+        sides: list[list[Row]] = []
+        for one, table in ((window, left), (other, right)):
+            begin, end = one.extent(wid)
+            sides.append([row for row in table if row["k"] is not None and begin <= int(str(row["ts"])) < end])
+        pairs = Counter((a["k"], a["v"], b["k"], b["w"]) for a in sides[0] for b in sides[1] if a["k"] == b["k"])
+        begin, end = window.extent(wid)
+        bounds: Row = {"wid": wid, "window_start": begin, "window_end": end}
+        found += [dict(zip(PAIRS, pair, strict=True)) | {"n": n} | bounds for pair, n in pairs.items()]
+    return found
+
+
+ranges = st.tuples(st.integers(1, 5), st.integers(1, 9), st.integers(1, 9), st.integers(-3, 3)).map(
+    lambda p: tuple(SlidingWindow("ts", size=size, slide=p[0], origin=p[3]) for size in p[1:3])
+)
+
+
+@given(ranges, streams([SCHEMA, OTHER], tuples=12, promises=("linear",), nulls=("k", "v", "w")), st.integers(1, 3))
+def test_the_changes_of_two_relations_are_joined_to_those_of_the_joined_relation(
+    windows: tuple[SlidingWindow, SlidingWindow], script: Script, rows: int
+) -> None:
+    check_operator(
+        lambda: joined(*windows, page_rows=rows),
+        script,
+        naive=lambda left, right: naive_join(*windows, left, right),
+        laws=ALL_LAWS - {3},
+    )
+
+
+@given(ranges, streams([SCHEMA, OTHER], tuples=12, promises=("linear",), nulls=("k", "v", "w")))
+def test_a_join_of_changes_promises_what_both_inputs_did_and_holds_what_lives(
+    windows: tuple[SlidingWindow, SlidingWindow], script: Script
+) -> None:
+    """At every promise the pairs add up to the joined relation, and only tuples of windows to come are held."""
+    fronts = [Chain([Bucket(window), Expire()]) for window in windows]
+    join = SignedJoin([("k", "k")])
+    join.output_schema(*(f.output_schema(s) for f, s in zip(fronts, (SCHEMA, OTHER), strict=True)))
+    tables: tuple[list[Row], list[Row]] = ([], [])
+    bounds = [-(10**9), -(10**9)]
+    changes: list[Row] = []
+    for port, element in script:
+        if isinstance(element, Page):
+            tables[port].extend(element.rows())
+        elif element.is_end:
+            bounds[port] = 10**9
+        elif (bound := element.bound("ts")) is not None:
+            bounds[port] = builtins.max(bounds[port], windows[port].complete(int(str(bound))))
+        found = [step for change in drive(fronts[port], [element]) for step in drive(join, [(port, change)])]
+        changes += rows(found)
+        if not isinstance(element, Page):
+            wanted = naive_join(*windows, *tables)
+            for wid in range(-40, builtins.min(*bounds, 40)):
+                at = {tuple(r[name] for name in PAIRS): r["n"] for r in wanted if r["wid"] == wid}
+                net = relation([{**{name: c[name] for name in (*PAIRS, "wid", "sign")}} for c in changes], wid)
+                assert net == Counter(at)
+        for told in punctuations(found):
+            assert told.is_end or told.bound("wid") == builtins.min(*bounds)
+    assert join.statistics()["state_tuples"] == 0 and len(join._index) == 0
+
+
+def test_what_left_both_relations_is_held_no_more() -> None:
+    schema = Schema.of(k=pa.string(), v=pa.int64(), wid=pa.int64(), sign=pa.int8(), progress=["wid"])
+    join = SignedJoin([("k", "k")])
+    join.output_schema(schema, schema)
+    page = Page.of(schema, {"k": ["a", "a", "a", "b"], "v": [1, 1, 1, 2], "wid": [1, 3, 4, 2], "sign": [1, -1, 1, 1]})
+    assert drive(join, [(0, page)]) == [] and join.statistics()["state_tuples"] == 4
+    assert list(map(str, drive(join, [(1, before("wid", 3)), (0, before("wid", 7))]))) == ["[wid < 3]"]
+    assert join.statistics()["state_tuples"] == 2
+    found = drive(
+        join, [(1, Page.of(schema, {"k": ["a", None, "c"], "v": [5, 6, 7], "wid": [3, 3, 3], "sign": [1] * 3}))]
+    )
+    assert [(r["v"], r["right_v"], r["wid"], r["sign"]) for r in rows(found)] == [(1, 5, 4, 1)]
+    assert drive(join, [(0, END)]) == [] or join.statistics()["state_tuples"] == 2
+    assert list(map(str, drive(join, [(1, END)]))) == ["[END]"] and join.statistics()["state_tuples"] == 0
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "told"),
+    [
+        (SCHEMA, None, 'the left input has no "wid"; put an Expire'),
+        (None, Schema.of(k=pa.int64(), wid=pa.int64(), sign=pa.int8()), '"k" of the left input is string'),
+        (None, Schema.of(x=pa.string(), wid=pa.int64(), sign=pa.int8()), 'join, right input[^$]*"k"'),
+    ],
+)
+def test_inputs_that_cannot_be_joined_are_refused(left: Schema | None, right: Schema | None, told: str) -> None:
+    changes = Schema.of(k=pa.string(), wid=pa.int64(), sign=pa.int8(), progress=["wid"])
+    with pytest.raises(SchemaError, match=told):
+        SignedJoin([("k", "k")]).output_schema(left or changes, right or changes)
 
 
 @attrs.define(eq=False)
