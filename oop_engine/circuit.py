@@ -22,7 +22,7 @@ from oop_engine.errors import PlanError
 from oop_engine.lateness import allowances
 from oop_engine.memory import keep_pages
 from oop_engine.meter import Meter, OperatorStatistics, watched
-from oop_engine.plan import Plan, SourceNode, own_promises
+from oop_engine.plan import OperatorNode, Plan, SourceNode, own_promises
 from oop_engine.sinks import Deliver, sink_for
 from oop_engine.sources.asked import Asked, Grain
 from oop_engine.sources.outline import Outlined, Watch
@@ -99,11 +99,26 @@ class Circuit:
                 self.operators.append(self._input(place, node, paces[place], allowed[place]))
             else:
                 self.operators.append(fresh(node.operator))
+        self._tell_schemas()
         consumers = self.plan.consumers()
         outputs = self.plan.output_numbers()
         self._emits = [lambda element: None] * len(self.plan.nodes)
         for place in reversed(range(len(self.plan.nodes))):
             self._emits[place] = self._emit(place, consumers[place], outputs.get(place, []))
+
+    def _tell_schemas(self) -> None:
+        """Ask each operator for its output over what it will get: it may remember what it works out there.
+
+        One that does not fit what is left of unread attributes is not told; those of the engine then see it in pages.
+        """
+        found: dict[int, Schema] = {}
+        for place, node in enumerate(self.plan.nodes):
+            inputs = [found[id(upstream)] for upstream in node.inputs]
+            try:
+                given = inputs if isinstance(node, OperatorNode) else [self._schemas[place]]
+                found[id(node)] = self.operators[place].output_schema(*given)
+            except ValueError:
+                found[id(node)] = node.schema
 
     def stop(self) -> None:
         """Make `prepare`, which may be reading in another thread, end soon; the circuit is then of no use."""

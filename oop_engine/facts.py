@@ -22,7 +22,7 @@ _LATE = {
     "drop": "dropped and counted",
     "refuse": "refused: the first one ends the run",
     "divert": "diverted and counted",
-    "revise": "passed on and counted",
+    "revise": "passed on, and counted as behind",
 }
 
 

@@ -3,7 +3,8 @@
 All take the same promises: by default a bounded file is punctuated exactly (it is read ahead once, by the attribute
 that windows use); `slack="2s"` or `punctuate=` say otherwise, and are needed for what can be read only once. `late` is
 what happens to a tuple that breaks a promise: "drop" leaves it out of the windows that are released (thesis 6.1.5.2,
-generous), "refuse" raises StreamViolation at the first, "revise" passes it on, and `divert=` takes every one of them
+generous), "refuse" raises StreamViolation at the first, "revise" passes it on (counted as `behind`, and as late where a
+window then refuses it), and `divert=` takes every one
 out of the stream, to a function of pages or to a file such as "late.parquet". All are counted.
 
 With `arrival_ts` a stream also says when its tuples arrived, in ns by the system's clock (True) or by a function that

@@ -84,7 +84,8 @@ class Input:
 
     `late`: "drop" leaves late tuples out; "refuse" raises StreamViolation at the first; "divert" leaves them out and
     hands them to `diverted`, with columns `broken` (the promise, as text) and `tuple` (number in the stream, from 0);
-    "revise" passes them on. All count them. A tuple without a value never matches a promise; it is counted as untimed.
+    "revise" passes them on and counts them as `behind`: late is what a window then refuses. All others count them as
+    late. A tuple without a value never matches a promise; it is counted as untimed.
     `allow`: a tuple below a linear promise by at most so many ticks is not late but passed on and counted as `behind`;
     right only where all that reads the stream refuses on its own what it has released, as Bucket does.
 
@@ -204,8 +205,8 @@ class Input:
                 self._promise(before(punctuator.attribute, bound, assumed=True), emit)
 
     def statistics(self) -> dict[str, int]:
-        """Count tuples read, late and untimed, promises made or passed on, stale ones; with `allow` those behind."""
-        left_out = ("pages",) if self.allow else ("pages", "behind")
+        """Count tuples read, late and untimed, promises made or passed on, stale ones; those behind if passed on."""
+        left_out = ("pages",) if self.allow or self.late == "revise" else ("pages", "behind")
         return {name: count for name, count in self._counts.items() if name not in left_out}
 
     @property
@@ -235,17 +236,20 @@ class Input:
         behind = self._counts["behind"]
         late = self._late(page, made)
         # What is passed on although it is late meets what was released before it, so each promise has its place.
-        piece = 1 if self._counts["behind"] > behind or (late is not None and self.late == "revise") else self.piece
+        passed = self._counts["behind"] > behind or (late is not None and self.late == "revise")
+        piece = 1 if passed else self.piece
         first = self._counts["tuples"]
         self._counts["tuples"] += n
         emitted = page
         kept_before: Int64s | None = None
         if late is not None:
             refused = int(late.argmax()) if self.late == "refuse" else n
-            if self.late != "revise":
+            if self.late == "revise":
+                self._counts["behind"] += int(late.sum())
+            else:
                 emitted = page.select(~late)
                 kept_before = np.append(0, np.cumsum(~late))
-            self._counts["late"] += 1 if self.late == "refuse" else int(late.sum())
+                self._counts["late"] += 1 if self.late == "refuse" else int(late.sum())
             if self.late == "divert":
                 self._divert(page, late, made, first)
             if refused < n:

@@ -110,6 +110,8 @@ class GroupAggregate:
                 if self._groups is not None and (slot := getattr(overflow, "slot", None)) is not None:
                     group = self._keys(np.array([slot], np.int32)).describe(0)
                 raise AggregateOverflow(f"aggregate {name} of {group}: {overflow}") from overflow
+        # Functions may read one state that they share, so nothing is freed before all have their results.
+        for accumulator in self._accumulators:
             accumulator.free(slots)
         if self._groups is not None:
             self._groups.free(slots)

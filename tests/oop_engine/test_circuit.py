@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -21,11 +21,16 @@ from oop_engine.sources.memory import Rows
 from oop_engine.sources.protocol import Chunk
 from oop_engine.stream import Stream
 from oop_engine.synchronous import Run
+from operators.bucket import Bucket
 from operators.chain import Chain
+from operators.join import Band, OAJoin
+from operators.negative.expire import Expire
+from operators.negative.join import SignedJoin
 from operators.number import Number
 from operators.page import Int64s, Page
-from operators.protocol import Element, Emit, State
+from operators.protocol import Element, Emit, State, StateValue
 from operators.schema import Schema
+from operators.window import SlidingWindow
 from punctuation import END, Punctuation, before
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("at", pa.int64()), ("x", pa.int64())])
@@ -304,3 +309,43 @@ def test_every_run_has_its_own_operators_also_within_a_chain() -> None:
     numbered = oop.arrow(pa.table({"x": [1, 2]})).apply(Chain([Number("a"), Number("b")]))
     for _ in range(2):
         assert numbered.to_arrow()["a"].to_pylist() == [0, 1]
+
+
+@attrs.define(eq=False)
+class Remembering:
+    """An operator of one's own that keeps what it worked out of its input's schema, as the protocol allows."""
+
+    names: tuple[str, ...] = attrs.field(init=False)
+
+    inputs = 1
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        self.names = tuple(inputs[0].names)
+        return inputs[0]
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        assert self.names == tuple(page.schema.names)
+        emit(page)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        emit(punctuation)
+
+    def state(self) -> State:
+        return {}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Nothing is remembered of the tuples."""
+
+
+def test_the_operator_that_runs_is_told_its_inputs() -> None:
+    schema = pa.schema([("ts", pa.int64()), ("k", pa.string())])
+    one, other = (oop.rows([(1, "a"), (2, "b")], schema) for _ in range(2))
+    assert one.apply(Remembering()).to_arrow().num_rows == 2
+    joined = one.apply(OAJoin(Band("ts", "ts", left=3, right=3), [("k", "k")]), other)
+    assert sorted(row["k"] for row in joined.to_arrow().to_pylist()) == ["a", "b"]
+    changes = [s.apply(Bucket(SlidingWindow("ts", size=2, slide=1))).apply(Expire()) for s in (one, other)]
+    both = changes[0].apply(SignedJoin([("k", "k")]), changes[1])
+    net = Counter[tuple[str, int]]()
+    for row in both.to_arrow().to_pylist():
+        net[row["k"], row["wid"]] += row["sign"]
+    assert {change: n for change, n in net.items() if n} == {("a", 1): 1, ("a", 3): -1, ("b", 2): 1, ("b", 4): -1}

@@ -229,6 +229,14 @@ def test_other_policies_allow_nothing(late: str) -> None:
     assert allowances(Plan((counted(source([1], 1, late=late), 10, 5, 0).node,))) == {0: 0}
 
 
+@pytest.mark.parametrize("late", ["drop", "revise"])
+def test_a_late_tuple_is_counted_once_whoever_refuses_it(late: str) -> None:
+    read = source([1, 12, 3, 25, 4], 0, late=late)
+    statistics = counted(read, 5, 5, 0).run().statistics
+    assert (statistics.late, statistics.total("behind")) == (2, 0 if late == "drop" else 2)
+    assert read.filter("ts > 0").run().statistics.late == (2 if late == "drop" else 0)
+
+
 @pytest.mark.parametrize("page_rows", [1, 7, 8192])
 def test_refuse_raises_at_the_first_late_tuple_and_says_where(page_rows: int) -> None:
     out = counted(source([1, 12, 23, 8, 40], 3, late="refuse", name="link2"), 10, 10, 0)
