@@ -26,6 +26,7 @@ from operators.expression import Column, Opaque
 from operators.filter import Filter
 from operators.fresh import fresh
 from operators.functions.protocol import AggregateFunction
+from operators.guard import Guard
 from operators.join import Band, SameWindow, WidJoin
 from operators.meld import Meld
 from operators.merge import Merge
@@ -328,6 +329,8 @@ def _needs(node: OperatorNode, needed: Attributes) -> list[Attributes]:
         case Apply():
             computed = frozenset(n for e in operator.columns.values() for n in e.reads(schemas[0], where="plan"))
             return [needed - frozenset(operator.columns) | computed]
+        case Guard():
+            return [needed | {operator.attribute}]
         case Distinct() if operator.attributes:
             return [frozenset(operator.attributes)]
         case Meld():

@@ -12,6 +12,7 @@ import pyarrow as pa
 from oop_engine.errors import PlanError
 from oop_engine.explain import WIDTH, explain
 from oop_engine.fusion import fused
+from oop_engine.lateness import guarded
 from oop_engine.meter import Statistics
 from oop_engine.plan import Plan
 from oop_engine.runtime import Deliver, Watch, run_plan, run_to_end
@@ -130,7 +131,7 @@ def _plan(outputs: Sequence[Output]) -> Plan:
                 f"run_outputs takes outputs, and {type(output).__name__} is none.\n"
                 '  Say where each goes: oop.run_outputs([stream.to("out.parquet"), ...]).'
             )
-    return fused(shared(Plan(tuple(output.stream.node for output in outputs))))
+    return guarded(fused(shared(Plan(tuple(output.stream.node for output in outputs)))))
 
 
 def _writers(outputs: Sequence[Output], stack: ExitStack) -> list[Deliver]:

@@ -307,19 +307,24 @@ class Stream:
             from oop_engine.in_order import in_order
 
             return in_order(self).run()
-        return collect(Plan((self.node,)))
+        return collect(self._plan())
 
     async def run_async(self) -> Outcome:
         """Run as `run` does, under a trio loop that is already there."""
         from oop_engine.outcome import collect_async
 
-        return await collect_async(Plan((self.node,)))
+        return await collect_async(self._plan())
+
+    def _plan(self) -> Plan:
+        from oop_engine.lateness import guarded
+
+        return guarded(Plan((self.node,)))
 
     def __iter__(self) -> Iterator[Page]:
         """Give the pages of the result as they are released."""
         from oop_engine.synchronous import Run
 
-        return (element for _, element in Run(Plan((self.node,))) if isinstance(element, Page))
+        return (element for _, element in Run(self._plan()) if isinstance(element, Page))
 
     def to_arrow(self) -> pa.Table:
         """Run to the end and give the results as an Arrow table; addresses are text."""
@@ -337,7 +342,7 @@ class Stream:
             return explain_on_spark(self)
         from oop_engine.explain import explain
 
-        return explain(Plan((self.node,)))
+        return explain(self._plan())
 
     def on_spark(
         self,
@@ -365,7 +370,7 @@ class Stream:
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         from oop_engine.drawing import svg
 
-        return {"text/plain": self.explain(), "image/svg+xml": svg(Plan((self.node,)))}
+        return {"text/plain": self.explain(), "image/svg+xml": svg(self._plan())}
 
     def _then(self, operator: Operator, label: str, *remarks: str) -> Stream:
         return Stream(operator_node(operator, self.node, label=label, remarks=remarks))
@@ -437,6 +442,14 @@ class Windowed:
         field = None if isinstance(window, PartitionedWindow) else node.schema.field(window.wattr, where="window")
         # Windows counted by partition have no unit for it: any lateness is one too many, and refused with its reasons.
         late = 0 if not lateness else 1 if field is None else ticks_of(lateness, field, what="lateness")
+        if lateness:
+            from oop_engine.lateness import relying
+
+            if (strict := relying(node)) is not None:
+                raise PlanError(
+                    f'aggregate(lateness=...): "{strict.label}" relies on what is promised, so late tuples are left out'
+                    ' before it.\n  Put it behind the window, or give the source late="revise".'
+                )
         wanted = Wanted(
             windows=self.windows,
             functions=functions,

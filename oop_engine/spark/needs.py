@@ -21,6 +21,7 @@ from operators.chain import Chain
 from operators.distinct import Distinct
 from operators.expression import Column
 from operators.filter import Filter
+from operators.guard import Guard
 from operators.meld import Meld
 from operators.project import Project
 from operators.protocol import Operator
@@ -60,7 +61,7 @@ def need(node: Node) -> Need:
         return Need(stateless=True)
     operator = _alone(node.operator)
     match operator:
-        case Filter() | Project() | Apply() | Meld() | LowAggregate():
+        case Filter() | Guard() | Project() | Apply() | Meld() | LowAggregate():
             return Need(stateless=True)
         case Bucket():
             if not operator.partition:
@@ -120,7 +121,11 @@ def _sliced(operator: SlicingAggregate) -> Need:
 
 
 def _arriving(functions: Mapping[str, object]) -> bool:
-    return any(bool(getattr(function, "arrival_order", True)) for function in functions.values())
+    # One that is not commutative goes by time, and by arrival among tuples of one time.
+    return any(
+        bool(getattr(function, "arrival_order", True)) or not getattr(function, "commutative", False)
+        for function in functions.values()
+    )
 
 
 def passed(node: Node, keys: Sequence[Keys | None]) -> Keys | None:
