@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         zeek,
     )
     from oop_engine.sources.generator import Band, Blocks
+    from oop_engine.strategies import Strategy, strategy
     from oop_engine.stream import Stream, Windowed, meld, merge
     from oop_engine.translate import query
     from oop_engine.windowing import (
@@ -110,6 +111,7 @@ _PLACES = {
     "oop_engine.read": "arrow from_source interface netflow nfdump packets pages pcap read rows table zeek",
     "oop_engine.sources.generator": "Band Blocks",
     "oop_engine.output": "Output",
+    "oop_engine.strategies": "Strategy strategy",
     "oop_engine.stream": "Stream Windowed meld merge",
     "oop_engine.windowing": (
         "WindowOf band counted edges latest marked own session slide_by_rank slide_by_rows slide_by_tuple "
@@ -139,6 +141,7 @@ __all__ = [
     "Schema",
     "SchemaError",
     "Statistics",
+    "Strategy",
     "Stream",
     "StreamError",
     "StreamViolation",
@@ -204,6 +207,7 @@ __all__ = [
     "slide_by_tuple",
     "sliding",
     "stddev",
+    "strategy",
     "sum",
     "table",
     "top_k",

@@ -32,6 +32,11 @@ def parts(windows: Windows) -> tuple[Windows, ...]:
     return tuple(found.values())
 
 
+def sliced(windows: Windows) -> bool:
+    """Tell whether windows are such that share slices."""
+    return all(isinstance(window, SLICED) for window in windows.values())
+
+
 def check_asked(windows: Windows, *, strategy: str, empty: bool, lateness: object) -> None:
     """Refuse what only one kind of window can do; PlanError with the way out."""
     asked = (

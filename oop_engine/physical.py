@@ -7,14 +7,14 @@ functions' properties or by the user, says how. What was chosen, and why, is tol
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from math import gcd
 from typing import Final, cast
 
 import attrs
 
 from oop_engine.aggregates import listed
-from oop_engine.errors import PlanError
+from oop_engine.errors import PlanError, SchemaError
+from oop_engine.strategies import STRATEGIES, flush_of
 from oop_engine.windows import ROW_NUM, OwnWindow, Windowing, window_remarks, window_text
 from operators.adaptive.adaptive import AdaptiveAggregate
 from operators.aggregate.wid import WindowAggregate
@@ -23,6 +23,8 @@ from operators.buffering.aggregate import BufferAggregate
 from operators.chain import Chain
 from operators.expression import Column
 from operators.functions.protocol import AggregateFunction
+from operators.negative.aggregate import SignedAggregate
+from operators.negative.expire import Expire
 from operators.project import Project
 from operators.protocol import Operator
 from operators.ranked.counted import CountAggregate
@@ -32,32 +34,19 @@ from operators.schema import Schema
 from operators.slicing.aggregate import SlicingAggregate
 from operators.slicing.windows import Spec
 from operators.stacks.aggregate import StackAggregate
+from operators.stacks.technique import Technique
 from operators.two_level import two_level
+from operators.two_level.low import PROBES, TABLE
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
 from operators.window.delimited import FixedBandWindow
 from operators.window.session import SessionWindow
 
-STRATEGIES: Final = {
-    "auto": "what the window, the functions and the order of the stream suggest",
-    "wid": "one partial aggregate for each window and group, each tuple into all its windows (thesis 6.1)",
-    "panes": "one partial aggregate for each slice and group, combined anew for each window (Paned-WID, 6.2)",
-    "differential": "as panes; from window to window what leaves is subtracted (Eq. 6.2)",
-    "two_stacks": "as panes; from window to window by two stacks of slices, for every group at once",
-    "slicing": "slices shared by concurrent windows of all kinds (Scotty)",
-    "stacks": "stacks of panes over a stream in order, without groups (Hammer Slide)",
-    "adaptive": "each group eagerly or lazily, whichever is smaller (AdaptWID, 6.3)",
-    "adaptive_panes": "as adaptive, by panes",
-    "buffer": "tuples are kept, and aggregated when a window is complete (3.1)",
-    "buffer_panes": "as buffer, a pane once",
-    "two_level": "a table of fixed size makes partial aggregates, which a window aggregate rolls up (8.3.3)",
-}
 _COMBINED: Final = ("wid", "panes", "differential", "two_stacks")
-_BUCKETED: Final = (*_COMBINED, "adaptive", "adaptive_panes", "buffer", "buffer_panes", "two_level")
+_BUCKETED: Final = (*_COMBINED, "adaptive", "adaptive_panes", "buffer", "buffer_panes", "negative", "two_level")
 _RANKED: Final = (SlideByTuple, SlideByRows, SlideByRank, CountWindow, LastTuples)
 SLICED: Final = (SlidingWindow, SessionWindow, FixedBandWindow, OwnWindow)
 """Windows that share slices with others over the same attribute."""
-_STACKED: Final = ("count", "sum", "avg", "min", "max")
 _MANY_SLIDES: Final = 16
 """From so many windows a tuple on, an ungrouped window is answered by slices in order, not combined anew."""
 
@@ -79,6 +68,8 @@ class Wanted:
     functions: Mapping[str, AggregateFunction]
     by: tuple[str, ...] = ()
     strategy: str = "auto"
+    options: Mapping[str, object] = attrs.field(factory=dict)
+    """What the strategy leaves open, as `oop_engine.strategies` has it."""
     consistent: bool = False
     empty: bool = False
     lateness: int = 0
@@ -97,7 +88,6 @@ class Wanted:
 
 def steps(wanted: Wanted, schema: Schema) -> Sequence[Step]:
     """Give the operators over a stream of this schema; PlanError when the strategy does not fit what is wanted."""
-    _check_strategy(wanted.strategy)
     strategy, why = (wanted.strategy, "asked for") if wanted.strategy != "auto" else _chosen(wanted, schema)
     window = wanted.window
     ranked = isinstance(window, _RANKED)
@@ -137,13 +127,6 @@ def steps(wanted: Wanted, schema: Schema) -> Sequence[Step]:
     return _bucketed(wanted, schema, strategy, why)
 
 
-def _check_strategy(strategy: str) -> None:
-    if strategy not in STRATEGIES:
-        near = get_close_matches(strategy, STRATEGIES, 1)
-        hint = f'Did you mean "{near[0]}"?' if near else f"Known are {', '.join(STRATEGIES)}."
-        raise PlanError(f'aggregate(strategy="{strategy}"): there is no such strategy.\n  {hint}')
-
-
 def _unrevised(wanted: Wanted, schema: Schema) -> str:
     """Say which window cannot be given again when a late tuple comes, and what can be done instead."""
     window = next(w for w in wanted.windows.values() if not isinstance(w, SLICED))
@@ -164,12 +147,20 @@ def _chosen(wanted: Wanted, schema: Schema) -> tuple[str, str]:
     if wanted.lateness:
         return "slicing", "released windows may be revised"
     if isinstance(window, SlidingWindow) and not wanted.by and not wanted.empty and not wanted.consistent:
-        stackable = all(f.name in _STACKED for f in wanted.functions.values())
-        if window.wattr == ROW_NUM and stackable:
+        if window.wattr == ROW_NUM and _stackable(window, wanted.functions, schema):
             return "stacks", "row numbers are in order"
         if window.size > _MANY_SLIDES * window.slide:
             return "slicing", f"{window.size // window.slide} windows a tuple, and no groups"
     return "auto", "carried over where cheaper"
+
+
+def _stackable(window: SlidingWindow, functions: Mapping[str, AggregateFunction], schema: Schema) -> bool:
+    """Tell whether stacks hold what these functions aggregate."""
+    try:
+        StackAggregate(window, functions).output_schema(schema)
+    except SchemaError:
+        return False
+    return True
 
 
 def _bucketed(wanted: Wanted, schema: Schema, strategy: str, why: str) -> Sequence[Step]:
@@ -183,10 +174,13 @@ def _bucketed(wanted: Wanted, schema: Schema, strategy: str, why: str) -> Sequen
     below = Step(bucket, f"bucket {window_text(window, schema)}", window_remarks(window))
     if strategy == "two_level":
         return (below, *_two_level(wanted, window, schema, why))
+    if strategy == "negative":
+        return (below, *_negative(wanted, window, schema, why))
     aggregate: Operator
     match strategy:
         case "adaptive" | "adaptive_panes":
-            aggregate = AdaptiveAggregate(window, functions, by, panes=strategy.endswith("panes"))
+            panes = strategy.endswith("panes")
+            aggregate = AdaptiveAggregate(window, functions, by, panes=panes, **wanted.options)  # type: ignore[arg-type]
         case "buffer" | "buffer_panes":
             aggregate = BufferAggregate(window, functions, by, panes=strategy.endswith("panes"))
         case "wid" | "panes" | "differential" | "two_stacks":
@@ -209,18 +203,42 @@ def _two_level(wanted: Wanted, window: Window, schema: Schema, why: str) -> Sequ
     It is never chosen: in one process the table in front mostly costs more than it saves (0.8 to 3 times the whole was
     measured), and a plan does not know how uneven the groups are. It is for two processes, and for tables of a size.
     """
-    both = two_level(window, wanted.functions, wanted.by, schema=schema, consistent=wanted.consistent)
-    arguments = (name for function in wanted.functions.values() for name in function.arguments)
-    read = dict.fromkeys(schema.resolve(name, where="aggregate") for name in (*wanted.by, *arguments))
-    chosen = Project({name: Column(name) for name in (*read, FROM, UNTIL)})
+    for name, function in wanted.functions.items():
+        # Of what cannot be aggregated at all, its own words.
+        function.output_field(schema, name)
+    size, probes = (wanted.options.get(name, default) for name, default in (("size", TABLE), ("probes", PROBES)))
+    assert isinstance(size, int) and isinstance(probes, int)
+    flush = flush_of(wanted.options)
+    both = two_level(
+        window, wanted.functions, wanted.by, schema=schema, size=size, probes=probes, flush=flush,
+        consistent=wanted.consistent,
+    )  # fmt: skip
     remark = f"strategy two_level: {STRATEGIES['two_level']}; {why}; in one process one level is mostly faster"
     low = f"at most {both.low.size:,} partial aggregates; all leave that a promise completes"
     # In a chain of one a plan asks them for no more than their schemas say: their functions are over other attributes.
     return (
-        Step(chosen, "project what is aggregated"),
+        _aggregated(wanted, schema),
         Step(Chain([both.low]), f"low-level {wanted.label()}", (low,)),
         Step(Chain([both.high]), f"high-level {wanted.label()}", (remark,)),
     )
+
+
+def _negative(wanted: Wanted, window: Window, schema: Schema, why: str) -> Sequence[Step]:
+    """Give what inserts tuples and deletes them again behind a bucket, and what follows the relation that they make."""
+    remark = f"strategy negative: {STRATEGIES['negative']}; {why}"
+    aggregate = SignedAggregate(window, wanted.functions, wanted.by)
+    return (
+        _aggregated(wanted, schema, window.wattr),
+        Step(Expire(), "insert tuples, delete those that expire"),
+        Step(aggregate, wanted.label(), (remark,)),
+    )
+
+
+def _aggregated(wanted: Wanted, schema: Schema, *others: str) -> Step:
+    """Give the projection behind a bucket to what the functions read, the groups, and the windows."""
+    arguments = (name for function in wanted.functions.values() for name in function.arguments)
+    read = dict.fromkeys(schema.resolve(name, where="aggregate") for name in (*wanted.by, *arguments, *others))
+    return Step(Project({name: Column(name) for name in (*read, FROM, UNTIL)}), "project what is aggregated")
 
 
 def _panes(window: Windowing, schema: Schema, strategy: str) -> list[str]:
@@ -228,7 +246,7 @@ def _panes(window: Windowing, schema: Schema, strategy: str) -> list[str]:
     if (
         not isinstance(window, SlidingWindow)
         or window.slide >= window.size
-        or strategy in ("wid", "buffer", "adaptive")
+        or strategy in ("wid", "buffer", "adaptive", "negative")
     ):
         return []
     pane = gcd(window.size, window.slide)
@@ -260,7 +278,13 @@ def _slicing(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
             "  Leave strategy out."
         )
     shared = cast(Mapping[str, Spec], wanted.windows)
-    operator = SlicingAggregate(shared, wanted.functions, wanted.by, lateness=wanted.lateness)
+    operator = SlicingAggregate(
+        shared,
+        wanted.functions,
+        wanted.by,
+        lateness=wanted.lateness,
+        **wanted.options,  # type: ignore[arg-type]
+    )
     return (Step(operator, f"slice and {wanted.label()}", slicing_remarks(operator, schema, why)),)
 
 
@@ -289,8 +313,11 @@ def _stacks(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
             '  Write strategy="two_stacks", which has a stack for every group, or leave it out.'
         )
     remark = f"strategy stacks: {STRATEGIES['stacks']}; {why}"
+    technique = cast(Technique, wanted.options.get("technique", "auto"))
     label = f"{wanted.label()} {window_text(window, schema)}"
-    return (Step(StackAggregate(window, wanted.functions), label, (*window_remarks(window), remark)),)
+    return (
+        Step(StackAggregate(window, wanted.functions, technique=technique), label, (*window_remarks(window), remark)),
+    )
 
 
 def _ranked(wanted: Wanted, schema: Schema) -> Sequence[Step]:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from oop_engine.outcome import Outcome
     from oop_engine.sinks import Sink
     from oop_engine.spark.counts import Counts
+    from oop_engine.strategies import Strategy
     from operators.join import JoinWindow
 
 Mode: TypeAlias = Literal["consistent", "generous"]
@@ -400,7 +401,7 @@ class Windowed:
         *functions: AggregateFunction,
         by: str | Sequence[str] = (),
         empty: bool = False,
-        strategy: str = "auto",
+        strategy: str | Strategy = "auto",
         lateness: Amount = 0,
         **named: AggregateFunction,
     ) -> Stream:
@@ -408,8 +409,9 @@ class Windowed:
 
         A window without a tuple gives no result; with `empty`, and without groups, those between the first and the last
         window with a tuple do. `strategy` says how it is computed, which changes time and memory and never the answer
-        (`oop_engine.physical.STRATEGIES`; `explain` says what was chosen and why). With `lateness`, windows that were
-        released and get a late tuple within it are given again, with a `revision` of 1, 2, ...
+        (names are in `oop_engine.strategies.STRATEGIES`, `oop.strategy` has options; `explain` says what was chosen and
+        why). With `lateness`, windows that were released and get a late tuple within it are given again, with a
+        `revision` of 1, 2, ...; what reads these results sees each as a tuple of its own.
 
         The result has the grouping attributes, one attribute a function (named as the keyword, else `count`,
         `sum_length`, ...), `window` when there are several, then wid, window_start, window_end. PlanError when nothing
@@ -423,18 +425,20 @@ class Windowed:
         *,
         by: str | Sequence[str] = (),
         empty: bool = False,
-        strategy: str = "auto",
+        strategy: str | Strategy = "auto",
         lateness: Amount = 0,
     ) -> Stream:
         """Compute aggregates as `aggregate` does, by the names of their results."""
         from oop_engine.physical import Wanted, steps
+        from oop_engine.strategies import named_strategy
 
+        asked = named_strategy(strategy)
         if len(self.windows) > 1:
             from oop_engine.beside import check_asked, parts
 
             if len(parts(self.windows)) > 1:
-                check_asked(self.windows, strategy=strategy, empty=empty, lateness=lateness)
-                return self._beside(functions, by=by, lateness=lateness)
+                check_asked(self.windows, strategy=asked.name, empty=empty, lateness=lateness)
+                return self._beside(functions, by=by, strategy=asked, lateness=lateness)
         names = self.stream._by(by)
         window = next(iter(self.windows.values()))
         names = (*self.partition, *(n for n in names if n not in self.partition))
@@ -442,40 +446,55 @@ class Windowed:
         field = None if isinstance(window, PartitionedWindow) else node.schema.field(window.wattr, where="window")
         # Windows counted by partition have no unit for it: any lateness is one too many, and refused with its reasons.
         late = 0 if not lateness else 1 if field is None else ticks_of(lateness, field, what="lateness")
-        if lateness:
-            from oop_engine.lateness import relying
-
-            if (strict := relying(node)) is not None:
-                raise PlanError(
-                    f'aggregate(lateness=...): "{strict.label}" relies on what is promised, so late tuples are left out'
-                    ' before it.\n  Put it behind the window, or give the source late="revise".'
-                )
         wanted = Wanted(
             windows=self.windows,
             functions=functions,
             by=names,
-            strategy=strategy,
+            strategy=asked.name,
+            options=asked.options,
             consistent=self.consistent,
             empty=empty,
             lateness=late,
             partition=self.partition,
         )
-        for step in steps(wanted, node.schema):
-            chosen = strategy == "auto"
-            node = operator_node(step.operator, node, label=step.label, remarks=step.remarks, chosen=chosen)
-            self._check(node, names)
+        try:
+            for step in steps(wanted, node.schema):
+                chosen = asked.name == "auto"
+                node = operator_node(step.operator, node, label=step.label, remarks=step.remarks, chosen=chosen)
+                self._check(node, names)
+        except SchemaError as error:
+            if asked.name == "auto":
+                raise
+            # Where "auto" cannot either, its error says what is wrong with more than the strategy.
+            self.compute(functions, by=by, empty=empty, lateness=lateness)
+            told = str(error).partition("\n")[0].rstrip(".")
+            raise PlanError(f"aggregate(strategy={asked.name}): {told}.\n  Leave strategy out.") from error
+        if lateness:
+            from oop_engine.lateness import relying
+
+            if (strict := relying(self.stream.node)) is not None:
+                raise PlanError(
+                    f'aggregate(lateness=...): "{strict.label}" relies on what is promised, so late tuples are left out'
+                    ' before it.\n  Put it behind the window, or give the source late="revise".'
+                )
         return Stream(node)
 
     def _beside(
-        self, functions: Mapping[str, AggregateFunction], *, by: str | Sequence[str], lateness: Amount
+        self,
+        functions: Mapping[str, AggregateFunction],
+        *,
+        by: str | Sequence[str],
+        strategy: Strategy,
+        lateness: Amount,
     ) -> Stream:
         """Compute those windows together that share slices, the others beside them, and unite the results."""
-        from oop_engine.beside import Bounds, parts
+        from oop_engine.beside import Bounds, parts, sliced
 
         bounds = Bounds.of(self.windows, self.stream.schema)
         found: list[Stream] = []
         for windows in parts(self.windows):
-            stream = attrs.evolve(self, windows=windows).compute(functions, by=by, lateness=lateness)
+            own = strategy if sliced(windows) else "auto"
+            stream = attrs.evolve(self, windows=windows).compute(functions, by=by, strategy=own, lateness=lateness)
             label = f"results of {', '.join(windows)}"
             found.append(stream._then(bounds.naming(windows, stream.schema), label))
         return meld(*found)

@@ -23,6 +23,8 @@ from operators.two_level.words import KeyWords
 from punctuation import END, Progress, Punctuation, before, below, whole
 from punctuation.plain import dump_progress, read_progress
 
+TABLE, PROBES = 1 << 16, 4
+"""Partial aggregates in a table, and places that a group may have, unless said otherwise."""
 _NEVER = -(2**63)
 _EVERYTHING = 2**63 - 1
 _CHUNK = 1 << 14
@@ -55,10 +57,10 @@ class LowAggregate:
 
     functions: Mapping[str, AggregateFunction]
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    size: int = attrs.field(default=1 << 16, kw_only=True, validator=attrs.validators.in_(range(1, 1 << 31)))
+    size: int = attrs.field(default=TABLE, kw_only=True, validator=attrs.validators.in_(range(1, 1 << 31)))
     """Partial aggregates that the table holds."""
     flush: Flush = attrs.field(factory=CompleteFlush, kw_only=True)
-    probes: int = attrs.field(default=4, kw_only=True, validator=attrs.validators.ge(1))
+    probes: int = attrs.field(default=PROBES, kw_only=True, validator=attrs.validators.ge(1))
     """Neighbouring places that a group may have: an empty one first, then that of the oldest (semantics row 40)."""
     page_rows: int = attrs.field(default=1 << 13, kw_only=True, validator=attrs.validators.ge(8))
     """Partial aggregates a page, at most."""

@@ -14,7 +14,7 @@ from operators.functions.protocol import AggregateFunction
 from operators.schema import Schema
 from operators.two_level.flush import CompleteFlush, Flush
 from operators.two_level.high import HighAggregate
-from operators.two_level.low import LowAggregate
+from operators.two_level.low import PROBES, TABLE, LowAggregate
 from operators.two_level.partials import split_function
 from operators.window import PartitionedWindow, Window
 
@@ -44,9 +44,9 @@ def two_level(
     by: tuple[str, ...] = (),
     *,
     schema: Schema,
-    size: int = 1 << 16,
+    size: int = TABLE,
     flush: Flush | None = None,
-    probes: int = 4,
+    probes: int = PROBES,
     page_rows: int = 1 << 13,
     consistent: bool = False,
     empty: bool = False,

@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine.physical import STRATEGIES, Wanted, steps
+import oop_engine as oop
+from oop_engine.physical import Wanted, steps
+from oop_engine.strategies import STRATEGIES
 from operators.chain import Chain
 from operators.functions import avg, count, max, median, sum
 from operators.functions.protocol import AggregateFunction
@@ -57,7 +59,7 @@ IN_PARTS = ("n", "total", "mean", "most")
 def test_every_strategy_gives_the_naive_answer(
     strategy: str, window: SlidingWindow, by: tuple[str, ...], script: Script
 ) -> None:
-    names = {"differential": SUBTRACTABLE, "two_level": IN_PARTS}.get(strategy, tuple(FUNCTIONS))
+    names = {"differential": SUBTRACTABLE, "two_level": IN_PARTS, "negative": IN_PARTS}.get(strategy, tuple(FUNCTIONS))
     functions = {name: FUNCTIONS[name] for name in names}
     by = by or ("k",) if strategy.startswith("adaptive") else by
     wanted = Wanted(windows={"": window}, functions=functions, by=by, strategy=strategy)
@@ -66,3 +68,81 @@ def test_every_strategy_gives_the_naive_answer(
         script,
         naive=lambda table: naive_windows(window, {name: ANSWERS[name] for name in names}, by, table),
     )
+
+
+OPTIONS = [
+    oop.strategy("slicing", store="lazy"),
+    oop.strategy("slicing", store="eager"),
+    oop.strategy("adaptive", always="eager"),
+    oop.strategy("adaptive_panes", always="lazy", source="k"),
+    oop.strategy("two_level", size=1, probes=1),
+    oop.strategy("two_level", size=4, flush="slow", every=2, delay=1),
+    oop.strategy("two_level", size=4, flush="lazy", delay=0),
+    oop.strategy("two_level", size=8, flush="in_order", every=1),
+    *(oop.strategy("stacks", technique=t) for t in ("recompute", "subtract", "two_stacks", "daba")),
+]
+
+
+@pytest.mark.parametrize("strategy", OPTIONS, ids=str)
+@given(
+    tuples=st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abc"), st.integers(-5, 5)), max_size=30),
+    spec=st.tuples(st.integers(1, 9), st.integers(1, 4)),
+)
+@settings(max_examples=15)
+def test_options_change_no_answer(
+    strategy: oop.Strategy, tuples: list[tuple[int, str, int]], spec: tuple[int, int]
+) -> None:
+    ungrouped = strategy.name == "stacks" or strategy.options.get("store") == "eager"
+    rows = sorted(tuples) if strategy.name == "stacks" else tuples
+    stream = oop.rows(rows, pa.schema([("ts", pa.int64()), ("k", pa.string()), ("v", pa.int64())]))
+    windowed = stream.window(range=spec[0], slide=spec[1])
+    by = () if ungrouped else ("k",)
+
+    def answer(**options: object) -> list[str]:
+        computed = windowed.aggregate(oop.count(), oop.sum("v"), oop.max("v"), by=by, **options)  # type: ignore[arg-type]
+        return sorted(map(repr, computed.to_arrow().to_pylist()))
+
+    assert answer(strategy=strategy) == answer()
+
+
+def test_the_table_of_two_levels_is_of_the_size_asked_for() -> None:
+    stream = oop.rows([(k, k % 7) for k in range(100)], pa.schema([("ts", pa.int64()), ("k", pa.int64())]))
+    asked = oop.strategy("two_level", size=3, probes=1, flush="slow", every=5)
+    found = stream.window(50).aggregate(oop.count(), by="k", strategy=asked)
+    assert "at most 3 partial aggregates" in found.explain()
+    low = next(o for o in found.run().statistics.operators if "low-level" in o.label)
+    assert low.tuples_out > 14
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda s: oop.strategy("panse"), 'no such strategy[^$]*Did you mean "panes"'),
+        (lambda s: oop.strategy("wid", size=3), "no such option[^$]*It has none"),
+        (lambda s: oop.strategy("two_level", sise=3), "no such option[^$]*It has size, probes, flush, every, delay"),
+        (lambda s: oop.strategy("two_level", size="3"), "size='3'\\): write a whole number"),
+        (lambda s: oop.strategy("slicing", store="fast"), "write one of auto, lazy, eager"),
+        (lambda s: oop.strategy("two_level", flush="lazy", every=3), 'flush="lazy", every=[^$]*It has delay'),
+        (lambda s: oop.strategy("two_level", flush="slow", every=0), "every is a whole number from 1 on"),
+        (
+            lambda s: s.window(4).aggregate(oop.count(), strategy=oop.strategy("two_level", size=0)),
+            "size",
+        ),
+        (lambda s: s.window(4).aggregate(oop.first("v"), strategy="negative"), "taken away again[^$]*Leave strategy"),
+        (lambda s: s.window(4).aggregate(oop.median("v"), strategy="two_level"), "two_level[^$]*Leave strategy out"),
+        (lambda s: s.window(4).aggregate(oop.max("k"), strategy="stacks"), "hold numbers[^$]*Leave strategy out"),
+        (lambda s: s.window(4).aggregate(oop.sum("k"), strategy="two_level"), '"k" has type string'),
+        (lambda s: s.window(4).aggregate(oop.sum("x"), strategy="negative"), 'no attribute "x"'),
+    ],
+)  # fmt: skip
+def test_what_a_strategy_cannot_do_is_told_with_the_way_out(make: Callable[[oop.Stream], object], told: str) -> None:
+    schema = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
+    with pytest.raises((oop.PlanError, oop.SchemaError), match=told) as found:
+        make(oop.rows([(1, "a", 2)], schema))
+    assert "WindowAggregate" not in str(found.value) and "Bucket" not in str(found.value)
+
+
+def test_row_windows_of_texts_need_no_strategy() -> None:
+    stream = oop.rows([(1, "a"), (2, "b")], pa.schema([("ts", pa.int64()), ("k", pa.string())]))
+    found = stream.window("2 rows", slide="1 rows", wattr="row_num").aggregate(oop.max("k")).to_arrow()
+    assert found["max_k"].to_pylist() == ["a", "b", "b"]

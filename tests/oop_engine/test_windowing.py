@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import oop_engine as oop
 from oop_engine.demand import Pace, demands, windows_of
-from oop_engine.physical import STRATEGIES
 from oop_engine.plan import OperatorNode, Plan
+from oop_engine.strategies import STRATEGIES
 from oop_engine.stream import Stream, Windowed
 from operators.slicing.aggregate import SlicingAggregate
 from operators.stacks.aggregate import StackAggregate
