@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         table,
         zeek,
     )
+    from oop_engine.running import Running
     from oop_engine.sources.generator import Band, Blocks
     from oop_engine.strategies import Strategy, strategy
     from oop_engine.stream import Stream, Windowed, meld, merge
@@ -111,6 +112,7 @@ _PLACES = {
     "oop_engine.read": "arrow from_source interface netflow nfdump packets pages pcap read rows table zeek",
     "oop_engine.sources.generator": "Band Blocks",
     "oop_engine.output": "Output",
+    "oop_engine.running": "Running",
     "oop_engine.strategies": "Strategy strategy",
     "oop_engine.stream": "Stream Windowed meld merge",
     "oop_engine.windowing": (
@@ -138,6 +140,7 @@ __all__ = [
     "Output",
     "Page",
     "PlanError",
+    "Running",
     "Schema",
     "SchemaError",
     "Statistics",

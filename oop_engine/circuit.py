@@ -22,7 +22,7 @@ from oop_engine.errors import PlanError
 from oop_engine.lateness import allowances
 from oop_engine.memory import keep_pages
 from oop_engine.meter import Meter, OperatorStatistics, watched
-from oop_engine.plan import OperatorNode, Plan, SourceNode, own_promises
+from oop_engine.plan import Plan, SourceNode, own_promises
 from oop_engine.sinks import Deliver, sink_for
 from oop_engine.sources.asked import Asked, Grain
 from oop_engine.sources.outline import Outlined, Watch
@@ -57,6 +57,8 @@ class Circuit:
     crossed: Crossed = attrs.field(default=lambda place, port, element: None)
     operators: list[Operator] = attrs.field(init=False, factory=list)
     meters: list[Meter] = attrs.field(init=False, factory=list)
+    given: list[Schema] = attrs.field(init=False, factory=list)
+    """What leaves each node, of what is read."""
     readers: dict[int, Reader] = attrs.field(init=False, factory=dict)
     _emits: list[Emit] = attrs.field(init=False, factory=list)
     _schemas: dict[int, Schema] = attrs.field(init=False, factory=dict)
@@ -111,14 +113,13 @@ class Circuit:
 
         One that does not fit what is left of unread attributes is not told; those of the engine then see it in pages.
         """
-        found: dict[int, Schema] = {}
+        places = {id(node): place for place, node in enumerate(self.plan.nodes)}
         for place, node in enumerate(self.plan.nodes):
-            inputs = [found[id(upstream)] for upstream in node.inputs]
+            inputs = [self.given[places[id(upstream)]] for upstream in node.inputs] or [self._schemas[place]]
             try:
-                given = inputs if isinstance(node, OperatorNode) else [self._schemas[place]]
-                found[id(node)] = self.operators[place].output_schema(*given)
+                self.given.append(self.operators[place].output_schema(*inputs))
             except ValueError:
-                found[id(node)] = node.schema
+                self.given.append(node.schema)
 
     def stop(self) -> None:
         """Make `prepare`, which may be reading in another thread, end soon; the circuit is then of no use."""

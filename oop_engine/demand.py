@@ -171,7 +171,11 @@ def _paces(node: OperatorNode, wanted: Mapping[str, Pace]) -> list[Paces]:
         if FROM in inputs[0]:
             return [paces | ({FROM: Pace(1)} if any(n in wanted for n in (WID, START, STOP)) else {})]
         for window in windows:
-            _want(paces, window.wattr, window_pace(window, inputs[0]))
+            pace = window_pace(window, inputs[0])
+            _want(paces, window.wattr, pace)
+            if pace.step is not None and (lateness := int(getattr(operator, "lateness", 0))):
+                # A window may change until its end is so far behind the promise, which has to be seen, too.
+                _want(paces, window.wattr, Pace(pace.step, (pace.origin + lateness) % pace.step))
         return [paces]
     match operator:
         case Bucket():

@@ -25,6 +25,7 @@ from operators.meld import Meld
 from operators.project import Project
 from operators.slicing.aggregate import SlicingAggregate
 from operators.spread import Spread
+from operators.stacks.aggregate import StackAggregate
 from operators.window import LIMIT, SlidingWindow
 
 OUTPUT: Final = -1
@@ -173,6 +174,9 @@ class _Readers:
             case Bucket() if operator.window.wattr == attribute and not operator.partition and not operator.consistent:
                 window = operator.window
                 return window.size if isinstance(window, SlidingWindow) and not melded else ANY_DISTANCE
+            case StackAggregate() if operator.window.wattr == attribute:
+                # It refuses what is not in order, as a late tuple is not, rather than leave it out of open windows.
+                return ANY_DISTANCE if melded else operator.window.size
             case SlicingAggregate() if all(w.wattr == attribute for w in operator.windows.values()):
                 return ANY_DISTANCE if melded else operator.lateness + max(map(_length, operator.windows.values()))
             case _:

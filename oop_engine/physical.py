@@ -22,6 +22,7 @@ from operators.bucket import FROM, UNTIL, Bucket
 from operators.buffering.aggregate import BufferAggregate
 from operators.chain import Chain
 from operators.expression import Column
+from operators.functions.ordered import by_arrival, ordered
 from operators.functions.protocol import AggregateFunction
 from operators.negative.aggregate import SignedAggregate
 from operators.negative.expire import Expire
@@ -146,6 +147,15 @@ def _chosen(wanted: Wanted, schema: Schema) -> tuple[str, str]:
         return "slicing", "these windows are no fixed steps of the attribute"
     if wanted.lateness:
         return "slicing", "released windows may be revised"
+    if isinstance(window, SlidingWindow | LandmarkWindow) and not by_arrival(window):
+        in_order = next((name for name, function in wanted.functions.items() if ordered(function)), None)
+        if in_order is not None and isinstance(window, LandmarkWindow):
+            raise PlanError(
+                f"aggregate: {in_order} is not commutative, and RANGE ALL is computed as tuples arrive.\n"
+                "  Give the window a RANGE, or declare the aggregate commutative, if it is."
+            )
+        if in_order is not None:
+            return "slicing", f"{in_order} is over tuples in the order of {window.wattr}"
     if isinstance(window, SlidingWindow) and not wanted.by and not wanted.empty and not wanted.consistent:
         if window.wattr == ROW_NUM and _stackable(window, wanted.functions, schema):
             return "stacks", "row numbers are in order"
@@ -315,9 +325,8 @@ def _stacks(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
     remark = f"strategy stacks: {STRATEGIES['stacks']}; {why}"
     technique = cast(Technique, wanted.options.get("technique", "auto"))
     label = f"{wanted.label()} {window_text(window, schema)}"
-    return (
-        Step(StackAggregate(window, wanted.functions, technique=technique), label, (*window_remarks(window), remark)),
-    )
+    operator = StackAggregate(window, wanted.functions, technique=technique)
+    return (Step(operator, label, (*window_remarks(window), remark)),)
 
 
 def _ranked(wanted: Wanted, schema: Schema) -> Sequence[Step]:

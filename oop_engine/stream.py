@@ -8,6 +8,7 @@ for page in talkers.aggregate(oop.count(), by="srcIP"):
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
     from oop_engine.join import Kind, On, Pair, Promises
     from oop_engine.outcome import Outcome
+    from oop_engine.running import Running
     from oop_engine.sinks import Sink
     from oop_engine.spark.counts import Counts
     from oop_engine.strategies import Strategy
@@ -310,6 +312,12 @@ class Stream:
             return in_order(self).run()
         return collect(self._plan())
 
+    def start(self) -> Running:
+        """Run in this thread, page by page: what is given has windows added and removed while it is iterated over."""
+        from oop_engine.running import Running
+
+        return Running(self._plan())
+
     async def run_async(self) -> Outcome:
         """Run as `run` does, under a trio loop that is already there."""
         from oop_engine.outcome import collect_async
@@ -467,8 +475,8 @@ class Windowed:
                 raise
             # Where "auto" cannot either, its error says what is wrong with more than the strategy.
             self.compute(functions, by=by, empty=empty, lateness=lateness)
-            told = str(error).partition("\n")[0].rstrip(".")
-            raise PlanError(f"aggregate(strategy={asked.name}): {told}.\n  Leave strategy out.") from error
+            told = re.sub(r"^aggregate[^:]*: ", "", str(error).partition("\n")[0].rstrip("."))
+            raise PlanError(f'aggregate(strategy="{asked.name}"): {told}.\n  Leave strategy out.') from error
         if lateness:
             from oop_engine.lateness import relying
 

@@ -18,6 +18,8 @@ class Run:
     plan: Plan
     page_rows: int = PAGE_ROWS
     circuit: Circuit = attrs.field(init=False)
+    ended: bool = attrs.field(init=False, default=False)
+    """Whether all sources have ended; elements may still be taken."""
     _ready: list[tuple[int, Element]] = attrs.field(init=False, factory=list)
 
     def __attrs_post_init__(self) -> None:
@@ -36,6 +38,7 @@ class Run:
                 chunk = next(live[place], None)
                 if chunk is None:
                     del live[place]
+                    self.ended = not live
                     circuit.finish(place)
                     yield from self._taken()
                     continue

@@ -376,3 +376,23 @@ def test_lateness_behind_what_relies_on_promises_is_refused() -> None:
             revised(relying)
     assert revised(oop.rows(LATE, pa.schema([("ts", pa.int64()), ("v", pa.int64())])).distinct()).to_arrow().num_rows
     assert revised(late_stream(late="revise").distinct()).to_arrow()["revision"].to_pylist() == [0, 1, 0, 0]
+
+
+def test_a_window_may_change_as_long_as_was_asked_for_at_any_pace() -> None:
+    """The windows of another query, whose promises are finer, change nothing."""
+    schema = pa.schema([("ts", pa.int64())])
+    for at, count in ((24, 2), (25, 1)):
+        read = oop.rows([(1,), (at,), (2,)], schema, slack=0)
+        query = read.window(10).aggregate(oop.count(), lateness=15)
+        pages: list[list[Page]] = [[], []]
+        for outputs in ([query], [query, read.window(1).aggregate(oop.count())]):
+            pages[0].clear()
+            oop.run_outputs([s.to(PageSink(p.append)) for s, p in zip(outputs, pages, strict=False)])
+            assert len([row for page in pages[0] for row in page.rows() if row["wid"] == 0]) == count
+
+
+def test_stacks_refuse_a_late_tuple_that_others_would_count() -> None:
+    read = oop.rows([(3,), (4,), (3,)], pa.schema([("ts", pa.int64())]), slack=0)
+    assert read.window(5, slide=2).aggregate(oop.count()).to_arrow()["count"].to_pylist() == [1, 3, 3]
+    with pytest.raises(oop.StreamViolation):
+        read.window(5, slide=2).aggregate(oop.count(), strategy="stacks").run()

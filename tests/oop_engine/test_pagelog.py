@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
+from oop_engine.sinks import sink_for
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.pagelog import PageLog, PageLogSink
 from operators.page import Page
@@ -57,6 +58,13 @@ def test_a_run_that_fails_leaves_whole_epochs_and_no_end(tmp_path: Path) -> None
         fails()
     assert rows(tmp_path / "log") == list(range(140_000))
     assert not PageLog(tmp_path / "log").ended
+
+
+def test_a_run_that_cannot_be_repeated_leaves_all_that_was_released(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), sink_for(tmp_path / "kept.pages", endless=True).opened(SCHEMA) as deliver:
+        deliver(page(1, 2))
+        raise ZeroDivisionError
+    assert rows(tmp_path / "kept.pages") == [1, 2] and not PageLog(tmp_path / "kept.pages").ended
 
 
 def test_a_log_that_is_there_is_not_written_over(tmp_path: Path) -> None:

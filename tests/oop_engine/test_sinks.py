@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import datetime
 import io
@@ -9,6 +10,7 @@ import json
 import math
 import os
 import stat
+import threading
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +21,8 @@ from hypothesis import strategies as st
 from oop_engine.sinks import (
     Csv,
     FileSink,
+    GrowingSink,
+    KeptSink,
     ListSink,
     Ndjson,
     PageSink,
@@ -26,8 +30,10 @@ from oop_engine.sinks import (
     SinkError,
     StreamSink,
     TerminalSink,
+    growing,
     sink_for,
 )
+from oop_engine.sinks.errors import WriteFailed
 from oop_engine.sources.tables import Table
 from operators.address import parse_ip
 from operators.page import Page
@@ -290,3 +296,173 @@ def test_times_are_written_to_the_last_digit_that_is_not_zero(ticks, unit):
         whole = (epoch + datetime.timedelta(seconds=tick // per_second)).isoformat()
         fraction = f"{tick % per_second * 10**9 // per_second:09d}".rstrip("0")
         assert text == whole + ("." + fraction if fraction else "") + "Z"
+
+
+LINES = [".csv", ".tsv", ".ndjson", ".jsonl"]
+WHOLE = [".parquet", ".arrow", ".arrows", ".csv.gz", ".ndjson.zst"]
+
+
+def names(folder):
+    return sorted(os.listdir(folder))
+
+
+def rows_of(path):
+    types = {"srcIP": "ip"} if "parquet" not in path.name and "arrow" not in path.name else {}
+    return [row for batch in Table(path, types=types).batches() for row in batch["count"].to_pylist()]
+
+
+@pytest.mark.parametrize("suffix", LINES)
+def test_lines_of_what_is_endless_are_there_as_they_are_released_and_stay_when_the_run_fails(tmp_path, suffix):
+    path = tmp_path / f"out{suffix}"
+    path.write_bytes(b"the old result")
+    with pytest.raises(RuntimeError, match="broken"), sink_for(path, endless=True).opened(SCHEMA) as deliver:
+        deliver(before("ts", 4))
+        assert path.read_bytes() == b"the old result"
+        deliver(PAGE.slice(0, 2))
+        assert path.read_bytes() == b"the old result"
+        deliver(before("ts", 5))
+        assert names(tmp_path) == [path.name] and rows_of(path) == [1, -2]
+        deliver(PAGE.slice(2, 3))
+        raise RuntimeError("broken")
+    assert names(tmp_path) == [path.name] and rows_of(path) == [1, -2, None]
+
+
+@pytest.mark.parametrize("suffix", WHOLE)
+def test_what_needs_its_end_is_completed_when_the_run_fails(tmp_path, suffix):
+    path = tmp_path / f"out{suffix}"
+    path.write_bytes(b"the old result")
+    with pytest.raises(KeyboardInterrupt), sink_for(path, endless=True).opened(SCHEMA) as deliver:
+        deliver(PAGE.slice(0, 2))
+        deliver(before("ts", 5))
+        assert path.read_bytes() == b"the old result"
+        raise KeyboardInterrupt
+    assert names(tmp_path) == [path.name] and rows_of(path) == [1, -2]
+
+
+@pytest.mark.parametrize("suffix", [*LINES, *WHOLE])
+def test_a_run_that_fails_before_anything_is_released_leaves_the_old_result(tmp_path, suffix):
+    path = tmp_path / f"out{suffix}"
+    path.write_bytes(b"the old result")
+    with pytest.raises(RuntimeError, match="broken"), sink_for(path, endless=True).opened(SCHEMA) as deliver:
+        deliver(PAGE.slice(0, 0))
+        deliver(before("ts", 5))
+        raise RuntimeError("broken")
+    assert names(tmp_path) == [path.name] and path.read_bytes() == b"the old result"
+
+
+@pytest.mark.parametrize("suffix", LINES)
+def test_results_go_behind_those_of_before_where_that_is_asked(tmp_path, suffix):
+    path, whole = tmp_path / f"out{suffix}", tmp_path / f"whole{suffix}"
+    for start in range(3):
+        with sink_for(path, endless=True, append=True).opened(SCHEMA) as deliver:
+            deliver(PAGE.slice(start, start + 1))
+            deliver(END)
+    with sink_for(whole).opened(SCHEMA) as deliver:
+        deliver(PAGE.slice(0, 3))
+    assert path.read_bytes() == whole.read_bytes()
+    with sink_for(path, endless=True).opened(SCHEMA) as deliver:
+        deliver(END)
+    assert rows_of(path) == [] if "csv" in suffix else path.read_bytes().count(b"\n") <= 1
+    path.write_bytes(b"")
+    with sink_for(path, endless=True, append=True).opened(SCHEMA) as deliver:
+        deliver(PAGE.slice(0, 3))
+    assert path.read_bytes() == whole.read_bytes()
+
+
+def test_a_file_of_other_columns_or_with_a_cut_line_is_not_appended_to(tmp_path):
+    path = tmp_path / "out.csv"
+    with sink_for(path).opened(SCHEMA) as deliver:
+        deliver(PAGE)
+    whole = path.read_bytes()
+    other = Schema.of(name=pa.string())
+    with pytest.raises(SinkError, match="has other columns than the results, name; it begins with\n  ts,srcIP,name"):
+        sink_for(path, endless=True, append=True).opened(other).__enter__()
+    with open(path, "ab") as file:
+        file.write(b"2026-11")
+    with pytest.raises(SinkError, match=rf"ends within a line[^\0]*truncate -s {len(whole)} FILE"):
+        sink_for(path, endless=True, append=True).opened(SCHEMA).__enter__()
+    assert path.read_bytes() == whole + b"2026-11"
+    for line in (b'{"ts": 1}\n', b"[1]\n", b"nothing\n"):
+        lines = tmp_path / "out.ndjson"
+        lines.write_bytes(line)
+        with pytest.raises(SinkError, match="has other columns"):
+            sink_for(lines, endless=True, append=True).opened(SCHEMA).__enter__()
+
+
+@pytest.mark.parametrize("suffix", WHOLE)
+def test_what_is_written_from_its_beginning_is_not_appended_to(tmp_path, suffix):
+    path = tmp_path / f"out{suffix}"
+    assert sink_for(path, endless=True, append=True)
+    path.write_bytes(b"the old result")
+    with pytest.raises(SinkError, match="has results of before, which would be replaced"):
+        sink_for(path, endless=True, append=True)
+
+
+def test_a_disk_that_is_full_leaves_whole_lines(tmp_path, monkeypatch):
+    path = tmp_path / "out.csv"
+    write = os.write
+
+    def full(handle, data):
+        if len(data) < 60:
+            raise OSError(28, "No space left on device")
+        return write(handle, data[:40])
+
+    with pytest.raises(WriteFailed, match="No space left"), sink_for(path, endless=True).opened(SCHEMA) as deliver:
+        deliver(PAGE.slice(0, 2))
+        deliver(before("ts", 5))
+        good = path.read_bytes()
+        monkeypatch.setattr(growing.os, "write", full)
+        deliver(PAGE.slice(2, 5))
+        deliver(before("ts", 6))
+    assert path.read_bytes() == good and rows_of(path) == [1, -2]
+    path.unlink()
+    with pytest.raises(WriteFailed), sink_for(path, endless=True).opened(SCHEMA) as deliver:
+        deliver(PAGE)
+        deliver(END)
+    assert names(tmp_path) == []
+
+
+def test_many_results_without_a_punctuation_are_not_held(tmp_path):
+    path = tmp_path / "out.csv"
+    with sink_for(path, endless=True).opened(SCHEMA) as deliver:
+        for _ in range(10_000):
+            deliver(PAGE)
+        assert path.stat().st_size > 1 << 20
+
+
+def test_a_pipe_of_what_is_endless_is_written_as_it_is(tmp_path):
+    path = tmp_path / "pipe.csv"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    for endless in (sink_for(path, endless=True, append=True), KeptSink(path, Csv)):
+        with endless.opened(SCHEMA) as deliver:
+            deliver(PAGE.slice(0, 1))
+            deliver(before("ts", 5))
+            assert os.read(reader, 1000).count(b"\n") == 2
+    os.close(reader)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_who_is_left_behind_while_it_writes_writes_nothing_behind_the_end(tmp_path, suffix):
+    path, inside, go_on = tmp_path / f"out{suffix}", threading.Event(), threading.Event()
+
+    class Slow(Csv):
+        def write(self, page):
+            inside.set()
+            go_on.wait(30)
+            return super().write(page)
+
+    def late(deliver):
+        with contextlib.suppress(ValueError):  # the file is closed
+            deliver(PAGE)
+
+    sink = GrowingSink(path, Slow) if suffix == ".csv" else KeptSink(path, Slow)
+    with pytest.raises(KeyboardInterrupt), sink.opened(SCHEMA) as deliver:
+        writer = threading.Thread(target=late, args=(deliver,), daemon=True)
+        writer.start()
+        inside.wait(30)
+        raise KeyboardInterrupt
+    assert not path.exists()
+    go_on.set()
+    writer.join(30)
+    assert not path.exists()

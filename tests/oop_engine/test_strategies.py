@@ -146,3 +146,28 @@ def test_row_windows_of_texts_need_no_strategy() -> None:
     stream = oop.rows([(1, "a"), (2, "b")], pa.schema([("ts", pa.int64()), ("k", pa.string())]))
     found = stream.window("2 rows", slide="1 rows", wattr="row_num").aggregate(oop.max("k")).to_arrow()
     assert found["max_k"].to_pylist() == ["a", "b", "b"]
+
+
+def test_what_is_not_commutative_is_over_tuples_in_the_order_of_time_whatever_computes_it() -> None:
+    digits = oop.user_aggregate(
+        "digits", lambda x: (x, 10), lambda a, b: (a[0] * b[1] + b[0], a[1] * b[1]), lambda s: s[0],
+        arguments="x", identity=(0, 1), output=pa.int64(), commutative=False,
+    )  # fmt: skip
+    schema = pa.schema([("ts", pa.int64()), ("x", pa.int64())])
+    tuples = [(5, 1), (3, 2), (4, 3), (8, 4), (7, 5)]
+
+    def first(windowed: oop.Windowed, **options: object) -> object:
+        found = windowed.aggregate(d=digits, **options).to_arrow().to_pylist()  # type: ignore[arg-type]
+        return next(r["d"] for r in found if (r["window_start"], r["window_end"]) == (0, 10))
+
+    for slide in (10, 5, 1):
+        for strategy in ("auto", "slicing", "buffer"):
+            assert first(oop.rows(tuples, schema).window(10, slide=slide), strategy=strategy) == 23154
+    several = oop.rows(tuples, schema).windows(a=oop.tumbling(10), b=oop.tumbling(5), c=oop.counted(2))
+    assert first(several) == 23154
+    assert oop.rows(tuples, schema).aggregate(d=digits).to_arrow()["d"].to_pylist() == [12345]
+    for strategy in ("wid", "panes", "two_stacks", "differential", "stacks", "negative", "two_level"):
+        with pytest.raises(oop.PlanError, match=rf'^aggregate\(strategy="{strategy}"\): [^$]*Leave strategy out'):
+            first(oop.rows(tuples, schema).window(10), strategy=strategy)
+    with pytest.raises(oop.PlanError, match="Give the window a RANGE"):
+        first(oop.rows(tuples, schema).window("ALL", slide=10))

@@ -49,7 +49,6 @@ def test_the_length_of_a_tick(kind: pa.DataType, ns: int | None) -> None:
         (7, pa.timestamp("ns"), 7),
         ("7", pa.int64(), 7),
         (0, pa.int64(), 0),
-        ("5 rows", pa.int64(), 5),
     ],
 )
 def test_amounts_in_ticks(amount: Amount, kind: pa.DataType, ticks: int) -> None:
@@ -63,6 +62,10 @@ def test_amounts_in_ticks(amount: Amount, kind: pa.DataType, ticks: int) -> None
          "  Give a plain number in the unit of ts, or project it to a timestamp first."),
         ("5 rows", pa.timestamp("s"), 'RANGE is 5 rows, but "ts" is a time (timestamp[s]).\n'
          "  Give a duration such as 10 seconds, or count rows with the windowing attribute row_num."),
+        ("5 rows", pa.int64(), 'RANGE is 5 rows, but "ts" is a number (int64) that counts no rows.\n'
+         "  Give a plain number in the unit of ts, or count rows:\n"
+         '  in the order of ts with WA rank(ts), in Python oop.counted(5, wattr="ts"), '
+         'or in that of arrival with WA row-num, in Python wattr="row_num".'),
         ("1.5 s", pa.timestamp("s"), 'RANGE of 1.5 s is finer than "ts" (timestamp[s]) can tell.'),
         ("1 s", pa.date32(), 'RANGE of 1 s is finer than "ts" (date32[day]) can tell.'),
         (dt.timedelta(0, 0, 1), pa.date32(), 'RANGE of 0:00:00.000001 is finer than "ts" (date32[day]) can tell.'),
@@ -82,5 +85,12 @@ def test_only_what_may_be_negative_is() -> None:
         ticks_of(-3, field, what="RANGE")
 
 
+def test_other_amounts_than_those_of_windows_are_told_what_they_are_in() -> None:
+    with pytest.raises(PlanError, match=r"slack is 2 rows(.|\n)*Give a plain number in the unit of ts\.$"):
+        ticks_of("2 rows", pa.field("ts", pa.int64()), what="slack")
+
+
 def test_rows_count_an_attribute_that_numbers_tuples_whatever_its_type() -> None:
     assert ticks_of("1000 rows", pa.field("row_num", pa.int64()), what="RANGE", rows=True) == 1000
+    assert ticks_of("1000 rows", pa.field("row_num", pa.int64()), what="the gap of a session") == 1000
+    assert ticks_of("1000 rows", pa.field("seq", pa.uint16()), what="RANGE", rows=True) == 1000

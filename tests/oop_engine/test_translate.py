@@ -8,6 +8,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pytest
 
+import oop_engine as oop
 from oop_engine.demand import windows_of
 from oop_engine.errors import PlanError
 from oop_engine.language import LanguageError
@@ -18,6 +19,7 @@ from oop_engine.translate import query
 from operators.aggregate.groupby import GroupAggregate
 from operators.aggregate.wid import WindowAggregate
 from operators.bucket import Bucket
+from operators.functions import count
 from operators.meld import Meld
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
@@ -81,6 +83,12 @@ def specified(result: Stream) -> object:
         ),
         "SESSION 500 ms": SessionWindow("ts", gap=SECOND // 2),
         "SESSION 2 s, WA ts": SessionWindow("ts", gap=2 * SECOND),
+        "SESSION 2 s, WA ts, PA srcIP": SessionWindow("ts", gap=2 * SECOND),
+        "RANGE 10 rows, SLIDE 100, WA len": LastTuples("length", size=10, slide=100),
+        "RANGE 10 rows, SLIDE 100, WA length, ORIGIN -3, PA srcIP": LastTuples("length", size=10, slide=100, origin=-3),
+        "RANGE 10 rows, RATTR length, SLIDE 100, SATTR length": LastTuples("length", size=10, slide=100),
+        "RANGE 100 rows, SLIDE 10": SlidingWindow("row_num", size=100, slide=10),
+        "RANGE 100 rows, SLIDE 10, WA row-num": SlidingWindow("row_num", size=100, slide=10),
         "RANGE 10 rows, WA rank(ts)": CountWindow("ts", size=10, slide=10),
         "RANGE 10 rows, SLIDE 3 rows, WA rank(ts), NO PARTIAL": CountWindow("ts", size=10, slide=3, partial=False),
         "RANGE 10 rows, SLIDE 5 s, WA ts": LastTuples("ts", size=10, slide=5 * SECOND),
@@ -135,6 +143,43 @@ def test_groups_that_are_not_selected_are_left_out() -> None:
     result = query("SELECT count(*) [RANGE TUMBLING 1 hour] FROM Main GROUP BY srcIP, destIP", streams())
     assert result.schema.names == ["count", *WINDOW]
     assert found(result, WindowAggregate).by == ("srcIP", "destIP")
+
+
+def test_the_partition_of_a_window_is_in_the_result_selected_or_not() -> None:
+    def of(select: str, grouped: str = " GROUP BY destIP") -> Stream:
+        return query(f"SELECT {select} [RANGE 2 rows, WA row-num, PA srcIP] FROM Main{grouped}", streams())
+
+    unselected = of("destIP, count(*)")
+    assert unselected.schema.names == ["destIP", "count", "srcIP", *WINDOW]
+    named = [(row[0], row[2], row[3]) for row in rows(unselected)]
+    assert len(set(named)) == len(named), "rows of one group and wid are told apart"
+    assert of("count(*)", "").schema.names == ["count", "srcIP", *WINDOW]
+    assert of("srcIP AS source, destIP, count(*)").schema.names == ["source", "destIP", "count", *WINDOW]
+    python = streams()["Main"].window("2 rows", wattr="row_num", partition="srcIP").aggregate(count(), by="destIP")
+    assert sorted(rows(of("srcIP, destIP, count(*)"))) == sorted(rows(python))
+
+
+def test_the_last_tuples_every_so_many_ticks_are_read_as_they_are_written() -> None:
+    given = oop.arrow(pa.table({"ts": pa.array([1, 2, 12, 25], pa.int64())}))
+    latest = given.window(oop.latest(3, every=10)).aggregate(count())
+    text = "SELECT count(*) [RANGE 3 rows, SLIDE 10, WA ts] FROM M"
+    assert text[16:-7] in latest.explain()
+    assert rows(query(text, M=given)) == rows(latest) == [(2, 0, 1, 10), (3, 1, 1, 20), (3, 2, 2, 30)]
+    later = given.window(oop.latest(3, every=10, origin=-3)).aggregate(count())
+    assert "[RANGE 3 rows, SLIDE 10, WA ts, ORIGIN -3]" in later.explain()
+    with pytest.raises(PlanError, match=r"counts no rows(.|\n)*WA rank\(ts\)(.|\n)*oop.counted(.|\n)*row_num"):
+        given.window("3 rows")
+
+
+def test_a_session_is_partitioned_as_it_is_in_python() -> None:
+    python = streams()["Main"].window(oop.session("2 s"), partition="srcIP").aggregate(count())
+    text = "SELECT srcIP, count(*) [SESSION 2 s, WA ts, PA srcIP] FROM Main"
+    assert sorted(rows(query(text, streams()))) == sorted(rows(python))
+
+
+def test_windows_that_begin_with_the_stream_leave_none_out() -> None:
+    with pytest.raises(PlanError, match='RANGE "ALL" begin with the stream'):
+        streams()["Main"].window("ALL", slide="1 minute", partial=False)
 
 
 def test_the_attributes_of_the_window_stand_where_they_are_selected() -> None:
@@ -238,6 +283,24 @@ REFUSED = {
     GROUPED.format("*"): ("*", "* stands for the attributes of single tuples", ""),
     "SELECT 1 AS one [RANGE 5 s] FROM Main": ("[RANGE 5 s]", "nothing to compute", "e.g. count(*)"),
     "SELECT count(*) [RANGE 5 rows, WA ts] FROM Main": ("5 rows", "RANGE is 5 rows", "row_num"),
+    "SELECT count(*) [RANGE 5 rows, WA len] FROM Main": ("5 rows", "that counts no rows", "oop.counted(5"),
+    "SELECT count(*) [RANGE 5, SLIDE 2 rows, WA len] FROM Main": ("2 rows", "SLIDE is 2 rows", "WA rank(length)"),
+    "SELECT count(*) [RANGE 5 rows, RATTR len, SLIDE 1, SATTR row-num] FROM Main": ("5 rows", "counts no rows", "rank"),
+    "SELECT count(*) [RANGE 5 rows, SLIDE 10, WA ts] FROM Main": ("10", "SLIDE is 10", "10 s"),
+    "SELECT count(*) [RANGE 5 rows, SLIDE 5 s, NO PARTIAL] FROM Main": (
+        "[RANGE 5 rows, SLIDE 5 s, NO PARTIAL]",
+        "windows that tuples define cannot",
+        "Leave NO PARTIAL out",
+    ),
+    "SELECT count(*) [RANGE 5 s, RATTR ts, SLIDE 1 row, SATTR rank(ts), NO PARTIAL] FROM Main": (
+        "[RANGE 5 s, RATTR",
+        "windows that tuples define cannot",
+        "Leave NO PARTIAL out",
+    ),
+    "SELECT count(*) [SESSION 5 s, NO PARTIAL] FROM Main": ("[SESSION", "a SESSION cannot", "Leave NO PARTIAL out"),
+    "SELECT count(*) [RANGE ALL, SLIDE 5 s, NO PARTIAL] FROM Main": ("[RANGE", "RANGE ALL cannot", "Leave NO PARTIAL"),
+    "SELECT count(*) AS srcIP [RANGE 2 rows, PA srcIP] FROM Main": ("srcIP]", "windows of the result", "AS"),
+    "SELECT zzqq(len) FROM Main": ("zzqq(len)", 'no aggregate function "zzqq"', "oop.user_aggregate"),
     "SELECT count(*) [RANGE 5, SLIDE 2 s, WA len] FROM Main": ("2 s", 'SLIDE is 2 s, but "length" is a number', ""),
     "SELECT count(*) [RANGE 5, WA srcIP] FROM Main": ("srcIP", "needs an attribute with an order in steps", ""),
     "SELECT count(*) [RANGE 5 s, WA tss] FROM Main": ("tss", 'there is no attribute "tss"', 'Did you mean "ts"?'),

@@ -197,6 +197,7 @@ def test_a_fault_is_told_in_the_words_of_the_language(case: str) -> None:
         ("SELECT a [RANGE 5 s, SLIDE 0.0 s] FROM M", 28, "SLIDE must be more than 0."),
         ("SELECT a [RANGE 0.5 ns] FROM M", 17, "0.5 ns is no whole number of nanoseconds; nothing finer"),
         ("SELECT a [RANGE TUMBLING 5 s, SLIDE 5 s] FROM M", 10, "a TUMBLING window moves by its RANGE"),
+        ("SELECT a [SESSION 5 s, SLIDE 1 s] FROM M", 10, "a SESSION ends where a gap begins; it has no SLIDE."),
         ("SELECT a [RANGE 5 s, RATTR ts] FROM M", 10, "this window has RATTR but no SATTR."),
         ("SELECT a [RANGE 5 s, WA ts, SATTR x] FROM M", 29, "WA stands for both RATTR and SATTR"),
         ("SELECT a [RANGE 5 s] FROM M [RANGE 6 s]", 29, "this is a second window for one query"),
@@ -240,6 +241,40 @@ def test_who_asks_for_an_outer_join_is_told_where_it_is(word: str) -> None:
     with pytest.raises(LanguageError) as caught:
         parse(f"SELECT * FROM A [RANGE 1 s, WA ts] {word} JOIN B [RANGE 1 s, WA ts]")
     assert caught.value.hint == 'Outer, semi and anti joins are asked for in Python: a.join(b, ..., kind="left").'
+
+
+@pytest.mark.parametrize(
+    ("text", "python"),
+    [
+        ("SELECT count(*) [BAND 3 s FROM 4 s, WA ts] FROM M", "stream.window(oop.band(start, size))"),
+        ("SELECT count(*) [MARKED BY f, WA ts] FROM M", 'stream.window(oop.marked("attribute"))'),
+        ("SELECT count(*) [RANGE month, WA ts] FROM M", "stream.window(oop.edges(next_edge))"),
+        ("SELECT count(*) [RANGE 3 s, WA ts, LATENESS 3 s] FROM M", '.aggregate(..., lateness="3 s")'),
+        ("SELECT count(*) [RANGE 3 s, WA ts] FROM M LATENESS 3 s", '.aggregate(..., lateness="3 s")'),
+        ("SELECT count(*) [RANGE 3 s, WA ts EMPTY] FROM M", ".aggregate(..., empty=True)"),
+        ("SELECT count(*) [RANGE 3 s, CONSISTENT] FROM M", "stream.window(..., consistent=True)"),
+        ("SELECT count(*) [RANGE 3 s, STRATEGY panes] FROM M", '.aggregate(..., strategy="panes")'),
+        ("SELECT count(*) [RANGE 3 s, IDLE] FROM M", "idle=False"),
+        ("SELECT count(*) [RANGE 3 s, ORDER BY ts] FROM M", 'stream.reorder(slack="2 s")'),
+        ("SELECT count(*) [RANGE 3 s] FROM M REORDER", 'stream.reorder(slack="2 s")'),
+        ("SELECT sum(bytes) [RANGE 3 s] FROM M SPREAD bytes", 'stream.spread("bytes", step="1 s")'),
+        ("SELECT count(*) [RANGE 3 s], [RANGE 5 s] FROM M", "stream.windows("),
+        ("SELECT count(*) [RANGE 3 s] [RANGE 5 s] FROM M", "stream.windows("),
+        ("SELECT count(*) [RANGE 3 s] FROM M [RANGE 5 s]", "stream.windows("),
+        ("SELECT count(*) [SLIDING 3 s] FROM M", "[RANGE 10 minutes, SLIDE 1 minute, WA ts]"),
+        ("SELECT count(*) OVER (PARTITION BY k) FROM M", "[RANGE 1 minute, WA ts]"),
+        ("SELECT a // b FROM M", "floor(a / b)"),
+    ],
+)
+def test_what_the_language_does_not_say_is_told_where_it_is_said(text: str, python: str) -> None:
+    with pytest.raises(LanguageError) as caught:
+        parse(text)
+    assert python in caught.value.hint and caught.value.line == 1
+
+
+def test_words_of_windows_stay_names_outside_of_brackets() -> None:
+    query = parse("SELECT latest, month, empty [RANGE 3 s, WA band, PA (late, marked)] FROM order AS own WHERE sort > 1")
+    assert query.window is not None and query.window.partition == (s.Name(("late",)), s.Name(("marked",)))
 
 
 def test_a_node_made_in_python_gives_the_bare_sentence() -> None:

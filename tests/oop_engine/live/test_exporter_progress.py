@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from oop_engine.sources.asked import Grain
 from oop_engine.sources.live import progress as progress_module
-from oop_engine.sources.live.exporters import MINUTE, SECOND, Exporter, Rules
+from oop_engine.sources.live.exporters import MINUTE, SAVED_BEFORE, SECOND, Exporter, Rules
 from oop_engine.sources.live.progress import ExporterProgress, Heard
 from operators.saved import decode_state, encode_state
 from punctuation import NO_TIME, GroupPromise, Punctuation
@@ -94,6 +94,8 @@ def scripts(draw: st.DrawFn) -> list[list[Export]]:
             ]
             if draw(st.integers(0, 9)) == 0:
                 rows[0]["end_ts"] = 0
+            if draw(st.integers(0, 9)) == 0:
+                header = NO_TIME
             batch.append(Export(key, header, time(now), rows))
         batches.append(batch)
     return batches
@@ -164,7 +166,10 @@ def test_what_was_promised_before_nobody_listened_holds_after_it(
     lowest = {a: bounds.get((a, None), NO_TIME) for a in BOTH}
     assert repeated == {key: bound for key, bound in bounds.items() if key[1] is None or bound > lowest[key[0]]}
     for batch in batches[moment:]:
-        moved = [attrs.evolve(e, header=e.header + away, arrival=e.arrival + away) for e in batch]
+        moved = [
+            attrs.evolve(e, header=NO_TIME if e.header == NO_TIME else e.header + away, arrival=e.arrival + away)
+            for e in batch
+        ]
         again.hear(heard(moved))
         for attribute, who, bound, _ in said(again.elapse(moved[-1].arrival)):
             assert bound > bounds.get((attribute, who), NO_TIME) and bound > bounds.get((attribute, None), NO_TIME)
@@ -432,10 +437,11 @@ def test_one_mad_header_moves_nothing_and_three_that_agree_are_a_clock_that_was_
     assert told(progress, [export(A, 45)], 45) == [("end_ts", None, time(30), False)]
 
 
-def test_an_exporter_of_the_future_is_set_aside_and_alone_gets_nowhere() -> None:
+def test_an_exporter_of_the_future_is_set_aside_and_alone_gets_no_further_than_its_arrivals() -> None:
     progress = ExporterProgress(KEPT)
     ten_years = 10 * 365 * 86_400
-    assert told(progress, [export(A, k, ahead=ten_years) for k in range(9)], 9) == []
+    found = told(progress, [export(A, k, ahead=ten_years) for k in range(9)], 9)
+    assert found == [("ts", None, time(8 - 35), True)]
     assert told(progress, [export(B, 10)], 10) == [("ts", None, time(10 - 35), True)]
     alone = ExporterProgress(attrs.evolve(KEPT, skew=10**12 * SECOND))
     ((_, _, bound, _),) = told(alone, [export(A, k, ahead=ten_years) for k in range(9)], 9)
@@ -536,11 +542,80 @@ def test_records_that_trail_too_far_or_have_no_time_are_not_learnt_from() -> Non
     assert said(progress.elapse(time(0))) == [("ts", None, time(-5), True)]
 
 
-def test_who_tells_no_time_says_nothing() -> None:
-    progress = ExporterProgress(PLAIN)
-    timeless = Export((A, 0), NO_TIME, time(0), [{"ts": time(0)}])
-    assert progress.hear(heard([timeless], ("ts",))) is None
-    assert progress.elapse(time(99)) == [] and progress.exporters == []
+def test_who_tells_no_time_is_held_to_its_arrivals_which_is_only_assumed() -> None:
+    progress = ExporterProgress(KEPT)
+    timeless = [Export((A, 0), NO_TIME, time(k), [{"ts": time(k)}]) for k in range(3)]
+    assert progress.hear(heard(timeless, ("ts",))) is None
+    assert said(progress.elapse(time(2))) == [("ts", None, time(2 - 35), True)]
+    (exporter,) = progress.exporters
+    assert (exporter.timeless, exporter.undated, exporter.skew) == (3, 3, 0)
+    # Once its clock is set, it promises itself.
+    assert told(progress, [export(A, 9)], 9) == [("ts", None, time(9 - 35), False)]
+    assert (exporter.timeless, exporter.undated) == (3, 0)
+    progress.hear(heard([attrs.evolve(timeless[0], arrival=NO_TIME)], ("ts",)))
+    assert exporter.datagrams == 4
+
+
+@pytest.mark.parametrize(
+    ("ahead", "lull", "bound"), [(360, 10, 99 - 35), (-360, 10, 99 - 360 - 35), (360, None, 99 - 35)]
+)
+def test_exporters_that_are_all_set_aside_hold_no_windows_for_ever(ahead: int, lull: int | None, bound: int) -> None:
+    chosen = attrs.evolve(KEPT, lull=None if lull is None else lull * SECOND, idle=60 * SECOND)
+    progress = ExporterProgress(chosen)
+    assert told(progress, [export(A, k, ahead=ahead) for k in range(100)], 99) == [("ts", None, time(bound), True)]
+    assert progress.late == 0
+    # One that is right about the time and comes late to it is not late.
+    assert told(progress, [export(B, 100)], 100) == [("ts", None, time(100 - 35), True)] and progress.late == 0
+    if lull is None:
+        # When it has left, nobody waits for it either.
+        assert told(progress, [export(A, 200, ahead=ahead)], 200) == [("ts", None, time(200 - 35), True)]
+
+
+def beyond(progress: ExporterProgress, exports: Sequence[Export]) -> dict[str, list[bool]]:
+    """Give which times of what is heard are not believed."""
+    told_of = heard(exports)
+    shifts = progress.hear(told_of)
+    return {attribute: far.tolist() for attribute, far in progress.beyond(told_of, shifts).items()}
+
+
+def test_times_too_far_ahead_of_their_arrival_are_not_believed_and_counted() -> None:
+    progress, minutes = ExporterProgress(PLAIN), 60
+    late = export(A, 0, start=-5 * minutes, end=-5 * minutes)
+    assert beyond(progress, [late, export(B, 0)]) == {}
+    odd = export(A, 1, start=-5 * minutes - 0.5, end=-6 * minutes)
+    odd = attrs.evolve(odd, rows=[{"ts": None, "end_ts": 2**62}, *odd.rows, {"ts": time(1), "end_ts": None}])
+    found = beyond(progress, [odd, export(B, 1), attrs.evolve(export(B, 1), rows=[])])
+    assert found == {"ts": [False, True, False, False], "end_ts": [True, True, False, False]}
+    assert [e.future for e in progress.exporters] == [2, 0]
+    assert beyond(progress, []) == {} and beyond(progress, [attrs.evolve(late, rows=[])]) == {}
+
+
+@pytest.mark.parametrize("correct", [True, False])
+def test_who_is_ahead_loses_no_records_for_that_unless_it_is_more_than_a_day(correct: bool) -> None:
+    progress, hour, day = ExporterProgress(attrs.evolve(PLAIN, correct=correct)), 3600, 86_400
+    assert beyond(progress, [export(A, 0, ahead=hour), export(B, 0, ahead=2 * day), export(C, 0, ahead=-hour)]) == (
+        {} if correct else {"ts": [False, True, False], "end_ts": [False, True, False]}
+    )
+    odd = [
+        export(A, 1, ahead=hour, start=-400, end=-400),
+        export(C, 1, ahead=-hour, start=-hour - 299, end=-hour - 301),
+    ]
+    assert beyond(progress, odd) == (
+        {"ts": [True, True], "end_ts": [True, True]} if correct else {"ts": [True, False], "end_ts": [True, True]}
+    )
+    timeless = Export((A, 7), NO_TIME, NO_TIME, [{"ts": 2**62, "end_ts": None}])
+    assert beyond(progress, [timeless]) == {}
+
+
+def test_what_was_saved_before_times_ahead_were_counted_is_taken_up() -> None:
+    progress = ExporterProgress(KEPT)
+    told(progress, [export(A, 0)], 0)
+    state = progress.state()
+    saved = state["exporters"]
+    assert isinstance(saved, pa.RecordBatch)
+    again = ExporterProgress(KEPT)
+    again.restore({**state, "exporters": saved.select(SAVED_BEFORE.names)})
+    assert encode_state(again.state()) == encode_state(state)
 
 
 def test_forged_exporters_push_out_each_other_and_memory_stays_bounded() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +15,10 @@ import oop_engine as oop
 from oop_engine.sources.errors import SourceEnded, SourceError
 from oop_engine.sources.flows.decoder import FlowDecoder
 from oop_engine.sources.live import LiveFlows, Rules, kept
+from oop_engine.sources.live import lock as lock_module
 from oop_engine.sources.live.exporters import MINUTE, SECOND
 from oop_engine.sources.live.kept import Kept, replace
+from oop_engine.sources.live.lock import Lock
 from oop_engine.sources.live.progress import ExporterProgress
 from punctuation import Punctuation
 from tests.oop_engine.flows.exporter import NOW, a_set, four, number, template, v5, v5_record, v9, v9_templates
@@ -68,7 +72,7 @@ def test_a_second_reading_goes_on_where_the_first_ended(exporter: socket.socket,
     (one,) = third.reader.exporters()
     assert (one.late, one.contradicted) == (1, 0)
     assert "went on from what" in third.reader.notes()[-1]
-    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".state.lock", "state"]
 
 
 def test_templates_are_kept_and_what_was_sent_while_nobody_listened_is_lost(
@@ -152,6 +156,43 @@ def test_a_state_that_cannot_be_written_is_refused_before_anything_is_read(
     with pytest.raises(SourceError, match="cannot be written") as found:
         list(source.open(source.arrow.names, 1000).chunks())
     assert not isinstance(found.value, SourceEnded)
+
+
+def test_a_second_collector_of_the_same_state_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    first = LiveFlows(bound(), state=state, lasting=1)
+    reader = first.open(first.arrow.names, 1000)
+    for _ in range(2):
+        with pytest.raises(SourceError, match=f"is kept by another collector, the process {os.getpid()}, which"):
+            LiveFlows("127.0.0.1:0", state=state).open(["ts"], 1000)
+        assert not state.exists()
+    other = LiveFlows("127.0.0.1:0", state=tmp_path / "other")
+    other.open(other.arrow.names, 1000)
+    list(reader.chunks())
+    again = LiveFlows("127.0.0.1:0", state=state)
+    assert again.open(again.arrow.names, 1000).resumed
+
+
+def test_a_lock_ends_with_its_holder_however_it_ends(tmp_path: Path) -> None:
+    held = Lock.beside(tmp_path / "state")
+    del held
+    gc.collect()
+    with bound() as taken:
+        source = LiveFlows(f"127.0.0.1:{taken.getsockname()[1]}", state=tmp_path / "state")
+        reader = source.open(source.arrow.names, 1000)
+        with pytest.raises(SourceError, match="cannot listen"):
+            next(reader.chunks())
+    Lock.beside(tmp_path / "state").release()
+    assert (tmp_path / ".state.lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_what_cannot_be_locked_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".state.lock").mkdir()
+    with pytest.raises(SourceError, match=r'its lock ".*\.state\.lock" cannot be opened: Is a directory'):
+        Lock.beside(tmp_path / "state")
+    monkeypatch.setattr(lock_module.fcntl, "flock", no_space)
+    with pytest.raises(SourceError, match="cannot be locked: No space left on device; name a file on a disk of this"):
+        Lock.beside(tmp_path / "other")
 
 
 def no_space(*_: object) -> None:

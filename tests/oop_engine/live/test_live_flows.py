@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import struct
+import time as clock
 from collections.abc import Callable
 
 import attrs
@@ -20,6 +21,7 @@ from oop_engine.sources.asked import Grain
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.live import LiveFlows, Rules
 from oop_engine.sources.live import ring as ring_module
+from oop_engine.sources.live.door import Door
 from oop_engine.sources.live.exporters import SECOND
 from oop_engine.synchronous import Run
 from operators.page import Page
@@ -345,8 +347,10 @@ def test_a_clock_that_is_off_is_told_and_put_right_where_that_is_asked() -> None
     send([flows(k) for k in range(3)], listening)
     found = collect(listening, most=3, clock=Time((NOW + hours + 2) * SECOND))
     assert [row["ts"] for row in found.rows] == [(NOW + k - 5) * SECOND for k in range(3)]
-    assert found.reader.exporters()[0].state == "set aside" and found.promises == []
-    assert any("its clock is 7200.0 s behind, correct_clocks puts that right" in note for note in found.reader.notes())
+    assert found.reader.exporters()[0].state == "set aside"
+    assert [(p.bound("ts"), p.assumed) for p in found.promises] == [((NOW + 2 - 6) * SECOND, True)]
+    (note,) = [note for note in found.reader.notes() if "its clock is 7200.0 s behind" in note]
+    assert "correct_clocks puts that right, and nobody else has a say, so promises are assumed" in note
     listening = bound()
     send([flows(k) for k in range(3)], listening)
     found = collect(
@@ -356,6 +360,55 @@ def test_a_clock_that_is_off_is_told_and_put_right_where_that_is_asked() -> None
     assert [row["end_ts"] for row in found.rows] == [(NOW + hours + k) * SECOND for k in range(3)]
     assert [row["export_ts"] for row in found.rows] == [(NOW + hours + k) * SECOND for k in range(3)]
     assert [str(p) for p in found.promises] == [f"[ts < {(NOW + hours + 2 - 6) * SECOND}]"]
+
+
+@attrs.frozen(eq=False)
+class Behind(LiveFlows):
+    """What the kernel stamped, read by a clock that is later."""
+
+    def door(self) -> Door:
+        assert isinstance(self.listen, socket.socket)
+        return Door.of(self.listen, stamped=True)
+
+
+@pytest.mark.skipif(ring_module.batched() is None, reason="datagrams are stamped by Linux")
+def test_who_waits_in_the_socket_is_not_silent() -> None:
+    listening, now = bound(), int(clock.time())
+    uptime = 1_000_000
+
+    def sent(k: int) -> bytes:
+        return v5([v5_record(first=uptime, last=uptime)], sequence=k, seconds=now, uptime=uptime)
+
+    with senders("127.0.0.2", "127.0.0.3") as (first, second):
+        for one, count in ((first, 1), (second, 1), (first, 600), (second, 600)):
+            for k in range(count):
+                one.sendto(sent(k + (count > 1)), listening.getsockname())
+        rules = attrs.evolve(AT_ONCE, active=0, inactive=0, scan=0, lull=10 * SECOND, idle=15 * SECOND)
+        source = Behind(listening, most=1202, rules=rules, clock=lambda: clock.time_ns() + 18 * SECOND)
+        reader = source.open(["ts"], 65_536)
+        chunks = list(reader.chunks())
+    assert sum(len(chunk) for chunk in chunks if isinstance(chunk, pa.RecordBatch)) == 1202
+    assert [(r.who, r.late) for r in reader.exporters()] == [("127.0.0.2", 0), ("127.0.0.3", 0)]
+
+
+def test_a_record_of_the_future_is_without_a_time_and_told_of() -> None:
+    listening = bound()
+    send([flows(0), flows(1, late=-400), flows(2, late=-200), flows(3, late=-297)], listening)
+    found = collect(listening, most=4, clock=Time((NOW + 2) * SECOND))
+    assert [row["ts"] for row in found.rows] == [(NOW - 5) * SECOND, None, (NOW + 197) * SECOND, (NOW + 295) * SECOND]
+    assert [row["end_ts"] is None for row in found.rows] == [False, True, False, False]
+    assert any("127.0.0.1, domain 0: 1 records in the future by more than 300 s" in n for n in found.reader.notes())
+
+
+def test_an_exporter_without_a_clock_promises_by_its_arrivals_and_is_told_of() -> None:
+    fields = v9_templates(template(256, [(8, 4), (152, 8)]))
+    record = four("10.0.0.1") + number(NOW * 1000, 8)
+    listening = bound()
+    send([v9([fields, a_set(256, record)], sequence=k, seconds=1000 + k) for k in range(4)], listening)
+    found = collect(listening, most=4, rules=attrs.evolve(AT_ONCE, trusted_after=3))
+    assert [(str(p), p.assumed) for p in found.promises] == [(f"[ts < {(NOW - 1) * SECOND}]", True)]
+    assert found.reader.exporters()[0].state == "live"
+    assert any("4 datagrams whose header tells no time that can be" in note for note in found.reader.notes())
 
 
 def test_records_without_a_time_stay_without_when_clocks_are_put_right() -> None:

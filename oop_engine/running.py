@@ -1,0 +1,120 @@
+"""A stream that runs while its user looks on: pages as they are released, and windows that come and go meanwhile.
+
+running = packets.windows(short=oop.tumbling("1 s"), burst=oop.session("200 ms")).aggregate(oop.count()).start()
+for page in running:
+    if page["count"].max() > 1000 and "fine" not in running.windows:
+        running.add("fine", oop.tumbling("10 ms"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import cast
+
+import attrs
+
+from oop_engine.circuit import PAGE_ROWS
+from oop_engine.demand import window_pace
+from oop_engine.errors import PlanError
+from oop_engine.meter import Statistics
+from oop_engine.physical import SLICED
+from oop_engine.plan import OperatorNode, Plan, SourceNode
+from oop_engine.synchronous import Run
+from oop_engine.windowing import WindowOf
+from oop_engine.windows import Windowing
+from operators.page import Page
+from operators.slicing.aggregate import SlicingAggregate
+from operators.slicing.windows import Spec
+
+
+@attrs.define(eq=False)
+class Running:
+    """One run of a stream, in the thread that iterates over it; all that is said to it is said between two pages."""
+
+    plan: Plan
+    page_rows: int = PAGE_ROWS
+    _run: Run = attrs.field(init=False)
+    _pages: Iterator[Page] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._run = Run(self.plan, self.page_rows)
+        self._pages = (element for _, element in self._run if isinstance(element, Page))
+
+    def __iter__(self) -> Iterator[Page]:
+        """Give the pages of the result as they are released; again, from where it was left."""
+        return self._pages
+
+    def __next__(self) -> Page:
+        return next(self._pages)
+
+    @property
+    def windows(self) -> Mapping[str, Windowing]:
+        """The windows that share slices, by name, as they are now."""
+        _, operator = self._slicing()
+        return cast(Mapping[str, Windowing], operator.windows)
+
+    def add(self, name: str, window: WindowOf) -> int:
+        """Let another window share the slices from now on; gives the tick from which on tuples count for it.
+
+        Its results begin with its first window from there on. Where the sources can, they promise as finely as it asks
+        (row O8); where they cannot, as a file that is promised exactly, its results come with the others' promises.
+        PlanError when the run has ended, has no windows that share slices, or reads not what this one needs;
+        SchemaError for a name that is taken, or a window over another attribute.
+        """
+        place, operator = self._slicing()
+        if self._run.ended:
+            raise PlanError("add: the run has ended, and all windows were released. Start the stream anew.")
+        node = self.plan.nodes[place]
+        schema = node.inputs[0].schema
+        specification = window.of(schema)
+        if not isinstance(specification, SLICED):
+            raise PlanError(f"add: {name} is {window}, which shares no slices.\n  Begin a stream of its own for it.")
+        circuit = self._run.circuit
+        read = circuit.given[circuit.plan.position(circuit.plan.nodes[place].inputs[0])]
+        missing = [name for name in getattr(specification, "reads", ()) if name not in read]
+        if missing:
+            raise PlanError(
+                f"add: {name} reads {', '.join(missing)}, and this run does not.\n"
+                "  Let a window or a function read it from the start."
+            )
+        since = operator.add(name, cast(Spec, specification))
+        pace = window_pace(specification, schema)
+        for source, above in enumerate(self.plan.nodes):
+            if isinstance(above, SourceNode) and above.schema.progressing(specification.wattr):
+                with suppress(PlanError):
+                    circuit.describe(source, specification.wattr, pace)
+        return since
+
+    def remove(self, name: str) -> None:
+        """Give no more results of a window; SchemaError when there is none of that name."""
+        self._slicing()[1].remove(name)
+
+    def poll(self) -> None:
+        """Ask the sources how far they are: they promise it as soon as they are read again (row O9)."""
+        for output in self.plan.outputs:
+            self._run.circuit.poll(self.plan.position(output))
+
+    @property
+    def statistics(self) -> Statistics:
+        """What the operators did so far."""
+        return Statistics(self._run.circuit.statistics(), tuple(self._run.circuit.notes()))
+
+    def _slicing(self) -> tuple[int, SlicingAggregate]:
+        """Give the place of the windows that share slices, and the operator that runs there."""
+        places = [
+            place
+            for place, node in enumerate(self.plan.nodes)
+            if isinstance(node, OperatorNode) and isinstance(node.operator, SlicingAggregate) and node.operator.named
+        ]
+        if len(places) != 1:
+            raise PlanError(
+                f"windows come and go where several share slices, and this stream has {len(places)} such aggregates.\n"
+                "  Write stream.windows(a=..., b=...).aggregate(...), and start() that."
+            )
+        running = self._run.circuit.operators
+        if not running:
+            raise PlanError("the run has not begun: ask for its first page, or name the window in windows(...).")
+        operator = running[places[0]]
+        assert isinstance(operator, SlicingAggregate)
+        return places[0], operator

@@ -1,0 +1,122 @@
+"""Windows come and go while a stream runs, and everything else of it goes on as if they did not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oop_engine as oop
+from oop_engine.running import Running
+
+SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("v", pa.int64()), ("mark", pa.bool_())])
+Row = tuple[int, str, int, bool]
+
+
+def stream(rows: list[Row], size: int = 4, **options: object) -> oop.Stream:
+    parts = [rows[at : at + size] for at in range(0, len(rows), size)] or [[]]
+    batches = [pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, r, strict=True)) for r in p], SCHEMA) for p in parts]
+    return oop.arrow(iter(batches), schema=SCHEMA, **options)  # type: ignore[arg-type]
+
+
+def started(rows: list[Row], by: tuple[str, ...] = (), **options: object) -> Running:
+    windows = {"ten": oop.tumbling(10), "talk": oop.session(3)}
+    return stream(rows, **options).windows(windows).aggregate(oop.count(), total=oop.sum("v"), by=by).start()
+
+
+def results(pages: Iterator[oop.Page]) -> list[dict[str, object]]:
+    return [row for page in pages for row in page.rows()]
+
+
+def _arriving(drawn: list[tuple[Row, int]]) -> list[Row]:
+    """Let each tuple come after others that are at most three ticks later."""
+    return [row for row, _ in sorted(drawn, key=lambda one: one[0][0] + one[1])]
+
+
+tuple_rows = st.tuples(st.integers(0, 60), st.sampled_from("ab"), st.integers(-5, 5), st.booleans())
+rows = st.lists(st.tuples(tuple_rows, st.integers(0, 3)), min_size=8, max_size=40).map(_arriving)
+
+
+@settings(max_examples=60)
+@given(rows, st.sampled_from([(), ("k",)]), st.integers(1, 6), st.sampled_from(["5", "9/4", "session"]))
+def test_a_window_that_is_added_gives_what_it_gives_alone_from_there_on(
+    tuples: list[Row], by: tuple[str, ...], after: int, kind: str
+) -> None:
+    window = {"5": oop.tumbling(5), "9/4": oop.sliding(9, 4), "session": oop.session(2)}[kind]
+    running = started(tuples, by, slack=4)
+    found: list[dict[str, object]] = []
+    since = None
+    for number, page in enumerate(running, 1):
+        found += page.rows()
+        if number == after:
+            with suppress(oop.PlanError):
+                since = running.add("more", window)
+        if number == after and since is not None:
+            assert list(running.windows) == ["ten", "talk", "more"]
+    untouched = results(iter(started(tuples, by, slack=4)))
+    assert sorted(map(repr, (r for r in found if r["window"] != "more"))) == sorted(map(repr, untouched))
+    if since is not None:
+        kept = [row for row in tuples if row[0] >= since] if kind == "session" else tuples
+        alone = stream(kept, slack=4).window(window).aggregate(oop.count(), total=oop.sum("v"), by=by).to_arrow()
+        expected = [repr(r) for r in alone.to_pylist() if r["window_start"] >= since]
+        more = [{n: v for n, v in r.items() if n != "window"} for r in found if r["window"] == "more"]
+        assert sorted(map(repr, more)) == sorted(expected) and running.statistics.late == 0
+
+
+def test_a_window_that_is_removed_gives_nothing_more() -> None:
+    tuples: list[Row] = [(t, "a", 1, False) for t in range(60)]
+    running = started(tuples, slack=0)
+    first = next(running)
+    running.remove("ten")
+    rest = results(iter(running))
+    assert {row["window"] for row in first.rows()} <= {"ten", "talk"}
+    assert {row["window"] for row in rest} == {"talk"} and list(running.windows) == ["talk"]
+    assert running.statistics.tuples == 60
+
+
+def test_a_finer_window_is_released_as_fine_as_the_source_can_promise() -> None:
+    tuples: list[Row] = [(t, "a", 1, False) for t in range(40)]
+    running = started(tuples, slack=0, size=1)
+    next(running)
+    since = running.add("fine", oop.tumbling(1))
+    seen: list[int] = []
+    for page in running:
+        seen += [int(str(row["wid"])) for row in page.rows() if row["window"] == "fine"]
+        if len(seen) == 3:
+            break
+    assert seen == [since, since + 1, since + 2]
+    running.poll()
+
+
+def test_what_cannot_change_is_told() -> None:
+    with pytest.raises(oop.PlanError, match="has not begun"):
+        started([], slack=0).add("more", oop.tumbling(5))
+    alone = stream([], slack=0).window(3).aggregate(oop.count()).start()
+    with pytest.raises(oop.PlanError, match="has 0 such aggregates"):
+        alone.add("more", oop.tumbling(5))
+    ended = started([(1, "a", 1, False)], slack=0)
+    assert results(iter(ended))
+    with pytest.raises(oop.PlanError, match="has ended"):
+        ended.add("more", oop.tumbling(5))
+
+
+def test_a_window_that_does_not_fit_is_refused_and_the_run_goes_on() -> None:
+    tuples: list[Row] = [(t, "a", 1, t % 7 == 0) for t in range(60)]
+    running = started(tuples, slack=0)
+    found = next(running).rows()
+    with pytest.raises(oop.PlanError, match="shares no slices"):
+        running.add("n", oop.counted(3))
+    with pytest.raises(oop.PlanError, match="reads mark, and this run does not"):
+        running.add("m", oop.marked("mark"))
+    with pytest.raises(oop.SchemaError, match="there is a window"):
+        running.add("ten", oop.tumbling(4))
+    with pytest.raises(oop.SchemaError, match="slices are shared over one"):
+        running.add("v", oop.tumbling(4, wattr="v"))
+    with pytest.raises(oop.SchemaError, match="no window"):
+        running.remove("nine")
+    found += results(iter(running))
+    assert sorted(map(repr, found)) == sorted(map(repr, results(iter(started(tuples, slack=0)))))
