@@ -7,7 +7,6 @@ functions' properties or by the user, says how. What was chosen, and why, is tol
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import gcd
 from typing import Final, cast
 
 import attrs
@@ -17,6 +16,7 @@ from oop_engine.errors import PlanError, SchemaError
 from oop_engine.strategies import STRATEGIES, flush_of
 from oop_engine.windows import ROW_NUM, OwnWindow, Windowing, window_remarks, window_text
 from operators.adaptive.adaptive import AdaptiveAggregate
+from operators.aggregate.paned import Costs, split
 from operators.aggregate.wid import WindowAggregate
 from operators.bucket import FROM, UNTIL, Bucket
 from operators.buffering.aggregate import BufferAggregate
@@ -90,6 +90,9 @@ class Wanted:
 def steps(wanted: Wanted, schema: Schema) -> Sequence[Step]:
     """Give the operators over a stream of this schema; PlanError when the strategy does not fit what is wanted."""
     strategy, why = (wanted.strategy, "asked for") if wanted.strategy != "auto" else _chosen(wanted, schema)
+    if wanted.strategy == "auto":
+        # They have helped to choose.
+        wanted = attrs.evolve(wanted, options={})
     window = wanted.window
     ranked = isinstance(window, _RANKED)
     if ranked and wanted.strategy != "auto":
@@ -161,6 +164,11 @@ def _chosen(wanted: Wanted, schema: Schema) -> tuple[str, str]:
             return "stacks", "row numbers are in order"
         if window.size > _MANY_SLIDES * window.slide:
             return "slicing", f"{window.size // window.slide} windows a tuple, and no groups"
+    tuples, groups = (wanted.options.get(name) for name in ("tuples", "groups"))
+    if isinstance(window, SlidingWindow) and isinstance(tuples, int) and isinstance(groups, int):
+        panes = Costs().prefer_panes(window, tuples=tuples, groups=groups)
+        why = f"for {tuples:,} tuples a window and {groups:,} groups a pane it costs less (Eq. 6.1, 6.3)"
+        return "panes" if panes else "wid", why
     return "auto", "carried over where cheaper"
 
 
@@ -259,10 +267,9 @@ def _panes(window: Windowing, schema: Schema, strategy: str) -> list[str]:
         or strategy in ("wid", "buffer", "adaptive", "negative")
     ):
         return []
-    pane = gcd(window.size, window.slide)
-    plq = SlidingWindow(window.wattr, size=pane, slide=pane, origin=window.origin)
-    wlq = f"[RANGE {window.size // pane}, SLIDE {window.slide // pane}, WA pane-id]"
-    return [f"panes {window_text(plq, schema)}, windows over them {wlq}"]
+    plq, wlq = split(window)
+    over = f"[RANGE {wlq.size}, SLIDE {wlq.slide}, WA pane-id]"
+    return [f"panes {window_text(plq, schema)}, windows over them {over}"]
 
 
 def _state(

@@ -38,6 +38,7 @@ _FLUSHES: Final[Mapping[str, Callable[..., Flush]]] = {
 }
 _ALWAYS: Final = ("lazy", "eager")
 _OPTIONS: Final[Mapping[str, Mapping[str, tuple[str, ...] | type[int] | type[str]]]] = {
+    "auto": {"tuples": int, "groups": int},
     "slicing": {"store": ("auto", "lazy", "eager")},
     "stacks": {"technique": ("auto", "recompute", "subtract", "two_stacks", "daba")},
     "adaptive": {"always": _ALWAYS, "source": str},
@@ -61,12 +62,14 @@ class Strategy:
 def strategy(name: str, **options: object) -> Strategy:
     """Give a way to compute a window aggregate, to be passed as `aggregate(..., strategy=...)`.
 
-    "slicing": `store` "lazy" or "eager", whether slices are combined ahead. "stacks": `technique` "recompute",
-    "subtract", "two_stacks" or "daba". "adaptive" and "adaptive_panes": `always` "lazy" or "eager" for all groups, and
-    `source`, the attribute that names the data source of a tuple. "two_level": `size` of the table in front, in groups,
-    `probes` for a place in it, and `flush`, when old groups leave it: "complete", on the promise; "in_order" or "slow",
-    one for `every` so many tuples; "lazy", when their place is needed; slow and lazy at most `delay` windows late
-    (thesis 8.3.3). PlanError for a name, an option or a value that there is not.
+    "auto": how many `tuples` a window has and how many `groups` a pane, where that is known; by that the costs of
+    Eq. 6.1 and 6.3 decide between "panes" and "wid". "slicing": `store` "lazy" or "eager", whether slices are combined
+    ahead. "stacks": `technique` "recompute", "subtract", "two_stacks" or "daba". "adaptive" and "adaptive_panes":
+    `always` "lazy" or "eager" for all groups, and `source`, the attribute that names the data source of a tuple.
+    "two_level": `size` of the table in front, in groups, `probes` for a place in it, and `flush`, when old groups leave
+    it: "complete", on the promise; "in_order" or "slow", one for `every` so many tuples; "lazy", when their place is
+    needed; slow and lazy at most `delay` windows late (thesis 8.3.3). PlanError for a name, an option or a value that
+    there is not.
     """
     if name not in STRATEGIES:
         near = get_close_matches(name, STRATEGIES, 1)
@@ -84,7 +87,7 @@ def strategy(name: str, **options: object) -> Strategy:
         elif not isinstance(value, allowed) or isinstance(value, bool):
             what = "a whole number" if allowed is int else "the name of an attribute"
             raise PlanError(f'strategy("{name}", {option}={value!r}): write {what}.')
-        elif isinstance(value, int) and value < 1 and option in ("size", "probes"):
+        elif isinstance(value, int) and value < 1 and option not in ("every", "delay"):
             raise PlanError(f'strategy("{name}", {option}={value!r}): write a whole number from 1 on.')
     if name == "two_level":
         flush_of(options)

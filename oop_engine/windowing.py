@@ -144,7 +144,16 @@ def edges(next_edge: Callable[[int], int], *, wattr: str = _TS) -> WindowOf:
 
 
 def own(window: OwnWindow) -> WindowOf:
-    """Give a window of one's own kind: an `ExtentWindow` or `ContextWindow` of operators.window.user."""
+    """Give a window of one's own kind: an `ExtentWindow`, `EdgeWindow` or `ContextWindow` of operators.window.user.
+
+    PlanError for another object: windows are said by their edges, their extents, or by what their tuples notify.
+    """
+    if not isinstance(window, OwnWindow):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise PlanError(
+            f"own({type(window).__name__}): a window of one's own is an EdgeWindow (context free, `next_edge(t)`), an\n"
+            "  ExtentWindow (`extent(wid)` for a finite set) or a ContextWindow (FCF and FCA, by notifications),\n"
+            "  from operators.window.user; make one of these of it."
+        )
 
     def build(schema: Schema, wattr: str) -> Windowing:
         _field(schema, wattr)

@@ -171,3 +171,16 @@ def test_what_is_not_commutative_is_over_tuples_in_the_order_of_time_whatever_co
             first(oop.rows(tuples, schema).window(10), strategy=strategy)
     with pytest.raises(oop.PlanError, match="Give the window a RANGE"):
         first(oop.rows(tuples, schema).window("ALL", slide=10))
+
+
+@pytest.mark.parametrize(("groups", "chosen"), [(10, "panes"), (5_000_000, "wid")])
+def test_what_is_known_of_the_stream_decides_between_panes_and_none(groups: int, chosen: str) -> None:
+    schema = pa.schema([("ts", pa.int64()), ("k", pa.int64())])
+    windowed = oop.rows([(t, t % 5) for t in range(100)], schema).window(60, slide=1)
+    known = windowed.aggregate(oop.count(), by="k", strategy=oop.strategy("auto", tuples=6_000_000, groups=groups))
+    text = " ".join(known.explain().replace("│", " ").split())
+    assert f"strategy {chosen}:" in text and "groups a pane it costs less" in text
+    expected = windowed.aggregate(oop.count(), by="k").to_arrow().to_pylist()
+    assert sorted(map(repr, known.to_arrow().to_pylist())) == sorted(map(repr, expected))
+    session = windowed.stream.window(oop.session(2))
+    assert session.aggregate(oop.count(), strategy=oop.strategy("auto", tuples=6, groups=1)).to_arrow().num_rows == 1
