@@ -312,11 +312,16 @@ class Stream:
             return in_order(self).run()
         return collect(self._plan())
 
-    def start(self) -> Running:
-        """Run in this thread, page by page: what is given has windows added and removed while it is iterated over."""
+    def start(self, *, page_rows: int = 65_536) -> Running:
+        """Run in this thread, page by page: what is given has windows added and removed while it is iterated over.
+
+        `page_rows` tuples at most go through the plan at a time, so that one hears of results so much sooner.
+        """
         from oop_engine.running import Running
 
-        return Running(self._plan())
+        if page_rows < 1:
+            raise PlanError(f"start(page_rows={page_rows}): a page has at least one tuple.")
+        return Running(self._plan(), page_rows)
 
     async def run_async(self) -> Outcome:
         """Run as `run` does, under a trio loop that is already there."""
