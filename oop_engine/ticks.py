@@ -12,6 +12,10 @@ from oop_engine.language.durations import Duration, parse_duration
 
 Amount: TypeAlias = "int | str | dt.timedelta | Duration"
 
+ROW_NUM = "row_num"
+"""The attribute that numbers the tuples of a stream as they arrive; amounts on it may be in rows."""
+
+_SIZES = ("RANGE", "SLIDE")
 _NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
@@ -28,7 +32,8 @@ def ticks_of(amount: Amount, field: pa.Field, *, what: str, rows: bool = False, 
     """Give an amount in ticks of an attribute; PlanError when its unit does not fit the attribute.
 
     A bare number is in the attribute's own unit; written as text it does not go with a time, where it would be a slip.
-    `rows`: the attribute numbers tuples, so that "1000 rows" fits it. `signed`: it may be negative, as an origin may.
+    `rows`: the attribute numbers tuples, as row_num does, so that "1000 rows" fits it; on any other integer attribute
+    rows are not ticks, and refused. `signed`: the amount may be negative, as an origin may.
     """
     if isinstance(amount, dt.timedelta):
         ns = (amount.days * 86_400 + amount.seconds) * 1_000_000_000 + amount.microseconds * 1_000
@@ -45,11 +50,16 @@ def ticks_of(amount: Amount, field: pa.Field, *, what: str, rows: bool = False, 
             )
         return duration.value
     if duration.unit == "rows":
-        if rows or tick is None:
+        if rows or field.name == ROW_NUM:
             return duration.value
+        if tick is not None:
+            raise PlanError(
+                f'{what} is {duration.text}, but "{field.name}" is a time ({field.type}).\n'
+                "  Give a duration such as 10 seconds, or count rows with the windowing attribute row_num."
+            )
         raise PlanError(
-            f'{what} is {duration.text}, but "{field.name}" is a time ({field.type}).\n'
-            "  Give a duration such as 10 seconds, or count rows with the windowing attribute row_num."
+            f'{what} is {duration.text}, but "{field.name}" is a number ({field.type}) that counts no rows.\n'
+            f"  Give a plain number in the unit of {field.name}{_counting(duration, field) if what in _SIZES else '.'}"
         )
     if tick is None:
         raise PlanError(
@@ -59,3 +69,12 @@ def ticks_of(amount: Amount, field: pa.Field, *, what: str, rows: bool = False, 
     if duration.value % tick:
         raise PlanError(f'{what} of {duration.text} is finer than "{field.name}" ({field.type}) can tell.')
     return duration.value // tick
+
+
+def _counting(rows: Duration, field: pa.Field) -> str:
+    """Say how rows are counted, where an amount of them stands on an attribute that does not."""
+    name = field.name
+    return (
+        f", or count rows:\n  in the order of {name} with WA rank({name}), in Python "
+        f'oop.counted({rows.value}, wattr="{name}"), or in that of arrival with WA row-num, in Python wattr="row_num".'
+    )

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from oop_engine.errors import PlanError
 from oop_engine.language.durations import Duration, format_duration
-from oop_engine.ticks import Amount, tick_ns, ticks_of
+from oop_engine.ticks import ROW_NUM, Amount, tick_ns, ticks_of
 from operators.schema import Schema
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple, SlideWindow
@@ -21,7 +21,6 @@ OwnWindow: TypeAlias = EdgeWindow | ExtentWindow | ContextWindow | DelimitedWind
 Windowing: TypeAlias = Window | SessionWindow | FixedBandWindow | Counted | OwnWindow
 """Every window specification there is."""
 Rows: TypeAlias = SlidingWindow | LandmarkWindow
-ROW_NUM = "row_num"
 
 
 def window_of(
@@ -54,6 +53,8 @@ def window_of(
     if slide is None and landmark:
         raise PlanError("RANGE ALL needs a SLIDE: how often the result is extended, e.g. SLIDE 1 minute")
     window: Rows
+    if landmark and not partial:
+        raise PlanError('windows of RANGE "ALL" begin with the stream, never before it; leave partial=False out.')
     if landmark:
         assert slide is not None
         window = LandmarkWindow(wattr, slide=_positive(slide, field, "SLIDE", rows), origin=start)
@@ -96,7 +97,8 @@ def window_text(window: Windowing, schema: Schema) -> str:
         case CountWindow():
             return f"[RANGE {window.size} rows, SLIDE {window.slide} rows, WA rank({window.wattr})]"
         case LastTuples():
-            return f"[RANGE {window.size} rows, SLIDE {ticks(window.slide)}, WA {window.wattr}]"
+            origin = f", ORIGIN {ticks(window.origin)}" if window.origin else ""
+            return f"[RANGE {window.size} rows, SLIDE {ticks(window.slide)}, WA {window.wattr}{origin}]"
         case EdgeWindow() | ExtentWindow() | ContextWindow() | DelimitedWindow():
             return f"[{type(window).__name__}, WA {window.wattr}]"
         case _:

@@ -33,7 +33,7 @@ TICKS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 def naive_expression(expression: Expression, row: Row, schema: Schema) -> Scalar:
-    """Evaluate an expression on one tuple, times as integers; OverflowError and ZeroDivisionError as documented."""
+    """Evaluate an expression on one tuple, times as integers; OverflowError as documented."""
 
     def value(part: Expression) -> Scalar:
         return naive_expression(part, row, schema)
@@ -108,6 +108,8 @@ def naive_arithmetic(op: str, one: Scalar, other: Scalar) -> Scalar:
         with np.errstate(all="ignore"):
             return float(function[op](np.float64(one), np.float64(other)))
     if op in ("//", "%"):
+        if other == 0:
+            return None
         return naive_fit(one // other if op == "//" else one % other)
     return naive_fit(one + other if op == "+" else one - other if op == "-" else one * other)
 

@@ -17,6 +17,8 @@ from oop_engine.language.syntax import Join, Query, SubQuery, Table, Union
 from oop_engine.punctuate import Promise, blocks, embedded, ordered, tuple_slack
 from oop_engine.punctuate import slack as slack_promise
 from oop_engine.read import read
+from oop_engine.sources.kind import kind_of
+from oop_engine.sources.paths import expand
 from oop_engine.stream import Stream
 
 KINDS = "slack:2s, ordered, tuples:100, block:LENGTH, embedded:MARKER"
@@ -34,7 +36,7 @@ def opened(text: str, naming: Naming, to: str | None = None) -> dict[str, Stream
             raise click.UsageError(f'--punctuate {name}=...: there is no stream "{name}"; named are {_listed(places)}.')
     late = _late_files(places, naming.late_to)
     _check_apart(places, late, to)
-    elements = _elements(text)
+    elements = flow_elements(text)
     return {name: _opened(name, paths, naming, late.get(name), elements) for name, paths in places.items()}
 
 
@@ -133,12 +135,16 @@ def _place(path: str) -> str:
     return os.path.realpath(os.path.expanduser(path))
 
 
-def _elements(text: str) -> list[str]:
-    """Name the elements of flow records that a query reads beyond the common columns."""
-    from oop_engine.sources.flows import ELEMENTS, FLOW_ALIASES
+def flow_elements(text: str) -> list[str]:
+    """Name the elements of flow records that a query reads beyond the common columns.
+
+    `columns` of `oop.netflow` takes them. Names are IANA's, "reverse" and one of those, or `6871/40` in back-quotes.
+    """
+    from oop_engine.sources.flows import FLOW_ALIASES, FLOW_SCHEMA
+    from oop_engine.sources.flows.elements import element
 
     words = dict.fromkeys(lexeme.text.strip("`") for lexeme in scan(text) if lexeme.kind in ("word", "quoted"))
-    return [word for word in words if word in ELEMENTS and word not in FLOW_ALIASES]
+    return [word for word in words if element(word) and word not in FLOW_ALIASES and word not in FLOW_SCHEMA.names]
 
 
 def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | None, elements: list[str]) -> Stream:
@@ -149,9 +155,14 @@ def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | Non
         options["types"] = dict(naming.types)
     options |= {"late": naming.late, "divert": divert}
     known = naming.format_of(name)
-    if elements and known == "netflow":
+    if elements and (known == "netflow" or (known is None and _holds_flows(paths))):
         options["columns"] = elements
     return read(*paths, name=name, format=known, strict=naming.strict, **options)
+
+
+def _holds_flows(paths: tuple[str, ...]) -> bool:
+    """Tell whether files are of export datagrams by what is in the first, as `read` does where no format is said."""
+    return paths[0] != STDIN and kind_of(expand(paths[0])[0]) == "netflow"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -73,7 +73,8 @@ class _Builder(Transformer_NonRecursive):
         if not isinstance(source, s.Join) and source.window is not None:
             if window is not None:
                 problem = "this is a second window for one query; the first stands after the select list."
-                raise self._error(source.window.span, problem, "Keep one of the two.")
+                hint = "Keep one of the two; several windows at once are asked for in Python: stream.windows(...)."
+                raise self._error(source.window.span, problem, hint)
             source, window = attrs.evolve(source, window=None), source.window
         if window is not None and window.closed:
             problem = "CLOSED is said of the inputs of a join: whether tuples exactly RANGE apart meet."
@@ -189,7 +190,7 @@ class _Builder(Transformer_NonRecursive):
         length, given["tumbling"], given["session"] = given.pop("range")
         if given["tumbling"] and "slide" in given:
             raise self._error(span, "a TUMBLING window moves by its RANGE; it has no SLIDE.")
-        for field, written in (("slide", "SLIDE"), ("partition", "PA"), ("origin", "ORIGIN"), ("sattr", "SATTR")):
+        for field, written in (("slide", "SLIDE"), ("origin", "ORIGIN"), ("sattr", "SATTR")):
             if given["session"] and field in given:
                 raise self._error(span, f"a SESSION ends where a gap begins; it has no {written}.")
         for written, duration in (("SESSION" if given["session"] else "RANGE", length), ("SLIDE", given.get("slide"))):

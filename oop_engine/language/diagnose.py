@@ -85,8 +85,40 @@ _NOT_SPOKEN: t.Final[dict[str, str]] = {
     "LIKE": "There is no LIKE; compare with = or IN (...).",
     "JOIN": "Write a join as FROM A [RANGE ...], B [RANGE ...] WHERE ...",
     "INNER": "Write a join as FROM A [RANGE ...], B [RANGE ...] WHERE ...",
+    **dict.fromkeys(("OVER", "WINDOW"), "A window stands in brackets after the SELECT list: [RANGE 1 minute, WA ts]."),
     **dict.fromkeys(("LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI"), _OUTER),
 }
+
+
+_SEVERAL: t.Final = (
+    "A query has one window; several at once are asked for in Python: "
+    'stream.windows(a=oop.tumbling("1 s"), b=oop.session("30 s")).'
+)
+_OWN: t.Final = "Windows of one's own, as months are, are asked for in Python: stream.window(oop.edges(next_edge))."
+_SORTED: t.Final = 'No order is needed; to sort all the same, in Python: stream.reorder(slack="2 s").'
+_SLIDING: t.Final = "Write [RANGE 10 minutes, SLIDE 1 minute, WA ts], or [RANGE TUMBLING 1 minute, WA ts]."
+_SHARED: t.Final = 'Amounts are shared out over time in Python, before the query: stream.spread("bytes", step="1 s").'
+_IN_WINDOWS: t.Final[dict[str, str]] = {
+    "BAND": "One window at a fixed place is asked for in Python: stream.window(oop.band(start, size)).",
+    "MARKED": 'Windows between marked tuples are asked for in Python: stream.window(oop.marked("attribute")).',
+    **dict.fromkeys(("MONTH", "MONTHS", "YEAR", "YEARS", "CALENDAR", "EDGES", "OWN", "CONTEXT"), _OWN),
+    **dict.fromkeys(
+        ("LATENESS", "LATE", "ALLOWED", "GRACE"),
+        'Windows that late tuples change are given again in Python: stream.window(...).aggregate(..., lateness="3 s").',
+    ),
+    "EMPTY": "Windows without a tuple are asked for in Python: stream.window(...).aggregate(..., empty=True).",
+    "STRATEGY": 'It is chosen in Python: stream.window(...).aggregate(..., strategy="panes").',
+    "CONSISTENT": "It is asked for in Python: stream.window(..., consistent=True).",
+    "IDLE": 'It is said in Python: stream.window(oop.latest(100, every="10 s", idle=False)).',
+    "SPREAD": _SHARED,
+    **dict.fromkeys(("REORDER", "SORT", "SORTED", "ORDER"), _SORTED),
+    "COUNTED": "Write [RANGE 100 rows, WA rank(ts)], or WA row-num for the order of arrival.",
+    "LATEST": "Write [RANGE 100 rows, SLIDE 10 s, WA ts]: the last 100 tuples, every 10 s.",
+    **dict.fromkeys(("SLIDING", "HOP", "HOPPING", "TUMBLE", "TUMBLING"), _SLIDING),
+}
+"""What is asked for inside a window's brackets and said elsewhere, or otherwise."""
+_ANYWHERE: t.Final = frozenset({"LATENESS", "STRATEGY", "CONSISTENT", "SPREAD", "REORDER", "SORT"})
+"""Those of them that are asked for outside of the brackets too."""
 
 
 def diagnose(grammar: Lark, error: UnexpectedInput, text: str, *, what: str = "query") -> LanguageError:
@@ -152,8 +184,14 @@ def _hint(expected: set[str], found: Lexeme | None, tokens: list[Token]) -> str:
         return "" if found is None else _meant(found, expected)
     word, last = found.text.upper(), tokens[-1]
     types = [token.type for token in tokens]
+    if word in _IN_WINDOWS and (word in _ANYWHERE or _in_window(types)):
+        return _IN_WINDOWS[word]
     if word in _NOT_SPOKEN:
         return _NOT_SPOKEN[word]
+    if last.type == "_CLOSE_WINDOW" and word in ("[", ",") and "_FROM" in expected:
+        return _SEVERAL
+    if word == "/" and last == "/":
+        return 'Division is written with one "/"; floor(a / b) rounds down.'
     if re.match(r"\.\d|:", word) and last.type in (_NUMBERS | {"NAME"}):
         return "An IP address stands in quotes, e.g. '10.0.0.7'."
     if word == "=" and last == "=":
@@ -165,6 +203,11 @@ def _hint(expected: set[str], found: Lexeme | None, tokens: list[Token]) -> str:
     if found.kind == "word" and found.text.lower() in RESERVED and last.type in ("_AS", "_DOT"):
         return f"{word} is a word of the language; write `{found.text}` to use it as a name."
     return _meant(found, expected)
+
+
+def _in_window(types: list[str]) -> bool:
+    """Tell whether a window's brackets are open after these tokens."""
+    return types.count("_OPEN_WINDOW") > types.count("_CLOSE_WINDOW")
 
 
 def _meant(found: Lexeme, expected: set[str]) -> str:

@@ -86,8 +86,20 @@ def attribute_of(name: s.Name, schema: Schema, text: str, *, streams: Collection
     try:
         return schema.resolve(attribute, where="query")
     except SchemaError as error:
-        hint = did_you_mean(attribute, schema.names)
+        hint = _of_flows(attribute, schema) or did_you_mean(attribute, schema.names)
         raise LanguageError.at(name.span, f'there is no attribute "{attribute}" here.', text, hint=hint) from error
+
+
+def _of_flows(name: str, schema: Schema) -> str:
+    """Say how an element of flow records beyond the common columns is asked for; nothing where it is none."""
+    if not {"exporter", "domain", "export_ts"} <= set(schema.names):
+        return ""
+    from oop_engine.sources.flows.elements import ELEMENTS, element  # many names, which other streams need not load
+
+    if element(name) is not None:
+        return f'It is an element of flow records; the source reads those it is asked for: columns=["{name}"].'
+    near = did_you_mean(name, [*schema.names, *ELEMENTS])
+    return near if near.startswith("Did you mean") else ""
 
 
 def is_aggregate(function: str) -> bool:

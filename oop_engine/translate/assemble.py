@@ -23,9 +23,10 @@ from oop_engine.windows import ROW_NUM
 def query(text: str, streams: Mapping[str, Stream] | None = None, **named: Stream) -> Stream:
     """Make the stream of results that a query text describes, over streams given by name.
 
-    The columns are the SELECT list (`AS` renames; `count(*)` is count, `sum(len)` is sum_len), then, for windows, wid,
-    window_start and window_end. `row-num` counts arrivals at the entry of the query, before WHERE; `arrival-ts` is the
-    time of arrival at the source, unless the stream has recorded one. Nothing runs yet.
+    The columns are the SELECT list (`AS` renames; `count(*)` is count, `sum(len)` is sum_len), then, for windows, what
+    PA names and the list does not, wid, window_start and window_end. `row-num` counts arrivals at the entry of the
+    query, before WHERE; `arrival-ts` is the time of arrival at the source, unless the stream has recorded one. Nothing
+    runs yet.
     Raises LanguageError, which points at the fault, and PlanError when no window could ever be released.
 
         oop.query("SELECT srcIP, count(*) [RANGE 10 minutes, SLIDE 1 minute, WA ts] FROM M GROUP BY srcIP", M=packets)

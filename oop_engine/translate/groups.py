@@ -7,6 +7,9 @@ attributes that hold them.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 import attrs
 
 from oop_engine.errors import SchemaError
@@ -32,7 +35,11 @@ WINDOW = (WID, START, STOP)
 
 
 def aggregated(tree: s.Query, scope: Scope) -> Stream:
-    """Give the results of a query with aggregates or groups, columns as selected, then those of the window."""
+    """Give the results of a query with aggregates or groups, columns as selected, then those of the window.
+
+    What PA parts windows by is of the window: it stands before wid where it is not selected, or the windows of one
+    number could not be told apart.
+    """
     grouping = _Grouping(tree, scope)
     grouping.group()
     columns, having = grouping.results()
@@ -49,6 +56,7 @@ def aggregated(tree: s.Query, scope: Scope) -> Stream:
             raise LanguageError.at(item.span, message, tree.text, hint="Rename this column with AS.")
         made.add(name, grouping.expression(expression, stream), item)
     if grouping.window is not None:
+        grouping.add_partition(made)
         for name in WINDOW:
             made.found.setdefault(name, Column(name))
     return made.of(stream)
@@ -82,6 +90,18 @@ class _Grouping:
                 self._group(self._meant(item), None)
             elif not isinstance(item.expr, s.Star):
                 self._group(item.expr, item.alias)
+
+    def add_partition(self, columns: Columns) -> None:
+        """Add the attributes of PA that are not selected to the columns of the result."""
+        given = {column.name for column in columns.found.values() if isinstance(column, Column)}
+        for name in self.window.partition if self.window is not None else ():
+            attribute = self.scope.attribute(name)
+            if attribute in columns.found and attribute not in given:
+                message = f'"{attribute}" is what the windows of the result are partitioned by.'
+                hint = f"Rename the other column with AS, or select {attribute} under another name."
+                raise LanguageError.at(name.span, message, self.tree.text, hint=hint)
+            if attribute not in given:
+                columns.found[attribute] = Column(attribute)
 
     def _meant(self, name: s.Name) -> s.Expr:
         """Give the attribute that GROUP BY names, or the item of the SELECT list that bears the name."""
@@ -192,7 +212,7 @@ class _Grouping:
                 raise LanguageError.at(call.span, message, self.tree.text, hint=near)
             given = [self._argument(call, place, argument) for place, argument in enumerate(arguments)]
             names = ["*"] if call.star else given
-            with placed(call.span, self.tree.text):
+            with placed(call.span, self.tree.text), _of_ones_own(call, self.tree.text):
                 function = by_name(call.function, names, distinct=call.distinct)
             name = free_name(wanted, self._taken())
             self.aggregates[resolved] = name
@@ -227,6 +247,19 @@ class _Grouping:
         for call in aggregates(expr):
             if is_aggregate(call.function):
                 raise LanguageError.at(call.span, f"{call.function} cannot stand here: {why}", self.tree.text)
+
+
+@contextmanager
+def _of_ones_own(call: s.Call, text: str) -> Generator[None, None, None]:
+    """Say how a function that is not known, and none of a name near to it, is made."""
+    try:
+        yield
+    except SchemaError as error:
+        if is_aggregate(call.function) or "Did you mean" in str(error):
+            raise
+        message, _, known = str(error).partition("\n")
+        hint = f"{known.strip()}\n  One of your own is computed in Python: .aggregate(x=oop.user_aggregate(...))."
+        raise LanguageError.at(call.span, message, text, hint=hint) from error
 
 
 _RESERVED = (*WINDOW, FROM, UNTIL, "by", "self")

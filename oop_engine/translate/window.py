@@ -18,6 +18,11 @@ from operators.expression.constants import instant_ns
 
 def windowed(scope: Scope, clause: s.WindowClause) -> Windowed:
     """Specify the window of an aggregate over a stream; without SLIDE it is tumbling. Raises LanguageError."""
+    landmark = isinstance(clause.range, s.All)
+    if not clause.partial and (clause.session or landmark or _of_last(clause) or _by_tuples(clause)):
+        what = "a SESSION" if clause.session else "RANGE ALL" if landmark else "windows that tuples define"
+        message = f"NO PARTIAL leaves out windows that begin before the origin, and {what} cannot."
+        raise LanguageError.at(clause.span, message, scope.text, hint="Leave NO PARTIAL out.")
     if (special := _special(scope, clause)) is not None:
         with placed(clause.span, scope.text):
             return scope.stream.window(special, partition=tuple(scope.attribute(name) for name in clause.partition))
@@ -90,7 +95,7 @@ def _by_tuples(clause: s.WindowClause) -> bool:
 
 
 def _wattr(scope: Scope, clause: s.WindowClause) -> tuple[str, _Amounts]:
-    name = clause.wattr if isinstance(clause.wattr, s.Name) else s.Name(("ts",), span=clause.span)
+    name = clause.wattr if isinstance(clause.wattr, s.Name) else clause.rattr or s.Name(("ts",), span=clause.span)
     wattr = scope.attribute(name)
     return wattr, _Amounts(_ordered(scope, name, wattr), scope.text)
 
@@ -136,9 +141,16 @@ def _attribute(clause: s.WindowClause, scope: Scope) -> s.Name:
 
 
 def _of_last(clause: s.WindowClause) -> bool:
-    """Tell whether a window is of the last rows, every so often: RANGE in rows and SLIDE in time."""
+    """Tell whether a window is of the last rows, every so often: RANGE in rows and SLIDE in time.
+
+    A SLIDE without a unit is in that of the attribute that is named, as `WA seq`; of none, or of row-num, it is rows.
+    """
     units = [amount.unit for amount in (clause.range, clause.slide) if isinstance(amount, s.Duration)]
-    return len(units) == 2 and units[0] == "rows" and units[1] not in ("rows", "plain")
+    if len(units) != 2 or units[0] != "rows":
+        return False
+    named = clause.rattr if clause.wattr is None else clause.wattr
+    measured = isinstance(named, s.Name) and named.parts[-1] != ROW_NUM and not _by_tuples(clause)
+    return units[1] == "ns" or (units[1] == "plain" and measured)
 
 
 def _in_rows(clause: s.WindowClause) -> bool:

@@ -1,7 +1,8 @@
 """Arithmetic is exact on integers and times: it never wraps, and what does not fit is an error that names the tuple.
 
 Integers of any width are computed in 64 bits. `/` gives float64 and follows IEEE 754; `//` and `%` round down as in
-Python. A time plus or minus a duration is a time; `ts // "10 s"` is the number of the ten seconds in which ts lies.
+Python, and of integers by zero give null, as there is no such integer: one tuple must not end what runs for days. A
+time plus or minus a duration is a time; `ts // "10 s"` is the number of the ten seconds in which ts lies.
 """
 
 from __future__ import annotations
@@ -40,12 +41,26 @@ def arithmetic(op: str, left: Bound, right: Bound, said: str) -> Bound:
     if not {one, other} <= NUMBERS:
         raise SchemaError(
             f'{said}: "{left.field.name}" is of type {left.type} and "{right.field.name}" of type {right.type}; '
-            f"{op} is for numbers and times."
+            f"{op} is for numbers and times.{decimal_hint(left, right)}"
         )
     if op == "/" or "number" in (one, other):
         return _numbers(op, left, right, pa.float64(), said)
     kind = pa.uint64() if _unsigned(left, right) else pa.int64()
     return _numbers(op, left, right, kind, said)
+
+
+def decimal_hint(*sides: Bound) -> str:
+    """Say how decimals, which are only compared, are computed with; nothing where there are none."""
+    for side in sides:
+        if family(side.field) == "decimal":
+            if side.literal is not None:
+                return f"\n  Write {side.field.name} as a float or an integer."
+            name = side.field.name
+            return (
+                f"\n  Decimals are only compared; to compute with one write cast({name}, 'float64'), "
+                f'in Python p["{name}"].cast("float64").'
+            )
+    return ""
 
 
 def negate(argument: Bound, said: str) -> Bound:
@@ -61,7 +76,10 @@ def absolute(argument: Bound, said: str) -> Bound:
 def _unary(argument: Bound, said: str, function: Callable[[Datum], Datum], op: str) -> Bound:
     name, kind = family(argument.field), argument.type
     if name not in NUMBERS and name != "duration":
-        raise SchemaError(f'{said}: "{argument.field.name}" is of type {kind}; {op} is for numbers and durations.')
+        raise SchemaError(
+            f'{said}: "{argument.field.name}" is of type {kind}; {op} is for numbers and durations.'
+            f"{decimal_hint(argument)}"
+        )
     if name == "number":
         work = result = pa.float64()
     elif name == "duration":
@@ -114,14 +132,15 @@ def _computed(op: str, left: Run, right: Run, kind: pa.DataType, said: str) -> R
 
 
 def _floored(op: str, a: Datum, b: Datum, length: int, kind: pa.DataType, said: str) -> Datum:
-    """Divide rounding down, or give the rest: numpy has both with Python's signs, Arrow has neither."""
+    """Divide rounding down, or give the rest: numpy has both with Python's signs, Arrow has neither.
+
+    An integer by zero is null, as in SQLite, MySQL and DuckDB; a float follows IEEE 754.
+    """
     valid = np.logical_and(_present(a), _present(b))
     dividend, divisor = _filled(a), _filled(b)
     with np.errstate(all="ignore"):
         if not pa.types.is_floating(kind):
-            zero = valid & (divisor == 0)
-            if np.any(zero):
-                raise ZeroDivisionError(f"{said}: division by zero{_at(np.broadcast_to(zero, length))}.")
+            valid = valid & (divisor != 0)
             if pa.types.is_signed_integer(kind) and np.any(valid & (divisor == -1) & (dividend == -(2**63))):
                 raise OverflowError(f"{said}: -2**63 {op} -1 does not fit {kind}.")
             divisor = np.where(divisor == 0, divisor.dtype.type(1), divisor)
@@ -322,7 +341,3 @@ def _overflow(op: str, a: Datum, b: Datum, kind: pa.DataType, said: str) -> str:
         if result is None or not low <= result <= high:
             return f"{said} does not fit {kind}: tuple {i} of the page has {x} {op} {y}."
     return f"{said} does not fit {kind}."
-
-
-def _at(wrong: Numbers) -> str:
-    return f" in tuple {int(np.argmax(wrong))} of the page"

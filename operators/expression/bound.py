@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import TypeAlias
 
 import attrs
@@ -12,7 +13,7 @@ from operators.page import Page
 from operators.schema import is_ip
 from punctuation import Value
 
-Constant: TypeAlias = int | float | str | bytes | bool | None
+Constant: TypeAlias = int | float | Decimal | str | bytes | bool | None
 Carry: TypeAlias = Callable[[Value], Value | None]
 Datum: TypeAlias = "pa.Array | pa.Scalar"
 Run: TypeAlias = Callable[[Page], Datum]
@@ -69,6 +70,7 @@ _FAMILIES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (pa.types.is_boolean, "truth value"),
     (pa.types.is_integer, "integer"),
     (pa.types.is_floating, "number"),
+    (pa.types.is_decimal, "decimal"),
     (pa.types.is_string, "text"),
     (pa.types.is_large_string, "text"),
     (pa.types.is_string_view, "text"),
@@ -85,3 +87,7 @@ WHOLE = frozenset({"integer", "timestamp", "duration", "date", "time of day"})
 """Families whose values are integers below the surface."""
 
 NUMBERS = frozenset({"integer", "number"})
+"""Families that are computed with; decimals are only compared."""
+
+COMPARED = NUMBERS | {"decimal"}
+"""Families that compare with one another, exactly."""

@@ -1,5 +1,7 @@
-"""Comparisons bind to compiled Arrow functions; a null on either side gives null (SQL's three-valued logic).
+"""Comparisons bind to compiled functions; a null on either side gives null (SQL's three-valued logic).
 
+Numbers compare exactly whatever their types, as Python compares them: an integer beyond 2**53 is not rounded to meet a
+float. A float constant that meets a decimal means the digits that were written, so that `d = 0.1` holds for 0.10.
 Fixed-size binaries, and so IP addresses, compare byte by byte, which is network order.
 """
 
@@ -7,13 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from fractions import Fraction
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.errors import SchemaError
-from operators.expression.bound import NUMBERS, WHOLE, Bound, Constant, Datum, Run, family
+from operators.expression import mixed
+from operators.expression.bound import COMPARED, WHOLE, Bound, Constant, Datum, Run, family
 from operators.expression.constants import Exact, exact, mismatch
 from operators.page import Page
 
@@ -37,6 +41,7 @@ def compare(op: str, left: Bound, right: Bound, said: str) -> Bound:
     """Bind a comparison; SchemaError when the two sides are of different families."""
     if left.literal is not None and right.literal is None:
         return compare(FLIPPED[op], right, left, said)
+    left, right = _usual(left), _usual(right)
     if right.literal is not None:
         return truth(_with_constant(op, left, right.literal.value, said), said)
     return truth(_with_column(op, left, right, said), said)
@@ -44,6 +49,7 @@ def compare(op: str, left: Bound, right: Bound, said: str) -> Bound:
 
 def is_in(argument: Bound, values: Sequence[Constant], said: str) -> Bound:
     """Bind membership in a list; null where the argument is null, or not in a list that contains null."""
+    argument = _usual(argument)
     kind = pa.float64() if pa.types.is_floating(argument.type) else _ints(argument.type)
     wanted: list[Constant] = []
     for value in values:
@@ -90,15 +96,18 @@ def _with_constant(op: str, argument: Bound, value: Constant, said: str) -> Run:
         raise SchemaError(f"{said}: nothing compares with null, the answer is always null.\n  Write is_null() instead.")
     if family(argument.field) == "truth value" and op not in ("=", "!="):
         raise SchemaError(f"{said}: truth values have no order; compare them with = or !=.")
-    if family(argument.field) in WHOLE:
+    name = family(argument.field)
+    if name in WHOLE or name == "decimal":
         return _with_exact(op, argument, exact(value, argument.field, said))
+    if name == "number" and isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return _with_float(op, argument, value)
     constant = _constant(value, argument.field, said)
     function = _FUNCTIONS[op]
     return lambda page: function(argument.run(page), constant)
 
 
 def _with_exact(op: str, argument: Bound, value: Exact) -> Run:
-    """Compare integers with a rational number: round the constant to the side that keeps the answer."""
+    """Compare what counts in steps with a rational number of them: round it to the side that keeps the answer."""
     low, high = limits(argument.type)
     if isinstance(value, float):
         if math.isnan(value):
@@ -114,14 +123,26 @@ def _with_exact(op: str, argument: Bound, value: Exact) -> Run:
         return _always(op in ("<", "<=", "!="), argument)
     if bound < low:
         return _always(op in (">", ">=", "!="), argument)
-    constant, function = pa.scalar(bound, argument.type), _FUNCTIONS[op]
+    constant, function = _steps(bound, argument.type), _FUNCTIONS[op]
+    return lambda page: function(argument.run(page), constant)
+
+
+def _with_float(op: str, argument: Bound, value: int | Decimal) -> Run:
+    """Compare floats with a number that may be none of them: the nearest one stands for it, on its side."""
+    near = _float(value)
+    if near != value:
+        if op in ("=", "!="):
+            return _always(op == "!=", argument)
+        above = near > value
+        op = {"<": "<", ">": ">="}[op[0]] if above else {"<": "<=", ">": ">"}[op[0]]
+    constant, function = pa.scalar(near, pa.float64()), _FUNCTIONS[op]
     return lambda page: function(argument.run(page), constant)
 
 
 def _with_column(op: str, left: Bound, right: Bound, said: str) -> Run:
     one, other = family(left.field), family(right.field)
     function = _FUNCTIONS[op]
-    if one != other and not {one, other} <= NUMBERS:
+    if one != other and not {one, other} <= COMPARED:
         if {one, other} == {"timestamp", "integer"}:
             return lambda page: function(left.run(page).cast(pa.int64()), right.run(page).cast(pa.int64()))
         raise SchemaError(
@@ -130,6 +151,14 @@ def _with_column(op: str, left: Bound, right: Bound, said: str) -> Run:
         )
     if one == "truth value" and op not in ("=", "!="):
         raise SchemaError(f"{said}: truth values have no order; compare them with = or !=.")
+    if one != other and {one, other} <= COMPARED and "number" in (one, other):
+        if one == "number":
+            return _with_column(FLIPPED[op], right, left, said)
+        if one == "decimal":
+            return mixed.decimals_with_floats(op, left, right)
+        return mixed.integers_with_floats(op, left, right, function)
+    if "decimal" in (one, other) and left.type != right.type:
+        return mixed.decimals_with_wholes(left, right, function, said)
     if one == other == "integer" and (left.type == pa.uint64()) != (right.type == pa.uint64()):
         wide = pa.decimal128(20)
         return lambda page: function(left.run(page).cast(wide), right.run(page).cast(wide))
@@ -141,14 +170,15 @@ def _with_column(op: str, left: Bound, right: Bound, said: str) -> Run:
 def _constant(value: Constant, field: pa.Field, said: str) -> pa.Scalar | None:
     """Give a constant in the type of a field; None when no value of that type equals it."""
     name, kind = family(field), field.type
-    if name in WHOLE:
+    if name in WHOLE or name == "decimal":
         number = exact(value, field, said)
         low, high = limits(kind)
         if isinstance(number, float) or number != int(number) or not low <= number <= high:
             return None
-        return pa.scalar(int(number), kind)
-    if name == "number" and isinstance(value, int | float) and not isinstance(value, bool):
-        return pa.scalar(_float(value), pa.float64())
+        return _steps(int(number), kind)
+    if name == "number" and isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        near = _float(value)
+        return None if near != value and near == near else pa.scalar(near, pa.float64())
     if name == "truth value" and isinstance(value, bool):
         return pa.scalar(value)
     if name == "text" and isinstance(value, str):
@@ -163,7 +193,9 @@ def _constant(value: Constant, field: pa.Field, said: str) -> pa.Scalar | None:
 
 
 def limits(kind: pa.DataType) -> tuple[int, int]:
-    """Give the least and the greatest integer of an integer or time type."""
+    """Give the least and the greatest integer of an integer or time type, in steps of the last digit of a decimal."""
+    if pa.types.is_decimal(kind):
+        return 1 - 10**kind.precision, 10**kind.precision - 1
     bits: int = kind.bit_width
     if pa.types.is_unsigned_integer(kind):
         return 0, 2**bits - 1
@@ -189,7 +221,27 @@ def _address(value: str | bytes, said: str) -> bytes:
         raise SchemaError(f"{said}: {error}") from error
 
 
-def _float(value: int | float) -> float:
+def _steps(number: int, kind: pa.DataType) -> pa.Scalar:
+    """Give an integer in a type, or as many steps of the last digit of a decimal."""
+    if not pa.types.is_decimal(kind):
+        return pa.scalar(number, kind)
+    digits = tuple(int(digit) for digit in str(abs(number)))
+    return pa.scalar(Decimal((int(number < 0), digits, -kind.scale)), kind)
+
+
+def _usual(bound: Bound) -> Bound:
+    """Give decimals in a type that Arrow compares, those of few bits and of a negative scale in a wider one."""
+    kind = bound.type
+    if bound.literal is not None or not pa.types.is_decimal(kind) or (kind.bit_width >= 128 and kind.scale >= 0):
+        return bound
+    digits, scale = kind.precision + max(0, -kind.scale), max(0, kind.scale)
+    if digits > 76:
+        raise SchemaError(f'"{bound.field.name}" is of type {kind}, which has too many digits to be compared.')
+    wide = pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(digits, scale)
+    return Bound(bound.field.with_type(wide), lambda page: bound.run(page).cast(wide))
+
+
+def _float(value: int | float | Decimal) -> float:
     try:
         return float(value)
     except OverflowError:

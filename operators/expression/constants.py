@@ -10,6 +10,7 @@ import datetime
 import ipaddress
 import math
 import re
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -20,6 +21,9 @@ from operators.expression.bound import Constant, family
 
 Exact = int | Fraction | float
 """A rational number, or a float that is infinite or not a number."""
+
+_DIGITS = 400
+"""More digits than a float64 or a decimal has before or after the point."""
 
 UNIT_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
@@ -45,6 +49,8 @@ def plain(value: object) -> Constant:
         return f"{int(value.astype('m8[ns]').astype(np.int64))} ns"
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, Decimal):
+        return value if value.is_finite() else float(value)
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return value
     if isinstance(value, datetime.datetime | datetime.date):
@@ -94,13 +100,31 @@ def instant_ns(text: str) -> int:
     return (since.days * 86400 + since.seconds) * 10**9 + since.microseconds * 1000 + int(digits[:9].ljust(9, "0") or 0)
 
 
+def written(value: int | float | Decimal) -> Exact:
+    """Give the number that a constant writes: 0.1 is a tenth, as a decimal is, and not the float nearest to that.
+
+    One of more digits before or after the point than any attribute has becomes an infinity, or a tiny number.
+    """
+    if isinstance(value, float):
+        return Fraction(repr(value)) if math.isfinite(value) else value
+    if isinstance(value, int) or abs(value.adjusted()) <= _DIGITS or not value:
+        return Fraction(value)
+    sign = -1 if value.is_signed() else 1
+    return sign * math.inf if value.adjusted() > 0 else Fraction(sign, 10**_DIGITS)
+
+
 def exact(value: Constant, field: pa.Field, said: str) -> Exact:
-    """Give a constant in the units of an integer or time field; SchemaError when the two do not compare."""
+    """Give a constant in the units of an integer, decimal or time field; SchemaError when the two do not compare."""
     name, kind = family(field), field.type
+    if name == "decimal" and isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        number = written(value)
+        return number if isinstance(number, float) else number * 10**kind.scale
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if name == "integer" and isinstance(value, float):
         return Fraction(value) if math.isfinite(value) else value
+    if name == "integer" and isinstance(value, Decimal):
+        return written(value)
     if isinstance(value, str):
         if name == "timestamp":
             return Fraction(instant_ns(value), UNIT_NS[kind.unit])
@@ -127,6 +151,7 @@ def mismatch(value: Constant, field: pa.Field, said: str) -> SchemaError:
         "bytes": "bytes",
         "integer": "a number without quotes",
         "number": "a number without quotes",
+        "decimal": "a number without quotes",
     }.get(name, "a value of that type")
     return SchemaError(
         f'{said}: "{field.name}" is {_article(name)} ({field.type}) and does not go with {shown(value)}, '
@@ -138,7 +163,8 @@ def kind_of(value: Constant) -> str:
     """Name in words the type of a constant."""
     if value is None:
         return "null"
-    return {bool: "truth value", int: "integer", float: "number", str: "text", bytes: "bytes"}[type(value)]
+    names = {bool: "truth value", int: "integer", float: "number", Decimal: "decimal", str: "text", bytes: "bytes"}
+    return names[type(value)]
 
 
 def shown(value: Constant) -> str:
@@ -150,13 +176,20 @@ def shown(value: Constant) -> str:
     if isinstance(value, str):
         quote = "'" if '"' in value and "'" not in value else '"'
         return quote + value.replace(quote, quote * 2) + quote
+    if isinstance(value, Decimal):
+        return str(value)
     return f"x'{value.hex()}'" if isinstance(value, bytes) else repr(value)
 
 
 def type_of(value: Constant) -> pa.DataType:
-    """Give the Arrow type of a constant that stands alone, the null type for an integer beyond 64 bits."""
+    """Give the Arrow type of a constant that stands alone, the null type for a number that no type holds."""
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
         return pa.uint64() if 0 <= value < 2**64 else pa.null()
+    if isinstance(value, Decimal):
+        try:
+            return pa.scalar(value).type
+        except pa.ArrowInvalid:
+            return pa.null()
     return {
         type(None): pa.null(),
         bool: pa.bool_(),

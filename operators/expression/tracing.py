@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.errors import SchemaError
+from operators.expression.arithmetic import decimal_hint
 from operators.expression.bound import NUMBERS, Bound, Datum, family
 from operators.expression.tree import (
     Binary,
@@ -185,6 +186,7 @@ class Ufunc(Expression):
             if family(bound.field) not in NUMBERS | {"truth value"}:
                 raise SchemaError(
                     f'{self}: "{bound.field.name}" is of type {bound.type}; numpy\'s functions here take numbers.'
+                    f"{decimal_hint(bound)}"
                 )
         empty = [np.empty(0, bound.type.to_pandas_dtype()) for bound in bounds]
         try:

@@ -261,7 +261,7 @@ class Literal(Expression):
 
         def run(page: Page) -> Datum:
             if self.value is not None and not constant.is_valid:
-                raise OverflowError(f"{self} does not fit 64 bits; an integer that large can only be compared with.")
+                raise OverflowError(f"{self} does not fit any type; so large a number can only be compared with.")
             return constant
 
         return Bound(pa.field(str(self), kind), run, literal=Literally(self.value))

@@ -273,7 +273,7 @@ def test_what_the_language_does_not_say_is_told_where_it_is_said(text: str, pyth
 
 
 def test_words_of_windows_stay_names_outside_of_brackets() -> None:
-    query = parse("SELECT latest, month, empty [RANGE 3 s, WA band, PA (late, marked)] FROM order AS own WHERE sort > 1")
+    query = parse("SELECT latest, month [RANGE 3 s, WA band, PA (late, marked)] FROM order AS own WHERE sort > 1")
     assert query.window is not None and query.window.partition == (s.Name(("late",)), s.Name(("marked",)))
 
 
