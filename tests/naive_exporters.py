@@ -8,6 +8,7 @@ import attrs
 
 from oop_engine.sources.asked import Grain
 from oop_engine.sources.live.exporters import AGREE, DOUBT, MINUTE, RESOLUTION, SECOND, Rules
+from punctuation import NO_TIME
 
 Key = tuple[bytes, int]
 Said = tuple[str, bytes | None, int, bool]
@@ -22,6 +23,11 @@ class Export:
     header: int
     arrival: int
     rows: Sequence[Mapping[str, int | None]]
+
+    @property
+    def at(self) -> int:
+        """Give its header's time, or its arrival where that cannot be."""
+        return self.arrival if self.header == NO_TIME else self.header
 
 
 @attrs.define
@@ -47,7 +53,7 @@ class Clock:
             spans[-1][1] = max(spans[-1][1], value)
 
     def hear(self, export: Export, rules: Rules) -> None:
-        ahead = export.header - export.arrival
+        ahead = export.at - export.arrival
         if self.ahead and abs(ahead - self.extreme(self.ahead)) > DOUBT:
             if self.doubtful and abs(ahead - self.doubtful[-1]) > DOUBT:
                 self.doubtful = []
@@ -56,7 +62,7 @@ class Clock:
                 return
             self.ahead, self.clock = [], []
         self.doubtful = []
-        believed = export.header if rules.correct else min(export.header, export.arrival + rules.future)
+        believed = export.at if rules.correct else min(export.at, export.arrival + rules.future)
         self.note(self.ahead, ahead, export.arrival)
         self.note(self.clock, believed, export.arrival)
         self.believed += 1
@@ -90,12 +96,12 @@ class NaiveExporters:
 
     def _trailing(self, key: Key, attribute: str) -> int:
         found = [
-            e.header - value
+            e.at - value
             for batch in self.batches
             for e in batch
             if e.key == key
             for row in e.rows
-            if (value := row[attribute]) is not None and e.header - value <= self.rules.longest
+            if (value := row[attribute]) is not None and e.at - value <= self.rules.longest
         ]
         return max([0, *found])
 
@@ -135,10 +141,12 @@ class NaiveExporters:
         clocks = self._clocks()
         last = {key: max(e.arrival for e in every if e.key == key) for key in clocks}
         trusted = [key for key, clock in clocks.items() if clock.believed >= max(1, rules.trusted_after)]
-        there = [k for k in trusted if rules.correct or abs(Clock.extreme(clocks[k].ahead)) <= rules.skew]
+        there = [k for k in trusted if not self._aside(clocks[k])] or trusted
         live = [k for k in there if now - last[k] <= rules.idle]
         if not live and rules.lull is not None:
             live = there
+        elif not live:
+            live = [k for k in trusted if now - last[k] <= rules.idle]
         new: list[Said] = []
         for attribute in self.attributes:
             grain = grains.get(attribute, Grain(SECOND))
@@ -164,10 +172,16 @@ class NaiveExporters:
                     new.append(self.said[-1])
         return new
 
+    def _aside(self, clock: Clock) -> bool:
+        return not self.rules.correct and abs(Clock.extreme(clock.ahead)) > self.rules.skew
+
     def _reach(self, key: Key, clock: Clock, attribute: str, now: int, last: int) -> tuple[int, bool]:
-        rules, time, assumed = self.rules, Clock.extreme(clock.clock) + clock.offset, False
+        rules, time, ahead = self.rules, Clock.extreme(clock.clock) + clock.offset, Clock.extreme(clock.ahead)
+        assumed = [e.header for batch in self.batches for e in batch if e.key == key][-1] == NO_TIME
+        if self._aside(clock):
+            time, ahead, assumed = min(time, last), min(ahead, 0), True
         if rules.lull is not None and now - last > rules.lull:
-            silent = now + Clock.extreme(clock.ahead) + clock.offset - rules.lull
+            silent = now + ahead + clock.offset - rules.lull
             if silent > time:
                 time, assumed = silent, True
         seen = self._trailing(key, attribute) + RESOLUTION

@@ -27,6 +27,8 @@ NUMBERS: dict[str, tuple[int, list[tuple[int, int]]]] = {
     "rev_bytes": (8, [(29_305, 1), (29_305, 85), (0, 232)]),
     "rev_packets": (8, [(29_305, 2), (29_305, 86), (0, 299)]), "rev_flags": (2, [(29_305, 6)]),
 }  # fmt: skip
+RIVALS = {"srcPort": 180, "destPort": 181, "src_mask": 29, "dest_mask": 30}
+"""The element that counts, where it is not 0, before those that a column otherwise takes in their place."""
 TIMES = [(156, 157), (154, 155), (152, 153), (150, 151), (158, 159), (22, 21), (325, 325), (324, 324), (323, 323),
          (322, 322)]  # fmt: skip
 LENGTHS = {150: (4, 8), 151: (4, 8), 322: (4, 8), 158: (1, 2, 3, 4), 159: (1, 2, 3, 4), 21: (4,), 22: (4,)}
@@ -124,6 +126,7 @@ def _sets(session: Session, head: Head, body: bytes, more: Sequence[Element]) ->
                     session.held = [held for held in session.held if held[0] != found.number]
                     if not found.options:
                         for _, waited, then, said in ready:
+                            said["template"] = found.number
                             rows += [_row(values, then, said, more) for values in _records(found, waited)]
             continue
         if kind < 256:
@@ -135,7 +138,7 @@ def _sets(session: Session, head: Head, body: bytes, more: Sequence[Element]) ->
             if of_interest(template):
                 _options(session, template, part)
         else:
-            said = _now(session)
+            said = {**_now(session), "template": kind}
             rows += [_row(values, head, said, more) for values in _records(template, part)]
     return rows
 
@@ -148,7 +151,7 @@ def _options(session: Session, template: Template, part: bytes) -> None:
     for entry in announced:
         if entry.init is not None:
             session.said["init"] = entry.init
-        elif entry.active is not None or entry.inactive is not None:
+        elif entry.active is not None or entry.inactive is not None or entry.unused:
             continue
         elif entry.kind == 0:
             session.said["rate"] = entry.rate
@@ -195,6 +198,9 @@ def _row(
     for name, (size, keys) in NUMBERS.items():
         fitting = [v for k in keys if (v := _fixed(values, k, range(1, size + 1))) is not None]
         row[name] = fitting[0] if fitting else None
+        rival = _fixed(values, (0, RIVALS.get(name, -1)), range(1, size + 1))
+        if rival and not (size == 2 and keys[0] in values and len(values[keys[0]]) <= 2):
+            row[name] = rival
     for name, (four, six) in {"srcIP": (8, 27), "destIP": (12, 28), "next_hop": (15, 62)}.items():
         short, wide = values.get((0, four), b""), values.get((0, six), b"")
         row[name] = wide if len(wide) == 16 else None
@@ -266,14 +272,17 @@ def _when(numbers: Sequence[int], values: dict[tuple[int, int], bytes], head: He
 
 def _rate(values: dict[tuple[int, int], bytes], said: dict[str, Any]) -> int:
     for key in ((0, 34), (0, 50)):
-        if (rate := _fixed(values, key, range(1, 5))) is not None:
-            return max(rate, 1)
+        if rate := _fixed(values, key, range(1, 5)):
+            return rate
     taken, spaced = _fixed(values, (0, 305), range(1, 5)), _fixed(values, (0, 306), range(1, 5))
-    if taken is not None:
-        if spaced is None:
-            return max(taken, 1)
-        return 1 if taken < 1 else min((taken + spaced + taken // 2) // taken, 2**32 - 1)
-    for key, kind, sizes in (((0, 48), 1, range(1, 9)), ((0, 302), 1, range(1, 9)), ((0, 10), 2, range(1, 5))):
-        if (number := _fixed(values, key, sizes)) is not None:
-            return said["rates"].get((kind, number), said["rate"])
-    return said["rate"]
+    if taken:
+        return taken if spaced is None else min((taken + spaced + taken // 2) // taken, 2**32 - 1)
+    for key, kinds, sizes in (
+        ((0, 48), "s", range(1, 9)), ((0, 302), "s", range(1, 9)), ((0, 10), "bi", range(1, 5)),
+        ((0, 14), "be", range(1, 5)),
+    ):  # fmt: skip
+        number = _fixed(values, key, sizes)
+        for kind in kinds:
+            if (rate := said["rates"].get(("_sbiet".index(kind), number))) is not None:
+                return rate
+    return said["rates"].get((5, said.get("template")), said["rate"])

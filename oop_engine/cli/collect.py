@@ -60,6 +60,9 @@ def command(
     Each exporter is a source of its own progress: windows are released as far as all of them must be, by their clocks
     and timeouts. Ctrl-C ends the collection: what has arrived is taken in, windows that are open stay open.
 
+    With --to, lines of CSV and NDJSON are in the file as windows are released, behind those of before where --state
+    goes on; other files are complete at the end. A run that fails keeps what was released, in a file of any kind.
+
     Exit status: 0 done or stopped, 2 refused, 3 failed in the run; where --state can no longer be written, with the
     results so far written.
     """

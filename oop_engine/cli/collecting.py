@@ -13,10 +13,9 @@ import pyarrow as pa
 
 from oop_engine.circuit import Circuit
 from oop_engine.cli.errors import say
-from oop_engine.cli.naming import STDOUT
 from oop_engine.cli.progress import Progress
 from oop_engine.cli.showing import Wishes, run_shown
-from oop_engine.cli.streams import tables
+from oop_engine.cli.streams import flow_elements, tables
 from oop_engine.cli.summary import summary
 from oop_engine.cli.words import lag_text, time_text
 from oop_engine.facts import one_line
@@ -68,7 +67,8 @@ class Collection:
         }
         on = tuple(name for name in ("ts", "end_ts") if name in over) or ("ts",)
         options = {name: value for name, value in attrs.asdict(self).items() if name != "allow"}
-        return netflow(allow=self.allow or None, on=on, by_exporter=_by_exporter(parsed), **options)
+        more = flow_elements(parsed.text)
+        return netflow(allow=self.allow or None, on=on, by_exporter=_by_exporter(parsed), columns=more, **options)
 
 
 def collect(text: str, collection: Collection, wishes: Wishes) -> Statistics:
@@ -77,7 +77,8 @@ def collect(text: str, collection: Collection, wishes: Wishes) -> Statistics:
     names = tables(parsed)
     if len(names) != 1:
         raise click.UsageError(f"one socket is one stream, and the query reads {', '.join(names)}; name it once.")
-    _check_kept(collection.state, wishes.to)
+    going_on = collection.state is not None and Path(collection.state).expanduser().exists()
+    wishes = attrs.evolve(wishes, endless=True, append=going_on)
     readers: list[LiveReader] = []
 
     def opened(reader: LiveReader) -> None:
@@ -99,15 +100,6 @@ def collect(text: str, collection: Collection, wishes: Wishes) -> Statistics:
             for reader in readers:
                 for trouble in reader.troubles():
                     say(f"note: {one_line(trouble)}")
-
-
-def _check_kept(state: str | None, to: str) -> None:
-    """Refuse to replace the results of a collection by those of one that goes on from where it was."""
-    if state is not None and to != STDOUT and Path(state).expanduser().exists() and Path(to).expanduser().is_file():
-        raise click.UsageError(
-            f'this goes on from what "{state}" keeps, and "{to}" has results of before, which it would replace.\n'
-            "  Name another file, as --to with the day in its name, or move that one away."
-        )
 
 
 def exporter_table(reports: Sequence[ExporterReport]) -> list[str]:

@@ -17,6 +17,8 @@ from oop_engine.plan import SourceNode
 
 PATIENCE: Final = 1.0
 """Seconds that a run may take without a line."""
+EVERY: Final = 60.0
+"""Seconds between two lines of an endless run where there is no terminal."""
 _BAR: Final = 16
 _WIPE: Final = "\r\x1b[2K"
 
@@ -95,6 +97,25 @@ class Progress:
             self._rate = recent if self._rate == 0.0 else 0.8 * self._rate + 0.2 * recent
         self._last = (now, tuples)
         return self._rate if self._rate else tuples / max(now - self._began, 1e-9)
+
+
+@attrs.define(eq=False)
+class Minutely:
+    """Write the line of a progress once a minute, where there is no terminal to draw it on: a log has it."""
+
+    progress: Progress
+    write: Callable[[str], None]
+    _next: float = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._next = self.progress.clock() + EVERY
+
+    def watch(self, circuit: Circuit) -> None:
+        """Write the line, when it is time."""
+        now = self.progress.clock()
+        if now >= self._next:
+            self._next = now + EVERY
+            self.write(self.progress.line(circuit, now))
 
 
 def _done(read: list[tuple[int, int | None]]) -> str:

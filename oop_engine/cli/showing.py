@@ -14,7 +14,7 @@ from oop_engine.circuit import PAGE_ROWS
 from oop_engine.cli.compiling import NOTICE, compiled
 from oop_engine.cli.errors import say
 from oop_engine.cli.naming import STDOUT
-from oop_engine.cli.progress import Progress
+from oop_engine.cli.progress import Minutely, Progress
 from oop_engine.cli.summary import WIDTH, table
 from oop_engine.cli.words import counted
 from oop_engine.meter import Statistics
@@ -34,6 +34,10 @@ class Wishes:
     page_rows: int | None = None
     stats: bool = False
     quiet: bool = False
+    endless: bool = False
+    """Whether the streams cannot be read again, so that results are kept though the run fails."""
+    append: bool = False
+    """Whether results go behind those that are in the file."""
 
 
 def run_shown(
@@ -41,18 +45,21 @@ def run_shown(
 ) -> Statistics:
     """Run a plan of one output to its end, or until SIGINT; results go to the sink, words about them to stderr.
 
-    `line` is drawn on a terminal (without, the one of `Progress`); `told` gives what is said at the end, of the
+    `line` is drawn on a terminal (without, the one of `Progress`); elsewhere that of an endless run is written once a
+    minute, unless `quiet`. `told` gives what is said at the end, of the
     statistics and of whether the kernels had been compiled before.
     """
     with ExitStack() as stack:
         drawn = _on_terminal() and not wishes.quiet
         progress = (line or Progress(sys.stderr)) if drawn else None
+        watch = None if progress is None else progress.watch
+        if progress is None and line is not None and wishes.endless and not wishes.quiet:
+            watch = Minutely(line, say).watch
         warm = compiled()
         if not warm and not wishes.quiet:
             say(NOTICE)
-        shown = Shown(
-            partial(stack.enter_context, sink_for(wishes.to).opened(plan.outputs[0].schema)), wishes, progress
-        )
+        sink = sink_for(wishes.to, endless=wishes.endless, append=wishes.append)
+        shown = Shown(partial(stack.enter_context, sink.opened(plan.outputs[0].schema)), wishes, progress)
         if wishes.to != STDOUT:
             # A file that cannot be written is known before anything is read; a header on the terminal waits for a run.
             shown.open()
@@ -61,14 +68,12 @@ def run_shown(
                 plan,
                 (shown.take,),
                 page_rows=wishes.page_rows or PAGE_ROWS,
-                watch=progress.watch if progress is not None else None,
+                watch=watch,
                 handle_signals=True,
             )
         except Exception as error:
-            if shown.begun and wishes.to == STDOUT:
-                error.add_note(
-                    "standard output has only a part of the results; --to FILE writes all of them, or no file."
-                )
+            if shown.begun and (wishes.to == STDOUT or wishes.endless):
+                error.add_note(_partial(wishes))
             raise
         finally:
             if progress is not None:
@@ -82,6 +87,14 @@ def run_shown(
     if statistics.ended is not None:
         raise statistics.ended
     return statistics
+
+
+def _partial(wishes: Wishes) -> str:
+    """Say what is left of the results of a run that failed."""
+    if wishes.endless:
+        where = "standard output" if wishes.to == STDOUT else f'"{wishes.to}"'
+        return f"{where} has the results that were released before that."
+    return "standard output has only a part of the results; --to FILE writes all of them, or no file."
 
 
 def _on_terminal() -> bool:

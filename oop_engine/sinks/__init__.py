@@ -9,6 +9,7 @@ from pathlib import Path
 from oop_engine.sinks.encoders import Arrow, Csv, Ndjson, Packed, Parquet
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.files import FileSink, StreamSink
+from oop_engine.sinks.growing import GrowingSink, KeptSink
 from oop_engine.sinks.pagelog import SUFFIX as PAGES
 from oop_engine.sinks.pagelog import PageLogSink
 from oop_engine.sinks.protocol import Deliver, Encoder, Sink
@@ -16,21 +17,27 @@ from oop_engine.sinks.python import ListSink, PageSink
 from oop_engine.sinks.terminal import TerminalSink
 
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
-_ENCODERS: dict[str, Callable[[], Csv | Ndjson | Arrow | Parquet]] = {
-    ".parquet": Parquet,
+_LINES: dict[str, Callable[[], Csv | Ndjson]] = {
     ".csv": Csv,
     ".tsv": lambda: Csv(delimiter="\t"),
     ".ndjson": Ndjson,
     ".jsonl": Ndjson,
+}
+_ENCODERS: dict[str, Callable[[], Csv | Ndjson | Arrow | Parquet]] = {
+    ".parquet": Parquet,
+    **_LINES,
     ".arrow": Arrow,
     ".arrows": lambda: Arrow(stream=True),
 }
 
 
-def sink_for(target: str | Path) -> Sink:
+def sink_for(target: str | Path, *, endless: bool = False, append: bool = False) -> Sink:
     """Choose a sink: by the suffix of a path, or for "-" a table on a terminal and CSV where it is none.
 
-    Text and .arrows are packed when .gz or .zst follows. SinkError names the suffixes for any other.
+    Text and .arrows are packed when .gz or .zst follows. SinkError names the suffixes for any other. What is `endless`
+    cannot be run again, so a file keeps what was released, whatever ends the run: lines of text that is not packed are
+    there at once (see `growing`), with `append` behind those of before; other files are completed, but where the
+    process is killed.
     """
     text = str(target)
     if text == "-":
@@ -40,7 +47,7 @@ def sink_for(target: str | Path) -> Sink:
     path = Path(text).expanduser()
     suffix = path.suffix.lower()
     if suffix == PAGES:
-        return PageLogSink(path)
+        return PageLogSink(path, keep=endless)
     codec = _CODECS.get(suffix)
     inner = Path(path.stem).suffix.lower() if codec else suffix
     make = _ENCODERS.get(inner)
@@ -49,11 +56,19 @@ def sink_for(target: str | Path) -> Sink:
         raise SinkError(
             f'"{text}": {seen}. Known are {", ".join(_ENCODERS)} (text also with .gz or .zst), {PAGES}, and -.'
         )
+    if append and path.is_file() and (codec is not None or inner not in _LINES):
+        raise SinkError(
+            f'"{text}" has results of before, which would be replaced: files of this kind are written from their'
+            " beginning.\n  Move it away, or name a file that results can be appended to (.csv, .tsv, .ndjson, .jsonl)."
+        )
     if codec is None:
-        return FileSink(path, make)
+        if not endless:
+            return FileSink(path, make)
+        lines = _LINES.get(inner)
+        return KeptSink(path, make) if lines is None else GrowingSink(path, lines, append)
     if inner in (".parquet", ".arrow"):
         raise SinkError(f'"{text}": {inner} is not packed as a whole; leave out {suffix} (Parquet packs its own pages)')
-    return FileSink(path, lambda: _packed(make, codec))
+    return (KeptSink if endless else FileSink)(path, lambda: _packed(make, codec))
 
 
 def _packed(make: Callable[[], Csv | Ndjson | Arrow | Parquet], codec: str) -> Encoder:
@@ -68,6 +83,8 @@ __all__ = [
     "Deliver",
     "Encoder",
     "FileSink",
+    "GrowingSink",
+    "KeptSink",
     "ListSink",
     "Ndjson",
     "Packed",

@@ -45,15 +45,7 @@ def written(path: Path, *, example: str = "result.parquet") -> Generator[BinaryI
         with open(path, "wb") as pipe:
             yield pipe
         return
-    folder = path.parent
-    if not folder.is_dir():
-        raise SinkError(no_folder(path))
-    # The name cannot be foreseen, and O_EXCL takes no file or link that is there already.
-    unfinished = folder / f".{path.name}.{secrets.token_hex(6)}.part"
-    try:
-        handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    except OSError as error:
-        raise SinkError(f'"{path}" cannot be written: {error.strerror} in "{folder}"') from error
+    unfinished, handle = beside(path)
     try:
         with open(handle, "wb") as file:
             yield file
@@ -65,7 +57,20 @@ def written(path: Path, *, example: str = "result.parquet") -> Generator[BinaryI
         with suppress(FileNotFoundError):
             os.unlink(unfinished)
         raise
-    _sync_folder(folder)
+    sync_folder(path.parent)
+
+
+def beside(path: Path) -> tuple[Path, int]:
+    """Begin a file beside one that it will be; SinkError where none can be written. Give its name and handle."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise SinkError(no_folder(path))
+    # The name cannot be foreseen, and O_EXCL takes no file or link that is there already.
+    unfinished = folder / f".{path.name}.{secrets.token_hex(6)}.part"
+    try:
+        return unfinished, os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    except OSError as error:
+        raise SinkError(f'"{path}" cannot be written: {error.strerror} in "{folder}"') from error
 
 
 def no_folder(path: Path) -> str:
@@ -124,7 +129,7 @@ def naming(where: str) -> Generator[None, None, None]:
         raise WriteFailed.of(where, error) from error
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the new name durable, where folders can be synced."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

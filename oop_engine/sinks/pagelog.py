@@ -170,6 +170,8 @@ class PageLogSink:
     """Results as a new page log: an epoch at least every second and every 131,072 tuples while there are any."""
 
     folder: Path
+    keep: bool = False
+    """Whether what was released just before a run fails is an epoch, too."""
 
     @contextmanager
     def opened(self, schema: Schema) -> Generator[Deliver, None, None]:
@@ -199,7 +201,13 @@ class PageLogSink:
             if rows >= _SEAL_ROWS or (rows and time.monotonic() - sealed >= _SEAL_SECONDS):
                 seal()
 
-        yield deliver
+        try:
+            yield deliver
+        except Exception:
+            if self.keep:
+                with suppress(SinkError):
+                    seal()
+            raise
         seal()
         with naming(f'the page log "{self.folder}"'):
             log.end()

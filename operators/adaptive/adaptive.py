@@ -22,6 +22,7 @@ from operators.buffering.panes import refuse_arrival
 from operators.buffering.windowed import Windowed, WindowStore
 from operators.errors import SchemaError
 from operators.functions.arguments import plain_type
+from operators.functions.ordered import refuse_ordered
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.keys import KeyIndex
 from operators.page import Page, Scalar, plain_values
@@ -119,12 +120,7 @@ class AdaptiveAggregate:
                 "aggregate(adaptive): no tuple of a window of RANGE ALL ever expires, so buffering never pays.\n"
                 "  Use a WindowAggregate, or give the window a RANGE."
             )
-        for name, function in self.functions.items():
-            if not function.commutative:
-                raise SchemaError(
-                    f"aggregate(adaptive): {name} depends on the order of its tuples in event time, which partial "
-                    "aggregates of whole windows do not keep.\n  Use a WindowAggregate or a BufferAggregate."
-                )
+        refuse_ordered(self.functions, self.window, "aggregate(adaptive)")
         if self.panes:
             refuse_arrival(self.functions, "panes=True")
         if self.source is not None:

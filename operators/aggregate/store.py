@@ -39,6 +39,8 @@ class SliceStore:
     """
 
     accumulators: Sequence[Accumulator]
+    ordered: bool = attrs.field(default=False, kw_only=True)
+    """Whether slices must be combined in their order, the earliest first, because a function is not commutative."""
     technique: Technique | Literal["auto", "combine"] = "auto"
     _running: Running | None = attrs.field(init=False, default=None)
     _pairs: npt.NDArray[np.uint64] = attrs.field(init=False)
@@ -190,6 +192,10 @@ class SliceStore:
         wids, groups = np.empty(results, np.int64), np.empty(results, np.int32)
         into, source = np.empty(n, np.int32), np.empty(n, np.int32)
         kernels.cover_groups(*fixed, wids, groups, into, source, True)
+        if self.ordered:
+            # A group's chain lists its slots as they were made, or restored.
+            slices = (self._pairs[source] >> np.uint64(32)).astype(np.int64)
+            source = source[np.lexsort((self.ranges.ends[slices], self.ranges.starts[slices], into))]
         yield from self._combined(wids, groups, into, source)
         self._own[which] = np.maximum(self._own[which], bound)
 

@@ -14,7 +14,9 @@ from operators.aggregate.named import matched, promised
 from operators.aggregate.running import Released
 from operators.aggregate.store import SliceStore
 from operators.bucket import FROM, UNTIL
+from operators.described import group_text
 from operators.errors import AggregateOverflow, SchemaError
+from operators.functions.ordered import ordered, refuse_ordered
 from operators.functions.protocol import AggregateFunction, Subtractable
 from operators.functions.sharing import accumulators
 from operators.keys import KeyIndex
@@ -99,6 +101,11 @@ class WindowAggregate:
                 raise SchemaError(
                     f'aggregate: the input has no "{name}"; put a Bucket in front of the window aggregate.'
                 )
+        refuse_ordered(self.functions, self.window, f'aggregate(strategy="{self.strategy}")')
+        return self.results_schema(schema)
+
+    def results_schema(self, schema: Schema) -> Schema:
+        """Give the schema of the results, whoever computes them; SchemaError when the functions do not fit."""
         where = "aggregate"
         if self.empty and self.by:
             raise SchemaError(
@@ -298,8 +305,8 @@ class WindowAggregate:
                 at = int(np.flatnonzero(released.slots == getattr(overflow, "slot", -1))[0])
                 group = "all tuples"
                 if self._groups is not None:
-                    keys = self._groups.keys(released.groups[at : at + 1])
-                    group = ", ".join(f"{n} = {k[0].as_py()}" for n, k in zip(self.by, keys, strict=True))
+                    assert self._output is not None
+                    group = group_text(self._output, self.by, self._groups.keys(released.groups[at : at + 1]))
                 raise AggregateOverflow(
                     f"aggregate {name} of window {released.wids[at]}, {group}: {overflow}"
                 ) from overflow
@@ -323,7 +330,9 @@ class WindowAggregate:
         self._output = self.output_schema(schema)
         self._groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None
         technique = "combine" if self.strategy in ("wid", "panes") else self.strategy
-        self._store = SliceStore(accumulators(self.functions.values(), schema), technique)
+        self._store = SliceStore(
+            accumulators(self.functions.values(), schema), technique, ordered=any(map(ordered, self.functions.values()))
+        )
         return self._store
 
     def _forget(self) -> None:

@@ -13,6 +13,7 @@ from operators.buffering.objects import Objects
 from operators.buffering.panes import PaneBuffer, refuse_arrival
 from operators.buffering.windowed import Windowed, WindowStore
 from operators.errors import SchemaError
+from operators.functions.ordered import by_arrival, ordered
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
@@ -25,9 +26,9 @@ from punctuation import Punctuation
 class BufferAggregate:
     """Aggregate the tuples of each window and group by keeping them; the input is a Bucket's output.
 
-    Emits what a WindowAggregate emits. Of a tuple only the attributes that the functions read are kept, of its group an
-    id. With `panes`, a pane's tuples are kept until the pane is complete and aggregated once; windows are then combined
-    of panes.
+    Emits what a WindowAggregate emits. Of a tuple only the attributes that the functions read are kept (and the
+    windowing attribute, when a function goes by its order), of its group an id. With `panes`, a pane's tuples are kept
+    until the pane is complete and aggregated once; windows are then combined of panes.
     Pass: the results of a window on the promise that completes it. Keep: the tuples of open windows (of incomplete
     panes, and one partial aggregate a pane and group). Propagate: as WindowAggregate does.
     Cost: O(1) a tuple; the release of a window O(its tuples), with panes O(its panes' groups) and once O(tuples).
@@ -75,11 +76,14 @@ class BufferAggregate:
         return self._windowed.output_schema(schema)
 
     def _make(self, schema: Schema, accumulators: Sequence[Accumulator]) -> WindowStore:
-        log = TupleLog(schema, attributes(self.functions, schema))
+        names, wattr = attributes(self.functions, schema), self.window.wattr
         if self.panes:
-            return PaneBuffer(accumulators, log)
-        ordered = [not function.commutative for function in self.functions.values()]
-        return MixedStore(Objects(accumulators, log), LAZY, ordered=ordered)
+            return PaneBuffer(accumulators, TupleLog(schema, names))
+        arriving = by_arrival(self.window)
+        in_order = [ordered(function) and not arriving for function in self.functions.values()]
+        if any(in_order):
+            names = tuple(dict.fromkeys((*names, wattr)))
+        return MixedStore(Objects(accumulators, TupleLog(schema, names)), LAZY, ordered=in_order, wattr=wattr)
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         if len(page) == 0:

@@ -64,7 +64,8 @@ class MixedStore:
     weights: tuple[int, int, int] = (1, 1, 1)
     """Bytes of a buffered tuple, of a partial aggregate, and of what is known of a group."""
     ordered: Sequence[bool] = attrs.field(default=())
-    """For each accumulator, whether tuples are given to it in the order of their slices and not of arrival."""
+    """For each accumulator, whether tuples are given to it in the order of `wattr`, ties by arrival, not of arrival."""
+    wattr: str = attrs.field(default="")
     temporary: int = attrs.field(init=False, default=0)
     """The most partial aggregates made of buffered tuples for one release."""
     _released: int = attrs.field(init=False, default=_NEVER)
@@ -240,7 +241,7 @@ class MixedStore:
         taken = o.log.take(positions)
         for i, accumulator in enumerate(o.accumulators):
             if i < len(self.ordered) and self.ordered[i]:
-                order = np.lexsort((positions, o.spans[positions, 1], o.spans[positions, 0]))
+                order = np.lexsort((positions, taken.ticks(self.wattr)))
                 accumulator.update(slots[order], taken.take(order))
             else:
                 accumulator.update(slots, taken)

@@ -18,6 +18,7 @@ from operators.aggregate.named import matched, promised
 from operators.aggregate.running import Released
 from operators.aggregate.wid import START, STOP, WID, WindowAggregate
 from operators.bucket import FROM, UNTIL
+from operators.described import group_text
 from operators.errors import AggregateOverflow
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.keys import KeyIndex
@@ -117,7 +118,7 @@ class Windowed:
 
     def output_schema(self, schema: Schema) -> Schema:
         """Give the schema of the results, that of a WindowAggregate; SchemaError when the functions do not fit."""
-        return WindowAggregate(self.window, self.functions, self.by).output_schema(schema)
+        return WindowAggregate(self.window, self.functions, self.by).results_schema(schema)
 
     def bind(self, schema: Schema) -> WindowStore:
         """Give the store, made for pages of this schema when there is none yet."""
@@ -234,8 +235,8 @@ class Windowed:
                 at = int(np.flatnonzero(released.slots == getattr(overflow, "slot", -1))[0])
                 group = "all tuples"
                 if self.groups is not None:
-                    keys = self.groups.keys(released.groups[at : at + 1])
-                    group = ", ".join(f"{n} = {k[0].as_py()}" for n, k in zip(self.by, keys, strict=True))
+                    assert self._output is not None
+                    group = group_text(self._output, self.by, self.groups.keys(released.groups[at : at + 1]))
                 raise AggregateOverflow(
                     f"aggregate {name} of window {released.wids[at]}, {group}: {overflow}"
                 ) from overflow

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.functions.arguments import plain
+from operators.functions.arrival import ARRIVAL, arrivals
 from operators.functions.columns import frozen, grown, present
 from operators.functions.log import ValueLog
 from operators.functions.order import before, is_bytes, is_keyed, is_ordered, keys, ranks, text
@@ -85,10 +86,11 @@ class Choice:
         self.nulls += skipped
         value = plain(page, self.value.name)
         by = value if self.by is None else plain(page, self.by.name)
-        first = self._first_keys(by, len(page))
-        touched, rows = self._candidates(slots, first, by, value)
+        arrived = arrivals(page, self._arrived)
+        first = self._first_keys(by, arrived)
+        touched, rows = self._candidates(slots, first, by, value, arrived if ARRIVAL in page.schema else NONE)
         if len(touched):
-            self._keep(touched, rows, first, by, value)
+            self._keep(touched, rows, first, by, value, arrived[rows])
         self._arrived += len(page)
 
     def combine(self, into: Slots, source: Slots) -> None:
@@ -142,22 +144,21 @@ class Choice:
         self.nulls = saved_int(state, "nulls")
         self._held = int(np.count_nonzero(self._position >= 0))
 
-    def _first_keys(self, by: pa.Array, length: int) -> Int64s | None:
+    def _first_keys(self, by: pa.Array, arrived: Int64s) -> Int64s | None:
         """Give the keys that a page's tuples are chosen by; None for byte strings, which are compared themselves."""
         if self.by is None:
-            arrivals = np.arange(self._arrived, self._arrived + length)
-            return frozen(~arrivals if self.descending else arrivals)
+            return frozen(~arrived if self.descending else arrived)
         if self._bys is None:
             return keys(by, descending=self.descending)
         return None if is_bytes(by.type) else ranks(by, descending=self.descending)
 
     def _candidates(
-        self, slots: Slots, first: Int64s | None, by: pa.Array, value: pa.Array
+        self, slots: Slots, first: Int64s | None, by: pa.Array, value: pa.Array, arrived: Int64s
     ) -> tuple[Slots, npt.NDArray[np.int32]]:
-        """Give the slots that a page touches, and the tuple of each that may be chosen."""
+        """Give the slots that a page touches, and the tuple of each that may be chosen; `arrived` unless in order."""
         touched, rows = np.empty(len(slots), np.int32), np.empty(len(slots), np.int32)
         offsets, data = (NONE, NO_BYTES) if first is not None else text(by)
-        second = NONE
+        second = NONE if self._ties_by_value() else arrived
         while True:
             if first is None:
                 found, tied = choose_text(slots, offsets, data, self.descending, second, self._best, touched, rows)
@@ -169,14 +170,20 @@ class Choice:
             second = ranks(value)
 
     def _keep(
-        self, touched: Slots, rows: npt.NDArray[np.int32], first: Int64s | None, by: pa.Array, value: pa.Array
+        self,
+        touched: Slots,
+        rows: npt.NDArray[np.int32],
+        first: Int64s | None,
+        by: pa.Array,
+        value: pa.Array,
+        arrived: Int64s,
     ) -> None:
-        """Hold the candidates that come before what is held in their slots."""
+        """Hold the candidates, of which is told when they arrived, that come before what is held in their slots."""
         held = np.flatnonzero(self._position[touched] >= 0)
         if len(held):
             better = np.ones(len(touched), np.bool_)
-            better[held] = self._better(touched[held], rows[held], first, by, value)
-            touched, rows = touched[better], rows[better]
+            better[held] = self._better(touched[held], rows[held], first, by, value, arrived[held])
+            touched, rows, arrived = touched[better], rows[better], arrived[better]
             self._held += int(np.count_nonzero(better)) - int(np.count_nonzero(better[held]))
         else:
             self._held += len(touched)
@@ -186,13 +193,19 @@ class Choice:
         if self._bys is not None and self._bys is not self._values:
             self._bys.append(by.take(pa.array(rows)))
         self._position[touched] = np.arange(start, start + len(touched))
-        self._arrival[touched] = self._arrived + rows
+        self._arrival[touched] = arrived
         if first is not None:
             self._key[touched] = first[rows]
         self._compact()
 
     def _better(
-        self, slots: Slots, rows: npt.NDArray[np.int32], first: Int64s | None, by: pa.Array, value: pa.Array
+        self,
+        slots: Slots,
+        rows: npt.NDArray[np.int32],
+        first: Int64s | None,
+        by: pa.Array,
+        value: pa.Array,
+        arrived: Int64s,
     ) -> Bools:
         """Tell which candidates of slots that hold something come before that; of equals the earlier one stays."""
         if self._bys is None:
@@ -203,9 +216,12 @@ class Choice:
             kept = self._bys.take(self._position[slots])
             sooner, later = before(by.take(pa.array(rows)), kept, descending=self.descending)
             tied = ~(sooner | later)
-        if self._ties_by_value() and tied.any():
-            kept = self._values.take(self._position[slots[tied]])
-            sooner[tied] = before(value.take(pa.array(rows[tied])), kept)[0]
+        if tied.any():
+            if self._ties_by_value():
+                kept = self._values.take(self._position[slots[tied]])
+                sooner[tied] = before(value.take(pa.array(rows[tied])), kept)[0]
+            else:
+                sooner[tied] = arrived[tied] < self._arrival[slots[tied]]
         return sooner
 
     def _ties_by_value(self) -> bool:

@@ -1,7 +1,8 @@
 """first, last, argmin and argmax choose a value of any type from one tuple a group.
 
-first and last go by arrival and depend on it: what arrived is what is meant, not what has the least time. For the value
-at the least or greatest time, whatever the arrival order, write argmin(x, ts) or argmax(x, ts).
+first and last go by arrival and depend on it, under every strategy: what arrived is what is meant, not what has the
+least time. For the value at the least or greatest time, whatever the arrival order, write argmin(x, ts) or
+argmax(x, ts).
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.functions.arguments import argument, call, plain, refuse
+from operators.functions.arrival import ARRIVAL
 from operators.functions.columns import frozen, present
 from operators.functions.log import ValueLog
 from operators.functions.order import is_bytes, is_keyed, keys, ranks
@@ -88,7 +89,7 @@ class Sequences:
     _runs: Runs = attrs.field(factory=Runs, init=False)
     _texts: ValueLog = attrs.field(init=False)
     _places: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False)
-    """The key by which each text is put in order, when there is one."""
+    """The key by which each text is put in order; none when there is no `by` and texts lie in the order of arrival."""
 
     def __attrs_post_init__(self) -> None:
         self._texts = ValueLog(self.field.type)
@@ -113,12 +114,15 @@ class Sequences:
         kept = slots >= 0
         start = self._texts.append(plain(page, self.field.name).filter(pa.array(kept)))
         stop = len(self._texts)
-        if self.by is not None:
+        by = self.by.name if self.by is not None else ARRIVAL if ARRIVAL in page.schema else None
+        if by is not None:
             if stop > len(self._places):
-                places = np.empty(max(stop, 2 * len(self._places)), np.int64)
-                places[:start] = self._places[:start]
+                # Texts without a place came before any tuple had to wait.
+                places = np.arange(-start, max(stop, 2 * len(self._places)) - start)
+                known = min(start, len(self._places))
+                places[:known] = self._places[:known]
                 self._places = places
-            self._places[start:stop] = keys(plain(page, self.by.name))[kept]
+            self._places[start:stop] = keys(plain(page, by))[kept]
         self._runs.add(frozen(slots[kept]), frozen(np.arange(start, stop)))
 
     def combine(self, into: Slots, source: Slots) -> None:
@@ -137,6 +141,8 @@ class Sequences:
             if self.by is not None:
                 texts = ranks(self._texts.take(positions))
                 positions = positions[np.lexsort((texts, self._places[positions], owners))]
+            elif len(self._places):
+                positions = positions[np.lexsort((self._places[positions], owners))]
             numbers = np.bincount(owners, minlength=len(merged.offsets) - 1)
             found.append(self._joined(self._texts.take(positions), numbers.astype(np.int64)))
         return pa.concat_arrays(found)
@@ -150,7 +156,7 @@ class Sequences:
             alive = self._runs.marked(len(self._texts))
             self._runs.rename(np.cumsum(alive) - 1)
             self._texts.become(self._texts.settled().filter(pa.array(alive)))
-            if self.by is not None:
+            if len(self._places):
                 self._places = self._places[: len(alive)][alive]
 
     def state(self) -> State:

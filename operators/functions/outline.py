@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.functions.arguments import argument, call, floating, is_floating, plain, refuse
+from operators.functions.arrival import arrivals
 from operators.functions.columns import frozen, grown, present
 from operators.functions.order import is_keyed, keys, unkeyed
 from operators.functions.protocol import Accumulator, Slots
@@ -124,7 +125,7 @@ class Outlines:
     def update(self, slots: Slots, page: Page) -> None:
         valid = page.valid(self.argument)
         if self.by is None:
-            first = frozen(np.arange(self._arrived, self._arrived + len(page)))
+            first = arrivals(page, self._arrived)
             last = frozen(~first)
         else:
             there = page.valid(self.by)

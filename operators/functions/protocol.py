@@ -124,12 +124,15 @@ class AggregateFunction(Protocol):
 
     @property
     def commutative(self) -> bool:
-        """Whether slices may be combined in any order."""
+        """Whether tuples may be combined in any order; if not, it is over them in that of the windowing attribute."""
         ...
 
     @property
     def arrival_order(self) -> bool:
-        """Whether the answer depends on the order in which tuples arrived, as that of first and last does."""
+        """Whether the answer depends on the order in which tuples arrived, as that of first and last does.
+
+        Its states tell when their tuples arrived, so that they may be combined in any order: it is commutative.
+        """
         ...
 
     def output_name(self) -> str:

@@ -10,19 +10,28 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators.errors import SchemaError
+from operators.errors import AggregateOverflow, SchemaError
 from operators.functions.arguments import floating, is_floating, plain, result, whole
 from operators.functions.columns import frozen, grown, present
 from operators.functions.protocol import Slots
 from operators.functions.saved import saved_array, saved_int
 from operators.functions.trial import Laws, Scalar, State
 from operators.kernels import lifted
+from operators.kernels.checked import Wrapped
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State as Saved
 from operators.protocol import StateValue
 
 Column: TypeAlias = "npt.NDArray[np.generic]"
 Loop: TypeAlias = Callable[..., object]
+
+
+_BEYOND = -1
+"""The number of tuples of a slot of which a whole number left 64 bits."""
+_FLOATING = "Give a floating number, and declare output=pa.float64()."
+_SMALLER = (
+    "Let that field be floating: lift to float(x) and write 0.0 in identity; or keep it small, as by % in combine."
+)
 
 
 class AggregateFailure(ArithmeticError):
@@ -123,31 +132,45 @@ class States:
 
     def add(self, slots: Slots, arguments: tuple[Column, ...]) -> None:
         """Add tuples given by their arguments; AggregateFailure names the tuple for which a function raises."""
-        slots = frozen(slots)
-        try:
-            self.verbs.update(slots, tuple(frozen(a) for a in arguments), self._columns, self._numbers, self._done)
-        except Exception as error:
-            raise self._failed_update(slots, arguments, error) from error
+        slots, arguments = frozen(slots), tuple(frozen(a) for a in arguments)
+        while True:
+            try:
+                self.verbs.update(slots, arguments, self._columns, self._numbers, self._done)
+                return
+            except Wrapped:
+                after = int(self._done[0]) + 1
+                self._numbers[slots[after - 1]] = _BEYOND
+                slots, arguments = slots[after:], tuple(a[after:] for a in arguments)
+            except Exception as error:
+                raise self._failed_update(slots, arguments, error) from error
 
     def combine(self, into: Slots, source: Slots) -> None:
-        into, source = frozen(into), frozen(source)
-        try:
-            self.verbs.merge(into, source, self._columns, self._numbers, self._done)
-        except Exception as error:
-            raise self._failed("combine", (into, source), error) from error
+        self._run("combine", self.verbs.merge, into, source, ())
 
     def finalize(self, slots: Slots) -> pa.Array:
         slots = frozen(slots)
+        if len(beyond := slots[self._numbers[slots] < 0]):
+            raise self._overflow(int(beyond[0]), "a whole number in its state", _SMALLER)
         results = np.zeros(len(slots), np.float64 if is_floating(self.output) else np.int64)
         there = np.zeros(len(slots), np.bool_)
         try:
             self.verbs.lower(slots, self._columns, self._numbers, results, there, self._done)
+        except (Wrapped, OverflowError) as error:
+            slot = int(slots[int(self._done[0])])
+            if isinstance(error, OverflowError) and not self._lowers(slot):
+                raise self._failed("lower", (slots,), error) from error
+            raise self._overflow(slot, "a whole number in lower", _FLOATING) from error
         except Exception as error:
             raise self._failed("lower", (slots,), error) from error
+        self._check_range(slots, results, there)
         return result(results, there, self.output)
 
     def free(self, slots: Slots) -> None:
         pass
+
+    def beyond(self, slot: int) -> bool:
+        """Tell whether a whole number in the state of a slot left 64 bits."""
+        return bool(self._numbers[slot] < 0)
 
     def held(self, slot: int) -> State:
         """Give the state of a slot as Python numbers."""
@@ -161,6 +184,47 @@ class States:
         self._columns = tuple(saved_array(state, f"field{i}", like=column) for i, column in enumerate(self._columns))
         self._numbers = saved_array(state, "numbers", like=self._numbers)
         self.nulls = saved_int(state, "nulls")
+
+    def _run(self, part: str, loop: Loop, into: Slots, source: Slots, more: tuple[object, ...]) -> None:
+        """Run a loop over pairs of slots; where a state leaves 64 bits, note it and go on behind it."""
+        into, source = frozen(into), frozen(source)
+        while True:
+            try:
+                loop(into, source, self._columns, self._numbers, *more, self._done)
+                return
+            except Wrapped:
+                after = int(self._done[0]) + 1
+                self._numbers[into[after - 1]] = _BEYOND
+                into, source = into[after:], source[after:]
+            except Exception as error:
+                raise self._failed(part, (into, source), error) from error
+
+    def _check_range(self, slots: Slots, results: npt.NDArray[np.generic], there: Bools) -> None:
+        """Check that whole results are values of their type; AggregateOverflow names the first that is not."""
+        bounds = _bounds(self.output)
+        if bounds is None:
+            return
+        whole_results = results.astype(np.int64, copy=False)
+        wrong = np.flatnonzero(there & ((whole_results < bounds[0]) | (whole_results > bounds[1])))
+        if len(wrong):
+            at = int(wrong[0])
+            raise self._overflow(int(slots[at]), f"the result {whole_results[at]}", "Declare output=pa.int64().")
+
+    def _lowers(self, slot: int) -> bool:
+        """Tell whether lower gives something for a slot, be it too large."""
+        laws = self.verbs.laws
+        try:
+            laws.call("lower", laws.show(self.held(slot)))
+        except SchemaError:
+            return False
+        return True
+
+    def _overflow(self, slot: int, what: str, instead: str) -> AggregateOverflow:
+        where = f"{self.verbs.laws.name}({', '.join(field.name for field in self.fields)})"
+        fits = "64 bits" if _bounds(self.output) is None or "whole number" in what else str(self.output)
+        error = AggregateOverflow(f"{where}: {what} does not fit {fits}.\n  {instead}")
+        error.slot = slot
+        return error
 
     def _failed_update(self, slots: Slots, arguments: tuple[Column, ...], error: Exception) -> AggregateFailure:
         """Say for which tuple a function raised: its slot is as it was, so it raises again when it is called alone."""
@@ -184,12 +248,18 @@ class InvertibleStates(States):
 
     def subtract(self, into: Slots, source: Slots) -> None:
         """Take states away; of no tuples, the identity is left."""
-        into, source = frozen(into), frozen(source)
         assert self.verbs.separate is not None, "only made of verbs that invert"
-        try:
-            self.verbs.separate(into, source, self._columns, self._numbers, self.verbs.identity(), self._done)
-        except Exception as error:
-            raise self._failed("invert", (into, source), error) from error
+        self._run("invert", self.verbs.separate, into, source, (self.verbs.identity(),))
+
+
+def _bounds(kind: pa.DataType) -> tuple[int, int] | None:
+    """Give the least and the greatest value of a whole type that is narrower than 64 bits."""
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        kind = pa.int32()
+    if not pa.types.is_integer(kind) or pa.types.is_int64(kind):
+        return None
+    info = np.iinfo(kind.to_pandas_dtype())
+    return int(info.min), int(info.max)
 
 
 def _numbers_of(page: Page, field: pa.Field) -> Column:

@@ -163,7 +163,7 @@ def _listed(values: Sequence[object]) -> str:
 
 _INSTEAD = {
     "identity": "identity is the state of no tuple: 0 for a sum, minus infinity for a maximum.",
-    "commutativity": "Declare commutative=False, and slices are combined in their order.",
+    "commutativity": "Declare commutative=False, and tuples are combined in the order of the windowing attribute.",
     "invertibility": "Leave invert out, and windows are combined anew instead.",
     "associativity": "Keep parts in the state that can be combined in any grouping: for a mean, a sum and a count.",
 }

@@ -2,7 +2,8 @@
 
 The verbs are those of Tangwongsan et al. (PVLDB 2015). A state is a number or truth value, or a tuple of some; lift
 gets one tuple's arguments as Python numbers: whole numbers, truth values and times (in ticks) as int, others as float.
-What is compiled counts in 64 bits, and wraps where Python's whole numbers would grow.
+Whole numbers have 64 bits: where one leaves them by +, -, *, **, << or a change of sign in these functions, the result
+is AggregateOverflow and names the group. In compiled functions that they call, and in int() of a float, nobody looks.
 """
 
 from __future__ import annotations
@@ -40,9 +41,17 @@ def user_aggregate(
 ) -> UserAggregate:
     """Make an aggregate function of plain Python functions on scalars, to be passed to `aggregate` as any other.
 
-    `lift(x, ...)` gives the state of one tuple; `combine(a, b)` that of a and b together, a before b; `lower(state)`
-    the result, or None for null, by default the state itself; `invert(a, b)` is what is left of a without b. A group
-    without a tuple has null for a result, and lower is not asked.
+    `lift(x, ...)` gives the state of one tuple; `combine(a, b)` that of a and b together; `lower(state)` the result, or
+    None for null, by default the state itself; `invert(a, b)` is what is left of a without b. A group without a tuple
+    has null for a result, and lower is not asked.
+
+    With commutative=False, a comes before b in the order of the windowing attribute, of equal ones in that of arrival:
+    windows over a time see their tuples in order of time, however late they came, and windows over row_num as they
+    arrived. For this tuples are kept until a promise makes their order certain, by strategy="slicing" and "buffer";
+    the other strategies refuse such a function over a time. Without windows, groups see tuples as they arrive.
+
+    A whole number in a state that leaves 64 bits, or a result that leaves `output`, is AggregateOverflow, with the
+    window and the group. Let a state that may grow so large be floating: lift=lambda x: float(x), identity=0.0.
 
     When the types of the arguments are known, associativity, identity, commutativity and inversion are tried, and the
     functions are compiled, once. SchemaError with a counterexample, or with what cannot be compiled; interpreted=True
@@ -103,7 +112,8 @@ class UserAggregate:
 
     @property
     def arrival_order(self) -> bool:
-        return not self.commutative
+        """Whether it goes by arrival: never; one that is not commutative goes by the windowing attribute."""
+        return False
 
     def output_name(self) -> str:
         """Give "name_x"."""
@@ -190,6 +200,11 @@ class UserAggregate:
         states.add(slots, columns)
         for i, row in enumerate(values):
             wanted = laws.state("combine", laws.identity, laws.state("lift", *row))
+            if states.beyond(i):
+                raise laws.error(
+                    f"of the tuple ({', '.join(map(repr, row))}) the state is {wanted}, which does not fit 64 bits",
+                    "Let that field be floating: lift to float(x) and write 0.0 in identity.",
+                )
             found = states.held(i)
             if not np.allclose(found, wanted, rtol=1e-9, atol=1e-9, equal_nan=True):
                 raise laws.error(

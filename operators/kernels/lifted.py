@@ -1,8 +1,10 @@
 """Loops around a user's scalar functions: states of a slot are one entry in each of several columns.
 
 A state is a tuple of scalars; `taken` and `put` read and write it, for any number of columns of any types.
-Columns hold int64, float64 or truth values. These loops are built around functions that are only known at run time, so
-they are compiled when they are first called and not cached on disk.
+Columns hold int64, float64 or truth values. A slot of which a whole number left 64 bits has a number of tuples below 0,
+and so has every one that it is combined into.
+These loops are built around functions that are only known at run time, so they are compiled when they are first called
+and not cached on disk.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from typing import TypeAlias
 import numba
 import numpy as np
 import numpy.typing as npt
+
+from operators.kernels.checked import Wrapped, checking
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -43,7 +47,10 @@ def taken(columns: Columns, i: int) -> tuple[int | float, ...]:
 def put(columns: Columns, i: int, values: tuple[int | float, ...]) -> None:
     """Write entry i of each column."""
     for column, value in zip(columns, values, strict=True):
-        column[i] = value
+        try:
+            column[i] = value
+        except OverflowError as error:
+            raise Wrapped from error
 
 
 @overload(taken)
@@ -65,12 +72,17 @@ def _put(columns, i, values):  # type: ignore[no-untyped-def]
     return write
 
 
-def compiled(function: ScalarFunction, interpreted: bool) -> ScalarFunction:
-    """Compile a scalar function, or one that loops over arrays; nothing happens before it is called."""
+def compiled(loop: ScalarFunction, interpreted: bool) -> ScalarFunction:
+    """Compile a function that loops over arrays; nothing happens before it is called."""
     if interpreted or switched_off():
-        return function
-    made: ScalarFunction = numba.njit(nogil=True)(_written(function))
+        return loop
+    made: ScalarFunction = numba.njit(nogil=True)(loop)
     return made
+
+
+def checked(function: ScalarFunction, interpreted: bool) -> ScalarFunction:
+    """Compile a scalar function, so that it raises `Wrapped` where a whole number leaves 64 bits."""
+    return function if interpreted or switched_off() else checking(_written(function))
 
 
 def _written(function: ScalarFunction) -> ScalarFunction:
@@ -83,7 +95,7 @@ def _written(function: ScalarFunction) -> ScalarFunction:
 def refusal(function: ScalarFunction, given: tuple[object, ...]) -> str | None:
     """Give in a line why a scalar function cannot be compiled for these arguments; None when it can."""
     try:
-        numba.njit(nogil=True)(_written(function))(*given)
+        checking(_written(function))(*given)
     except NumbaError as error:
         return _reason(str(error))
     except Exception:
@@ -106,7 +118,7 @@ def tupled(function: ScalarFunction, states: int, scalar: bool, *, interpreted: 
     """Let a function whose first `states` arguments are scalar states, and whose result is one, use tuples of one."""
     if not scalar:
         return function
-    inner = compiled(function, interpreted)
+    inner = checked(function, interpreted)
     if states == 0:
 
         def lift(*arguments):  # type: ignore[no-untyped-def]
@@ -125,13 +137,13 @@ def updating(lift: ScalarFunction, combine: ScalarFunction, *, interpreted: bool
 
     done[0] is the tuple that it is at, as in the other loops, so that it is known where a function raised.
     """
-    lift, combine = compiled(lift, interpreted), compiled(combine, interpreted)
+    lift, combine = checked(lift, interpreted), checked(combine, interpreted)
 
     def update(slots, arguments, columns, numbers, done):  # type: ignore[no-untyped-def]
         for i in range(len(slots)):
             done[0] = i
             slot = slots[i]
-            if slot >= 0:
+            if slot >= 0 and numbers[slot] >= 0:
                 put(columns, slot, combine(taken(columns, slot), lift(*taken(arguments, i))))
                 numbers[slot] += 1
 
@@ -140,28 +152,31 @@ def updating(lift: ScalarFunction, combine: ScalarFunction, *, interpreted: bool
 
 def combining(combine: ScalarFunction, *, interpreted: bool) -> ScalarFunction:
     """Make the loop that adds states source[j] to into[j], in order."""
-    combine = compiled(combine, interpreted)
+    combine = checked(combine, interpreted)
 
     def merge(into, source, columns, numbers, done):  # type: ignore[no-untyped-def]
         for j in range(len(into)):
             done[0] = j
             to, of = into[j], source[j]
-            if numbers[of] > 0:
+            held, more = numbers[to], numbers[of]
+            if more > 0 and held >= 0:
                 put(columns, to, combine(taken(columns, to), taken(columns, of)))
-                numbers[to] += numbers[of]
+                numbers[to] = held + more
+            elif more < 0:
+                numbers[to] = -1
 
     return compiled(merge, interpreted)
 
 
 def inverting(invert: ScalarFunction, *, interpreted: bool) -> ScalarFunction:
     """Make the loop that takes states source[j] from into[j], in order; one of no tuples is the identity again."""
-    invert = compiled(invert, interpreted)
+    invert = checked(invert, interpreted)
 
     def separate(into, source, columns, numbers, identity, done):  # type: ignore[no-untyped-def]
         for j in range(len(into)):
             done[0] = j
             to, of = into[j], source[j]
-            if numbers[of] > 0:
+            if numbers[of] > 0 and numbers[to] > 0:
                 if numbers[of] == numbers[to]:
                     put(columns, to, taken(identity, 0))
                     numbers[to] = 0
@@ -174,7 +189,7 @@ def inverting(invert: ScalarFunction, *, interpreted: bool) -> ScalarFunction:
 
 def lowering(lower: ScalarFunction, scalar: bool, *, interpreted: bool) -> ScalarFunction:
     """Make the loop that writes one result a slot, and where there is one."""
-    lower = compiled(lower, interpreted)
+    lower = checked(lower, interpreted)
     if scalar:
 
         def lower_scalars(slots, columns, numbers, results, there, done):  # type: ignore[no-untyped-def]

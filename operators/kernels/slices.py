@@ -256,8 +256,9 @@ def cover_groups(  # type: ignore[no-untyped-def]
 ):
     """As `cover` for single groups, each from its own bound (or what is released for all) up to `bound`.
 
-    In slices that are suffixed a group's oldest slot of a window stands for the younger ones there. With fill = False
-    only counts. Returns (results, pairs).
+    In slices that are suffixed a group's oldest slot of a window stands for the younger ones there. The slots of a
+    result are in the order of the group's chain, not in that of their slices. With fill = False only counts. Returns
+    (results, pairs).
     """
     results = np.int64(0)
     n = np.int64(0)

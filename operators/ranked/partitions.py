@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.aggregate.named import matched
+from operators.described import group_text
 from operators.errors import SchemaError
 from operators.functions.columns import grown
 from operators.keys import KeyIndex
@@ -169,11 +170,9 @@ class Partitions:
         if self._parts is not None:
             self._parts.free(parts)
 
-    def describe(self, group: int) -> str:
-        """Name a group in a message."""
-        keys = self.keys(np.array([group], np.int32))
-        found = ", ".join(f"{name} = {key[0].as_py()}" for name, key in zip(self.by, keys, strict=True))
-        return found or "all tuples"
+    def describe(self, group: int, schema: Schema) -> str:
+        """Name a group in a message, whose keys are attributes of the schema."""
+        return group_text(schema, self.by, self.keys(np.array([group], np.int32)))
 
     def state(self) -> State:
         """Give ids and bounds."""

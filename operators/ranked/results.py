@@ -77,6 +77,6 @@ class Results:
                 found.append(accumulator.finalize(slots))
             except AggregateOverflow as overflow:
                 at = int(np.flatnonzero(slots == getattr(overflow, "slot", -1))[0])
-                where = self.partitions.describe(int(groups[at]))
+                where = self.partitions.describe(int(groups[at]), self.schema)
                 raise AggregateOverflow(f"aggregate {name} of window {wids[at]}, {where}: {overflow}") from overflow
         return found

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from operators.aggregate.named import matched
 from operators.errors import SchemaError
+from operators.functions.arrival import ARRIVAL
 from operators.functions.protocol import AggregateFunction
 from operators.functions.sharing import accumulators
 from operators.kernels import slicing as kernels
@@ -147,6 +148,8 @@ class SlicingAggregate:
         for used in self._used.used:
             for name in () if used.tracked is None else used.tracked.spec.reads:
                 schema.field(name, where=f'{where}: window "{used.name}"')
+        if self.waits and ARRIVAL in schema:
+            raise SchemaError(f'{where}: "{ARRIVAL}" is the name of what tells when tuples arrived; rename yours.')
         output = self._outputs(schema)
         progress: list[frozenset[str]] = []
         for promise in schema.progress:
@@ -419,7 +422,11 @@ class SlicingAggregate:
             progress: list[list[str]] = json.loads(read_text(state, "progress"))
             schema = Schema(read_batch(state, "input").schema, progress=progress)
             eager, vectors = read_flag(state, "eager"), read_flag(state, "vectors")
-            self._begin(schema, eager=eager, vectors=vectors).restore(part("intake.", state))
+            intake = self._begin(schema, eager=eager, vectors=vectors)
+            if any(name.startswith("intake.waiting.") for name in state) and intake.waiting is None:
+                # The window that tuples waited for was removed; they are still to be let in.
+                intake.waiting = Waiting(self.wattr)
+            intake.restore(part("intake.", state))
 
 
 def _other(name: str, spec: Spec, wattr: str) -> SchemaError:

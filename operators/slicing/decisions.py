@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 import attrs
 
+from operators.functions.ordered import ordered
 from operators.functions.protocol import AggregateFunction
 
 Context: TypeAlias = Literal["CF", "session", "FCF", "FCA"]
@@ -75,7 +76,7 @@ def removes(*, in_order: bool, measure: Measure, newest: bool, invertible: bool)
 
 def waits(functions: Iterable[AggregateFunction], contexts: Iterable[Context], *, in_order: bool) -> Decision:
     """Tell whether tuples of a workload over time must be kept until a promise makes their order certain."""
-    commutative = all(function.commutative or function.arrival_order for function in functions)
+    commutative = not any(ordered(function) for function in functions)
     decision = Decision(False, "there is no window")
     for context in contexts:
         decision = keeps_tuples(in_order=in_order, commutative=commutative, context=context, measure="time")

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
+from operators.functions.arrival import numbered, numbered_schema
 from operators.functions.protocol import Accumulator
 from operators.kernels import slicing as kernels
 from operators.keys import KeyIndex
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
 from operators.saved import part, prefixed, read_int
+from operators.schema import Schema
 from operators.slicing.answers import Answers
 from operators.slicing.vectors import Vectors
 from operators.slicing.waiting import Waiting
@@ -33,6 +35,8 @@ class Intake:
     waiting: Waiting | None
     vectors: Vectors | None = None
     """What slices hold that are of many groups each; without, each is of one."""
+    _arrived: int = attrs.field(init=False, default=0)
+    _numbered: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
     _late: int = attrs.field(init=False, default=0)
     _unusable: int = attrs.field(init=False, default=0)
     _late_for_some: int = attrs.field(init=False, default=0)
@@ -68,6 +72,12 @@ class Intake:
     def take(self, page: Page) -> None:
         """Take the tuples of a page, in whatever order."""
         ticks, valid = page.ticks(self.wattr), page.valid(self.wattr)
+        if self.waiting is not None:
+            # Before they wait: what goes by arrival must not take the order in which they are let in for it.
+            if self._numbered is None or self._numbered[0] is not page.schema:
+                self._numbered = page.schema, numbered_schema(page.schema)
+            page = numbered(page, self._numbered[1], self._arrived)
+        self._arrived += len(page)
         if self.waiting is None and not self.answers.used.tracked:
             self._place(page, ticks, valid)
             return
@@ -196,7 +206,8 @@ class Intake:
 
     def state(self) -> State:
         """Give all that is held."""
-        state: State = {"late": self._late, "unusable": self._unusable, "late_for_some": self._late_for_some}
+        state: State = {"arrived": self._arrived, "late": self._late}
+        state |= {"unusable": self._unusable, "late_for_some": self._late_for_some}
         state |= prefixed("answers.", self.answers.state())
         if self.groups is not None:
             state |= prefixed("groups.", self.groups.state())
@@ -206,6 +217,13 @@ class Intake:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become what gave this state; the windows in use are the same."""
+        if "arrived" in state:
+            self._arrived = read_int(state, "arrived")
+        elif self.waiting is not None:
+            raise ValueError(
+                "this state was saved before tuples that wait had numbers of arrival; finish that run with the version"
+                " that saved it, or begin anew"
+            )
         self._late, self._unusable = read_int(state, "late"), read_int(state, "unusable")
         self._late_for_some = read_int(state, "late_for_some")
         self.answers.restore(part("answers.", state))

@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.described import group_text
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.keys import KeyIndex
@@ -128,8 +129,7 @@ class Output:
                 at = int(np.flatnonzero(results.slots == getattr(overflow, "slot", -1))[0])
                 group = "all tuples"
                 if groups is not None:
-                    keys = groups.keys(results.groups[at : at + 1])
-                    group = ", ".join(f"{n} = {k[0].as_py()}" for n, k in zip(self.by, keys, strict=True))
+                    group = group_text(self.schema, self.by, groups.keys(results.groups[at : at + 1]))
                 window = f"window {results.wids[at]}"
                 if self.named:
                     window += f' of "{labels[int(results.places[at])]}"'

@@ -1,8 +1,8 @@
 """Tuples wait where their order matters, until a promise makes it certain; then each is aggregated once, in its place.
 
-So no late tuple ever cuts a slice or goes between others. For windows that look back tuples are kept longer, from the
-horizon of these on, and a slice that turns out to be cut is made anew from them. Source: Scotty, sections 5.1 and 5.2,
-with the split moved behind the promise.
+So no late tuple ever cuts a slice or goes between others. Each keeps the number of its arrival, by which first and last
+still go. For windows that look back tuples are kept longer, from the horizon of these on, and a slice that turns out to
+be cut is made anew from them. Source: Scotty, sections 5.1 and 5.2, with the split moved behind the promise.
 """
 
 from __future__ import annotations

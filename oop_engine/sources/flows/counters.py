@@ -27,13 +27,18 @@ _MALFORMED: Final = {
 @attrs.frozen
 class ExporterCounters:
     """One session of an exporter: its address (16 bytes), port, protocol and domain; or, without address, nobody's.
+    The address of an agent of sFlow is the one it says; the port is of who sends for it.
 
     `lost` counts by the sequence what never came: flow records of v5 and IPFIX, datagrams of v9 and sFlow; one that
     comes late after all is taken from it and counted in `reordered`. `malformed` counts by reason: a header that is
     too short or of no version that is read, a length that is not the header's, a set or record or sample that reaches
     beyond what holds it, a template or options that cannot be, a field of a length its type cannot have (which is left
-    out), and a datagram of too many records. `no_template` counts sets of data whose template never came, `held` those
-    that wait for it. `skipped` are sets and samples of other kinds. `shed` are those of `records` that were left out.
+    out), and a datagram of too many records, of which `beyond` counts those behind the most that are read.
+    `no_template` counts sets of data whose template never came, `held` those that wait for it. `skipped` are sets and
+    samples of other kinds. `shed` are those of `records` that were left out. `left_out` counts sets of templates and
+    options, and first data of templates, that would have been more work than an exporter may make; `unused_rates` rates
+    announced for what no record tells, such as a line card; `unsampled` packets that an agent of sFlow had not the
+    means to sample.
     """
 
     address: bytes | None
@@ -57,6 +62,10 @@ class ExporterCounters:
     refused: int
     untimed: int
     shed: int
+    beyond: int
+    left_out: int
+    unused_rates: int
+    unsampled: int
     malformed: dict[str, int]
 
     @property
@@ -69,7 +78,11 @@ class ExporterCounters:
 
 def counted(sessions: Sessions) -> list[ExporterCounters]:
     """Give the counters of all sessions; nobody's, with those of sessions that were left behind, last."""
-    rows = [(sessions.keys[n].tobytes(), sessions.table[n]) for n in range(1, len(sessions.known))]
+    # Who is refused has said nothing that is believed, so it is not the agent that it says.
+    rows = [
+        ((sessions.senders if sessions.table[n, e.T_REFUSED] else sessions.keys)[n].tobytes(), sessions.table[n])
+        for n in range(1, len(sessions.known))
+    ]
     nobody = sessions.table[e.NOBODY].copy()
     nobody[e.COUNTERS :] += sessions.forgotten[e.COUNTERS :]
     found = [_one(address, row) for address, row in rows]
@@ -88,6 +101,7 @@ def _one(address: bytes | None, row: NDArray[np.int64]) -> ExporterCounters:
         counter_samples=of(e.COUNTER_SAMPLES), skipped=of(e.SKIPPED), templates=of(e.TEMPLATES_SEEN),
         withdrawn=of(e.WITHDRAWN), expired=of(e.EXPIRED), held=of(e.HELD), no_template=of(e.NO_TEMPLATE),
         lost=of(e.LOST), reordered=of(e.REORDERED), duplicated=of(e.DUPLICATED), restarts=of(e.RESTARTS),
-        refused=of(e.REFUSED), untimed=of(e.UNTIMED), shed=of(e.SHED),
+        refused=of(e.REFUSED), untimed=of(e.UNTIMED), shed=of(e.SHED), beyond=of(e.BEYOND),
+        left_out=of(e.LEFT_OUT), unused_rates=of(e.UNUSED_RATES), unsampled=of(e.UNSAMPLED),
         malformed={reason: of(entry) for reason, entry in _MALFORMED.items() if of(entry)},
     )  # fmt: skip

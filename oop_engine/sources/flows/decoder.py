@@ -26,10 +26,10 @@ from oop_engine.sources.flows.counters import ExporterCounters, counted
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.elements import Element
 from oop_engine.sources.flows.layout import Layout, Room, Runs
-from oop_engine.sources.flows.learnt import FACTS, SAVED, save_learnt, template_of
+from oop_engine.sources.flows.learnt import FACTS, SAVED, SAVED_BEFORE, save_learnt, template_of
 from oop_engine.sources.flows.options import Announced, of_interest, read_options
 from oop_engine.sources.flows.parts import Hearing, Parts
-from oop_engine.sources.flows.plans import compile_plan
+from oop_engine.sources.flows.plans import Plan, compile_plan
 from oop_engine.sources.flows.sample import Sample
 from oop_engine.sources.flows.sampled import fill_samples
 from oop_engine.sources.flows.schema import COMMON, Column, more_columns
@@ -60,8 +60,23 @@ _MOST_TEMPLATES: Final = 100
 """Templates in one set that came over UDP."""
 _HELD_SETS: Final = 64
 _HELD_BYTES: Final = 64 << 10
+_COMPILED: Final = 1024
+"""Layouts whose plans are kept."""
+# What is counted as work beside the bytes read, see `entries`.
+_SET_WORK: Final = 32
+_TEMPLATE_WORK: Final = 32
+_OPTION_WORK: Final = 16
+_HOLD_WORK: Final = 48
+_COMPILE_WORK: Final = 256
+_FLUSH_WORK: Final = 1024
 
 Networks = Sequence[tuple[bytes, bytes]]
+
+
+def _words(address: bytes) -> tuple[int, int]:
+    """Give an address as it lies in memory."""
+    high, low = (int(part) for part in np.frombuffer(address, np.uint64))
+    return high, low
 
 
 def flow_columns(more: Iterable[str | Element] = ()) -> tuple[Column, ...]:
@@ -115,8 +130,10 @@ class FlowDecoder:
         self._heard = heard
         self.sessions = Sessions(Plans(np.zeros((8, len(self._layout.columns)), np.uint8)))
         self._kept = {number: self._layout.offsets.get(column.name, -1) for number, column in enumerate(available)}
+        self._compiled: dict[tuple[tuple[Field, ...], bool], Plan] = {}
+        plans = self.sessions.plans
         for template in (_V5_TEMPLATE, _SFLOW_TEMPLATE):
-            self.sessions.plans.add(compile_plan(template, available).only(self._kept), e.K_FLOWS, _FOREVER)
+            plans.compiled(plans.add(0, _FOREVER, 0), self._plan(template), e.K_FLOWS)
         self._cursor = np.zeros(e.CURSOR_WIDTH, np.int64)
         self._runs = Runs.empty(_MOST_RUNS)
         self._heads = np.zeros((0, e.H_WIDTH), np.int64)
@@ -142,10 +159,10 @@ class FlowDecoder:
             plans = sessions.plans
             why = w.walk(
                 datagrams.data, len(datagrams), datagrams.offset, datagrams.length, datagrams.arrival,
-                datagrams.address, datagrams.port, cursor, sessions.keys, sessions.table, sessions.index,
-                sessions.recent, sessions.gaps, sessions.read, sessions.slot_ids, sessions.slot_plans, plans.facts,
-                plans.segments, self._heads, self._most_records, self._most_rows, runs.plan, runs.at, runs.count,
-                runs.row, runs.datagram,
+                datagrams.address, datagrams.port, cursor, sessions.keys, sessions.senders, sessions.table,
+                sessions.index, sessions.recent, sessions.gaps, sessions.read, sessions.drops, sessions.allowances,
+                sessions.slot_ids, sessions.slot_plans, plans.facts, plans.segments, self._heads, self._most_records,
+                self._most_rows, runs.plan, runs.at, runs.count, runs.row, runs.datagram,
             )  # fmt: skip
             if why in (e.DONE, e.FULL):
                 yield from self._flush(datagrams)
@@ -159,6 +176,8 @@ class FlowDecoder:
                 yield from self._templates(datagrams)
             elif why == e.OPTIONS:
                 yield from self._options(datagrams)
+            elif why == e.RAW:
+                self._compile(datagrams, int(cursor[e.C_TEMPLATE]))
             else:
                 self._hold(datagrams)
 
@@ -178,15 +197,17 @@ class FlowDecoder:
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Take up what another decoder was taught, of other columns or not; on a fresh one."""
         saved = read_batch(state, "sessions")
-        if not saved.schema.equals(SAVED):
+        if not saved.schema.equals(SAVED) and not saved.schema.equals(SAVED_BEFORE):
             raise ValueError(f"sessions are saved as {SAVED}, not as {saved.schema}")
         sessions = self.sessions
         for row in saved.to_pylist():
-            address: bytes = row["address"]
-            if not self._lets_in(address):
+            sender: bytes = row.get("sender", row["address"])
+            if not self._lets_in(sender) or (row["version"] == e.SFLOW and "sender" not in row):
                 continue
-            high, low = (int(part) for part in np.frombuffer(address, np.uint64))
-            number = sessions.admit(high, low, row["port"], row["version"], row["domain"], refused=False)
+            number = sessions.admit(
+                _words(row["address"]), _words(sender), row["port"], row["version"], row["domain"], refused=False,
+                freely=self._reliable,
+            )  # fmt: skip
             sessions.table[number, list(FACTS)] = row["facts"]
             known, samplers = sessions.known[number], row["samplers"]
             known.active, known.inactive = row["active"], row["inactive"]
@@ -289,10 +310,11 @@ class FlowDecoder:
     def _stranger(self, datagrams: Datagrams) -> None:
         cursor, sessions = self._cursor, self.sessions
         place = int(cursor[e.C_DATAGRAM])
-        high, low = (int(part) for part in datagrams.address[2 * place : 2 * place + 2])
+        high, low = (int(part) for part in cursor[[e.C_HIGH, e.C_LOW]].view(np.uint64))
+        sent_high, sent_low = (int(part) for part in datagrams.address[2 * place : 2 * place + 2])
         sessions.admit(
-            high, low, int(datagrams.port[place]), int(cursor[e.C_VERSION]), int(cursor[e.C_DOMAIN]),
-            refused=not self._allowed(datagrams, place),
+            (high, low), (sent_high, sent_low), int(datagrams.port[place]), int(cursor[e.C_VERSION]),
+            int(cursor[e.C_DOMAIN]), refused=not self._allowed(datagrams, place), freely=self._reliable,
         )  # fmt: skip
 
     def _allowed(self, datagrams: Datagrams, place: int) -> bool:
@@ -312,7 +334,7 @@ class FlowDecoder:
         self._give_up(session, e.NO_TIME)
         row = self.sessions.table[session]
         row[e.T_INIT] = e.NO_TIME
-        row[e.T_SAMPLERS] = 0
+        self.sessions.forget_rates(session)
         if row[e.T_VERSION] != e.V5:
             row[e.T_RATE] = 1
         self._tell(row)
@@ -325,17 +347,25 @@ class FlowDecoder:
     def _body(self, datagrams: Datagrams) -> bytes:
         return datagrams.data[self._cursor[e.C_BODY] : self._cursor[e.C_BODY_END]].tobytes()
 
+    def _work(self, datagrams: Datagrams, units: int) -> None:
+        """Note what a datagram costs."""
+        self._cursor[e.C_WORK] += units
+        self.sessions.work(int(self._cursor[e.C_SESSION]), units, self._now(datagrams))
+
     def _templates(self, datagrams: Datagrams) -> Iterator[pa.RecordBatch]:
+        """Learn the templates of a set, as many as a datagram may bring."""
         cursor = self._cursor
         session, version = int(cursor[e.C_SESSION]), int(cursor[e.C_VERSION])
         options = int(cursor[e.C_TEMPLATE]) in (1, 3)
         now = self._now(datagrams)
-        good = many = 0
+        room = e.MOST_WORK - int(cursor[e.C_WORK])
+        work, good, many = _SET_WORK, 0, 0
         for many, found in enumerate(read_templates(self._body(datagrams), version, options=options), 1):
             row = self.sessions.table[session]
-            if many > _MOST_TEMPLATES and not self._reliable:
-                row[e.BAD_TEMPLATE] += 1
-                return
+            work += _TEMPLATE_WORK + (4 * len(found.fields) if isinstance(found, Template) else 0)
+            if not self._reliable and (many > _MOST_TEMPLATES or (work > room and many > 1)):
+                row[e.BAD_TEMPLATE if many > _MOST_TEMPLATES else e.LEFT_OUT] += 1
+                break
             if isinstance(found, Fault):
                 row[e.BAD_TEMPLATE] += 1
             elif isinstance(found, Withdrawal):
@@ -344,6 +374,7 @@ class FlowDecoder:
                 row[e.TEMPLATES_SEEN] += 1
                 good += 1
                 yield from self._learn(datagrams, session, found, now)
+        self._work(datagrams, work)
         if good and good == many:
             soon = _FOREVER if self._lifetime is None or now == e.NO_TIME else now + self._lifetime // 16
             self.sessions.was_read(session, int(cursor[e.C_BYTES]), good, soon)
@@ -372,24 +403,53 @@ class FlowDecoder:
             yield from self._release(datagrams, session, template.number)
 
     def _take_in(self, session: int, template: Template, expires: int) -> None:
-        sessions, plans = self.sessions, self.sessions.plans
+        """Learn a template; its plan is compiled when data come."""
+        sessions = self.sessions
         sessions.make_room()
-        compiled = compile_plan(template, self._available)
+        plan = sessions.plans.add(template.number, expires, int(self._cursor[e.C_CLOCK]))
+        sessions.learn(session, template, plan)
+
+    def _compile(self, datagrams: Datagrams, number: int) -> None:
+        """Compile a template of the session at hand when its first data are there, if that was not done."""
+        session = int(self._cursor[e.C_SESSION])
+        template, plan = self.sessions.known[session].templates[number]
+        plans = self.sessions.plans
+        if plans.facts[plan, e.P_KIND] != e.K_RAW:
+            return
+        many = len(self._compiled)
+        compiled = self._plan(template)
+        self._work(datagrams, _COMPILE_WORK if len(self._compiled) != many else _SET_WORK)
         kind = e.K_FLOWS
         if template.options:
             kind = e.K_READ_OPTIONS if of_interest(template) else e.K_OPTIONS
-        else:
-            sessions.table[session, e.BAD_FIELD] += compiled.mismatched
-        plan = plans.add(compiled.only(self._kept), kind, expires)
-        plans.facts[plan, e.P_USED] = self._cursor[e.C_CLOCK]
-        sessions.learn(session, template, plan)
+        self.sessions.table[session, e.BAD_FIELD] += compiled.mismatched
+        plans.compiled(plan, compiled, kind)
+
+    def _plan(self, template: Template) -> Plan:
+        """Compile the layout of a template, or take what was compiled for the same."""
+        layout = template.fields, template.options
+        known = self._compiled.get(layout)
+        if known is None:
+            if len(self._compiled) >= _COMPILED:
+                self._compiled.clear()
+            columns = () if template.options else self._available
+            known = compile_plan(template, columns)
+            if template.options:
+                known = attrs.evolve(known, has=np.zeros(len(self._layout.columns), np.uint8))
+            else:
+                known = known.only(self._kept)
+            self._compiled[layout] = known
+        return known
 
     def _release(self, datagrams: Datagrams, session: int, template: int) -> Iterator[pa.RecordBatch]:
         """Give the records of sets that waited for a template."""
+        self._work(datagrams, _FLUSH_WORK)
         yield from self._flush(datagrams)
         known = self.sessions.known[session]
         ready = [held for held in known.held if held.template == template]
         known.held = deque(held for held in known.held if held.template != template)
+        known.held_bytes -= sum(len(held.body) for held in ready)
+        self._compile(datagrams, template)
         row = self.sessions.table[session]
         row[e.HELD] -= len(ready)
         plans, plan = self.sessions.plans, known.templates[template][1]
@@ -404,14 +464,16 @@ class FlowDecoder:
             if facts[e.P_VARIABLE]:
                 count, fault = w.measure(
                     bodies.data, first, last, int(facts[e.P_SIZE]), int(facts[e.P_VARIABLE]), plan, plans.segments,
-                    self._most_records,
+                    len(held.body),
                 )  # fmt: skip
             else:
                 count, fault = len(held.body) // int(facts[e.P_SIZE]), 0
-                if count > self._most_records:
-                    count, fault = self._most_records, e.TOO_MANY
             if fault:
                 row[fault] += 1
+            if count > self._most_records:
+                row[e.TOO_MANY] += 1
+                row[e.BEYOND] += count - self._most_records
+                count = self._most_records
             bodies.address[2 * place : 2 * place + 2] = held.address
             if count:
                 runs.plan[used], runs.at[used], runs.datagram[used] = plan, first, place
@@ -434,16 +496,17 @@ class FlowDecoder:
             self.sessions.drop(session, number)
         now = self._now(datagrams)
         self._give_up(session, now)
+        self._cursor[e.C_WORK] += _HOLD_WORK
         body = self._body(datagrams)
         if len(body) > _HELD_BYTES or not self._hold_for:
             row[e.NO_TEMPLATE] += 1
             return
         address = datagrams.address[2 * place : 2 * place + 2].copy()
         known.held.append(Held(number, body, self._heads[place].copy(), address, now))
+        known.held_bytes += len(body)
         row[e.HELD] += 1
-        size = sum(len(held.body) for held in known.held)
-        while len(known.held) > _HELD_SETS or size > _HELD_BYTES:
-            size -= len(known.held.popleft().body)
+        while len(known.held) > _HELD_SETS or known.held_bytes > _HELD_BYTES:
+            known.held_bytes -= len(known.held.popleft().body)
             row[e.HELD] -= 1
             row[e.NO_TEMPLATE] += 1
 
@@ -451,7 +514,7 @@ class FlowDecoder:
         """Count what has waited for its template too long; all of it where `now` is NO_TIME and nothing more comes."""
         known, row = self.sessions.known[session], self.sessions.table[session]
         while known.held and (now == e.NO_TIME or now - known.held[0].since > self._hold_for):
-            known.held.popleft()
+            known.held_bytes -= len(known.held.popleft().body)
             row[e.HELD] -= 1
             row[e.NO_TEMPLATE] += 1
 
@@ -461,15 +524,27 @@ class FlowDecoder:
         session = int(cursor[e.C_SESSION])
         template = sessions.known[session].templates[int(cursor[e.C_TEMPLATE])][0]
         row = sessions.table[session]
+        body, many = self._body(datagrams), int(cursor[e.C_COUNT])
+        each = _OPTION_WORK + template.least
+        most = many if self._reliable else max((e.MOST_WORK - int(cursor[e.C_WORK])) // each, 1)
+        self._work(datagrams, _SET_WORK + each * min(many, most))
+        if many > most:
+            row[e.LEFT_OUT] += 1
         try:
-            announced = list(read_options(template, self._body(datagrams), int(cursor[e.C_COUNT])))
+            announced = list(read_options(template, body, min(many, most)))
         except ValueError:
             row[e.BAD_OPTIONS] += 1
             return
+        row[e.UNUSED_RATES] += sum(said.unused for said in announced)
+        news = False
         for said in announced:
-            if self._is_news(session, said):
-                sessions.read[session] = 0
-                yield from self._flush(datagrams)  # records that came before keep what held before
+            if not said.unused and self._is_news(session, said):
+                if not news:
+                    news = True
+                    sessions.read[session] = 0
+                    if cursor[e.C_ROWS]:
+                        self._work(datagrams, _FLUSH_WORK)
+                    yield from self._flush(datagrams)  # records that came before keep what held before
                 if said.init is not None:
                     row[e.T_INIT] = said.init
                 elif said.active is not None or said.inactive is not None:
@@ -480,8 +555,10 @@ class FlowDecoder:
                     row[e.T_RATE] = said.rate
                 else:
                     sessions.rate(session, said.kind, said.key, said.rate)
-                self._tell(row)
-        sessions.was_read(session, int(cursor[e.C_BYTES]), 0, _FOREVER)
+        if news:
+            self._tell(row)
+        if many <= most:
+            sessions.was_read(session, int(cursor[e.C_BYTES]), 0, _FOREVER)
 
     def _is_news(self, session: int, said: Announced) -> bool:
         row = self.sessions.table[session]

@@ -32,9 +32,10 @@ UPTIME: Final = 9
 UPTIME_SINCE: Final = 10  # of a record that says when its clock began, which OTHER has loaded
 AFTER: Final = 11  # a duration, added to a time column that is filled already
 OTHER: Final = 12  # kept for the operation that follows
-RATE: Final = 13
+# Rates are stored where there is one, over what an operation before has stored.
+RATE: Final = 13  # 0 is none
 RATE_SPACED: Final = 14  # packets taken; OTHER has loaded the packets left out
-SAMPLER: Final = 15  # the number of a sampler, or of an interface, whose rate the exporter announced
+SAMPLER: Final = 15  # the number of a sampler or an interface, if the exporter announced a rate for it
 # What it takes from the datagram.
 FROM_HEAD: Final = 16
 # What it copies.
@@ -44,6 +45,9 @@ BYTES: Final = 19
 VARYING: Final = 20
 VARYING_TEXT: Final = 21  # without the zero bytes that fill a fixed length
 FROM_EXPORTER: Final = 22
+# More that is stored where it is not 0, over what an operation before has stored.
+UNSIGNED_SET: Final = 23
+OF_TEMPLATE: Final = 24  # the rate that the exporter announced for the template of the records
 
 # The columns of an operation.
 O_COLUMN: Final = 0
@@ -51,7 +55,7 @@ O_KIND: Final = 1
 O_SEGMENT: Final = 2
 O_OFFSET: Final = 3
 O_LENGTH: Final = 4
-O_EXTRA: Final = 5  # the entry of the head, the column AFTER adds to and its factor, the kind of sampler
+O_EXTRA: Final = 5  # the entry of the head, the column AFTER adds to, the kinds of rates as bits
 O_FACTOR: Final = 6
 O_WIDTH: Final = 7  # how many there are
 
@@ -68,9 +72,12 @@ H_PORT: Final = 8
 H_SAMPLERS: Final = 9  # how many rates the session has announced for a sampler or an interface
 H_WIDTH: Final = 10
 
-# The kinds of samplers.
+# For what a rate was announced.
 BY_SAMPLER: Final = 1
-BY_INTERFACE: Final = 2
+BY_INTERFACE: Final = 2  # by which packets come or go
+BY_INGRESS: Final = 3
+BY_EGRESS: Final = 4
+BY_TEMPLATE: Final = 5
 
 # Why a walk stopped.
 DONE: Final = 0
@@ -80,6 +87,7 @@ RESTARTED: Final = 3  # the exporter began anew
 TEMPLATES: Final = 4
 OPTIONS: Final = 5
 UNKNOWN: Final = 6  # data without a template, or with one that has expired
+RAW: Final = 7  # the first data of a template, whose plan is not compiled yet
 
 # Versions as users see them.
 V5: Final = 5
@@ -105,33 +113,41 @@ T_INIT: Final = 13
 T_RATE: Final = 14
 T_SAMPLERS: Final = 15
 T_READ: Final = 16  # where the next set that was read goes
-DATAGRAMS: Final = 17
-RECORDS: Final = 18
-OPTION_RECORDS: Final = 19
-COUNTER_SAMPLES: Final = 20
-SKIPPED: Final = 21  # sets and samples of kinds that nothing here reads
-TEMPLATES_SEEN: Final = 22
-WITHDRAWN: Final = 23
-EXPIRED: Final = 24
-HELD: Final = 25
-NO_TEMPLATE: Final = 26
-LOST: Final = 27
-REORDERED: Final = 28
-DUPLICATED: Final = 29
-RESTARTS: Final = 30
-REFUSED: Final = 31
-BAD_HEADER: Final = 32  # too short, or of no version that is read
-BAD_LENGTH: Final = 33  # another length than the header says
-BAD_SET: Final = 34  # a set that reaches beyond its datagram
-BAD_RECORD: Final = 35  # a record that reaches beyond its set
-BAD_TEMPLATE: Final = 36
-BAD_OPTIONS: Final = 37
-BAD_SAMPLE: Final = 38
-BAD_FIELD: Final = 39  # a field of a template whose length its type cannot have
-TOO_MANY: Final = 40  # a datagram of more records than one may hold
-UNTIMED: Final = 41
-SHED: Final = 42  # records that were read and left out
-TABLE_WIDTH: Final = 43
+T_ALSO: Final = 17  # v5: the number to come if the last datagram's records count, not those it announced; else -1
+T_OLD_BOOT: Final = 18  # T_BOOT before the exporter began anew, -1 where it did not
+T_BEGAN: Final = 19  # T_EXPORT when it did
+T_ALLOWANCE: Final = 20  # the row of `allowances`
+DATAGRAMS: Final = 21
+RECORDS: Final = 22
+OPTION_RECORDS: Final = 23
+COUNTER_SAMPLES: Final = 24
+SKIPPED: Final = 25  # sets and samples of kinds that nothing here reads
+TEMPLATES_SEEN: Final = 26
+WITHDRAWN: Final = 27
+EXPIRED: Final = 28
+HELD: Final = 29
+NO_TEMPLATE: Final = 30
+LOST: Final = 31
+REORDERED: Final = 32
+DUPLICATED: Final = 33
+RESTARTS: Final = 34
+REFUSED: Final = 35
+BAD_HEADER: Final = 36  # too short, or of no version that is read
+BAD_LENGTH: Final = 37  # another length than the header says
+BAD_SET: Final = 38  # a set that reaches beyond its datagram
+BAD_RECORD: Final = 39  # a record that reaches beyond its set
+BAD_TEMPLATE: Final = 40
+BAD_OPTIONS: Final = 41
+BAD_SAMPLE: Final = 42
+BAD_FIELD: Final = 43  # a field of a template whose length its type cannot have
+TOO_MANY: Final = 44  # a datagram of more records than one may hold
+UNTIMED: Final = 45
+SHED: Final = 46  # records that were read and left out
+BEYOND: Final = 47  # records behind the most that a datagram may hold
+LEFT_OUT: Final = 48  # sets that would have been more work than an exporter may make
+UNUSED_RATES: Final = 49  # rates announced for what no record tells
+UNSAMPLED: Final = 50  # packets that an agent of sFlow would have sampled, had it had the means
+TABLE_WIDTH: Final = 51
 COUNTERS: Final = DATAGRAMS  # the first of them
 
 NOBODY: Final = 0
@@ -144,11 +160,14 @@ P_VARIABLE: Final = 2  # fields of variable length
 P_EXPIRES: Final = 3  # ns since 1970
 P_OPERATIONS: Final = 4
 P_USED: Final = 5
-P_WIDTH: Final = 6
+P_TEMPLATE: Final = 6
+P_BORN: Final = 7
+P_WIDTH: Final = 8
 
 K_FLOWS: Final = 0
 K_OPTIONS: Final = 1  # of interest to nobody
 K_READ_OPTIONS: Final = 2
+K_RAW: Final = 3  # of records, whatever they are; not compiled yet
 
 PLAN_V5: Final = 0
 PLAN_SFLOW: Final = 1
@@ -174,7 +193,19 @@ C_DOMAIN: Final = 16
 C_VERSION: Final = 17
 C_COUNT: Final = 18
 C_BYTES: Final = 19  # the mark of the bytes that Python has to see
-CURSOR_WIDTH: Final = 20
+C_HIGH: Final = 20  # the exporter's address, as it lies in memory
+C_LOW: Final = 21
+C_WORK: Final = 22  # what Python has done for this datagram
+C_FULL: Final = 23  # this datagram has more records than one may hold
+CURSOR_WIDTH: Final = 24
+
+# What work Python does for templates and options, in units of about a byte read: for a datagram, and for an exporter in
+# the long run. An exporter may be ahead of that by BURST; `allowances` have, in ns, the time until which it has worked.
+MOST_WORK: Final = 12_288
+UNIT: Final = 30_518  # ns: 32,768 units a second
+BURST: Final = 262_144 * UNIT
+FREELY: Final = 0
+"""The row of `allowances` for whom nothing is counted."""
 
 # A set of templates or options that was read already, and changes nothing until its time.
 R_BYTES: Final = 0

@@ -63,7 +63,6 @@ def fill(
         uptime = heads[datagram, e.H_UPTIME]
         if uptime < 0 and heads[datagram, e.H_INIT] != e.NO_TIME and export != e.NO_TIME:
             uptime = (export // 1_000_000 - heads[datagram, e.H_INIT]) & 0xFFFFFFFF
-        rate = heads[datagram, e.H_RATE]
         session = heads[datagram, e.H_SESSION]
         rates = heads[datagram, e.H_SAMPLERS]
         while left > 0:
@@ -96,6 +95,8 @@ def fill(
                 extra = int64(operations[plan, o, e.O_EXTRA])
                 width = widths[column]
                 base = bases[column]
+                if rates == 0 and kind in (e.SAMPLER, e.OF_TEMPLATE):
+                    continue
 
                 # 2. What is copied as it lies there.
                 if kind in (e.IPV4, e.IPV4_SET):
@@ -153,6 +154,9 @@ def fill(
                         untimed[column] += n
                     for k in range(n):
                         value[uint64(k)] = same
+                elif kind == e.OF_TEMPLATE:
+                    for k in range(n):
+                        value[uint64(k)] = facts[plan, e.P_TEMPLATE]
                 elif length == 4:
                     for k in range(n):
                         p = place[uint64(first + k)] + skip
@@ -204,18 +208,23 @@ def fill(
                     continue
                 elif kind == e.RATE:
                     for k in range(n):
-                        value[uint64(k)] = min(max(value[uint64(k)], 1), 0xFFFFFFFF)
+                        value[uint64(k)] = min(max(value[uint64(k)], 0), 0xFFFFFFFF)
                 elif kind == e.RATE_SPACED:
                     for k in range(n):
                         taken = value[uint64(k)]
-                        rounded = int64(1) if taken < 1 else (taken + other[uint64(k)] + taken // 2) // taken
-                        value[uint64(k)] = min(max(rounded, 1), 0xFFFFFFFF)
-                elif kind == e.SAMPLER:
+                        rounded = int64(0) if taken < 1 else (taken + other[uint64(k)] + taken // 2) // taken
+                        value[uint64(k)] = min(max(rounded, 0), 0xFFFFFFFF)
+                elif kind in (e.SAMPLER, e.OF_TEMPLATE):
+                    key = int64(-1)
+                    found = int64(0)
                     for k in range(n):
-                        found = rate
-                        for j in range(rates):
-                            if samplers[session, j, 0] == extra and samplers[session, j, 1] == value[uint64(k)]:
-                                found = samplers[session, j, 2]
+                        if value[uint64(k)] != key or k == 0:
+                            key = value[uint64(k)]
+                            found = int64(0)
+                            for j in range(rates):
+                                if samplers[session, j, 1] == key and extra >> samplers[session, j, 0] & 1:
+                                    found = samplers[session, j, 2]
+                                    break
                         value[uint64(k)] = found
                 elif kind == e.FLOAT32:
                     to = (base >> 3) + row
@@ -274,7 +283,19 @@ def fill(
                         untimed[column] += value[uint64(k)] == e.NO_TIME
 
                 # 5. Store them.
-                if width == 8:
+                if kind in (e.UNSIGNED_SET, e.RATE, e.RATE_SPACED, e.SAMPLER, e.OF_TEMPLATE):
+                    for k in range(n):
+                        if value[uint64(k)] == 0:
+                            continue
+                        if width == 8:
+                            out64[uint64((base >> 3) + row + k)] = uint64(value[uint64(k)])
+                        elif width == 4:
+                            out32[uint64((base >> 2) + row + k)] = uint32(value[uint64(k)] & 0xFFFFFFFF)
+                        elif width == 2:
+                            out16[uint64((base >> 1) + row + k)] = uint16(value[uint64(k)] & 0xFFFF)
+                        else:
+                            out8[uint64(base + row + k)] = uint8(value[uint64(k)] & 0xFF)
+                elif width == 8:
                     to = (base >> 3) + row
                     for k in range(n):
                         out64[uint64(to + k)] = uint64(value[uint64(k)])

@@ -22,13 +22,15 @@ _TEMPLATE: Final = pa.struct(
     [("number", pa.int64()), ("scopes", pa.int64()), ("options", pa.bool_()), ("expires", pa.int64()),
      ("fields", pa.list_(pa.int64()))]
 )  # fmt: skip
-SAVED: Final = pa.schema(
+SAVED_BEFORE: Final = pa.schema(
     [
         ("address", pa.binary(16)), ("port", pa.int64()), ("version", pa.int64()), ("domain", pa.int64()),
         ("facts", pa.list_(pa.int64())), ("active", pa.int64()), ("inactive", pa.int64()),
         ("samplers", pa.list_(pa.int64())), ("templates", pa.list_(_TEMPLATE)),
     ]
 )  # fmt: skip
+"""Without who sends for an agent of sFlow; of those nothing is taken up."""
+SAVED: Final = SAVED_BEFORE.append(pa.field("sender", pa.binary(16)))
 
 
 def save_learnt(sessions: Sessions) -> pa.RecordBatch:
@@ -43,6 +45,7 @@ def _row(sessions: Sessions, number: int) -> dict[str, object]:
     row, known = sessions.table[number], sessions.known[number]
     return {
         "address": sessions.keys[number].tobytes(),
+        "sender": sessions.senders[number].tobytes(),
         "port": int(row[e.T_PORT]),
         "version": int(row[e.T_VERSION]),
         "domain": int(row[e.T_DOMAIN]),

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
 
-from oop_engine.sources.flows.entries import BY_INTERFACE, BY_SAMPLER, VARIABLE
+from oop_engine.sources.flows.entries import (
+    BY_EGRESS,
+    BY_INGRESS,
+    BY_INTERFACE,
+    BY_SAMPLER,
+    BY_TEMPLATE,
+    VARIABLE,
+)
 from oop_engine.sources.flows.templates import V9_SCOPE, Template
 
 _RATES: Final = frozenset({(0, 34), (0, 50), (0, 305), (0, 309), (0, 311)})
@@ -17,19 +24,28 @@ _ACTIVE: Final = (0, 36)
 _INACTIVE: Final = (0, 37)
 _NS: Final = 1_000_000_000
 _SAMPLERS: Final = ((0, 48), (0, 302))
-_INTERFACES: Final = ((V9_SCOPE, 2), (0, 10))
+_WHOLE: Final = frozenset({(V9_SCOPE, 1), (0, 130), (0, 131), (0, 143), (0, 144), (0, 149)})
+"""Scopes that are all an exporter says under one domain."""
+_NARROW: Final = {
+    (V9_SCOPE, 2): BY_INTERFACE, (0, 10): BY_INGRESS, (0, 14): BY_EGRESS, (V9_SCOPE, 5): BY_TEMPLATE,
+    (0, 145): BY_TEMPLATE,
+}  # fmt: skip
+"""What a rate may hold for so that records tell whether it is theirs."""
 _MOST_RATE: Final = 0xFFFFFFFF
 
 
 @attrs.frozen
 class Announced:
-    """What an options record announces: the rate of all (kind 0), of a sampler or of an interface; or the init time; or
-    after how long, in ns, a flow is reported that goes on (`active`) or that has ended (`inactive`).
+    """What an options record announces: the rate of all (kind 0), of a sampler, an interface or a template; or the init
+    time; or after how long, in ns, a flow is reported that goes on (`active`) or that has ended (`inactive`).
+
+    A rate for anything else, a line card or a cache, is `unused`: no record tells whether it is of that.
     """
 
     kind: int = 0
     key: int = 0
     rate: int = 1
+    unused: bool = False
     init: int | None = None
     active: int | None = None
     inactive: int | None = None
@@ -41,10 +57,30 @@ def of_interest(template: Template) -> bool:
     return any(field.key in read for field in template.fields)
 
 
+_READ: Final = _RATES | {_INIT, _ACTIVE, _INACTIVE, (0, 306), (0, 310), *_SAMPLERS, *_NARROW}
+
+
 def read_options(template: Template, body: bytes, most: int) -> Iterator[Announced]:
     """Give what the first `most` records of a set announce; ValueError for a record that ends beyond it."""
-    at = 0
-    while most > 0 and at + template.least <= len(body):
+    scopes = [field.key for field in template.fields[: template.scopes] if field.length and field.key not in _WHOLE]
+    for values in _records(template, body, most):
+        yield from _announced(values, scopes)
+
+
+def _records(template: Template, body: bytes, most: int) -> Iterator[dict[tuple[int, int], bytes]]:
+    """Give the fields that are of interest of each record."""
+    at, least = 0, template.least
+    if all(field.length != VARIABLE for field in template.fields):
+        wanted: dict[tuple[int, int], tuple[int, int]] = {}
+        for field in template.fields:
+            if field.length and field.key in _READ:
+                wanted.setdefault(field.key, (at, at + field.length))
+            at += field.length
+        slices = [(key, first, last) for key, (first, last) in wanted.items()]
+        for start in range(0, min(most, len(body) // least) * least, least):
+            yield {key: body[start + first : start + last] for key, first, last in slices}
+        return
+    while most > 0 and at + least <= len(body):
         most -= 1
         values: dict[tuple[int, int], bytes] = {}
         for field in template.fields:
@@ -57,13 +93,13 @@ def read_options(template: Template, body: bytes, most: int) -> Iterator[Announc
                     at += 2
             if at + length > len(body):
                 raise ValueError("an options record reaches beyond its set")
-            if length:
+            if length and field.key in _READ:
                 values.setdefault(field.key, body[at : at + length])
             at += length
-        yield from _announced(values)
+        yield values
 
 
-def _announced(values: Mapping[tuple[int, int], bytes]) -> Iterator[Announced]:
+def _announced(values: Mapping[tuple[int, int], bytes], scopes: Sequence[tuple[int, int]]) -> Iterator[Announced]:
     init = _number(values.get(_INIT), 8)
     if init is not None:
         yield Announced(init=init)
@@ -75,12 +111,16 @@ def _announced(values: Mapping[tuple[int, int], bytes]) -> Iterator[Announced]:
     rate = _rate(values)
     if rate is None:
         return
-    for kind, keys in ((BY_SAMPLER, _SAMPLERS), (BY_INTERFACE, _INTERFACES)):
-        for key in keys:
-            if (number := _number(values.get(key), 8)) is not None:
-                yield Announced(kind, number, rate)
-                return
-    yield Announced(rate=rate)
+    for key in _SAMPLERS:
+        if (number := _number(values.get(key), 8)) is not None:
+            yield Announced(BY_SAMPLER, number, rate)
+            return
+    told = [key for key in _NARROW if key in values]
+    if not told and not scopes:
+        yield Announced(rate=rate)
+        return
+    number = _number(values[told[0]], 8) if len(told) == 1 and set(scopes) <= set(told) else None
+    yield Announced(unused=True) if number is None else Announced(_NARROW[told[0]], number, rate)
 
 
 def _rate(values: Mapping[tuple[int, int], bytes]) -> int | None:

@@ -41,8 +41,19 @@ _HEADS: Final = {
     "export_ts": e.H_EXPORT,
     "arrival_ts": e.H_ARRIVAL,
 }
-_RATES: Final = ((0, 34), (0, 50))
-_SAMPLERS: Final = ((0, 48), (0, 302))
+_RATES: Final = ((0, 50), (0, 34))
+_ANNOUNCED: Final = (
+    ((0, 14), range(1, 5), (e.BY_EGRESS, e.BY_INTERFACE)),
+    ((0, 10), range(1, 5), (e.BY_INGRESS, e.BY_INTERFACE)),
+    ((0, 302), range(1, 9), (e.BY_SAMPLER,)),
+    ((0, 48), range(1, 9), (e.BY_SAMPLER,)),
+)
+"""The elements by which a record tells for which announced rate it is, those behind before the ones before them."""
+_RIVALS: Final = {
+    "srcPort": ((0, 182), (0, 180)), "destPort": ((0, 183), (0, 181)),
+    "src_mask": ((0, 9), (0, 29)), "dest_mask": ((0, 13), (0, 30)),
+}  # fmt: skip
+"""Elements of which a record has one that is not 0, whichever of them its template has."""
 
 
 @attrs.frozen
@@ -157,8 +168,9 @@ class _Writer:
             self.plain(number, column)
 
     def plain(self, number: int, column: Column) -> None:
-        """Fill a column from the first of its elements that is there and fits."""
+        """Fill a column from the first of its elements that is there and fits, of rivals from the one that is set."""
         kind, size = column.type, column.width
+        rivals = _RIVALS.get(column.name, ())
         for key in column.elements:
             if kind in _DATES:
                 operation, lengths = _DATES[kind]
@@ -180,8 +192,9 @@ class _Writer:
             if place is not None:
                 if kind == "float64" and place.length == 4:
                     operation = e.FLOAT32
-                self.add(number, operation, place)
-                return
+                self.add(number, operation if number not in self.filled else e.UNSIGNED_SET, place)
+                if key not in rivals:
+                    return
 
     def time(self, number: int, keys: Sequence[tuple[int, int]]) -> None:
         for key in keys:
@@ -196,26 +209,22 @@ class _Writer:
             return
 
     def sampling(self, number: int) -> None:
+        """Take the rate of the exporter, the template, what the record names, the record itself: the last there is."""
         numeric = range(1, 5)
-        for key in _RATES:
-            if (place := self.fitting(key, numeric)) is not None:
-                self.add(number, e.RATE, place)
-                return
+        self.add(number, e.FROM_HEAD, extra=e.H_RATE)
+        self.add(number, e.OF_TEMPLATE, extra=1 << e.BY_TEMPLATE)
+        for key, lengths, kinds in _ANNOUNCED:
+            if (place := self.fitting(key, lengths)) is not None:
+                self.add(number, e.SAMPLER, place, sum(1 << kind for kind in kinds))
         if (taken := self.fitting((0, 305), numeric)) is not None:
             if (spaced := self.fitting((0, 306), numeric)) is not None:
                 self.add(number, e.OTHER, spaced)
                 self.add(number, e.RATE_SPACED, taken)
             else:
                 self.add(number, e.RATE, taken)
-            return
-        for key in _SAMPLERS:
-            if (place := self.fitting(key, range(1, 9))) is not None:
-                self.add(number, e.SAMPLER, place, e.BY_SAMPLER)
-                return
-        if (place := self.fitting((0, 10), numeric)) is not None:
-            self.add(number, e.SAMPLER, place, e.BY_INTERFACE)
-            return
-        self.add(number, e.FROM_HEAD, extra=e.H_RATE)
+        for key in _RATES:
+            if (place := self.fitting(key, numeric)) is not None:
+                self.add(number, e.RATE, place)
 
     def after(self, columns: Sequence[Column]) -> None:
         """Give the end of a flow whose template has its start and duration, or the start by its end."""

@@ -42,8 +42,24 @@ def fill_samples(
         writer.put(name, samples[:, entry], samples[:, entry] >= 0)
     writer.put("packets", np.ones(len(samples), np.int64), None)
     writer.address("next_hop", datagrams.data, samples[:, s.S_HOP].copy(), samples[:, s.S_HOP_BYTES].copy())
+    _agents(writer, datagrams, np.repeat(runs.datagram[chosen], repeats))
     _headers(writer, datagrams.data, samples)
     return bad
+
+
+def _agents(writer: _Rows, datagrams: Datagrams, datagram: NDArray[np.int32]) -> None:
+    """Put the agents in the place of those who send for them, but those that do not know their address."""
+    if not writer.wants("exporter"):
+        return
+    used, within = np.unique(datagram, return_inverse=True)
+    start = datagrams.offset[used]
+    size = np.array([0, 4, 16])[datagrams.data[start + 7]]
+    bytes_ = datagrams.data[np.minimum((start + 8)[:, None] + np.arange(16), len(datagrams.data) - 1)]
+    told = np.asarray((bytes_ * (np.arange(16) < size[:, None])).any(axis=1), np.bool_)
+    place = np.where(told, start + 8, -1)
+    into = writer.room.values("exporter").reshape(-1)
+    s.read_addresses(datagrams.data, place[within], size[within], writer.rows, into)
+    writer.mark("exporter", None if datagrams.addressed else told[within])
 
 
 @attrs.frozen
@@ -99,6 +115,11 @@ def _headers(writer: _Rows, data: NDArray[np.uint8], samples: NDArray[np.int64])
             into[writer.rows] = found.view(np.uint8).reshape(n, 16)
             s.read_addresses(data, place, size, writer.rows, into.reshape(-1))
             writer.mark(name, plain | (seen & d.HAS_IP != 0))
+    tos = np.zeros(n, np.uint8)
+    if writer.wants("tos"):
+        among = np.flatnonzero(seen & d.HAS_IP)
+        mapped = (source[0::2] == 0) & (source[1::2] & np.uint64(0xFFFFFFFF) == np.uint64(0xFFFF0000))
+        tos[among] = _services(data, samples[among], ~mapped[among])
     decoded: dict[str, tuple[NDArray[Any], NDArray[np.bool_]]] = {
         # Of what is no IP packet the frame is counted, since that is all that is known.
         "bytes": (np.where(seen & d.HAS_IP, ip_length, wire), headed),
@@ -106,7 +127,7 @@ def _headers(writer: _Rows, data: NDArray[np.uint8], samples: NDArray[np.int64])
         "srcPort": (ports[0], seen & d.HAS_PORTS != 0),
         "destPort": (ports[1], seen & d.HAS_PORTS != 0),
         "flags": (flags, seen & d.HAS_FLAGS != 0),
-        "tos": (np.zeros(n, np.uint8), np.zeros(n, np.bool_)),
+        "tos": (tos, seen & d.HAS_IP != 0),
     }
     read = np.empty(n, np.int64)
     for name, (values, has) in decoded.items():
@@ -115,3 +136,39 @@ def _headers(writer: _Rows, data: NDArray[np.uint8], samples: NDArray[np.int64])
     tagged = seen & d.HAS_VLAN != 0
     switched = samples[:, s.S_VLAN]
     writer.put("vlan", np.where(tagged, vlan, switched), tagged | (switched >= 0))
+
+
+def _services(data: NDArray[np.uint8], samples: NDArray[np.int64], six: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Give the type of service (traffic class) of sampled IP packets, of which those of `six` are IPv6.
+
+    The decoder of packets does not tell where their IP headers begin, but it finds one as soon as its 20 or 40 bytes
+    are there. Most stand right behind an Ethernet header; others are looked for.
+    """
+    start = samples[:, s.S_HEADER] + 14
+    plain = (samples[:, s.S_LINK] == 1) & (samples[:, s.S_CAPLEN] >= 34)
+    near = np.where(plain, start, 2)
+    kind = data[near - 2].astype(np.int32) << 8 | data[near - 1]
+    other = np.flatnonzero(~plain | (kind != np.where(six, 0x86DD, 0x0800)))
+    if len(other):
+        start[other] = _found(data, samples[other]) - np.where(six[other], 40, 20)
+    wide = (data[start] & 15) << 4 | data[start + 1] >> 4
+    return np.where(six, wide, data[start + 1]).astype(np.uint8)
+
+
+def _found(data: NDArray[np.uint8], samples: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give where the parts of packets end that are just enough to find an IP header."""
+    n = len(samples)
+    none: dict[str, NDArray[Any]] = {kind: np.empty(0, kind) for kind in ("uint8", "uint16", "int32", "uint64")}
+    seen = np.empty(n, np.uint8)
+    without, found = np.zeros(n, np.int32), samples[:, s.S_CAPLEN].astype(np.int32)
+    while (found - without > 1).any():
+        part = (without + found) // 2
+        d.decode(
+            data, n, np.arange(n), samples[:, s.S_HEADER].copy(), part, samples[:, s.S_LENGTH].astype(np.int32),
+            samples[:, s.S_LINK].astype(np.int32), 0, none["uint64"], none["uint64"], none["uint16"], none["uint16"],
+            none["uint8"], none["uint8"], none["int32"], none["int32"], none["uint8"], none["uint16"], none["int32"],
+            none["uint8"], seen,
+        )  # fmt: skip
+        headed = seen & d.HAS_IP != 0
+        found, without = np.where(headed, part, found), np.where(headed, without, part)
+    return samples[:, s.S_HEADER] + found

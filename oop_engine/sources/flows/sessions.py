@@ -23,8 +23,10 @@ MOST_TEMPLATES: Final = 256
 MOST_PLANS: Final = 8192
 _MARKS: Final = 64
 _GAPS: Final = 16
-_READ: Final = 16
+_READ: Final = 64
 _SAMPLERS: Final = 256
+_SOURCES: Final = 64
+_ROOM_AT_ONCE: Final = 64
 
 
 @attrs.frozen(eq=False)
@@ -43,7 +45,10 @@ class Known:
     """What Python knows of a session beside its arrays."""
 
     templates: dict[int, tuple[Template, int]] = attrs.field(factory=dict)
+    rates: dict[tuple[int, int], int] = attrs.field(factory=dict)
+    """Where the rates announced for something stand among `samplers`, the oldest first."""
     held: deque[Held] = attrs.field(factory=deque)
+    held_bytes: int = 0
     active: int | None = None
     """The timeouts of its flow cache that it announced, in ns."""
     inactive: int | None = None
@@ -66,9 +71,10 @@ class Plans:
     used: int = 0
     free: list[int] = attrs.field(factory=list)
     retired: list[int] = attrs.field(factory=list)
+    born: int = 0
 
-    def add(self, plan: Plan, kind: int, expires: int) -> int:
-        """Take in a plan; give its number."""
+    def add(self, template: int, expires: int, used: int) -> int:
+        """Make room for the plan of a template, to be compiled when data come; give its number."""
         if self.free:
             number = self.free.pop()
         else:
@@ -80,6 +86,12 @@ class Plans:
             self.segments = _grown(self.segments, rows)
             self.operations = _grown(self.operations, rows)
             self.has = _grown(self.has, rows)
+        self.born += 1
+        self.facts[number] = (e.K_RAW, 0, 0, expires, 0, used, template, self.born)
+        return number
+
+    def compiled(self, number: int, plan: Plan, kind: int) -> None:
+        """Take in a plan."""
         if len(plan.segments) > self.segments.shape[1]:
             wider = np.zeros((len(self.segments), 2 * len(plan.segments)), np.int32)
             wider[:, : self.segments.shape[1]] = self.segments
@@ -88,16 +100,14 @@ class Plans:
             more = np.zeros((len(self.operations), 2 * len(plan.operations), e.O_WIDTH), np.int32)
             more[:, : self.operations.shape[1]] = self.operations
             self.operations = more
-        self.facts[number] = 0
-        self.facts[number, e.P_KIND] = kind
-        self.facts[number, e.P_SIZE] = plan.least
-        self.facts[number, e.P_VARIABLE] = len(plan.segments) - 1
-        self.facts[number, e.P_EXPIRES] = expires
-        self.facts[number, e.P_OPERATIONS] = len(plan.operations)
+        facts = self.facts[number]
+        facts[e.P_KIND] = kind
+        facts[e.P_SIZE] = plan.least
+        facts[e.P_VARIABLE] = len(plan.segments) - 1
+        facts[e.P_OPERATIONS] = len(plan.operations)
         self.segments[number, : len(plan.segments)] = plan.segments
         self.operations[number, : len(plan.operations)] = plan.operations
         self.has[number] = plan.has
-        return number
 
     def scarce(self) -> bool:
         """Tell whether plans are retired faster than they are released."""
@@ -115,10 +125,16 @@ class Sessions:
 
     plans: Plans
     keys: NDArray[np.uint64] = attrs.field(factory=lambda: np.zeros((8, 2), np.uint64))
+    senders: NDArray[np.uint64] = attrs.field(factory=lambda: np.zeros((8, 2), np.uint64))
+    """Who sends the datagrams: the exporter itself, but for agents of sFlow."""
     table: NDArray[np.int64] = attrs.field(factory=lambda: np.zeros((8, e.TABLE_WIDTH), np.int64))
     recent: NDArray[np.int64] = attrs.field(factory=lambda: np.zeros((8, _MARKS), np.int64))
     gaps: NDArray[np.int64] = attrs.field(factory=lambda: np.zeros((8, 2 * _GAPS), np.int64))
     read: NDArray[np.int64] = attrs.field(factory=lambda: np.zeros((8, _READ, e.R_WIDTH), np.int64))
+    drops: NDArray[np.int64] = attrs.field(factory=lambda: np.zeros((8, _SOURCES, 2), np.int64))
+    """Of sources of sFlow, one more than their numbers, and what they could not sample so far."""
+    allowances: NDArray[np.int64] = attrs.field(factory=lambda: np.zeros(MOST_SESSIONS + 2, np.int64))
+    """In ns, the time until which senders have worked; see `entries`."""
     slot_ids: NDArray[np.int32] = attrs.field(factory=lambda: np.full((8, 2 * MOST_TEMPLATES), -1, np.int32))
     slot_plans: NDArray[np.int32] = attrs.field(factory=lambda: np.zeros((8, 2 * MOST_TEMPLATES), np.int32))
     samplers: NDArray[np.int64] = attrs.field(factory=lambda: np.zeros((8, _SAMPLERS, 3), np.int64))
@@ -127,6 +143,10 @@ class Sessions:
     forgotten: NDArray[np.int64] = attrs.field(factory=lambda: np.zeros(e.TABLE_WIDTH, np.int64))
     evicted: int = 0
     evicted_templates: int = 0
+    _allowed: dict[bytes, int] = attrs.field(factory=dict)
+    """The row of `allowances` of each sender."""
+    _sessions_of: list[int] = attrs.field(factory=lambda: [0] * (MOST_SESSIONS + 2))
+    _unused: list[int] = attrs.field(factory=lambda: list(range(MOST_SESSIONS + 1, e.FREELY, -1)))
 
     def _victim(self) -> int:
         """Give the session that goes when a stranger comes: the one least used of those without a record, or of all."""
@@ -134,8 +154,11 @@ class Sessions:
         order = table[:, e.T_USED] + (table[:, e.RECORDS] > 0) * (1 << 60)
         return 1 + int(np.argmin(order))
 
-    def admit(self, high: int, low: int, port: int, version: int, domain: int, *, refused: bool) -> int:
-        """Take in a session; where there is no room, in the place of the victim.
+    def admit(
+        self, address: tuple[int, int], sender: tuple[int, int], port: int, version: int, domain: int, *,
+        refused: bool, freely: bool = False,
+    ) -> int:  # fmt: skip
+        """Take in a session; where there is no room, in the place of the victim. `freely`: it may work as it likes.
 
         The victim's rates stay where records that wait to be filled look for them, until the next change of rates,
         before which those are filled.
@@ -148,23 +171,45 @@ class Sessions:
             self.known.append(Known())
             if number >= len(self.table):
                 self._grow(2 * len(self.table))
-        self.keys[number] = high, low
+        self.keys[number], self.senders[number] = address, sender
         row = self.table[number]
         row[:] = 0
         row[e.T_VERSION], row[e.T_DOMAIN], row[e.T_PORT] = version, domain, port
         row[e.T_REFUSED] = refused
-        row[e.T_EXPECTED] = row[e.T_CANDIDATE] = -1
+        row[e.T_EXPECTED] = row[e.T_CANDIDATE] = row[e.T_ALSO] = row[e.T_OLD_BOOT] = -1
+        row[e.T_ALLOWANCE] = e.FREELY if freely else self._allowance(self.senders[number].tobytes())
         row[e.T_INIT] = row[e.T_EXPORT] = e.NO_TIME
         row[e.T_RATE] = 1
-        self.recent[number] = self.read[number] = 0
+        self.recent[number] = self.read[number] = self.drops[number] = 0
         self.slot_ids[number] = -1
-        w.add_session(self.keys, self.table, self.index, number)
+        w.add_session(self.keys, self.senders, self.table, self.index, number)
         return number
+
+    def _allowance(self, sender: bytes) -> int:
+        """Give the row of a sender's allowance, which all of its sessions share."""
+        place = self._allowed.get(sender)
+        if place is None:
+            place = self._allowed[sender] = self._unused.pop()
+            self.allowances[place] = 0
+        self._sessions_of[place] += 1
+        return place
+
+    def work(self, session: int, units: int, now: int) -> None:
+        """Note that a session's sender made work."""
+        place = int(self.table[session, e.T_ALLOWANCE])
+        if place != e.FREELY and now != e.NO_TIME:
+            self.allowances[place] = max(int(self.allowances[place]), now) + units * e.UNIT
 
     def forget(self, number: int) -> None:
         """Let a session go; its counts stay in the sum."""
-        w.remove_session(self.keys, self.table, self.index, number)
+        w.remove_session(self.keys, self.senders, self.table, self.index, number)
         table = self.table[number]
+        place = int(table[e.T_ALLOWANCE])
+        if place != e.FREELY:
+            self._sessions_of[place] -= 1
+            if not self._sessions_of[place]:
+                del self._allowed[self.senders[number].tobytes()]
+                self._unused.append(place)
         table[e.NO_TEMPLATE] += len(self.known[number].held)
         table[e.HELD] = 0
         self.forgotten[e.COUNTERS :] += table[e.COUNTERS :]
@@ -175,6 +220,8 @@ class Sessions:
 
     def _grow(self, rows: int) -> None:
         self.keys = _grown(self.keys, rows)
+        self.senders = _grown(self.senders, rows)
+        self.drops = _grown(self.drops, rows)
         self.table = _grown(self.table, rows)
         self.recent = _grown(self.recent, rows)
         self.read = _grown(self.read, rows)
@@ -210,11 +257,12 @@ class Sessions:
         while plans.used - len(plans.free) - len(plans.retired) >= MOST_PLANS:
             held = [number for number, known in enumerate(self.known) if known.templates]
             crowded = min(held, key=lambda n: (self.table[n, e.RECORDS] > 0, self.table[n, e.T_USED]))
-            self._drop_least(crowded)
+            for _ in range(min(_ROOM_AT_ONCE, len(self.known[crowded].templates))):
+                self._drop_least(crowded)
 
     def _drop_least(self, session: int) -> None:
-        known, facts = self.known[session].templates, self.plans.facts
-        self.drop(session, min(known, key=lambda number: int(facts[known[number][1], e.P_USED])))
+        """Let the template go that is the least used, of several the one learnt first."""
+        self.drop(session, int(w.least_template(self.slot_ids, self.slot_plans, self.plans.facts, session)))
         self.evicted_templates += 1
 
     def was_read(self, session: int, mark: int, templates: int, until: int) -> None:
@@ -224,20 +272,21 @@ class Sessions:
         row[e.T_READ] = (row[e.T_READ] + 1) % _READ
 
     def news(self, session: int, kind: int, key: int, rate: int) -> bool:
-        """Tell whether another rate of a sampler or an interface is known, or none."""
-        known = self.samplers[session, : self.table[session, e.T_SAMPLERS]]
-        return not bool((known == (kind, key, rate)).all(axis=1).any())
+        """Tell whether another rate of a sampler, an interface or a template is known, or none."""
+        place = self.known[session].rates.get((kind, key))
+        return place is None or int(self.samplers[session, place, 2]) != rate
 
     def rate(self, session: int, kind: int, key: int, rate: int) -> None:
-        """Note the rate of a sampler or an interface; where there is no room, in the place of the oldest."""
-        known = int(self.table[session, e.T_SAMPLERS])
-        samplers = self.samplers[session]
-        for place in range(known):
-            if samplers[place, 0] == kind and samplers[place, 1] == key:
-                samplers[place, 2] = rate
-                return
-        if known == _SAMPLERS:
-            samplers[:-1] = samplers[1:].copy()
-            known -= 1
-        samplers[known] = kind, key, rate
-        self.table[session, e.T_SAMPLERS] = known + 1
+        """Note the rate of a sampler, an interface or a template; if there is no room, in the place of the oldest."""
+        rates = self.known[session].rates
+        place = rates.get((kind, key))
+        if place is None:
+            place = len(rates) if len(rates) < _SAMPLERS else rates.pop(next(iter(rates)))
+            rates[kind, key] = place
+        self.samplers[session, place] = kind, key, rate
+        self.table[session, e.T_SAMPLERS] = len(rates)
+
+    def forget_rates(self, session: int) -> None:
+        """Let the rates go that were announced for something."""
+        self.known[session].rates.clear()
+        self.table[session, e.T_SAMPLERS] = 0

@@ -220,6 +220,10 @@ def trouble(counters: ExporterCounters) -> str | None:
             (counters.untimed, "records without a time"),
             (counters.refused, "datagrams refused"),
             (counters.skipped, "sets or samples of other kinds"),
+            (counters.beyond, "records beyond what a datagram may hold"),
+            (counters.left_out, "sets of templates or options left out, as they came too fast to be read"),
+            (counters.unused_rates, "sampling rates not used, as no record tells whether it is of their scope"),
+            (counters.unsampled, "packets not sampled for lack of means"),
             *((number, f"malformed ({reason})") for reason, number in counters.malformed.items()),
         )
         if number

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 import attrs
@@ -29,10 +30,8 @@ class Field:
     def key(self) -> tuple[int, int]:
         return self.enterprise, self.number
 
-    @property
-    def least(self) -> int:
-        """The bytes the field takes at least."""
-        return 1 if self.length == VARIABLE else self.length
+
+_field = lru_cache(4096)(Field)
 
 
 @attrs.frozen
@@ -47,10 +46,11 @@ class Template:
     scopes: int = 0
     options: bool = False
 
-    @property
-    def least(self) -> int:
-        """The bytes of a record, at least."""
-        return sum(field.least for field in self.fields)
+    least: int = attrs.field(init=False, eq=False, repr=False)
+    """The bytes of a record, at least."""
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "least", sum([1 if f.length == VARIABLE else f.length for f in self.fields]))
 
 
 @attrs.frozen
@@ -105,23 +105,28 @@ def read_templates(body: bytes, version: int, *, options: bool) -> Iterator[Foun
             yield Fault(f"a template of {count} fields")
             return
         fields: list[Field] = []
-        for place in range(count):
+        if at + 4 * count <= len(body):
+            words = struct.unpack_from(f">{2 * count}H", body, at)
+            if version == 9 or not any([kind & 0x8000 for kind in words[::2]]):
+                fields = list(map(_field, words[::2], words[1::2]))
+                if version == 9 and scopes:
+                    fields[:scopes] = [_field(field.number, field.length, V9_SCOPE) for field in fields[:scopes]]
+                at += 4 * count
+        for _ in range(count - len(fields)):
             if at + 4 > len(body):
                 yield Fault("a template that is cut short")
                 return
             kind, length = struct.unpack_from(">HH", body, at)
             at += 4
             enterprise = 0
-            if version != 9 and kind & 0x8000:
+            if kind & 0x8000 and version != 9:
                 if at + 4 > len(body):
                     yield Fault("a template that is cut short")
                     return
                 kind &= 0x7FFF
                 (enterprise,) = struct.unpack_from(">I", body, at)
                 at += 4
-            elif version == 9 and place < scopes:
-                enterprise = V9_SCOPE
-            fields.append(Field(kind, length, enterprise))
+            fields.append(_field(kind, length, enterprise))
         yield _checked(Template(number, tuple(fields), scopes, options), version)
 
 

@@ -4,7 +4,8 @@ The walk stops at what Python has to see (a stranger, a template, options, data 
 stopped; all else is counted here. Every byte is read behind a comparison with the end of its datagram, every loop moves
 on by at least a byte, so any bytes come to an end.
 
-A session is what numbers its datagrams: an exporter's address and port, the protocol, and the domain in the header.
+A session is what numbers its datagrams: an exporter's address and port, the protocol, and the domain in the header. An
+agent of sFlow says its address itself; who sends its datagrams, for it or for others too, is part of its session.
 """
 
 from __future__ import annotations
@@ -19,17 +20,22 @@ from oop_engine.sources.flows.entries import Whole
 from operators.kernels.kernel import kernel
 
 # How a datagram stands to its session's sequence.
-_NEXT, _AHEAD, _LATE, _STRAY, _ANEW, _KNOWN = 0, 1, 2, 3, 4, 5
+_NEXT, _AHEAD, _LATE, _STRAY, _ANEW, _KNOWN, _OLD = 0, 1, 2, 3, 4, 5, 6
 _JUMP: Final = 1 << 20
-# In ms: how far a clock's beginning may seem to move (headers of v9 have whole seconds), and how late a straggler is.
+# In ms: how far a clock's beginning may seem to move (headers of v9 have whole seconds), by how much more at most since
+# the clocks of date and uptime drift apart (by a 1,024th at most), and how late a straggler is.
 _BOOT_TOLERANCE: Final = 3000
+_DRIFT: Final = 600_000
 _UPTIME_TOLERANCE: Final = 60_000
 
 
 @kernel
-def _home(high: uint64, low: uint64, port: Whole, version: Whole, domain: Whole) -> uint64:
+def _home(
+    high: uint64, low: uint64, sent_high: uint64, sent_low: uint64, port: Whole, version: Whole, domain: Whole
+) -> uint64:
     """Give the hash of a session's key."""
     word = high * uint64(0x9E3779B97F4A7C15) ^ low * uint64(0xC2B2AE3D27D4EB4F)
+    word ^= (sent_high ^ sent_low * uint64(0xD6E8FEB86659FD93)) >> uint64(7)
     word ^= (uint64(port) << uint64(40) | uint64(version) << uint64(32) | uint64(domain)) * uint64(0x165667B19E3779F9)
     word ^= word >> uint64(29)
     word *= uint64(0xBF58476D1CE4E5B9)
@@ -38,12 +44,12 @@ def _home(high: uint64, low: uint64, port: Whole, version: Whole, domain: Whole)
 
 @kernel
 def find_session(
-    keys: NDArray[uint64], table: NDArray[int64], index: NDArray[int32], high: uint64, low: uint64, port: Whole,
-    version: Whole, domain: Whole,
+    keys: NDArray[uint64], senders: NDArray[uint64], table: NDArray[int64], index: NDArray[int32], high: uint64,
+    low: uint64, sent_high: uint64, sent_low: uint64, port: Whole, version: Whole, domain: Whole,
 ) -> Whole:  # fmt: skip
     """Give the place in `index` of a session, or -1 - the free place it would have."""
     mask = uint64(len(index) - 1)
-    at = _home(high, low, port, version, domain) & mask
+    at = _home(high, low, sent_high, sent_low, port, version, domain) & mask
     while True:
         session = int64(index[at])
         if session < 0:
@@ -51,6 +57,8 @@ def find_session(
         if (
             keys[session, 0] == high
             and keys[session, 1] == low
+            and senders[session, 0] == sent_high
+            and senders[session, 1] == sent_low
             and table[session, e.T_DOMAIN] == domain
             and table[session, e.T_PORT] == port
             and table[session, e.T_VERSION] == version
@@ -60,30 +68,35 @@ def find_session(
 
 
 @kernel
-def add_session(keys: NDArray[uint64], table: NDArray[int64], index: NDArray[int32], session: Whole) -> None:
+def add_session(
+    keys: NDArray[uint64], senders: NDArray[uint64], table: NDArray[int64], index: NDArray[int32], session: Whole
+) -> None:
     """Put a session into `index` by its key."""
     place = find_session(
-        keys, table, index, keys[session, 0], keys[session, 1], table[session, e.T_PORT], table[session, e.T_VERSION],
-        table[session, e.T_DOMAIN],
+        keys, senders, table, index, keys[session, 0], keys[session, 1], senders[session, 0], senders[session, 1],
+        table[session, e.T_PORT], table[session, e.T_VERSION], table[session, e.T_DOMAIN],
     )  # fmt: skip
     index[-1 - place] = session
 
 
 @kernel
-def remove_session(keys: NDArray[uint64], table: NDArray[int64], index: NDArray[int32], session: Whole) -> None:
+def remove_session(
+    keys: NDArray[uint64], senders: NDArray[uint64], table: NDArray[int64], index: NDArray[int32], session: Whole
+) -> None:
     """Take a session out of `index`, and close the gap for those whose search leads over it."""
     mask = uint64(len(index) - 1)
     place = find_session(
-        keys, table, index, keys[session, 0], keys[session, 1], table[session, e.T_PORT], table[session, e.T_VERSION],
-        table[session, e.T_DOMAIN],
+        keys, senders, table, index, keys[session, 0], keys[session, 1], senders[session, 0], senders[session, 1],
+        table[session, e.T_PORT], table[session, e.T_VERSION], table[session, e.T_DOMAIN],
     )  # fmt: skip
     hole = uint64(place)
     at = (hole + uint64(1)) & mask
     while index[at] >= 0:
         other = int64(index[at])
         home = _home(
-            keys[other, 0], keys[other, 1], table[other, e.T_PORT], table[other, e.T_VERSION], table[other, e.T_DOMAIN]
-        )
+            keys[other, 0], keys[other, 1], senders[other, 0], senders[other, 1], table[other, e.T_PORT],
+            table[other, e.T_VERSION], table[other, e.T_DOMAIN],
+        )  # fmt: skip
         if (at - home) & mask >= (at - hole) & mask:
             index[hole] = other
             hole = at
@@ -118,6 +131,25 @@ def remove_template(slot_ids: NDArray[int32], slot_plans: NDArray[int32], sessio
             hole = at
         at = (at + 1) & mask
     slot_ids[session, hole] = -1
+
+
+@kernel
+def least_template(
+    slot_ids: NDArray[int32], slot_plans: NDArray[int32], facts: NDArray[int64], session: Whole
+) -> Whole:
+    """Give the template of a session that is the least used, of several the one learnt first; -1 if it has none."""
+    found = int64(-1)
+    used = int64(0)
+    born = int64(0)
+    for slot in range(slot_ids.shape[1]):
+        if slot_ids[session, slot] >= 0:
+            plan = int64(slot_plans[session, slot])
+            at = facts[plan, e.P_USED]
+            if found < 0 or at < used or (at == used and facts[plan, e.P_BORN] < born):
+                found = int64(slot_ids[session, slot])
+                used = at
+                born = facts[plan, e.P_BORN]
+    return found
 
 
 @kernel
@@ -168,6 +200,25 @@ def _read_before(read: NDArray[int64], session: Whole, mark: Whole, now: Whole) 
 
 
 @kernel
+def _spent(cursor: NDArray[int64], allowances: NDArray[int64], row: Whole, now: Whole) -> bool:
+    """Tell whether Python has done enough for a datagram or its exporter."""
+    if row == e.FREELY or now == e.NO_TIME:
+        return False
+    if allowances[row] - now > e.BURST + 4 * e.MOST_WORK * e.UNIT:  # now is long before: other files
+        allowances[row] = now
+    return cursor[e.C_WORK] >= e.MOST_WORK or allowances[row] - now >= e.BURST
+
+
+@kernel
+def _came(recent: NDArray[int64], session: Whole, mark: Whole) -> bool:
+    """Tell whether a datagram of this mark came before."""
+    came = False
+    for k in range(recent.shape[1]):
+        came |= recent[session, k] == mark
+    return came
+
+
+@kernel
 def _enter(
     table: NDArray[int64], recent: NDArray[int64], gaps: NDArray[int64], session: Whole, sequence: Whole,
     uptime: Whole, export: Whole, mark: Whole,
@@ -176,22 +227,38 @@ def _enter(
     expected = table[session, e.T_EXPECTED]
     ahead = _signed32(sequence - expected) if expected >= 0 else int64(0)
     # A copy of what came before has a number that is over; or any, where the number to come is not known.
-    if ahead < 0 or expected < 0 or (ahead == 0 and table[session, e.T_IDLE]):
-        for k in range(recent.shape[1]):
-            if recent[session, k] == mark:
-                return int64(_KNOWN)
-    if ahead == 0:
+    over = ahead < 0 or expected < 0 or (ahead == 0 and table[session, e.T_IDLE])
+    if over and _came(recent, session, mark):
+        return int64(_KNOWN)
+    if ahead == 0 or (sequence == table[session, e.T_ALSO]):
         return int64(_NEXT)
+    # A clock that began anew is a restart, whichever way the sequence moved. What was sent before that, by the clock of
+    # then, is a straggler.
+    clocked = uptime >= 0 and export != e.NO_TIME and table[session, e.T_EXPORT] != e.NO_TIME
+    back = uptime >= 0 and _signed32(uptime - table[session, e.T_UPTIME]) < -_UPTIME_TOLERANCE
+    moved = False
+    returned = False
+    passed = int64(0)
+    if clocked:
+        boot = export // 1_000_000 - uptime
+        passed = (export - table[session, e.T_EXPORT]) // 1_000_000
+        tolerance = _BOOT_TOLERANCE + min(abs(passed) >> 10, _DRIFT)
+        moved = abs(_signed32(boot - table[session, e.T_BOOT])) > tolerance
+        old = table[session, e.T_OLD_BOOT]
+        returned = moved and old >= 0 and abs(_signed32(boot - old)) <= tolerance
+        if returned and export <= table[session, e.T_BEGAN]:
+            return int64(_KNOWN) if not over and _came(recent, session, mark) else int64(_OLD)
     if 0 < ahead <= _JUMP:
-        return int64(_AHEAD)
+        # A clock may be put right, or stand still: the uptime has to be one of since the last datagram.
+        before = table[session, e.T_UPTIME]
+        if returned or (moved and uptime != before and (uptime < before or uptime <= passed + _BOOT_TOLERANCE)):
+            return int64(_ANEW)
+        return int64(_ANEW) if back and not clocked else int64(_AHEAD)
     for g in range(table[session, e.T_GAPS]):
         if (sequence - gaps[session, 2 * g]) & 0xFFFFFFFF < gaps[session, 2 * g + 1]:
             return int64(_LATE)
     # The sequence is elsewhere. The exporter began anew if its clock did; else the next datagram has to agree.
-    if uptime >= 0 and export != e.NO_TIME and table[session, e.T_EXPORT] != e.NO_TIME:
-        if abs(_signed32(export // 1_000_000 - uptime - table[session, e.T_BOOT])) > _BOOT_TOLERANCE:
-            return int64(_ANEW)
-    elif uptime >= 0 and _signed32(uptime - table[session, e.T_UPTIME]) < -_UPTIME_TOLERANCE:
+    if moved or (back and not clocked):
         return int64(_ANEW)
     return int64(_STRAY)
 
@@ -203,6 +270,9 @@ def _settle(
 ) -> None:  # fmt: skip
     """Take note of a datagram that was not the next, now that it is known how far it moves its session's sequence."""
     many = table[session, e.T_GAPS]
+    if mode == _OLD:
+        table[session, e.REORDERED] += 1
+        return
     if mode == _LATE:
         table[session, e.REORDERED] += 1
         for g in range(many):
@@ -287,7 +357,8 @@ def measure(
 def walk(
     data: NDArray[uint8], datagrams: Whole, offset: NDArray[int64], length: NDArray[int32], arrival: NDArray[int64],
     address: NDArray[uint64], port: NDArray[int32], cursor: NDArray[int64], keys: NDArray[uint64],
-    table: NDArray[int64], index: NDArray[int32], recent: NDArray[int64], gaps: NDArray[int64], read: NDArray[int64],
+    senders: NDArray[uint64], table: NDArray[int64], index: NDArray[int32], recent: NDArray[int64],
+    gaps: NDArray[int64], read: NDArray[int64], drops: NDArray[int64], allowances: NDArray[int64],
     slot_ids: NDArray[int32], slot_plans: NDArray[int32], facts: NDArray[int64], segments: NDArray[int32],
     heads: NDArray[int64], most_records: Whole, most_rows: Whole, run_plan: NDArray[int32], run_at: NDArray[int64],
     run_count: NDArray[int32], run_row: NDArray[int64], run_datagram: NDArray[int32],
@@ -312,6 +383,10 @@ def walk(
             body = int64(0)
             fault = int64(0)
             rate = int64(1)
+            sent_high = address[uint64(2 * i)]
+            sent_low = address[uint64(2 * i + 1)]
+            high = sent_high
+            low = sent_low
             if version == 5 and at + 24 <= end:
                 count = _two(data[uint64(at + 2)], data[uint64(at + 3)])
                 uptime = _four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)])
@@ -376,6 +451,23 @@ def walk(
                         data[uint64(p + 12)], data[uint64(p + 13)], data[uint64(p + 14)], data[uint64(p + 15)]
                     )
                     body = p + 16
+                    # An agent that does not know its address has that of who sends for it.
+                    if agent == 4 and _four(
+                        data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)]
+                    ):
+                        high = uint64(0)
+                        low = uint64(0xFFFF0000)
+                        for b in range(4):
+                            low |= uint64(data[uint64(at + 8 + b)]) << uint64(32 + 8 * b)
+                    elif agent > 4:
+                        words = uint64(0), uint64(0)
+                        for b in range(8):
+                            words = (
+                                words[0] | uint64(data[uint64(at + 8 + b)]) << uint64(8 * b),
+                                words[1] | uint64(data[uint64(at + 16 + b)]) << uint64(8 * b),
+                            )
+                        if words[0] != uint64(0) or words[1] != uint64(0):
+                            high, low = words
             if body == 0:
                 table[e.NOBODY, e.DATAGRAMS] += 1
                 table[e.NOBODY, e.BAD_HEADER] += 1
@@ -385,19 +477,22 @@ def walk(
                 export = int64(e.NO_TIME)
             session = cursor[e.C_SESSION]
             if (
-                keys[session, 0] != address[uint64(2 * i)]
-                or keys[session, 1] != address[uint64(2 * i + 1)]
+                keys[session, 0] != high
+                or keys[session, 1] != low
+                or senders[session, 0] != sent_high
+                or senders[session, 1] != sent_low
                 or table[session, e.T_PORT] != int64(port[i])
                 or table[session, e.T_DOMAIN] != domain
                 or table[session, e.T_VERSION] != version
             ):
                 found = find_session(
-                    keys, table, index, address[uint64(2 * i)], address[uint64(2 * i + 1)], int64(port[i]), version,
-                    domain,
-                )  # fmt: skip
+                    keys, senders, table, index, high, low, sent_high, sent_low, int64(port[i]), version, domain
+                )
                 if found < 0:
                     cursor[e.C_VERSION] = version
                     cursor[e.C_DOMAIN] = domain
+                    cursor[e.C_HIGH] = int64(high)
+                    cursor[e.C_LOW] = int64(low)
                     return e.STRANGER
                 session = int64(index[found])
                 cursor[e.C_SESSION] = session
@@ -430,7 +525,11 @@ def walk(
                 table[session, e.DUPLICATED] += 1
                 cursor[e.C_DATAGRAM] = i + 1
                 continue
-            if mode != _LATE and mode != _STRAY:
+            if mode == _ANEW:
+                known_clock = table[session, e.T_EXPORT] != e.NO_TIME and export != e.NO_TIME
+                table[session, e.T_OLD_BOOT] = table[session, e.T_BOOT] if known_clock else int64(-1)
+                table[session, e.T_BEGAN] = export
+            if mode != _LATE and mode != _STRAY and mode != _OLD:
                 table[session, e.T_UPTIME] = uptime
                 table[session, e.T_EXPORT] = export
                 if export != e.NO_TIME and uptime >= 0:
@@ -455,6 +554,8 @@ def walk(
             cursor[e.C_SEQUENCE] = sequence
             cursor[e.C_MARK] = mark
             cursor[e.C_RECORDS] = 0
+            cursor[e.C_WORK] = 0
+            cursor[e.C_FULL] = 0
             cursor[e.C_VERSION] = version
             cursor[e.C_COUNT] = count
             cursor[e.C_AT] = at
@@ -482,6 +583,7 @@ def walk(
                 cursor[e.C_RUNS] = run + 1
                 table[session, e.RECORDS] += count
             table[session, e.TOO_MANY] += cursor[e.C_COUNT] > most_records
+            table[session, e.BEYOND] += max(cursor[e.C_COUNT] - most_records, 0)
         elif version == e.SFLOW:
             # 4. Samples, of which those of flows are one row each.
             samples = int64(0)
@@ -501,13 +603,32 @@ def walk(
                     break
                 if (kind == 1 and size >= 32) or (kind == 3 and size >= 44):
                     samples += 1
+                    # What an agent could not sample it counts from its start on, for each source of its own.
+                    wide = int64(4) if kind == 3 else int64(0)
+                    source = _four(
+                        data[uint64(p + 12)], data[uint64(p + 13)], data[uint64(p + 14)], data[uint64(p + 15)]
+                    )
+                    if wide:
+                        source = source << 32 | _four(
+                            data[uint64(p + 16)], data[uint64(p + 17)], data[uint64(p + 18)], data[uint64(p + 19)]
+                        )
+                    q = p + 24 + wide
+                    dropped = _four(data[uint64(q)], data[uint64(q + 1)], data[uint64(q + 2)], data[uint64(q + 3)])
+                    place = source & (drops.shape[1] - 1)
+                    more = _signed32(dropped - drops[session, place, 1])
+                    if drops[session, place, 0] != source + 1:
+                        drops[session, place, 0] = source + 1
+                        drops[session, place, 1] = dropped
+                    elif more > 0 or (more < 0 and cursor[e.C_MODE] != _LATE):
+                        drops[session, place, 1] = dropped
+                        table[session, e.UNSAMPLED] += max(more, 0)
                 elif kind == 2 or kind == 4:
                     counters += 1
                 else:
                     others += 1
                 p += 8 + size
                 left -= 1
-            many = samples > most_records
+            beyond = max(samples - most_records, 0)
             samples = min(samples, most_records)
             if samples > 0:
                 row = cursor[e.C_ROWS]
@@ -525,7 +646,8 @@ def walk(
             table[session, e.COUNTER_SAMPLES] += counters
             table[session, e.SKIPPED] += others
             table[session, e.BAD_SAMPLE] += cut
-            table[session, e.TOO_MANY] += many
+            table[session, e.TOO_MANY] += beyond > 0
+            table[session, e.BEYOND] += beyond
         else:
             # 5. Sets of records, each of one template.
             while at + 4 <= end:
@@ -541,6 +663,10 @@ def walk(
                 first = at + 4
                 last = at + size
                 now = arrival[i] if arrival[i] != e.NO_TIME else heads[i, e.H_EXPORT]
+                if cursor[e.C_MODE] == _OLD:  # its templates are gone, and not those of now
+                    table[session, e.NO_TEMPLATE if kind >= 256 else e.SKIPPED] += 1
+                    at = last
+                    continue
                 if kind < 256:
                     cursor[e.C_AT] = last
                     if (version == e.V9 and kind <= 1) or (version == e.IPFIX and (kind == 2 or kind == 3)):
@@ -548,6 +674,10 @@ def walk(
                         known = _read_before(read, session, same, now)
                         if known >= 0:
                             table[session, e.TEMPLATES_SEEN] += known
+                            at = last
+                            continue
+                        if _spent(cursor, allowances, table[session, e.T_ALLOWANCE], now):
+                            table[session, e.LEFT_OUT] += 1
                             at = last
                             continue
                         cursor[e.C_BODY] = first
@@ -565,25 +695,36 @@ def walk(
                     if now > facts[plan, e.P_EXPIRES]:
                         slot = int64(-1)
                 if slot < 0:
+                    if version == e.IPFIX:
+                        cursor[e.C_UNITS] = -1
+                    if cursor[e.C_WORK] >= e.MOST_WORK and table[session, e.T_ALLOWANCE] != e.FREELY:
+                        table[session, e.NO_TEMPLATE] += 1
+                        at = last
+                        continue
                     cursor[e.C_AT] = last
                     cursor[e.C_BODY] = first
                     cursor[e.C_BODY_END] = last
                     cursor[e.C_TEMPLATE] = kind
-                    if version == e.IPFIX:
-                        cursor[e.C_UNITS] = -1
                     return e.UNKNOWN
+                if facts[plan, e.P_KIND] == e.K_RAW:
+                    if _spent(cursor, allowances, table[session, e.T_ALLOWANCE], now):
+                        table[session, e.LEFT_OUT] += 1
+                        if version == e.IPFIX:
+                            cursor[e.C_UNITS] = -1
+                        at = last
+                        continue
+                    cursor[e.C_AT] = at
+                    cursor[e.C_TEMPLATE] = kind
+                    return e.RAW
                 stride = facts[plan, e.P_SIZE]
                 variable = facts[plan, e.P_VARIABLE]
                 room = int64(most_records) - cursor[e.C_RECORDS]
-                count = int64(0)
+                count = (last - first) // stride
                 fault = int64(0)
-                if variable == 0:
-                    count = (last - first) // stride
-                    if count > room:
-                        count = room
-                        fault = int64(e.TOO_MANY)
-                else:
-                    count, fault = measure(data, first, last, facts[plan, e.P_SIZE], variable, plan, segments, room)
+                if variable > 0:
+                    count, fault = measure(data, first, last, stride, variable, plan, segments, last - first)
+                beyond = max(count - room, 0)
+                count -= beyond
                 facts[plan, e.P_USED] = cursor[e.C_CLOCK]
                 flows = facts[plan, e.P_KIND] == e.K_FLOWS
                 if count > 0 and flows:
@@ -603,16 +744,23 @@ def walk(
                     table[session, fault] += 1
                     if version == e.IPFIX:
                         cursor[e.C_UNITS] = -1
+                if beyond > 0:
+                    table[session, e.TOO_MANY] += cursor[e.C_FULL] == 0
+                    table[session, e.BEYOND] += beyond
+                    cursor[e.C_FULL] = 1
                 table[session, e.RECORDS if flows else e.OPTION_RECORDS] += count
                 cursor[e.C_RECORDS] += count
                 if version == e.IPFIX and cursor[e.C_UNITS] >= 0:
-                    cursor[e.C_UNITS] += count
-                at = end if fault == e.TOO_MANY else last
+                    cursor[e.C_UNITS] += count + beyond
+                at = last
                 cursor[e.C_AT] = at
                 same = int64(0)
                 if count > 0 and facts[plan, e.P_KIND] == e.K_READ_OPTIONS:
                     same = _bytes(data, first, last, kind)
                 if same != 0 and _read_before(read, session, same, now) < 0:
+                    if _spent(cursor, allowances, table[session, e.T_ALLOWANCE], now):
+                        table[session, e.LEFT_OUT] += 1
+                        continue
                     cursor[e.C_BYTES] = same
                     cursor[e.C_BODY] = first
                     cursor[e.C_BODY_END] = last
@@ -630,6 +778,10 @@ def walk(
             table[session, e.T_IDLE] = units == 0
         else:
             _settle(table, gaps, session, cursor[e.C_MODE], cursor[e.C_SEQUENCE], units, after)
+        if cursor[e.C_MODE] != _LATE and cursor[e.C_MODE] != _OLD and table[session, e.T_EXPECTED] == after:
+            # A header that announces more than was sent may be wrong, or the rest is cut by a capture.
+            short = version == e.V5 and cursor[e.C_COUNT] < units
+            table[session, e.T_ALSO] = (cursor[e.C_SEQUENCE] + cursor[e.C_COUNT]) & 0xFFFFFFFF if short else int64(-1)
         cursor[e.C_AT] = 0
         cursor[e.C_DATAGRAM] = i + 1
     return e.DONE

@@ -20,7 +20,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.page import Int64s
+from operators.page import Bools, Int64s
 from punctuation import NO_TIME
 
 SECOND: Final = 10**9
@@ -30,6 +30,8 @@ SPAN: Final = MINUTE
 DOUBT: Final = 10 * SECOND
 """A header that is further than this from where its exporter's clock should be is believed when others agree."""
 AGREE: Final = 3
+FARTHEST: Final = 24 * 60 * MINUTE
+"""Flow times are believed as far ahead as their exporter's own clock is, up to this."""
 RESOLUTION: Final = SECOND
 """What a header of NetFlow v9 and IPFIX can tell."""
 
@@ -46,7 +48,8 @@ class Rules:
     `active`, `inactive` and `scan` are those of the flow caches, where they are known. `settle`: how long nothing is
     promised at the start, so that all exporters are heard and what they announce. `lull`: an exporter that is silent
     for longer is assumed to be as far as its clock must be, less that (None: never). `idle`: one that is silent for
-    longer holds nobody back. `future`: no exporter is believed to be further than that ahead of the clock here.
+    longer holds nobody back. `future`: no exporter is believed to be further than that ahead of the clock here, and no
+    flow time further ahead of both its exporter's clock and its arrival.
     `skew`: one whose clock is further off is set aside. `longest`: what trails a header by more is not learnt from,
     nor is a longer timeout believed.
     `trusted_after`: datagrams with records after which an exporter has a say. `correct`: times are put right by the
@@ -108,15 +111,18 @@ _PLAIN: Final = (
     "domain", "first", "last", "datagrams", "doubted", "steps", "offset", "active", "inactive", "late", "contradicted",
     "listened",
 )  # fmt: skip
+_LATER: Final = ("timeless", "undated", "future")
 SAVED: Final = pa.schema(
     [
         pa.field("address", pa.binary(16)),
-        *(pa.field(name, pa.int64()) for name in (*_PLAIN, "doubtful", "agreeing")),
+        *(pa.field(name, pa.int64()) for name in (*_PLAIN, *_LATER, "doubtful", "agreeing")),
         pa.field("trailing", pa.map_(pa.string(), pa.int64())),
         *(pa.field(name, pa.list_(pa.int64())) for name in ("ahead", "clock")),
     ]
 )
 """What an exporter is saved as: a row of these columns."""
+SAVED_BEFORE: Final = pa.schema([field for field in SAVED if field.name not in _LATER])
+"""What it was saved as before those were counted."""
 
 
 @attrs.define(eq=False)
@@ -125,7 +131,7 @@ class Exporter:
 
     `ahead` is by how much its clock is ahead of ours, as near as arrivals tell: what is under way longer seems older,
     so the greatest of the last minutes counts. A single header that disagrees with it moves nothing; AGREE of them in
-    a row are a clock that was stepped.
+    a row are a clock that was stepped. Where a header tells no time that can be, its arrival stands for it.
     """
 
     address: bytes
@@ -146,6 +152,12 @@ class Exporter:
     """Records behind what had been promised of this exporter's stream or of all."""
     contradicted: int = attrs.field(init=False, default=0)
     """Those of them that were behind an assumed promise only."""
+    timeless: int = attrs.field(init=False, default=0)
+    """Datagrams whose header told no time that can be."""
+    undated: int = attrs.field(init=False, default=0)
+    """Those of them since the last one that did."""
+    future: int = attrs.field(init=False, default=0)
+    """Records of which a time was too far ahead to be believed."""
     listened: int = attrs.field(init=False, default=NO_TIME)
     """Since when its silence counts: before that, nobody listened."""
     _ahead: Greatest | None = attrs.field(init=False, default=None)
@@ -178,6 +190,12 @@ class Exporter:
         if rules.correct and self._ahead is not None and abs(self._ahead.value + self.offset) > RESOLUTION:
             self.offset = -self._ahead.value
 
+    def date(self, told: Bools) -> None:
+        """Take which of the datagrams that are heard now told their time, in order of arrival, of shape (n,)."""
+        without = len(told) - int(np.count_nonzero(told))
+        self.timeless += without
+        self.undated = self.undated + without if without == len(told) else int(np.argmax(told[::-1]))
+
     def _hear(self, header: int, arrival: int, rules: Rules) -> None:
         ahead = header - arrival
         # A clock that is put right is held to the future where it is used.
@@ -202,6 +220,11 @@ class Exporter:
     def learn(self, attribute: str, trailing: int) -> None:
         """Take how far a record trailed its header."""
         self.trailing[attribute] = max(self.trailing.get(attribute, 0), trailing)
+
+    @property
+    def ahead(self) -> int:
+        """Give by how much its times are ahead of ours, put right where they are."""
+        return 0 if self._ahead is None else self._ahead.value + self.offset
 
     @property
     def skew(self) -> int:
@@ -237,13 +260,19 @@ class Exporter:
         return (said, True) if by_user or seen <= said + RESOLUTION else (seen, False)
 
     def reach(self, attribute: str, rules: Rules, now: int) -> tuple[int, bool] | None:
-        """Give below which value it will send nothing more, and whether that is assumed; None when nothing is known."""
+        """Give below which value it will send nothing more, and whether that is assumed; None when nothing is known.
+
+        One that is set aside and has its say only as nobody else has one gets no further than its arrivals, so that
+        those who come later and are right about the time are not late.
+        """
         if self._clock is None or self._ahead is None:
             return None
-        clock, assumed = self._clock.value + self.offset, False
+        clock, ahead, assumed = self._clock.value + self.offset, self.ahead, self.undated > 0
+        if self.aside(rules):
+            clock, ahead, assumed = min(clock, self.last), min(ahead, 0), True
         if rules.lull is not None and now - max(self.last, self.listened) > rules.lull:
             # Whatever it sends from now on, it will stamp with its clock of now, or of just before.
-            silent = now + self._ahead.value + self.offset - rules.lull
+            silent = now + ahead - rules.lull
             if silent > clock:
                 clock, assumed = silent, True
         allowed, certain = self.allowance(attribute, rules)
@@ -253,7 +282,7 @@ class Exporter:
         """Give all that is known of it, as a row of SAVED."""
         return {
             "address": self.address,
-            **{name: getattr(self, name) for name in _PLAIN},
+            **{name: getattr(self, name) for name in (*_PLAIN, *_LATER)},
             "doubtful": self._doubtful,
             "agreeing": self._agreeing,
             "trailing": list(self.trailing.items()),
@@ -267,6 +296,8 @@ class Exporter:
         made = cls(row["address"], row["domain"], row["first"], row["last"])
         for name in _PLAIN:
             setattr(made, name, row[name])
+        for name in _LATER:
+            setattr(made, name, row.get(name, 0))
         made._doubtful, made._agreeing = row["doubtful"], row["agreeing"]
         made.trailing = dict(row["trailing"])
         made._ahead, made._clock = Greatest.restored(row["ahead"]), Greatest.restored(row["clock"])

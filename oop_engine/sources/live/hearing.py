@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from oop_engine.sources.columns import ticks
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows.parts import Parts
 from oop_engine.sources.flows.sessions import Sessions
 from oop_engine.sources.live.progress import ExporterProgress, Heard, Key
-from operators.page import Int64s
+from operators.page import Bools, Int64s
 
 _TIMES = ("ts", "end_ts")
 
 
 @attrs.define(eq=False)
 class Hearing:
-    """Tell `progress` of every batch, and put its times right where that is asked for. Sessions are the decoder's."""
+    """Tell `progress` of every batch, leave out times too far ahead, and put the others right where that is asked for.
+
+    Sessions are the decoder's.
+    """
 
     progress: ExporterProgress
     sessions: Sessions | None = None
@@ -28,8 +34,10 @@ class Hearing:
         numbers, who = np.unique(parts.session, return_inverse=True)
         keys = [key_of(self.sessions, number) for number in numbers.tolist()]
         header = np.where(parts.version == e.SFLOW, parts.arrival, parts.export)
-        times = {attribute: ticks(batch, attribute) for attribute in self.progress.attributes}
-        shifts = self.progress.hear(Heard(keys, who, header, parts.arrival, parts.first, times))
+        times = {name: ticks(batch, name) for name in _TIMES if name in batch.schema.names}
+        heard = Heard(keys, who, header, parts.arrival, parts.first, times)
+        shifts = self.progress.hear(heard)
+        batch = _without(batch, self.progress.beyond(heard, shifts))
         for key, number in zip(keys, numbers.tolist(), strict=True):
             known = self.sessions.known[number]
             if known.active is not None or known.inactive is not None:
@@ -40,6 +48,15 @@ class Hearing:
 def key_of(sessions: Sessions, number: int) -> Key:
     """Give the exporter that a session is of."""
     return sessions.keys[number].tobytes(), int(sessions.table[number, e.T_DOMAIN])
+
+
+def _without(batch: pa.RecordBatch, beyond: Mapping[str, Bools]) -> pa.RecordBatch:
+    """Leave out times that are not believed: their records are without a time."""
+    for name, far in beyond.items():
+        place = batch.schema.get_field_index(name)
+        kept = pc.if_else(pa.array(far), pa.scalar(None, batch.column(place).type), batch.column(place))
+        batch = batch.set_column(place, batch.schema.field(place), kept)
+    return batch
 
 
 def _shifted(batch: pa.RecordBatch, by: Int64s) -> pa.RecordBatch:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ import attrs
 
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.flows.decoder import FlowDecoder
+from oop_engine.sources.live.lock import Lock
 from oop_engine.sources.live.progress import ExporterProgress
 from operators.protocol import State
 from operators.saved import decode_state, encode_state, part, prefixed
@@ -37,23 +39,48 @@ class Kept:
     _heard: int = attrs.field(init=False, default=0)
     _asked: int = attrs.field(init=False, default=-OFTEN)
     _learnt: State = attrs.field(init=False, factory=dict)
+    _lock: Lock | None = attrs.field(init=False, default=None)
+
+    def lock(self) -> None:
+        """Keep others from using the file; SourceError where one does, or where it is no such file."""
+        # A file of something else gets no lock beside it.
+        self._read()
+        self._lock = Lock.beside(self.path)
+
+    def unlock(self) -> None:
+        """Let others use the file."""
+        if self._lock is not None:
+            self._lock.release()
 
     def take_up(self, progress: ExporterProgress, decoder: FlowDecoder) -> bool:
         """Give what is in the file to those who need it; False if there is none, SourceError for other files."""
+        with self._foreign():
+            state = self._read()
+            if state is not None:
+                progress.restore(part(_PROGRESS, state))
+                decoder.restore(part(_DECODER, state))
+        return state is not None
+
+    def _read(self) -> State | None:
+        with self._foreign():
+            try:
+                return decode_state(self.path.read_bytes())
+            except FileNotFoundError:
+                if not self.path.parent.is_dir():
+                    raise SourceError(f'state="{self.path}": there is no folder "{self.path.parent}"') from None
+                return None
+
+    @contextmanager
+    def _foreign(self) -> Generator[None]:
         try:
-            state = decode_state(self.path.read_bytes())
-            progress.restore(part(_PROGRESS, state))
-            decoder.restore(part(_DECODER, state))
-        except FileNotFoundError:
-            if not self.path.parent.is_dir():
-                raise SourceError(f'state="{self.path}": there is no folder "{self.path.parent}"') from None
-            return False
+            yield
+        except SourceError:
+            raise
         except (ValueError, OSError) as error:
             raise SourceError(
                 f'state="{self.path}" is not what a collector left: {error}.\n'
                 "  Name another file, or remove this one: exporters then settle anew, and no promise is remembered."
             ) from None
-        return True
 
     def write(self, progress: ExporterProgress, decoder: FlowDecoder, now: int, *, last: bool = False) -> None:
         """Replace the file by what is known now; what the decoder was taught is looked up anew now and then."""

@@ -5,6 +5,9 @@
     for punctuation in progress.elapse(now):  what has become true
         ...
 
+An exporter whose header tells no time that can be is known by its arrivals instead; so are those whose clocks are set
+aside where nobody else has a say, as far as they are ahead. Both only assume.
+
 Bounds only rise. An exporter that is late, silent, new or wrong about the time can hold the promise back, within what
 the rules allow, but nobody can push it beyond the clock here plus five minutes. What was assumed is marked so, and a
 record that contradicts it is counted; so is one that breaks what exporters themselves had said.
@@ -29,7 +32,7 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.sources.asked import Grain
-from oop_engine.sources.live.exporters import SAVED, SECOND, Exporter, Rules
+from oop_engine.sources.live.exporters import FARTHEST, SAVED, SAVED_BEFORE, SECOND, Exporter, Rules
 from oop_engine.sources.live.promised import Promised, to_each
 from operators.page import Bools, Int64s
 from operators.protocol import State, StateValue
@@ -46,9 +49,9 @@ MOST_EXPORTERS: Final = 1024
 class Heard:
     """Records that were decoded together, of several datagrams: part i begins at row `first[i]`, and may have none.
 
-    `who` says which of `keys` sent a part, `header` its export time (NO_TIME where that cannot be: it says nothing; for
-    sFlow, which has none, the arrival), and `arrival` when it came, NO_TIME where nobody knows; of shape (parts,).
-    `times` are the records' attributes, each of shape (rows,), NO_TIME for null.
+    `who` says which of `keys` sent a part, `header` its export time (NO_TIME where that cannot be: its arrival stands
+    for it; for sFlow, which has none, the arrival), and `arrival` when it came, NO_TIME where nobody knows; of shape
+    (parts,). `times` are the records' attributes, each of shape (rows,), NO_TIME for null.
     """
 
     keys: Sequence[Key]
@@ -122,7 +125,8 @@ class ExporterProgress:
         parts = len(heard.who)
         if not parts:
             return None
-        header = heard.header
+        told = heard.header != NO_TIME
+        header = np.where(told, heard.header, heard.arrival)
         arrival = np.where(heard.arrival == NO_TIME, header, heard.arrival)
         known = header != NO_TIME
         shifts = np.zeros(parts, np.int64)
@@ -130,6 +134,7 @@ class ExporterProgress:
         for own in _grouped(heard.who, known):
             exporter = self._exporter(heard.keys[int(heard.who[own[0]])], int(arrival[own].min()))
             exporter.hear(header[own], arrival[own], self.rules)
+            exporter.date(told[own])
             if exporter.trusted(self.rules):
                 self._untrusted.pop((exporter.address, exporter.domain), None)
             shifts[own] = exporter.offset
@@ -177,6 +182,35 @@ class ExporterProgress:
             self.late += int(each.sum())
             self.contradicted += int(each.sum() - worst.sum())
 
+    def beyond(self, heard: Heard, shifts: Int64s | None) -> dict[str, Bools]:
+        """Tell which times of what was just heard are too far ahead to be believed, of shape (rows,); count records.
+
+        That is `future` ahead of their arrival, or of their exporter's clock where that is ahead itself (and so is
+        told, set aside, or put right by the `shifts`), up to a day. Attributes of which all is believed are left out.
+        """
+        parts = len(heard.who)
+        if not parts or not len(next(iter(heard.times.values()), ())):
+            return {}
+        arrival = np.where(heard.arrival == NO_TIME, heard.header, heard.arrival)
+        known = [self._known.get(key) for key in heard.keys]
+        ahead = np.array([0 if e is None else min(max(e.ahead, 0), FARTHEST) for e in known], np.int64)
+        most = np.where(arrival == NO_TIME, NEVER, arrival + self.rules.future + ahead[heard.who])
+        most -= 0 if shifts is None else shifts
+        least = int(most.min())
+        found: dict[str, Bools] = {}
+        for attribute, times in heard.times.items():
+            if int(times.max()) > least:
+                far = times > np.repeat(most, np.diff(heard.first, append=len(times)))
+                if far.any():
+                    found[attribute] = far
+        if found:
+            rows = np.logical_or.reduce(list(found.values()))
+            each = _of_parts(np.add, rows.astype(np.int64), heard.first, np.diff(heard.first, append=len(rows)))
+            for exporter, number in zip(known, np.bincount(heard.who, each, len(known)).tolist(), strict=True):
+                if exporter is not None:
+                    exporter.future += int(number)
+        return found
+
     def _exporter(self, key: Key, now: int) -> Exporter:
         found = self._known.get(key)
         if found is None:
@@ -203,13 +237,15 @@ class ExporterProgress:
     def live(self, now: int) -> tuple[list[Exporter], bool]:
         """Give the exporters that have a say, and whether one that has not may still send.
 
-        When all are silent for too long and lulls are assumed away, those that were there last have it.
+        When the clocks of all are too far off, they have it none the less, as far as their arrivals. When all are
+        silent for too long and lulls are assumed away, those that were there last have it.
         """
         trusted = [e for e in self._known.values() if e.trusted(self.rules)]
-        there = [e for e in trusted if not e.aside(self.rules)]
+        there = [e for e in trusted if not e.aside(self.rules)] or trusted
         live = [e for e in there if not e.idle(self.rules, now)]
-        if not live and self.rules.lull is not None:
-            live = there
+        if not live:
+            waits = self.rules.lull is None
+            live = [e for e in trusted if not e.idle(self.rules, now)] if waits else there
         return live, len(live) < len(trusted)
 
     def _say(self, now: int, grains: Mapping[str, Grain]) -> list[Punctuation]:
@@ -285,7 +321,7 @@ class ExporterProgress:
         Of an attribute that was not promised then, records are still to be seen, so exporters settle anew.
         """
         exporters = read_batch(state, "exporters")
-        if not exporters.schema.equals(SAVED):
+        if not (exporters.schema.equals(SAVED) or exporters.schema.equals(SAVED_BEFORE)):
             raise ValueError(
                 f"exporters are saved as {', '.join(SAVED.names)}, not {', '.join(exporters.schema.names)}"
             )

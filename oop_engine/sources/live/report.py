@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import attrs
+import numpy as np
 import pyarrow as pa
 
 from oop_engine.sources.flows.counters import ExporterCounters
@@ -80,7 +81,7 @@ class Report:
         """Say what came."""
         return [f"{self.name}: {door.received:,} datagrams received, receive buffer of {door.buffer:,} bytes"]
 
-    def troubles(self, door: Door, wanted: int, now: int) -> list[str]:
+    def troubles(self, door: Door, wanted: int) -> list[str]:
         """Say what was lost, could not be read, or is wrong with a clock or the receive buffer."""
         found: list[str] = []
         if door.buffer < wanted:
@@ -93,11 +94,11 @@ class Report:
                 f"{self.name}: {door.dropped:,} datagrams dropped by the kernel, as the receive buffer was full"
             )
         told = [line for c in self.decoder.exporters() if (line := trouble(c))]
-        told += [line for e in self.progress.exporters if (line := self._clock(e, now))]
+        told += [line for e in self.progress.exporters if (line := self._clock(e))]
         more = [f"{len(told) - _SHOWN} more notes on exporters"] if len(told) > _SHOWN else []
         return found + told[:_SHOWN] + more
 
-    def _clock(self, exporter: Exporter, now: int) -> str | None:
+    def _clock(self, exporter: Exporter) -> str | None:
         """Say in one line what is wrong with an exporter's time; None when nothing is."""
         rules, parts = self.progress.rules, list[str]()
         if abs(exporter.skew) > _OFF:
@@ -107,7 +108,22 @@ class Report:
             parts.append(f"its clock is {amount} {way}")
             parts.append("which is put right" if rules.correct else "correct_clocks puts that right")
         if exporter.aside(rules):
-            parts.append("so it has no say in the promises")
+            others = any(e.trusted(rules) and not e.aside(rules) for e in self.progress.exporters)
+            parts.append(
+                "so it has no say in the promises"
+                if others
+                else "and nobody else has a say, so promises are assumed from when its datagrams came"
+            )
+        if exporter.timeless:
+            parts.append(
+                f"{exporter.timeless:,} datagrams whose header tells no time that can be (set its clock, as by NTP);"
+                " promises are assumed from when they came"
+            )
+        if exporter.future:
+            seconds = rules.future / SECOND
+            parts.append(
+                f"{exporter.future:,} records in the future by more than {seconds:g} s, whose times are left out"
+            )
         if exporter.steps:
             parts.append(f"its clock was stepped {exporter.steps} times")
         if exporter.late:
@@ -117,6 +133,11 @@ class Report:
         if not parts:
             return None
         return f"{address_text(exporter.address)}, domain {exporter.domain}: {', '.join(parts)}"
+
+
+def utc(now: int) -> str:
+    """Write a time to the second."""
+    return f"{np.datetime64(now // SECOND, 's')}Z"
 
 
 def address_text(address: bytes | None) -> str:

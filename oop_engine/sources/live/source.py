@@ -31,12 +31,14 @@ from oop_engine.sources.live.hearing import Hearing
 from oop_engine.sources.live.kept import Kept
 from oop_engine.sources.live.progress import ExporterProgress
 from oop_engine.sources.live.promised import EXPORTER
-from oop_engine.sources.live.report import ExporterReport, Report
+from oop_engine.sources.live.report import ExporterReport, Report, utc
+from oop_engine.sources.live.ring import Received
 from oop_engine.sources.live.shedding import Shedder, Shedding
-from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.protocol import ARRIVAL, Chunk
 from oop_engine.sources.turn import Turn
 from operators.address import parse_network
 from operators.page import Int64s
+from punctuation import NO_TIME, before
 
 TICK: Final = 0.1
 """Seconds after which a reading speaks up even if nothing came."""
@@ -44,6 +46,8 @@ _OFTEN: Final = 50_000_000
 """Nanoseconds between two looks at how far the exporters are, at least."""
 _HOLD: Final = 60 * 10**9
 """How long data wait for their template: in what is live they would be late afterwards."""
+_STRAY: Final = 1_000_000
+"""Nanoseconds by which datagrams may be stamped out of order."""
 _LEAST_SKB: Final = 512
 """Bytes that a datagram takes of the receive buffer, at least."""
 
@@ -82,12 +86,13 @@ class LiveFlows:
     """The flow records that exporters send to an address, or to a UDP socket that is bound already.
 
     `allow` are networks from which exporters may send; without, only loopback is listened on, unless `anyone` may.
-    `buffer` is the receive buffer to ask the kernel for. `on` says which of ts and end_ts are promised (none where
-    it is empty), `by_exporter` that each exporter's own progress is, too. The stream ends after `lasting` ns or `most`
-    datagrams, if either is given. `clock` gives ns since 1970; without, the kernel's says when each datagram came.
-    `opened` is called, in the reading thread, with the reader whose socket is bound. `state` is a file that keeps what
-    was promised and is known of exporters, so that a later reading goes on from there (see `kept`). With `shedding`,
-    what cannot be taken in time is sampled, which `sampling` of each record tells, as long as there is time for that.
+    `buffer` is the receive buffer to ask the kernel for. `on` says which of ts and end_ts are promised (none where it
+    is empty), `by_exporter` that each exporter's own progress is, too; arrival_ts is, where it is asked for. The
+    stream ends after `lasting` ns or `most` datagrams, if either is given. `clock` gives ns since 1970; without, the
+    kernel's says when each datagram came. `opened` is called, in the reading thread, with the reader whose socket is
+    bound. `state` is a file that keeps what was promised and is known of exporters, so that a later reading goes on
+    from there (see `kept`). With `shedding`, what cannot be taken in time is sampled, which `sampling` of each record
+    tells, as long as there is time for that.
     """
 
     listen: socket.socket | Listening = attrs.field(converter=_listening)
@@ -129,7 +134,8 @@ class LiveFlows:
 
     @property
     def promised(self) -> tuple[str | tuple[str, ...], ...]:
-        return (*self.on, *((EXPORTER, name) for name in self.on if self.by_exporter))
+        own = (*self.on, *((EXPORTER, name) for name in self.on if self.by_exporter))
+        return (*own, ARRIVAL) if own else ()
 
     def open(self, columns: Sequence[str], batch_rows: int) -> LiveReader:
         if self.shedding is not None and SAMPLING not in columns:
@@ -146,6 +152,8 @@ class LiveFlows:
         )
         hearing.sessions = decoder.sessions
         kept = None if self.state is None else Kept(self.state)
+        if kept is not None:
+            kept.lock()
         resumed = kept is not None and kept.take_up(progress, decoder)
         shedder = None if self.shedding is None else Shedder(self.shedding)
         return LiveReader(self, decoder, progress, tuple(columns), kept, shedder, resumed=resumed)
@@ -178,6 +186,13 @@ class LiveReader:
     _stopped: bool = attrs.field(init=False, default=False)
     _polled: bool = attrs.field(init=False, default=False)
     _said: int = attrs.field(init=False, default=0)
+    _arriving: Grain | None = attrs.field(init=False, default=None)
+    """How finely arrivals are promised, once somebody wants that: all that came before was taken out of the socket."""
+    _arrived: int = attrs.field(init=False, default=NO_TIME)
+    _began: int = attrs.field(init=False, default=0)
+    """When a reading that goes on from another began to listen."""
+    _behind: int | None = attrs.field(init=False, default=None)
+    """When the newest datagram came that was taken out, as long as more may wait behind it."""
     _unkept: SourceError | None = attrs.field(init=False, default=None)
     """Why what is known could not be kept, after which nothing is promised any more."""
 
@@ -187,6 +202,13 @@ class LiveReader:
         SourceError for a state that cannot be written from the beginning; SourceEnded, after what has arrived, for one
         that later could not.
         """
+        try:
+            yield from self._chunks()
+        finally:
+            if self.kept is not None:
+                self.kept.unlock()
+
+    def _chunks(self) -> Iterator[Chunk]:
         _warm(self.decoder.schema.names, self.source.columns)
         door = self.door = self.source.door()
         nothing = pa.RecordBatch.from_pylist([], schema=self._schema)
@@ -197,7 +219,8 @@ class LiveReader:
             if self.source.opened is not None:
                 self.source.opened(self)
             if self.resumed:
-                yield from self.exporting.resume(self.source.clock())
+                self._began = self.source.clock()
+                yield from self.exporting.resume(self._began)
             ends = None if self.source.lasting is None else time.monotonic_ns() + self.source.lasting
             drained = 0
             while True:
@@ -205,10 +228,12 @@ class LiveReader:
                     self._stopped = True
                 stopped = self._stopped
                 filled = 0.0 if self.shedder is None else door.filled
-                found = door.receive(self.source.clock())
+                now = self.source.clock()
+                found = door.receive(now)
+                self._behind = _newest(door, found)
                 if found is not None:
                     yield from self._decoded(found.datagrams, filled)
-                yield from self._promises(last=stopped)
+                yield from self._promises(self._until(now), last=stopped)
                 if stopped:
                     drained += 0 if found is None else len(found.datagrams)
                     if found is None or self._is_drained(door, drained):
@@ -238,14 +263,22 @@ class LiveReader:
         for batch in self.decoder.decode(datagrams, sample):
             yield batch if len(names) == batch.num_columns else batch.select(names)
 
-    def _promises(self, *, last: bool) -> Iterator[Chunk]:
-        now = self.source.clock()
+    def _until(self, now: int) -> int:
+        """Give up to when all that came was taken out: nobody is silent who may wait in the socket."""
+        return now if self._behind is None else min(now, self._behind)
+
+    def _promises(self, now: int, *, last: bool) -> Iterator[Chunk]:
         polled, self._polled = self._polled, False
         if not polled and not last and abs(now - self._said) < _OFTEN:
             return
         if not polled:
             self._said = now
         found = self.exporting.poll(now) if polled else self.exporting.elapse(now)
+        if self._arriving is not None and self.source.on:
+            bound = now - _STRAY if polled else self._arriving.floor(now - _STRAY)
+            if bound > self._arrived:
+                self._arrived = bound
+                found.append(before(ARRIVAL, bound))
         if self._keep(now, promised=bool(found)):
             yield from found
 
@@ -281,7 +314,8 @@ class LiveReader:
 
     def describe(self, grains: Mapping[str, Grain]) -> bool:
         """Promise these attributes so finely from now on."""
-        known = self.exporting.describe(grains)
+        known = self.exporting.describe(grains) or ARRIVAL in grains
+        self._arriving = grains.get(ARRIVAL, self._arriving)
         self._said = 0
         self._wake()
         return known
@@ -298,21 +332,24 @@ class LiveReader:
 
     def exporters(self) -> list[ExporterReport]:
         """Give what is known of every exporter: what came, what was lost, its clock and how far it is."""
-        return self._report.exporters(self.source.clock())
+        return self._report.exporters(self._until(self.source.clock()))
 
     def notes(self) -> list[str]:
         if self.door is None:
             return []
         found = self._report.facts(self.door) + self.troubles()
         if self.resumed:
-            found.append(f"{self._report.name}: went on from what {self.source.state} kept of exporters and promises")
+            found.append(
+                f"{self._report.name}: went on from what {self.source.state} kept of exporters and promises; windows"
+                f" that were open are not kept, so those that begin before {utc(self._began)} lack what came before it"
+            )
         return found
 
     def troubles(self) -> list[str]:
         """Give the notes on what was lost or is wrong, none where all is well."""
         if self.door is None:
             return []
-        found = self._report.troubles(self.door, self.source.buffer, self.source.clock())
+        found = self._report.troubles(self.door, self.source.buffer)
         if self.shedder is not None and self.shedder.shed:
             records = sum(counters.shed for counters in self.decoder.exporters())
             found.append(
@@ -326,6 +363,16 @@ class LiveReader:
         where = None if self.door is None else self.door.address
         name = self.source.name if self.source.label or where is None else f"exporters at {where}"
         return Report(name, self.decoder, self.exporting)
+
+
+def _newest(door: Door, found: Received | None) -> int | None:
+    """Give when the newest of what was received came, where more may wait; None where the socket was emptied.
+
+    Where the system does not stamp datagrams, that is when they were received.
+    """
+    if found is None or len(found.datagrams) < door.ring.slots:
+        return None
+    return int(found.datagrams.arrival.max())
 
 
 def _warm(names: Sequence[str], more: Sequence[str | Element]) -> None:

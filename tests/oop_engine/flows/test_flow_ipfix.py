@@ -27,6 +27,8 @@ from tests.oop_engine.flows.exporter import (
     number,
     read,
     template,
+    v5,
+    v5_record,
     withdrawal,
 )
 
@@ -324,3 +326,37 @@ def test_a_datagram_gives_no_more_records_than_one_may_hold() -> None:
     for body in (a_set(256, bytes(5000)), a_set(257, bytes(5000)), a_set(256, bytes(1500)) + a_set(257, bytes(5000))):
         seen = read([ipfix([fields, body, body])])
         assert len(seen.rows) == 2000 and seen.only.malformed == {"too many": 1}
+
+
+def test_records_beyond_what_a_datagram_may_hold_are_counted_and_none_of_them_is_lost() -> None:
+    fields = ipfix_templates(template(256, [(4, 1)]), template(257, [(4, 1), (210, VARIABLE)]))
+    for body, many in ((a_set(256, bytes(2300)), 2300), (a_set(257, bytes(3000)) + a_set(256, bytes(800)), 2300)):
+        seen = read([ipfix([fields, body]), ipfix([a_set(256, bytes(5))], sequence=many)])
+        assert (seen.only.records, seen.only.beyond, seen.only.lost) == (2005, 300, 0)
+        assert seen.only.malformed == {"too many": 1}
+        held = read([ipfix([a_set(256, bytes(2300))]), ipfix([fields])])
+        assert (held.only.records, held.only.beyond) == (2000, 300)
+    many_of_v5 = read([v5([v5_record()] * 1300)], most_records=1000).only
+    assert (many_of_v5.records, many_of_v5.beyond) == (1000, 300)
+
+
+@pytest.mark.parametrize(
+    ("tcp", "udp", "want"), [((0, 0), (53, 5353), (53, 5353)), ((443, 80), (0, 0), (443, 80)), ((0, 9), (8, 0), (8, 9))]
+)
+def test_of_ports_of_tcp_and_of_udp_a_record_has_those_that_are_set(
+    tcp: tuple[int, int], udp: tuple[int, int], want: tuple[int, int]
+) -> None:
+    for ports in ([(182, 2), (183, 2), (180, 2), (181, 2)], [(180, 2), (181, 2), (182, 2), (183, 2)]):
+        values = dict(zip((182, 183, 180, 181), (*tcp, *udp), strict=True))
+        body = b"".join(number(values[port], size) for port, size in ports)
+        (row,) = read([ipfix([ipfix_templates(template(256, ports)), a_set(256, body)])]).rows
+        assert (row["srcPort"], row["destPort"]) == want
+
+
+@pytest.mark.parametrize(("four_bits", "six_bits", "want"), [(24, 0, 24), (0, 64, 64), (0, 0, 0)])
+def test_of_prefixes_of_both_families_a_record_has_the_one_that_is_set(
+    four_bits: int, six_bits: int, want: int
+) -> None:
+    fields = ipfix_templates(template(256, [(9, 1), (29, 1), (13, 1), (30, 1)]))
+    (row,) = read([ipfix([fields, a_set(256, bytes([four_bits, six_bits, four_bits, six_bits]))])]).rows
+    assert (row["src_mask"], row["dest_mask"]) == (want, want)

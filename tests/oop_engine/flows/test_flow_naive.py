@@ -37,8 +37,8 @@ _SIZES = {4: 4, 8: 4, 12: 4, 15: 4, 27: 16, 28: 16, 62: 16, 21: 4, 22: 4, 150: 4
 _SIZES |= {number: 8 for number in (152, 153, 154, 155, 156, 157, 160, 323, 324, 325)} | {158: 4, 159: 4}
 
 numbers = st.sampled_from(
-    [1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16, 23, 27, 28, 30, 34, 48, 50, 58, 61, 62, 85, 86, 136, 182, 193, 210,
-     231, 232, 243, 252, 302, 305, 306, 40_001 & 0x7FFF, *_TIMES]
+    [1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 23, 27, 28, 29, 30, 34, 48, 50, 58, 61, 62, 85, 86, 136, 180,
+     181, 182, 183, 193, 210, 231, 232, 243, 252, 302, 305, 306, 40_001 & 0x7FFF, *_TIMES]
 )  # fmt: skip
 lengths = st.sampled_from([1, 2, 3, 4, 4, 4, 7, 8, 8, 9, 16, 0])
 
@@ -69,7 +69,9 @@ def _value(draw: st.DrawFn, spec: Spec) -> bytes:
         return (draw(times) // SECOND + 2_208_988_800).to_bytes(4, "big") + draw(st.binary(min_size=4, max_size=4))
     if length == 4 and number in (150, 151, 322) and draw(st.booleans()):
         return (draw(times) // SECOND).to_bytes(4, "big")
-    if length in (1, 4) and number in (10, 48) and draw(st.booleans()):
+    if length == 2 and number in (5, 145) and draw(st.booleans()):
+        return draw(st.integers(256, 258)).to_bytes(2, "big")
+    if length in (1, 4) and number in (2, 10, 14, 48) and draw(st.booleans()):
         return draw(st.integers(0, 3)).to_bytes(length, "big")
     return draw(st.binary(min_size=length, max_size=length) | st.just(bytes(length)))
 
@@ -100,7 +102,9 @@ def exports(draw: st.DrawFn) -> list[bytes]:
             if what == "options":
                 scope, said = draw(
                     st.sampled_from([([(1, 4)], [(34, 4)]), ([(2, 4)], [(34, 4)]), ([(1, 4)], [(48, 1), (50, 4)]),
-                                     ([(1, 4)], [(160, 8)]), ([(149, 4)], [(305, 4), (306, 4)])])
+                                     ([(1, 4)], [(160, 8)]), ([(149, 4)], [(305, 4), (306, 4)]),
+                                     ([(10, 4)], [(34, 4)]), ([(14, 4)], [(34, 4)]), ([(145, 2)], [(34, 4)]),
+                                     ([(5, 2)], [(34, 4)]), ([(3, 4)], [(34, 4)]), ([(149, 4), (14, 4)], [(34, 2)])])
                 )  # fmt: skip
                 make = v9_options if version == 9 else ipfix_options
                 body = b"".join(_value(draw, spec) for spec in (*scope, *said))

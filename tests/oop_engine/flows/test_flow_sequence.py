@@ -182,3 +182,70 @@ def test_options_are_data_to_the_sequence_of_ipfix_and_templates_are_not() -> No
     options = a_set(3, bytes.fromhex("0200 0002 0001 0095 0004 0022 0004"))
     first = ipfix([ipfix_templates(_FIELDS), options, a_set(512, bytes(24)), a_set(256, _records(0, 2))])
     assert counts(read([first, _ipfix(1, 1, 5), _ipfix(2, 1, 6)]).only) == (0, 0, 0, 0)
+
+
+BOOTED = 500_000_000
+"""An uptime of more than five days, in ms."""
+NARROW = template(256, [(1, 4), (2, 4)])
+_SWAPPED = template(256, [(2, 4), (1, 4)])
+
+
+def _rebooting(sequence: int, second: int, uptime: int, *sets: bytes) -> bytes:
+    return v9(list(sets), sequence=sequence, seconds=NOW + second, uptime=uptime & 0xFFFFFFFF)
+
+
+def _row(octets: int) -> bytes:
+    return a_set(256, number(octets, 4) + number(1, 4))
+
+
+@pytest.mark.parametrize("first", [700_000, 70_000, 500_001, 5_000_000])
+@pytest.mark.parametrize("uptime", [BOOTED, 2**32 - 5000, 90_000])
+def test_a_clock_that_began_anew_is_a_restart_whichever_way_the_sequence_moved(first: int, uptime: int) -> None:
+    """What an exporter counted before its reboot, while nobody listened, may be less than what it counted since."""
+    before = _rebooting(499_999, 0, uptime, v9_templates(NARROW), _row(7))
+    after = _rebooting(first, 3600, 1_800_000, _row(8))
+    again = _rebooting(first + 1, 3601, 1_801_000, v9_templates(_SWAPPED), a_set(256, number(1, 4) + number(9, 4)))
+    seen = read([before, after, again])
+    assert counts(seen.only) == (0, 0, 0, 1)
+    assert seen.column("bytes") == [7, 1, 9]  # what waited for its template had that which came
+    assert sorted(seen.column("packets")) == [1, 1, 8]
+
+
+def test_a_straggler_of_before_a_restart_is_neither_another_restart_nor_read_by_the_templates_of_now() -> None:
+    before = [_rebooting(499_990 + k, k, BOOTED + 1000 * k, v9_templates(NARROW), _row(k)) for k in range(5)]
+    anew = [_rebooting(k, 100 + k, 10_000 + 1000 * k, v9_templates(_SWAPPED)) for k in range(3)]
+    late = _rebooting(499_995, 5, BOOTED + 5000, v9_templates(NARROW), _row(5))
+    seen = read([*before, anew[0], late, late, *anew[1:]])
+    assert counts(seen.only) == (0, 1, 1, 1)
+    assert seen.column("bytes") == [0, 1, 2, 3, 4] and seen.only.no_template == 1 and seen.only.templates == 8
+    # But one that takes over again, and sends from now on, is no straggler.
+    back = [
+        _rebooting(499_995 + k, 200 + k, BOOTED + 200_000 + 1000 * k, v9_templates(NARROW), _row(9)) for k in (0, 1)
+    ]
+    seen = read([*before, *anew, *back])
+    assert seen.only.restarts == 2 and seen.column("bytes")[-2:] == [9, 9]
+
+
+@pytest.mark.parametrize(
+    ("uptime", "later"),
+    [
+        (2**32 - 5000, 2**32 - 5000 + 3_600_000),  # it wrapped
+        (BOOTED, BOOTED + 3_600_900),  # headers have whole seconds, and clocks drift
+        (BOOTED, BOOTED + 900_000),  # the clock of date was put right by 45 minutes
+        (0, 0),  # there is no clock of uptime
+    ],
+)
+def test_what_is_no_restart_is_loss(uptime: int, later: int) -> None:
+    seen = read([_rebooting(100, 0, uptime, v9_templates(NARROW)), _rebooting(111, 3600, later, _row(3))])
+    assert counts(seen.only) == (10, 0, 0, 0) and seen.column("bytes") == [3]
+
+
+@pytest.mark.parametrize("rest", [0, 10])
+def test_a_header_of_v5_that_announces_more_than_it_sends_goes_on_either_way(rest: int) -> None:
+    """A capture may have cut what was sent, or the exporter announces what it does not send."""
+    records = [v5_record(octets=k) for k in range(20)]
+    payloads = [v5(records, sequence=0, count=30), v5(records, sequence=20 + rest), v5(records, sequence=40 + rest)]
+    one = read(payloads).only
+    assert counts(one) == (0, 0, 0, 0) and one.malformed == {"length": 1} and one.records == 60
+    always = [v5(records, sequence=20 * k, count=30, seconds=NOW + k, uptime=100_000 + 1000 * k) for k in range(9)]
+    assert counts(read(always).only) == (0, 0, 0, 0)

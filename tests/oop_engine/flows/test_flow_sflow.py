@@ -40,8 +40,8 @@ def test_a_datagram_written_by_hand() -> None:
         {
             **none, "ts": now, "end_ts": now, "srcIP": address("10.1.2.3"), "destIP": address("192.0.2.9"),
             "srcPort": 53, "destPort": 5353, "proto": 17, "bytes": 1024, "packets": 1, "in_if": 29, "out_if": 30,
-            "sampling": 512, "exporter": HERE[0], "exporter_port": 5000, "domain": 3, "version": 105,
-            "arrival_ts": now,
+            "sampling": 512, "tos": 0, "exporter": address("10.9.9.9"), "exporter_port": 5000, "domain": 3,
+            "version": 105, "arrival_ts": now,
         }
     ]  # fmt: skip
     assert (seen.only.protocol, seen.only.records, seen.only.malformed) == ("sFlow v5", 1, {})
@@ -113,7 +113,7 @@ def test_records_of_several_protocols_keep_the_order_of_their_datagrams() -> Non
     payloads = [v5([v5_record(tos=1)] * 2), sample, v5([v5_record(tos=2)], sequence=2), sflow([], sequence=1)]
     seen = read(payloads)
     assert seen.column("version") == [5, 5, 105, 105, 5]
-    assert seen.column("tos") == [1, 1, None, None, 2]
+    assert seen.column("tos") == [1, 1, 0, 0, 2]
     assert read(payloads, block=1).rows == seen.rows
 
 
@@ -130,3 +130,67 @@ def test_a_header_longer_than_its_record_is_read_to_the_end_of_the_record() -> N
     seen = read([sflow([flow_sample([record]), flow_sample([])])])
     assert [(row["proto"], row["srcPort"]) for row in seen.rows] == [(17, None), (None, None)]
     assert seen.only.malformed == {"sample": 1}
+
+
+def test_agents_behind_one_relay_are_exporters_of_their_own() -> None:
+    frame = flow_sample([header_record(ether(ipv4(udp(), 17)))])
+    agents = ("10.1.1.1", "10.1.1.2", "2001:db8::9", "0.0.0.0", "::")
+    payloads = [
+        sflow([frame], agent=agent, sequence=1_000_000 * number + k)
+        for k in range(5)
+        for number, agent in enumerate(agents)
+    ]
+    seen = read(payloads)
+    known = [address(agent) for agent in agents[:3]]
+    # One that does not know its address has that of its sender; the two of them are one.
+    assert [one.address for one in seen.exporters] == [*known, HERE[0]]
+    assert [(one.lost, one.reordered, one.restarts) for one in seen.exporters[:3]] == [(0, 0, 0)] * 3
+    assert seen.column("exporter") == [*known, HERE[0], HERE[0]] * 5
+    assert read(payloads, block=1).rows == seen.rows
+
+
+def test_who_may_send_is_asked_of_the_sender_and_not_of_the_agent() -> None:
+    allow = [(address("192.0.2.0"), address("192.0.2.255"))]
+    payload = sflow([flow_sample([])], agent="192.0.2.77")
+    relay, stranger = (address("192.0.2.1"), 1), (address("203.0.113.1"), 1)
+    seen = read([payload] * 2, exporters=[stranger, relay], allow=allow)
+    assert [(one.address, one.records, one.refused) for one in seen.exporters] == [
+        (stranger[0], 0, 1), (address("192.0.2.77"), 1, 0),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("tags", [b"", b"\0\7\x81\0\0\x08", b"\0\7\x88\x47\0\0\x11\x40"])
+def test_the_type_of_service_is_that_of_the_sampled_header(tags: bytes) -> None:
+    four = b"\x45\xb8" + ipv4(udp(b"abc"), 17)[2:]
+    six = b"\x6b\x80" + ipv6(udp(b"abc"), 17)[2:]
+    frames = []
+    for packet, kind in ((four, b"\x08\0"), (six, b"\x86\xdd")):
+        behind = tags + kind if tags and tags[-1] == 8 else tags
+        frames.append(ether(behind + packet, 0x8100) if tags else ether(packet, int.from_bytes(kind, "big")))
+    samples = [flow_sample([header_record(frame)]) for frame in frames]
+    samples += [flow_sample([header_record(packet, protocol=11)]) for packet in (four, six)]
+    samples += [flow_sample([header_record(ether(b"arp", 0x0806))])]
+    assert read([sflow(samples)]).column("tos") == [0xB8, 0xB8, 0xB8, 0xB8, None]
+
+
+def _dropping(drops: int, source: int = 5, *, expanded: bool = False) -> bytes:
+    if expanded:
+        return xdr(3, struct.pack(">IIIIIIIIIII", 1, 0, source, 10, 100, drops, 0, 1, 0, 2, 0))
+    return xdr(1, struct.pack(">IIIIIIII", 1, source, 10, 100, drops, 1, 2, 0))
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+def test_what_an_agent_could_not_sample_is_counted_by_its_sources(expanded: bool) -> None:
+    payloads = [
+        sflow(
+            [_dropping(drops, 5, expanded=expanded), _dropping((2**32 - 2 + k) % 2**32, 6, expanded=expanded)],
+            sequence=k,
+        )
+        for k, drops in enumerate((1000, 1000, 1004, 1009))
+    ]
+    assert read(payloads).only.unsampled == 9 + 3
+    assert read([payloads[k] for k in (0, 2, 1, 3, 3)]).only.unsampled == 9 + 3
+    assert read([payloads[3], sflow([_dropping(2, 5, expanded=expanded)], sequence=4)]).only.unsampled == 0
+    twice = [sflow([_dropping(1000 + drops)] * 2, sequence=drops, agent=agent) for drops in (0, 1) for agent in "ab"
+             for agent in [f"10.0.0.{ord(agent)}"]]  # fmt: skip
+    assert [one.unsampled for one in read(twice).exporters] == [1, 1]

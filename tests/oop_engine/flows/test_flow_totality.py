@@ -99,11 +99,11 @@ def _damaged(payload: bytes, changes: list[tuple[int, int]], cut: int, gap: int)
     return bytes(out)
 
 
-def check(given_payloads: list[bytes], **options: Any) -> FlowDecoder:
-    """Decode; check that every batch is well-formed and that all that came is accounted for."""
+def check(given_payloads: list[bytes], *, apart: int = 1, **options: Any) -> FlowDecoder:
+    """Decode what comes `apart` ns apart; check that batches are well-formed and all that came is accounted for."""
     decoder = FlowDecoder(available=flow_columns(MORE), **options)
     rows = 0
-    times = [NOW * SECOND + k for k in range(len(given_payloads))]
+    times = [NOW * SECOND + k * apart for k in range(len(given_payloads))]
     for batch in decoder.decode(Datagrams.of(given_payloads, arrival=times, exporters=[HERE] * len(given_payloads))):
         batch.validate(full=True)
         rows += len(batch)
@@ -159,7 +159,7 @@ def test_sessions_and_templates_have_bounds_and_every_count_is_kept() -> None:
         for k in range(6000)
     ]  # fmt: skip
     flood += [v9([v9_templates(template(256 + k, [(1, 4)]))], source=5000, sequence=k) for k in range(600)]
-    decoder = check(flood)
+    decoder = check(flood, apart=SECOND // 100)
     sessions = decoder.sessions
     assert len(sessions.known) == 1025 and sessions.evicted > 0
     assert max(len(known.templates) for known in sessions.known) == 256 and sessions.evicted_templates == 600 - 256
@@ -199,18 +199,24 @@ def test_sessions_and_templates_are_found_whatever_came_and_went(changes: list[t
     """The tables are open-addressed: taking one entry out must not hide another."""
     sessions = Sessions(Plans(np.zeros((8, 1), np.uint8)), index=np.full(64, -1, np.int32))
     plan = Plan(np.zeros((0, e.O_WIDTH), np.int32), np.zeros(1, np.uint8), np.zeros(1, np.int32), 4, 0)
-    host = sessions.admit(9, 9, 9, 9, 9, refused=False)
+    host = sessions.admit((9, 9), (9, 9), 9, 9, 9, refused=False)
     numbers: dict[int, int] = {}
     for key, come in changes:
         if come and key not in numbers:
-            numbers[key] = sessions.admit(0, key, 1, 9, 7, refused=False)
-            sessions.learn(host, Template(256 + 512 * key, ()), sessions.plans.add(plan, 0, key))
+            numbers[key] = sessions.admit((0, key // 2), (0, key), 1, 9, 7, refused=False)
+            made = sessions.plans.add(256 + 512 * key, key, 0)
+            sessions.plans.compiled(made, plan, e.K_FLOWS)
+            sessions.learn(host, Template(256 + 512 * key, ()), made)
         elif not come and key in numbers:
-            w.remove_session(sessions.keys, sessions.table, sessions.index, numbers.pop(key))
+            w.remove_session(sessions.keys, sessions.senders, sessions.table, sessions.index, numbers.pop(key))
             sessions.drop(host, 256 + 512 * key)
         for other in range(31):
-            low = np.uint64(other)
-            place = int(w.find_session(sessions.keys, sessions.table, sessions.index, np.uint64(0), low, 1, 9, 7))
+            none, agent, sender = np.uint64(0), np.uint64(other // 2), np.uint64(other)
+            place = int(
+                w.find_session(
+                    sessions.keys, sessions.senders, sessions.table, sessions.index, none, agent, none, sender, 1, 9, 7
+                )
+            )  # fmt: skip
             slot = int(w.find_template(sessions.slot_ids, host, 256 + 512 * other))
             assert (place >= 0) == (slot >= 0) == (other in numbers)
             if other in numbers:

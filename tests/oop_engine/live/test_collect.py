@@ -20,9 +20,20 @@ import pytest
 import oop_engine as oop
 from oop_engine.circuit import Circuit
 from oop_engine.cli.collecting import _LiveProgress, exporter_table
+from oop_engine.cli.progress import Minutely
 from oop_engine.plan import Plan
-from tests.oop_engine.flows.exporter import NOW, v5, v5_record
-from tests.oop_engine.live.collector import Time, bound, collect, send
+from tests.oop_engine.flows.exporter import (
+    NOW,
+    a_set,
+    four,
+    ipfix,
+    ipfix_templates,
+    number,
+    template,
+    v5,
+    v5_record,
+)
+from tests.oop_engine.live.collector import Time, bound, collect, send, senders
 from tests.open_set import OPEN_SET
 
 ROOT = Path(__file__).parents[3]
@@ -154,16 +165,78 @@ def test_what_was_promised_holds_after_the_collector_was_killed(collectors: list
     send([sent(3, 100), sent(4, 0)], ("127.0.0.1", again.port))
     out, err = again.end(interrupt=False)
     assert [row["n"] for row in rows(out)] == ["1"]
-    assert "1 late" in err and "went on from what" in err and not list(tmp_path.glob(".*"))
+    assert "1 late" in err and "went on from what" in err
+    assert [path.name for path in tmp_path.glob(".*")] == [".state.lock"]
 
 
-def test_a_collection_that_goes_on_does_not_replace_the_results_of_before(tmp_path: Path) -> None:
-    state, out = tmp_path / "state", tmp_path / "out.csv"
+@pytest.mark.parametrize(
+    ("name", "says"), [("out.csv", "has other columns than"), ("out.parquet", "has results of before, which would be")]
+)
+def test_a_collection_that_goes_on_does_not_replace_the_results_of_before(name: str, says: str, tmp_path: Path) -> None:
+    state, out = tmp_path / "state", tmp_path / name
     state.write_bytes(b"")
     out.write_text("kept")
     command = [*COLLECT, "127.0.0.1:0", "--state", str(state), "--to", str(out)]
     found = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
-    assert found.returncode == 2 and f'"{out}" has results of before' in found.stderr and out.read_text() == "kept"
+    assert found.returncode == 2 and f'"{out}" {says}' in found.stderr and out.read_text() == "kept"
+
+
+def test_results_of_a_collection_that_goes_on_go_behind_those_of_before(
+    collectors: list[Collector], tmp_path: Path
+) -> None:
+    out = tmp_path / "out.csv"
+    options = ["--state", str(tmp_path / "state"), "--to", str(out), "--query", "SELECT bytes FROM Flows"]
+    for k in range(3):
+        collector = Collector("--most", "2", *options)
+        collectors.append(collector)
+        send([flows(2 * k), flows(2 * k + 1)], ("127.0.0.1", collector.port))
+        collector.end(interrupt=False)
+    assert [row["bytes"] for row in rows(out.read_text())] == [str(100 + k) for k in range(6) for _ in range(2)]
+
+
+def hostile(now: int) -> bytes:
+    fields = template(256, [(8, 4), (1, 8), (152, 8)])
+    record = four("10.0.0.1") + number(2**64 - 1, 8) + number(now * 1000, 8)
+    return ipfix([ipfix_templates(fields), a_set(256, record * 2)], seconds=now)
+
+
+def test_what_was_released_is_kept_though_a_record_overflows_a_sum(collectors: list[Collector], tmp_path: Path) -> None:
+    now, out = int(time.time()), tmp_path / "out.csv"
+    query = "SELECT exporter, sum(bytes) AS b [RANGE 10 seconds, WA ts] FROM Flows GROUP BY exporter"
+    options = ["--active", "0s", "--inactive", "0s", "--scan", "0s", "--most", "8", "--to", str(out), "--query", query]
+    collector = Collector(*options)
+    collectors.append(collector)
+
+    def sent(k: int) -> bytes:
+        return v5([v5_record(first=10**6, last=10**6)], sequence=k, seconds=now - 60 + 20 * (k // 3), uptime=10**6)
+
+    with senders("127.0.0.1") as (one,):
+        for k in range(6):
+            one.sendto(sent(k), ("127.0.0.1", collector.port))
+        while not out.exists():
+            with suppress(subprocess.TimeoutExpired):
+                assert collector.process.wait(0.05) is None
+        assert [row["b"] for row in rows(out.read_text())] == ["1200"]
+        for _ in range(2):
+            one.sendto(hostile(now), ("127.0.0.1", collector.port))
+    _, err = collector.end(interrupt=False, status=3)
+    assert rows(out.read_text())[0]["b"] == "1200"
+    assert "AggregateOverflow" in err and "exporter = 127.0.0.1" in err
+    assert f'"{out}" has the results that were released before that.' in err
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+
+
+def test_two_collectors_do_not_share_a_state(collectors: list[Collector], tmp_path: Path) -> None:
+    state = str(tmp_path / "state")
+    collectors.append(Collector("--state", state))
+    command = [*COLLECT, "127.0.0.1:0", "--state", state]
+    found = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+    assert found.returncode == 2 and f"the process {collectors[0].process.pid}, which still runs" in found.stderr
+    collectors[0].process.kill()
+    collectors[0].process.communicate()
+    again = Collector("--state", state)
+    collectors.append(again)
+    again.end()
 
 
 def test_without_a_query_it_counts_by_exporter(collectors: list[Collector]) -> None:
@@ -189,6 +262,17 @@ def test_the_line_tells_of_losses_exporters_clocks_and_how_far_it_is() -> None:
     assert head.split()[:3] == ["exporter", "protocol", "domain"] and "2 flows" in row and row.endswith("live")
     many = exporter_table(reader.exporters() * 50)
     assert len(many) == 42 and many[-1] == "... and 10 more"
+
+
+def test_where_nobody_draws_a_line_it_is_written_every_minute() -> None:
+    listening, seconds, said = bound(), [0.0], list[str]()
+    send([flows(0)], listening)
+    reader = collect(listening, most=1).reader
+    lines = Minutely(_LiveProgress(io.StringIO(), clock=lambda: seconds[0], readers=[reader]), said.append)
+    with Circuit(Plan((oop.netflow(listen="127.0.0.1:0").node,))) as circuit:
+        for seconds[0] in (0.1, 59.9, 60.0, 60.1, 119.9, 121.0, 300.0, 301.0):
+            lines.watch(circuit)
+    assert len(said) == 3 and all("2 records" in line and "1 of 1 exporters" in line for line in said)
 
 
 @pytest.mark.parametrize(

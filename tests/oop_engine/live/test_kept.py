@@ -72,6 +72,8 @@ def test_a_second_reading_goes_on_where_the_first_ended(exporter: socket.socket,
     (one,) = third.reader.exporters()
     assert (one.late, one.contradicted) == (1, 0)
     assert "went on from what" in third.reader.notes()[-1]
+    assert "begin before 2025-06-15T15:07:31Z lack what came before it" in third.reader.notes()[-1]
+    assert not any("lack" in note for note in first.reader.notes())
     assert sorted(path.name for path in tmp_path.iterdir()) == [".state.lock", "state"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 
 import numpy as np
@@ -12,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from operators import functions as fn
-from operators.errors import SchemaError
+from operators.errors import AggregateOverflow, SchemaError
 from operators.functions import Accumulator, AggregateFailure, AggregateFunction, Subtractable, user_aggregate
+from operators.functions.ordered import ordered
 from operators.functions.user import UserAggregate
 from operators.kernels.lifted import switched_off
 from operators.page import Page
@@ -193,9 +195,10 @@ LAST = user_aggregate(
 )  # fmt: skip
 
 
-def test_an_order_that_matters_is_that_of_arrival() -> None:
-    assert LAST.arrival_order
-    assert not LAST.commutative
+def test_an_order_that_matters_is_that_of_the_windowing_attribute() -> None:
+    assert ordered(LAST)
+    assert not LAST.arrival_order
+    assert not ordered(a_sum())
     assert not a_sum().arrival_order
 
 
@@ -213,3 +216,112 @@ def test_math_is_compiled_and_agrees_with_the_function_of_the_engine() -> None:
     found = fed(mean, values, [0, 0, 0, 1], "f").finalize(EVERY[:2]).to_pylist()
     wanted = fed(fn.geometric_mean("f"), values, [0, 0, 0, 1], "f").finalize(EVERY[:2]).to_pylist()
     assert found == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("interpreted", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "fits", "beyond"),
+    [
+        (pa.int8(), 127, 128),
+        (pa.int16(), -(2**15), -(2**15) - 1),
+        (pa.int32(), 2**31 - 1, 2**31),
+        (pa.uint8(), 255, 256),
+        (pa.uint32(), 0, -1),
+        (pa.date32(), 2**31 - 1, 2**31),
+    ],
+)
+def test_a_result_that_does_not_fit_its_type_is_told(
+    kind: pa.DataType, fits: int, beyond: int, interpreted: bool
+) -> None:
+    function = a_sum(output=kind, interpreted=interpreted)
+    accumulator = fed(function, [fits, beyond - 1, 1, 5], [0, 1, 1, 2])
+    found = accumulator.finalize(np.array([0, 2], np.int32))
+    assert (found.view(pa.int32()) if kind == pa.date32() else found).to_pylist() == [fits, 5]
+    with pytest.raises(
+        AggregateOverflow, match=rf"mine\(x\): the result {beyond} does not fit {re.escape(str(kind))}"
+    ) as told:
+        accumulator.finalize(EVERY)
+    assert told.value.slot == 1
+
+
+LEAVING: dict[str, tuple[dict[str, object], list[object]]] = {
+    "add": ({}, [2**62, 2**62]),
+    "subtract": ({"lift": lambda x: 0 - x, "combine": lambda a, b: a + b}, [2**62, 2**62, 1]),
+    "multiply": ({"combine": lambda a, b: a * b, "identity": 1}, [2**32, 2**31]),
+    "negate": ({"lift": lambda x: -x}, [-(2**63)]),
+    "power": ({"lift": lambda x: x**2}, [2**32]),
+    "shift": ({"lift": lambda x: x << 1}, [2**62]),
+    "both fields": (
+        {"lift": lambda x: (x, 1), "combine": lambda a, b: (a[0] + b[0], a[1] + b[1]), "lower": lambda s: s[0],
+         "identity": (0, 0)}, [2**62, 2**62],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("interpreted", [False, True])
+@pytest.mark.parametrize("how", LEAVING)
+def test_a_whole_number_that_leaves_64_bits_is_told_of_its_group_alone(how: str, interpreted: bool) -> None:
+    changed, values = LEAVING[how]
+    accumulator = fed(a_sum(**changed, interpreted=interpreted), [*values, 2, 3, 5], [*[1] * len(values), 1, 2, 2])
+    with pytest.raises(AggregateOverflow, match=r"mine\(x\): a whole number in its state does not fit 64 bits") as told:
+        accumulator.finalize(EVERY)
+    assert told.value.slot == 1
+    saved = accumulator.state()
+    accumulator = a_sum(**changed, interpreted=interpreted).accumulator(SCHEMA)
+    accumulator.restore(saved)
+    assert accumulator.finalize(np.array([0, 2], np.int32)).to_pylist()[0] is None
+    accumulator.combine(np.array([0, 3], np.int32), np.array([1, 2], np.int32))
+    for slot in (0, 1):
+        with pytest.raises(AggregateOverflow):
+            accumulator.finalize(np.array([slot], np.int32))
+    assert accumulator.finalize(np.array([3], np.int32)) == accumulator.finalize(np.array([2], np.int32))
+    accumulator.init(EVERY)
+    assert accumulator.finalize(EVERY).null_count == 4
+
+
+@pytest.mark.parametrize("interpreted", [False, True])
+def test_states_that_leave_64_bits_when_combined_are_told_and_the_rest_go_on(interpreted: bool) -> None:
+    accumulator = fed(a_sum(interpreted=interpreted), [2**62, 2**62, 1, 2], [0, 1, 2, 3])
+    accumulator.combine(np.array([0, 2, 0], np.int32), np.array([1, 3, 3], np.int32))
+    assert accumulator.finalize(np.array([1, 2, 3], np.int32)).to_pylist() == [2**62, 3, 2]
+    with pytest.raises(AggregateOverflow):
+        accumulator.finalize(np.zeros(1, np.int32))
+
+
+@pytest.mark.parametrize("interpreted", [False, True])
+def test_a_result_beyond_64_bits_is_told_and_an_error_of_lower_stays_one(interpreted: bool) -> None:
+    large = fed(a_sum(lower=lambda s: s * 2**40, interpreted=interpreted), [1, 2**40], [0, 1])
+    with pytest.raises(AggregateOverflow, match="a whole number in lower does not fit 64 bits") as told:
+        large.finalize(EVERY)
+    assert told.value.slot == 1
+    assert large.finalize(np.zeros(1, np.int32)).to_pylist() == [2**40]
+    wrong = a_sum(lower=lambda s: math.exp(s), arguments="x", output=pa.float64(), interpreted=True)
+    with pytest.raises(AggregateFailure, match="OverflowError"):
+        fed(wrong, [10**6], [0]).finalize(EVERY)
+
+
+def test_a_floating_state_goes_as_far_as_floating_numbers_do() -> None:
+    floating = a_sum(lift=lambda x: float(x), identity=0.0, output=pa.float64())
+    assert fed(floating, [2**62] * 4, [0] * 4).finalize(np.zeros(1, np.int32)).to_pylist() == [2.0**64]
+
+
+def test_what_does_not_fit_when_it_is_tried_is_told_before_a_stream_runs() -> None:
+    if switched_off():
+        return
+    with pytest.raises(SchemaError, match="does not fit 64 bits"):
+        a_sum(lift=lambda x: x**7).output_field(SCHEMA, "mine")
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=4))
+def test_the_compiled_sum_is_that_of_python_or_told(values: list[int]) -> None:
+    accumulator = fed(COMPILED, list(values), [0] * len(values))
+    sums = [sum(values[: i + 1]) for i in range(len(values))]
+    if all(-(2**63) <= total < 2**63 for total in sums):
+        assert accumulator.finalize(np.zeros(1, np.int32)).to_pylist() == [sums[-1]]
+    else:
+        with pytest.raises(AggregateOverflow):
+            accumulator.finalize(np.zeros(1, np.int32))
+
+
+COMPILED = a_sum()

@@ -1,0 +1,116 @@
+"""A rate holds for what it was announced for: an interface, a template, a sampler, or all that an exporter sends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from oop_engine.sources.flows.decoder import FlowDecoder
+from oop_engine.sources.flows.source import trouble
+from tests.oop_engine.flows.exporter import (
+    Spec,
+    a_set,
+    ipfix,
+    ipfix_options,
+    ipfix_templates,
+    number,
+    read,
+    template,
+    v9,
+    v9_options,
+    v9_templates,
+)
+from tests.oop_engine.flows.test_learnt import rows_of, taught
+
+PLAIN = [(1, 4), (10, 4), (14, 4)]
+
+
+def record(inward: int, outward: int, *more: int) -> bytes:
+    return b"".join(number(value, 4) for value in (1, inward, outward, *more))
+
+
+def message(
+    version: int, scopes: Sequence[Spec], said: Sequence[Sequence[int]], *records: bytes, more: Sequence[Spec] = ()
+) -> bytes:
+    """Give templates 256 and 257, options that announce a rate for each of these scopes, and records of both."""
+    layout = [*PLAIN, *more]
+    templates = template(256, layout), template(257, layout)
+    body = b"".join(number(value, 4) for row in said for value in row)
+    data = [a_set(kind, part) for kind in (256, 257) for part in records]
+    if version == 9:
+        options = v9_options(300, scopes, [(34, 4)])
+        return v9([v9_templates(*templates), options, a_set(300, body), *data])
+    return ipfix([ipfix_templates(*templates), ipfix_options(300, scopes, [(34, 4)]), a_set(300, body), *data])
+
+
+@pytest.mark.parametrize(
+    ("version", "scopes", "rates"),
+    [
+        (10, [(10, 4)], [10, 1000, 1, 1]),
+        (10, [(14, 4)], [1, 10, 1000, 1]),
+        (10, [(149, 4), (14, 4)], [1, 10, 1000, 1]),
+        (9, [(2, 4)], [10, 1000, 1000, 1]),  # by which packets come, else go
+        (9, [(1, 4), (2, 4)], [10, 1000, 1000, 1]),
+    ],
+)
+def test_a_rate_of_an_interface_is_of_the_records_of_that_interface(
+    version: int, scopes: list[Spec], rates: list[int]
+) -> None:
+    said = [[9] * (len(scopes) - 1) + [interface, rate] for interface, rate in ((1, 10), (2, 1000))]
+    records = record(1, 3), record(2, 1), record(3, 2), record(4, 4)
+    seen = read([message(version, scopes, said, *records)])
+    assert seen.column("sampling") == rates * 2 and seen.only.unused_rates == 0
+
+
+@pytest.mark.parametrize(("version", "scope"), [(9, (5, 4)), (10, (145, 4))])
+def test_a_rate_of_a_template_is_of_the_records_of_that_template(version: int, scope: Spec) -> None:
+    payload = message(version, [scope], [(256, 10), (257, 1000)], record(1, 2))
+    assert read([payload]).column("sampling") == [10, 1000]
+    for columns in (["bytes", "sampling"], ["sampling"]):
+        assert read([payload], columns=columns).column("sampling") == [10, 1000]
+
+
+@pytest.mark.parametrize(
+    ("version", "scopes"),
+    [(9, [(3, 4)]), (9, [(4, 4)]), (9, [(2, 4), (3, 4)]), (10, [(141, 4)]), (10, [(10, 4), (14, 4)]), (10, [(138, 4)])],
+)
+def test_a_rate_of_what_no_record_tells_is_counted_and_not_used(version: int, scopes: list[Spec]) -> None:
+    said = [[k] * len(scopes) + [rate] for k, rate in ((1, 10), (2, 1000))]
+    seen = read([message(version, scopes, said, record(1, 2))])
+    assert seen.column("sampling") == [1, 1] and seen.only.unused_rates == 2
+    assert "2 sampling rates not used" in (trouble(seen.only) or "")
+
+
+@pytest.mark.parametrize(("version", "scope"), [(9, (1, 4)), (10, (149, 4)), (10, (143, 4)), (10, (144, 4))])
+def test_a_rate_of_the_whole_exporter_is_of_all_records(version: int, scope: Spec) -> None:
+    seen = read([message(version, [scope], [(7, 64)], record(1, 2))])
+    assert seen.column("sampling") == [64, 64] and seen.only.unused_rates == 0
+
+
+@pytest.mark.parametrize("element", [48, 302, 34, 50, 305])
+def test_a_sampler_of_which_nothing_is_known_and_an_interval_of_none_leave_it_to_the_interface(element: int) -> None:
+    for version in (9, 10):
+        scope = (2, 4) if version == 9 else (10, 4)
+        told = message(version, [scope], [(5, 64)], record(5, 6, 0), more=[(element, 4)])
+        assert read([told]).column("sampling") == [64, 64]
+        whole = message(
+            version, [(1, 4) if version == 9 else (149, 4)], [(5, 32)], record(5, 6, 0), more=[(element, 4)]
+        )
+        assert read([whole]).column("sampling") == [32, 32]
+    own = message(9, [(2, 4)], [(5, 64)], record(5, 6, 7), more=[(element, 4)])
+    assert read([own]).column("sampling") == [7 if element in (34, 50, 305) else 64] * 2
+
+
+def test_rates_of_interfaces_and_templates_outlive_a_decoder() -> None:
+    decoder = FlowDecoder()
+    rows_of(decoder, [message(10, [(145, 4)], [(256, 10)])])
+    later = [ipfix([a_set(256, record(1, 2))], sequence=1)]
+    (row,) = rows_of(taught(decoder), later)
+    assert row["sampling"] == 10
+
+
+def test_the_oldest_rate_goes_where_there_is_no_room() -> None:
+    said = [(k, 10 + k) for k in range(300)]
+    seen = read([message(10, [(10, 4)], said, *(record(k, 0) for k in (0, 43, 44, 299)))])
+    assert seen.column("sampling") == [1, 1, 54, 309] * 2
