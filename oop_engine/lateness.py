@@ -16,6 +16,7 @@ from typing import Final, Protocol
 import attrs
 
 from oop_engine.plan import Node, OperatorNode, Plan, SourceNode, operator_node
+from oop_engine.sources.protocol import ARRIVAL
 from operators.apply import Apply
 from operators.bucket import Bucket
 from operators.expression import Column
@@ -99,9 +100,14 @@ def _may_be_late(node: Node) -> bool:
     return any(map(_may_be_late, node.inputs))
 
 
+def _breakable(node: Node) -> frozenset[frozenset[str]]:
+    """Give what a tuple can come too late for: all promises but the one on its arrival."""
+    return node.schema.progress - {frozenset((ARRIVAL,))}
+
+
 def _generous(node: SourceNode) -> str | None:
     """Name the attribute whose windows may still take late tuples; None when the source's policy or promises forbid."""
-    promised = {name for promise in node.schema.progress for name in promise}
+    promised = {name for promise in _breakable(node) for name in promise}
     return next(iter(promised)) if node.late == "drop" and len(promised) == 1 else None
 
 
@@ -124,7 +130,7 @@ class _Readers:
     def allow(self, place: int, attribute: str, *, melded: bool) -> int:
         """Give what all who read the node at a place allow: the most that any needs, 0 when one allows nothing."""
         node = self.plan.nodes[place]
-        if id(node) in self.outputs or node.schema.progress != frozenset((frozenset((attribute,)),)):
+        if id(node) in self.outputs or _breakable(node) != frozenset((frozenset((attribute,)),)):
             return 0
         amounts = [
             self._through(reader, attribute, melded, self.allow)
@@ -136,7 +142,7 @@ class _Readers:
     def part(self, place: int, attribute: str, *, melded: bool) -> int:
         """Give what those who read the node at a place allow if all others are guarded, and note whom to guard."""
         node = self.plan.nodes[place]
-        if node.schema.progress != frozenset((frozenset((attribute,)),)) or not self._drops(node):
+        if _breakable(node) != frozenset((frozenset((attribute,)),)) or not self._drops(node):
             return 0
         amounts = {r: self._through(r, attribute, melded, self.part) for r, _ in self.readers[place]}
         if id(node) in self.outputs:

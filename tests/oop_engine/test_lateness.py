@@ -396,3 +396,15 @@ def test_stacks_refuse_a_late_tuple_that_others_would_count() -> None:
     assert read.window(5, slide=2).aggregate(oop.count()).to_arrow()["count"].to_pylist() == [1, 3, 3]
     with pytest.raises(oop.StreamViolation):
         read.window(5, slide=2).aggregate(oop.count(), strategy="stacks").run()
+
+
+def test_what_also_tells_when_tuples_arrived_is_as_generous() -> None:
+    plain, told = (
+        oop.rows([(1,), (12,), (8,)], pa.schema([("ts", pa.int64())]), punctuate=oop.ordered("ts"), arrival_ts=at)
+        .window(range=10, slide=5)
+        .aggregate(oop.count())
+        .run()
+        for at in (False, lambda: 1)
+    )
+    assert plain.table["count"].to_pylist() == told.table["count"].to_pylist() == [1, 1, 2, 1]
+    assert plain.statistics.late_for_some == told.statistics.late_for_some == 1
