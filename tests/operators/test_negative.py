@@ -275,6 +275,7 @@ ranges = st.tuples(st.integers(1, 5), st.integers(1, 9), st.integers(1, 9), st.i
 )
 
 
+@settings(max_examples=20)
 @given(ranges, streams([SCHEMA, OTHER], tuples=12, promises=("linear",), nulls=("k", "v", "w")), st.integers(1, 3))
 def test_the_changes_of_two_relations_are_joined_to_those_of_the_joined_relation(
     windows: tuple[SlidingWindow, SlidingWindow], script: Script, rows: int
