@@ -39,7 +39,8 @@ class SignedJoin:
     Pass: a change at once, with each change of the other input that has its key. Keep: what the changes of an input add
     up to, as far as the other one's promise tells that their order no longer matters, the others as they are; nothing
     for an input that has ended. Propagate: `[wid < w]` when both inputs have promised it.
-    Cost: O(log n) a change for n that are held, O(1) a pair; a promise O(changes held).
+    Cost: O(log n) a change for n that are held of the other input, which are sorted by key for a page when there are
+    new ones, and O(1) a pair; a promise O(changes held).
     Source: negative tuples, thesis 3.1 and the Onyx list ("support retraction"); features row A10. That joins are
     bilinear in signed changes is the delta rule of incremental view maintenance.
 
