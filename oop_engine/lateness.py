@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 import attrs
 
+from oop_engine.demand import windows_of
 from oop_engine.plan import Node, OperatorNode, Plan, SourceNode, operator_node
 from oop_engine.sources.protocol import ARRIVAL
 from operators.apply import Apply
@@ -84,9 +85,9 @@ def guarded(plan: Plan) -> Plan:
 def relying(node: Node) -> OperatorNode | None:
     """Give what keeps late tuples from whoever reads a node: an operator that relies on promises, if there is one.
 
-    Only where late tuples are left out, of a source that does not know its future.
+    Only where late tuples are left out, of a source that does not know its future; results of windows are never late.
     """
-    if isinstance(node, SourceNode):
+    if isinstance(node, SourceNode) or windows_of(node.operator):
         return None
     if not isinstance(node.operator, Filter | Meld | Project | Apply | Spread) and any(map(_may_be_late, node.inputs)):
         return node

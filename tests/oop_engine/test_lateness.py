@@ -375,6 +375,8 @@ def test_lateness_behind_what_relies_on_promises_is_refused() -> None:
         with pytest.raises(oop.PlanError, match=r'relies on what is promised[^$]*late="revise"'):
             revised(relying)
     assert revised(oop.rows(LATE, pa.schema([("ts", pa.int64()), ("v", pa.int64())])).distinct()).to_arrow().num_rows
+    results = late_stream().window(10).aggregate(v=oop.count()).derive(ts=oop.Column("window_end") - 1)
+    assert revised(results).to_arrow()["revision"].to_pylist() == [0, 0, 0]
     assert revised(late_stream(late="revise").distinct()).to_arrow()["revision"].to_pylist() == [0, 1, 0, 0]
 
 
