@@ -15,6 +15,7 @@ from operators.functions.extremes import Max, Min
 from operators.functions.moments import Moments, Stddev, Variance
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.functions.sums import Avg, Sum
+from operators.functions.user import UserAggregate
 from operators.schema import Schema
 from operators.two_level.triples import Part, merging, totals
 
@@ -50,7 +51,9 @@ def split_function(function: AggregateFunction) -> Split:
             return Split(_parts(argument, moments=True), MergedTriples(function, *_names(argument, moments=True)))
         case _:
             why = "it needs all values of a group, not a few numbers about them"
-            if function.arrival_order:
+            if isinstance(function, UserAggregate):
+                why = "of what a state of one's own is made, the table does not know"
+            elif function.arrival_order:
                 why = "its answer depends on the order in which tuples arrived"
             raise SchemaError(
                 f"{function.output_name()}: {function.name} has no partial aggregates of a fixed size: {why}.\n"

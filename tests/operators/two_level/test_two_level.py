@@ -292,6 +292,10 @@ def test_a_sum_that_leaves_64_bits_in_the_table_and_comes_back_is_exact() -> Non
         (fn.median("v"), "median has no partial aggregates of a fixed size: it needs all values"),
         (fn.count_distinct("v"), "it needs all values"),
         (fn.first("v"), "depends on the order in which tuples arrived"),
+        (
+            fn.user_aggregate("all", lambda x: x, lambda a, b: a + b, arguments="v", identity=0, output=pa.int64()),
+            "of what a state of one's own is made",
+        ),
         (fn.stddev("t"), "partial moments are plain numbers, and t is a duration"),
     ],
 )
