@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from oop_engine.errors import PlanError
 from oop_engine.physical import SLICED
-from oop_engine.windows import ROW_NUM, Windowing
+from oop_engine.windows import Windowing
 from operators.expression import Column, Expression, Literal, Null
+from operators.number import ROW_NUM
 from operators.project import Project
 from operators.schema import Schema
 from operators.slicing.results import START, STOP, WID, WINDOW

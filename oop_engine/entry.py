@@ -14,12 +14,11 @@ from oop_engine.errors import PlanError
 from oop_engine.plan import Node, OperatorNode, SourceNode, operator_node, source_node
 from oop_engine.sources.arrival import stamped_source
 from oop_engine.sources.protocol import ARRIVAL
-from oop_engine.windows import ROW_NUM
 from operators.apply import Apply
 from operators.expression import Column
 from operators.filter import Filter
 from operators.meld import Meld
-from operators.number import Number
+from operators.number import ROW_NUM, Number
 from operators.project import Project
 
 _Above: TypeAlias = Sequence[OperatorNode]

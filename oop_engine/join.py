@@ -18,10 +18,11 @@ from oop_engine.plan import Node, OperatorNode, operator_node
 from oop_engine.sources.protocol import ARRIVAL
 from oop_engine.ticks import Amount, ticks_of
 from oop_engine.window_join import SIDES, WindowJoin
-from oop_engine.windows import ROW_NUM, window_text
+from oop_engine.windows import window_text
 from operators.errors import SchemaError, did_you_mean
 from operators.expression import Expression
 from operators.join import Band, JoinWindow, OAJoin, SameWindow, WidJoin
+from operators.number import ROW_NUM
 from operators.schema import Schema
 
 Kind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]

@@ -14,7 +14,7 @@ import attrs
 from oop_engine.aggregates import listed
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.strategies import STRATEGIES, flush_of
-from oop_engine.windows import ROW_NUM, OwnWindow, Windowing, window_remarks, window_text
+from oop_engine.windows import OwnWindow, Windowing, window_remarks, window_text
 from operators.adaptive.adaptive import AdaptiveAggregate
 from operators.aggregate.paned import Costs, split
 from operators.aggregate.wid import WindowAggregate
@@ -26,6 +26,7 @@ from operators.functions.ordered import by_arrival, ordered
 from operators.functions.protocol import AggregateFunction
 from operators.negative.aggregate import SignedAggregate
 from operators.negative.expire import Expire
+from operators.number import ROW_NUM
 from operators.project import Project
 from operators.protocol import Operator
 from operators.ranked.counted import CountAggregate

@@ -14,7 +14,6 @@ from typing import cast
 
 import attrs
 
-from oop_engine.circuit import PAGE_ROWS
 from oop_engine.demand import window_pace
 from oop_engine.errors import PlanError
 from oop_engine.meter import Statistics
@@ -33,7 +32,7 @@ class Running:
     """One run of a stream, in the thread that iterates over it; all that is said to it is said between two pages."""
 
     plan: Plan
-    page_rows: int = PAGE_ROWS
+    page_rows: int
     _run: Run = attrs.field(init=False)
     _pages: Iterator[Page] = attrs.field(init=False)
 

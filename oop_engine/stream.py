@@ -25,7 +25,7 @@ from oop_engine.plan import Node, Plan, operator_node
 from oop_engine.sources.protocol import ARRIVAL
 from oop_engine.ticks import Amount, ticks_of
 from oop_engine.windowing import WindowOf
-from oop_engine.windows import ROW_NUM, Windowing, window_of
+from oop_engine.windows import Windowing, window_of
 from operators.aggregate.groupby import GroupAggregate
 from operators.aggregate.wid import START, STOP, WID
 from operators.apply import Apply
@@ -37,7 +37,7 @@ from operators.filter import Filter
 from operators.functions.protocol import AggregateFunction
 from operators.meld import Meld
 from operators.merge import Merge
-from operators.number import Number
+from operators.number import ROW_NUM, Number
 from operators.page import Page
 from operators.project import Project
 from operators.protocol import Operator
@@ -233,9 +233,9 @@ class Stream:
         time both are the same.
         `wattr="arrival_ts"`, where the stream has none, is when tuples arrive at their source (see
         `oop_engine.entry.stamped`). `partial=False` leaves out windows that begin before the origin. A tuple that is
-        late for some of its windows is counted in the others, unless `consistent` (or what reads the source besides
-        windows relies on its promises, or late tuples are refused or diverted: then it stops at the source). Other
-        windows are given as a value in the place of `range`: `oop.session("30 s")`, `oop.counted(100)`.
+        late for some of its windows is counted in the others, unless `consistent` (or an operator in between relies on
+        promises, or late tuples are refused or diverted: then it stops before). Other windows are given as a value in
+        the place of `range`: `oop.session("30 s")`, `oop.counted(100)`.
 
         A tuple is in no window if its `wattr` is null, or 2**61 ticks or more from 0: in nanoseconds, times before
         1896-12 and after 2043-01.

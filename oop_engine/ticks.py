@@ -9,11 +9,9 @@ import pyarrow as pa
 
 from oop_engine.errors import PlanError
 from oop_engine.language.durations import Duration, parse_duration
+from operators.number import ROW_NUM
 
 Amount: TypeAlias = "int | str | dt.timedelta | Duration"
-
-ROW_NUM = "row_num"
-"""The attribute that numbers the tuples of a stream as they arrive; amounts on it may be in rows."""
 
 _SIZES = ("RANGE", "SLIDE")
 _NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}

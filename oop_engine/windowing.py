@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from oop_engine.errors import PlanError
 from oop_engine.ticks import Amount, ticks_of
-from oop_engine.windows import ROW_NUM, OwnWindow, Windowing, window_of
+from oop_engine.windows import OwnWindow, Windowing, window_of
+from operators.number import ROW_NUM
 from operators.schema import Schema
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
 from operators.window.delimited import DelimitedWindow, FixedBandWindow

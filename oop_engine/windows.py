@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from oop_engine.errors import PlanError
 from oop_engine.language.durations import Duration, format_duration
-from oop_engine.ticks import ROW_NUM, Amount, tick_ns, ticks_of
+from oop_engine.ticks import Amount, tick_ns, ticks_of
+from operators.number import ROW_NUM
 from operators.schema import Schema
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple, SlideWindow

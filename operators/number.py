@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import attrs
 import numpy as np
@@ -14,6 +15,9 @@ from operators.protocol import Emit, State, StateValue
 from operators.saved import read_int
 from operators.schema import Schema
 from punctuation import Punctuation, before
+
+ROW_NUM: Final = "row_num"
+"""The attribute that numbers the tuples of a stream, or of a partition, as they arrive."""
 
 
 @attrs.define(eq=False)
@@ -30,7 +34,7 @@ class Number:
     ([{'x': 7, 'row_num': 0}, {'x': 7, 'row_num': 1}], '[row_num < 2]')
     """
 
-    name: str = "row_num"
+    name: str = ROW_NUM
     _next: int = attrs.field(init=False, default=0)
     _fitted: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
 

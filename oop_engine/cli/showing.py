@@ -46,8 +46,8 @@ def run_shown(
     """Run a plan of one output to its end, or until SIGINT; results go to the sink, words about them to stderr.
 
     `line` is drawn on a terminal (without, the one of `Progress`); elsewhere that of an endless run is written once a
-    minute, unless `quiet`. `told` gives what is said at the end, of the
-    statistics and of whether the kernels had been compiled before.
+    minute, unless `quiet`. `told` gives what is said at the end, of the statistics and of whether the kernels had been
+    compiled before.
     """
     with ExitStack() as stack:
         drawn = _on_terminal() and not wishes.quiet

@@ -17,7 +17,7 @@ from oop_engine.translate.scope import check_condition
 from oop_engine.translate.source import Sources, given
 from oop_engine.translate.tree import aggregates, pieces
 from oop_engine.translate.window import counts_arrivals
-from oop_engine.windows import ROW_NUM
+from operators.number import ROW_NUM
 
 
 def query(text: str, streams: Mapping[str, Stream] | None = None, **named: Stream) -> Stream:

@@ -19,9 +19,9 @@ from oop_engine.stream import Stream
 from oop_engine.translate.scope import Scope
 from oop_engine.translate.source import Sources
 from oop_engine.translate.tree import free_name, rewritten
-from oop_engine.windows import ROW_NUM
 from operators.errors import SchemaError, did_you_mean
 from operators.expression import Expression
+from operators.number import ROW_NUM
 from operators.schema import ALIASES
 
 Item = s.Table | s.Union | s.SubQuery

@@ -17,10 +17,10 @@ from oop_engine.language.placed import placed
 from oop_engine.language.span import Span
 from oop_engine.ticks import tick_ns, ticks_of
 from oop_engine.translate.inputs import Inputs
-from oop_engine.windows import ROW_NUM
 from operators.expression import Column, Comparison, Expression, Logical
 from operators.expression.constants import instant_ns
 from operators.join import Band, JoinWindow, SameWindow, WidJoin
+from operators.number import ROW_NUM
 from operators.window import SlidingWindow
 
 _EXAMPLE = "[RANGE 1 minute, WA ts]"

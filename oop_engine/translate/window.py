@@ -12,8 +12,8 @@ from oop_engine.stream import Windowed
 from oop_engine.ticks import tick_ns, ticks_of
 from oop_engine.translate.scope import Scope
 from oop_engine.windowing import WindowOf, counted, latest, session, slide_by_rank, slide_by_rows, slide_by_tuple
-from oop_engine.windows import ROW_NUM
 from operators.expression.constants import instant_ns
+from operators.number import ROW_NUM
 
 
 def windowed(scope: Scope, clause: s.WindowClause) -> Windowed:

@@ -8,14 +8,11 @@ as first and last do, is commutative: its states tell when their tuples arrived.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from operators.errors import SchemaError
 from operators.functions.protocol import AggregateFunction
+from operators.number import ROW_NUM
 from operators.window import PartitionedWindow, Window
-
-ROW_NUM: Final = "row_num"
-"""The attribute that counts tuples as they arrive, of a stream or of a partition."""
 
 
 def ordered(function: AggregateFunction) -> bool:
