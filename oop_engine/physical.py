@@ -219,8 +219,9 @@ def _bucketed(wanted: Wanted, schema: Schema, strategy: str, why: str) -> Sequen
 def _two_level(wanted: Wanted, window: Window, schema: Schema, why: str) -> Sequence[Step]:
     """Give the low and the high level behind a bucket; SchemaError when the results cannot be made of partial ones.
 
-    It is never chosen: in one process the table in front mostly costs more than it saves (0.8 to 3 times the whole was
-    measured), and a plan does not know how uneven the groups are. It is for two processes, and for tables of a size.
+    It is chosen where the levels are apart (`oop.apart`; on Spark partitions have low levels of their own). In one
+    process the table in front mostly costs more than it saves (0.8 to 3 times the whole was measured), and a plan does
+    not know how uneven the groups are.
     """
     for name, function in wanted.functions.items():
         # Of what cannot be aggregated at all, its own words.

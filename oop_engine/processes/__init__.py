@@ -1,7 +1,7 @@
 """The low level in one process, the high level in another, and between them pages in a ring of shared memory.
 
-`apart(stream)` runs a stream that ends in a window aggregate with strategy="two_level": what is below the seam here,
-what is above it in a process of its own (or in a thread, or here too), and gives the elements of the result.
+`apart(stream)` runs a stream that ends in a window aggregate, which gets two levels: what is below the seam here, what
+is above it in a process of its own (or in a thread, or here too), and gives the elements of the result.
 `Ring`, `Sender` and `Receiver` carry pages and promises from one process to another; a `RingSource` is a stream that
 comes out of a ring.
 """

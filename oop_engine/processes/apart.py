@@ -1,4 +1,4 @@
-"""A stream whose window aggregate has two levels runs with the high one apart: in a process, a thread, or here."""
+"""A stream that ends in a window aggregate runs in two levels, the high one apart: in a process, a thread, or here."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from oop_engine.errors import PlanError
-from oop_engine.plan import OperatorNode, Plan
+from oop_engine.lateness import guarded
+from oop_engine.plan import Plan
 from oop_engine.processes.frames import Full
+from oop_engine.processes.levels import Levels
 from oop_engine.processes.workers import Here, InProcess, InThread, Worker
 from oop_engine.stream import Stream
 from oop_engine.synchronous import Run
-from operators.chain import Chain
 from operators.page import Page
 from operators.protocol import Element
 from operators.two_level import HighAggregate
@@ -23,20 +23,16 @@ RING_BYTES = 1 << 24
 
 
 def apart(stream: Stream, *, layout: Layout = "process", ring_bytes: int = RING_BYTES, full: Full = "wait") -> Apart:
-    """Run a stream that ends in a window aggregate with strategy="two_level", its high level apart.
+    """Run a stream that ends in a window aggregate in two levels, the high one apart.
 
-    Iterate over it for the pages and promises of the result. `ring_bytes` is the size of each of the two rings between
-    the processes; `full` says what becomes of partial aggregates for which there is no room: the low level waits, or
-    they are dropped and counted in `counters()`, and the results lack them. PlanError when the stream does not end so.
+    Iterate over it for the pages and promises of the result. With strategy="two_level" the levels are as asked for; an
+    aggregate whose strategy was left open gets two, with a table of the usual size. `ring_bytes` is the size of each of
+    the two rings between the processes; `full` says what becomes of partial aggregates for which there is no room: the
+    low level waits, or they are dropped and counted in `counters()`, and the results lack them. PlanError when the
+    stream does not end so, or the results cannot be made of partial ones.
     """
-    node = stream.node
-    high = node.operator.operators[-1] if isinstance(node, OperatorNode) and isinstance(node.operator, Chain) else None
-    if not isinstance(node, OperatorNode) or not isinstance(high, HighAggregate):
-        raise PlanError(
-            f'apart: the stream ends in "{node.label}", not in the high level of a window aggregate.\n'
-            '  Write .aggregate(..., strategy="two_level") last, and go on from what apart gives.'
-        )
-    return Apart(Plan(node.inputs), high, layout, ring_bytes, full)
+    levels = Levels.of(stream.node)
+    return Apart(guarded(Plan((levels.lower,))), levels.high, layout, ring_bytes, full)
 
 
 @attrs.define(eq=False)

@@ -123,11 +123,57 @@ def test_a_run_leaves_nothing_to_the_next_one() -> None:
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: packets(), lambda: packets().window(range="1 s").aggregate(oop.count(), strategy="wid")],
+    [
+        lambda stream: stream.window(range="4 s", slide="1 s").aggregate(oop.count(), oop.avg("length"), by="name"),
+        lambda stream: stream.window(range="40 s", slide="1 s").aggregate(oop.sum("length"), oop.max("length")),
+        lambda stream: stream.window(range="ALL", slide="5 s").aggregate(oop.count(), by="srcIP"),
+        lambda stream: stream.window(range="70 rows", slide="7 rows", wattr="row_num").aggregate(oop.max("length")),
+        lambda stream: stream.window(range="2 s", consistent=True).aggregate(oop.count(), by="name"),
+    ],
+    ids=["panes", "slicing", "landmark", "stacks", "consistent"],
 )
-def test_a_stream_with_one_level_is_refused(make: Callable[[], oop.Stream]) -> None:
-    with pytest.raises(PlanError, match="not in the high level of a window aggregate"):
-        apart(make())
+def test_an_aggregate_that_was_left_open_has_two_levels_where_they_are_apart(
+    make: Callable[[oop.Stream], oop.Stream],
+) -> None:
+    expected = shown(make(packets()))
+    both = apart(make(packets()), layout="here")
+    assert any("low-level" in node.label for node in both.lower.nodes)
+    assert expected
+    assert shown(both) == expected
+
+
+def windowed() -> oop.Windowed:
+    return packets().window(range="1 s")
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        packets(),
+        windowed().aggregate(oop.count(), strategy="wid"),
+        windowed().aggregate(oop.count(), empty=True),
+        windowed().aggregate(oop.count(), lateness="1 s"),
+        packets().windows(a=oop.tumbling("1 s"), b=oop.tumbling("2 s")).aggregate(oop.count()),
+        windowed().aggregate(oop.count()).filter("count > 1"),
+    ],
+    ids=["no aggregate", "strategy", "empty", "lateness", "windows", "filter"],
+)
+def test_a_stream_that_cannot_have_two_levels_is_refused(stream: oop.Stream) -> None:
+    with pytest.raises(PlanError, match="not in a window aggregate that may have two levels"):
+        apart(stream)
+
+
+@pytest.mark.parametrize(
+    ("stream", "why"),
+    [
+        (windowed().aggregate(oop.median("length")), "median"),
+        (packets().window(oop.session("1 s")).aggregate(oop.count()), "SESSION"),
+    ],
+    ids=["holistic", "session"],
+)
+def test_what_has_no_partial_results_is_refused_by_name(stream: oop.Stream, why: str) -> None:
+    with pytest.raises(PlanError, match=why):
+        apart(stream)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,87 @@
+"""Where the work is parted anyway, two levels pay: what a plan chose to compute in one becomes a low and a high one.
+
+In one process a table in front mostly costs more than it saves, so no plan chooses it there; between processes it is
+what keeps tuples from crossing, as partitions on Spark send partial aggregates.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from oop_engine.errors import PlanError, SchemaError
+from oop_engine.physical import Wanted, steps
+from oop_engine.plan import Node, OperatorNode, operator_node
+from oop_engine.windows import window_text
+from operators.aggregate.wid import WindowAggregate
+from operators.bucket import Bucket
+from operators.chain import Chain
+from operators.slicing.aggregate import SlicingAggregate
+from operators.stacks.aggregate import StackAggregate
+from operators.two_level import HighAggregate
+
+
+@attrs.frozen
+class Levels:
+    """A window aggregate in two levels: the stream of partial aggregates, and what rolls them up."""
+
+    lower: Node
+    high: HighAggregate
+
+    @classmethod
+    def of(cls, node: Node) -> Levels:
+        """Part a plan that ends in a window aggregate; PlanError where it ends otherwise or has no partial results."""
+        found = cls._asked(node) or cls._chosen(node)
+        if found is None:
+            raise PlanError(
+                f'apart: the stream ends in "{node.label}", not in a window aggregate that may have two levels.\n'
+                '  Write .window(...).aggregate(...) last, with strategy="two_level" or none, and go on from what apart'
+                " gives."
+            )
+        return found
+
+    @classmethod
+    def _asked(cls, node: Node) -> Levels | None:
+        if not isinstance(node, OperatorNode) or not isinstance(node.operator, Chain):
+            return None
+        high = node.operator.operators[-1]
+        return cls(node.inputs[0], high) if isinstance(high, HighAggregate) else None
+
+    @classmethod
+    def _chosen(cls, node: Node) -> Levels | None:
+        """Part an aggregate of which the user left open how it is computed."""
+        found = _left_open(node)
+        if found is None:
+            return None
+        wanted, node = found
+        schema = node.schema
+        try:
+            for step in steps(wanted, schema):
+                node = operator_node(step.operator, node, label=step.label, remarks=step.remarks)
+        except SchemaError as error:
+            told = str(error).partition("\n")[0].rstrip(".")
+            raise PlanError(
+                f"apart: {wanted.label()} over {window_text(wanted.window, schema)} has no two levels: {told}.\n"
+                "  Run it in this process, without apart."
+            ) from error
+        return cls._asked(node)
+
+
+def _left_open(node: Node) -> tuple[Wanted, Node] | None:
+    """Give what a node aggregates, and the stream that the window is over, where two levels can give the same."""
+    if not isinstance(node, OperatorNode) or not node.chosen:
+        return None
+    match node.operator:
+        case WindowAggregate(window=window, functions=functions, by=by, empty=False):
+            (below,) = node.inputs
+            if not isinstance(below, OperatorNode) or not isinstance(below.operator, Bucket):
+                return None
+            consistent, (entry,) = below.operator.consistent, below.inputs
+        case SlicingAggregate(lateness=0, named=False) as slicing:
+            window, functions, by = next(iter(slicing.windows.values())), slicing.functions, slicing.by
+            consistent, (entry,) = False, node.inputs
+        case StackAggregate(window=window, functions=functions):
+            by, consistent, (entry,) = (), False, node.inputs
+        case _:
+            return None
+    wanted = Wanted(windows={"": window}, functions=functions, by=by, strategy="two_level", consistent=consistent)  # type: ignore[dict-item]
+    return wanted, entry
