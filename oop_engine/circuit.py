@@ -24,13 +24,14 @@ from oop_engine.memory import keep_pages
 from oop_engine.meter import Meter, OperatorStatistics, watched
 from oop_engine.plan import Plan, SourceNode, own_promises
 from oop_engine.sinks import Deliver, sink_for
-from oop_engine.sources.asked import Asked, Grain
+from oop_engine.sources.asked import Asked, Endless, Grain
 from oop_engine.sources.outline import Outlined, Watch
 from oop_engine.sources.protocol import Chunk, Reader
 from oop_engine.ticks import tick_ns
 from operators.drive import deliver
 from operators.fresh import fresh
 from operators.input import Input
+from operators.overflow import overflows
 from operators.page import Page
 from operators.protocol import Element, Emit, LetsGo, Operator
 from operators.schema import Schema
@@ -182,9 +183,17 @@ class Circuit:
             else source.open(columns, CHUNK_ROWS)
         )
         self.readers[place] = reader
+        if isinstance(reader, Endless):
+            self._forgive()
         if isinstance(reader, Asked):
             reader.describe({name: Grain(pace.step, pace.origin) for name, pace in self._paces[place].items()})
         return self._chunks(node, reader)
+
+    def _forgive(self) -> None:
+        """Let no value that does not fit its type end the run: what was heard live cannot be read again."""
+        for operator in self.operators:
+            for overflow in overflows(operator):
+                overflow.forgiving = True
 
     def _chunks(self, node: SourceNode, reader: Reader) -> Iterator[Chunk]:
         read = 0

@@ -8,8 +8,9 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.sources.errors import SourceEnded
+from operators.overflow import overflows
 from operators.page import Page
-from operators.protocol import Element, Measured
+from operators.protocol import Element, Measured, Operator
 from operators.schema import Schema
 from punctuation import below
 
@@ -70,9 +71,11 @@ class OperatorStatistics:
     details: Mapping[str, int]
 
     @classmethod
-    def of(cls, meter: Meter, operator: object) -> OperatorStatistics:
+    def of(cls, meter: Meter, operator: Operator) -> OperatorStatistics:
         """Read a meter and its operator."""
         details = operator.statistics() if isinstance(operator, Measured) else {}
+        if overflowed := sum(overflow.count for overflow in overflows(operator)):
+            details = {**details, "overflowed": overflowed}
         return cls(
             meter.label,
             meter.tuples_in,

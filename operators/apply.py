@@ -9,6 +9,7 @@ import attrs
 from operators.errors import SchemaError
 from operators.expression import Column, Expression
 from operators.expression.images import Images
+from operators.overflow import Overflow
 from operators.page import Page
 from operators.project import Fitted, named_expressions
 from operators.protocol import Emit, State, StateValue
@@ -34,6 +35,7 @@ class Apply:
     """
 
     columns: Mapping[str, Expression] = attrs.field(converter=named_expressions)
+    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
     _fitted: tuple[Fitted, Mapping[str, Expression]] | None = attrs.field(init=False, default=None)
 
     @property
@@ -47,7 +49,7 @@ class Apply:
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         fitted, columns = self._fit(page.schema)
         if len(page):
-            emit(fitted.page(page, columns))
+            emit(fitted.page(page, columns, self.overflow))
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         if self._fitted is None:

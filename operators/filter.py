@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from operators.errors import SchemaError
 from operators.expression import Bound, Expression
+from operators.overflow import Overflow
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
 from operators.schema import Schema
@@ -31,6 +32,7 @@ class Filter:
     """
 
     predicate: Expression = attrs.field(validator=attrs.validators.instance_of(Expression))
+    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
     _fitted: tuple[Schema, Bound] | None = attrs.field(init=False, default=None)
 
     @property
@@ -43,7 +45,7 @@ class Filter:
         return schema
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
-        chosen = self._fit(page.schema).evaluate(page)
+        chosen = self.overflow.evaluated(self._fit(page.schema), page)
         true = pc.sum(chosen).as_py() or 0
         if true == len(page):
             if true:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from operators.expression import Bound, Column, Expression, as_expression
 from operators.expression.images import Images
+from operators.overflow import Overflow
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
 from operators.schema import Schema
@@ -44,10 +45,10 @@ class Fitted:
         images = Images.of(columns, bound)
         return cls(schema, Schema(pa.schema(fields), progress=images.progress(schema.progress)), bound, images)
 
-    def page(self, page: Page, columns: Mapping[str, Expression]) -> Page:
+    def page(self, page: Page, columns: Mapping[str, Expression], overflow: Overflow) -> Page:
         """Compute a page; an attribute that is merely kept is not copied."""
         arrays = [
-            page.column(bound.field.name) if isinstance(columns[name], Column) else bound.evaluate(page)
+            page.column(bound.field.name) if isinstance(columns[name], Column) else overflow.evaluated(bound, page)
             for name, bound in self.bound.items()
         ]
         return Page(self.output, pa.RecordBatch.from_arrays(arrays, schema=self.output.arrow))
@@ -72,6 +73,7 @@ class Project:
     """
 
     columns: Mapping[str, Expression] = attrs.field(converter=named_expressions)
+    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
     _fitted: Fitted | None = attrs.field(init=False, default=None)
 
     @property
@@ -85,7 +87,7 @@ class Project:
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         fitted = self._fit(page.schema)
         if len(page):
-            emit(fitted.page(page, self.columns))
+            emit(fitted.page(page, self.columns, self.overflow))
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         images = Images.of(self.columns, {}) if self._fitted is None else self._fitted.images

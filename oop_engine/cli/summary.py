@@ -45,8 +45,16 @@ def summary(
 
 
 def noted(statistics: Statistics) -> list[str]:
-    """Say what the sources have to say of their reading, such as where a damaged file ended it."""
-    return [f"note: {one_line(note)}" for note in statistics.notes]
+    """Say what is null instead of wrong, and what the sources have to say, such as where a damaged file ended it."""
+    notes = [f"note: {one_line(note)}" for note in statistics.notes]
+    if overflowed := statistics.total("overflowed"):
+        what = (
+            "value is null, as it does not fit its type"
+            if overflowed == 1
+            else "values are null, as they do not fit their types"
+        )
+        notes.append(f"note: {overflowed:,} {what}")
+    return notes
 
 
 def _unusable(plan: Plan, statistics: Statistics) -> Iterator[str]:

@@ -25,6 +25,7 @@ from operators.functions.arguments import plain_type
 from operators.functions.ordered import refuse_ordered
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.keys import KeyIndex
+from operators.overflow import Overflow
 from operators.page import Page, Scalar, plain_values
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_text, save_schema
@@ -112,6 +113,11 @@ class AdaptiveAggregate:
     @property
     def inputs(self) -> int:
         return 1
+
+    @property
+    def overflow(self) -> Overflow:
+        """What becomes of results that do not fit their type."""
+        return self._windowed.overflow
 
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs

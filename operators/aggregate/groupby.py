@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from operators.aggregate.named import matched
-from operators.errors import AggregateOverflow, SchemaError
+from operators.errors import SchemaError
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.functions.sharing import accumulators
 from operators.keys import KeyIndex
+from operators.overflow import Overflow
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
@@ -41,6 +42,7 @@ class GroupAggregate:
 
     functions: Mapping[str, AggregateFunction]
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
     _schemas: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
     _groups: KeyIndex | None = attrs.field(init=False, default=None)
     _accumulators: list[Accumulator] = attrs.field(init=False, factory=list)
@@ -102,20 +104,19 @@ class GroupAggregate:
         if len(slots) == 0 or self._schemas is None:
             return
         arrays = [] if self._groups is None else self._groups.keys(slots)
+        output = self._schemas[1]
+
+        def where(at: int) -> str:
+            return "all tuples" if self._groups is None else self._keys(slots[at : at + 1]).describe(0)
+
         for name, accumulator in zip(self.functions, self._accumulators, strict=True):
-            try:
-                arrays.append(accumulator.finalize(slots))
-            except AggregateOverflow as overflow:
-                group = "all tuples"
-                if self._groups is not None and (slot := getattr(overflow, "slot", None)) is not None:
-                    group = self._keys(np.array([slot], np.int32)).describe(0)
-                raise AggregateOverflow(f"aggregate {name} of {group}: {overflow}") from overflow
+            kind = output.arrow.field(name).type
+            arrays.append(self.overflow.finalized(name, accumulator, slots, kind, where))
         # Functions may read one state that they share, so nothing is freed before all have their results.
         for accumulator in self._accumulators:
             accumulator.free(slots)
         if self._groups is not None:
             self._groups.free(slots)
-        output = self._schemas[1]
         emit(Page(output, pa.RecordBatch.from_arrays(arrays, schema=output.arrow)))
 
     def _bind(self, schema: Schema) -> None:

@@ -15,11 +15,12 @@ from operators.aggregate.running import Released
 from operators.aggregate.store import SliceStore
 from operators.bucket import FROM, UNTIL
 from operators.described import group_text
-from operators.errors import AggregateOverflow, SchemaError
+from operators.errors import SchemaError
 from operators.functions.ordered import ordered, refuse_ordered
 from operators.functions.protocol import AggregateFunction, Subtractable
 from operators.functions.sharing import accumulators
 from operators.keys import KeyIndex
+from operators.overflow import Overflow
 from operators.page import Int64s, Page
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
@@ -70,6 +71,7 @@ class WindowAggregate:
     strategy: Strategy = attrs.field(default="auto", kw_only=True, validator=attrs.validators.in_(STRATEGIES))
     """How windows are made: "wid" updates each window of each tuple, the others update slices once a tuple ("panes"
     combines them anew for each window, "differential" and "two_stacks" carry the last window over, "auto" decides)."""
+    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
     _input: Schema | None = attrs.field(init=False, default=None)
     _output: Schema | None = attrs.field(init=False, default=None)
     _groups: KeyIndex | None = attrs.field(init=False, default=None)
@@ -296,20 +298,16 @@ class WindowAggregate:
                 emit(Page(output, pa.RecordBatch.from_arrays(arrays, schema=output.arrow)))
 
     def _finalized(self, released: Released) -> Iterator[pa.Array]:
-        store = self._store
-        assert store is not None
+        store, output, groups = self._store, self._output, self._groups
+        assert store is not None and output is not None
+
+        def where(at: int) -> str:
+            keys = [] if groups is None else groups.keys(released.groups[at : at + 1])
+            return f"window {released.wids[at]}, {group_text(output, self.by, keys)}"
+
         for name, accumulator in zip(self.functions, store.accumulators, strict=True):
-            try:
-                yield accumulator.finalize(released.slots)
-            except AggregateOverflow as overflow:
-                at = int(np.flatnonzero(released.slots == getattr(overflow, "slot", -1))[0])
-                group = "all tuples"
-                if self._groups is not None:
-                    assert self._output is not None
-                    group = group_text(self._output, self.by, self._groups.keys(released.groups[at : at + 1]))
-                raise AggregateOverflow(
-                    f"aggregate {name} of window {released.wids[at]}, {group}: {overflow}"
-                ) from overflow
+            kind = output.arrow.field(name).type
+            yield self.overflow.finalized(name, accumulator, released.slots, kind, where)
 
     def _group_ids(self, page: Page) -> tuple[Int32s, int]:
         if self._groups is None:

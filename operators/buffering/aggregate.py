@@ -15,6 +15,7 @@ from operators.buffering.windowed import Windowed, WindowStore
 from operators.errors import SchemaError
 from operators.functions.ordered import by_arrival, ordered
 from operators.functions.protocol import Accumulator, AggregateFunction
+from operators.overflow import Overflow
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
 from operators.schema import Schema
@@ -63,6 +64,11 @@ class BufferAggregate:
     @property
     def inputs(self) -> int:
         return 1
+
+    @property
+    def overflow(self) -> Overflow:
+        """What becomes of results that do not fit their type."""
+        return self._windowed.overflow
 
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs

@@ -19,9 +19,9 @@ from operators.aggregate.running import Released
 from operators.aggregate.wid import START, STOP, WID, WindowAggregate
 from operators.bucket import FROM, UNTIL
 from operators.described import group_text
-from operators.errors import AggregateOverflow
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.keys import KeyIndex
+from operators.overflow import Overflow
 from operators.page import Int64s, Page
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
@@ -93,6 +93,7 @@ class Windowed:
     make: Callable[[Schema, Sequence[Accumulator]], WindowStore]
     store: WindowStore | None = attrs.field(init=False, default=None)
     groups: KeyIndex | None = attrs.field(init=False, default=None)
+    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
     _input: Schema | None = attrs.field(init=False, default=None)
     _output: Schema | None = attrs.field(init=False, default=None)
     _bound: int = attrs.field(init=False, default=_NEVER)
@@ -227,19 +228,16 @@ class Windowed:
         self._windows += int(np.count_nonzero(np.diff(released.wids))) + 1
 
     def _finalized(self, released: Released) -> Iterator[pa.Array]:
-        assert self.store is not None
-        for name, accumulator in zip(self.functions, self.store.accumulators, strict=True):
-            try:
-                yield accumulator.finalize(released.slots)
-            except AggregateOverflow as overflow:
-                at = int(np.flatnonzero(released.slots == getattr(overflow, "slot", -1))[0])
-                group = "all tuples"
-                if self.groups is not None:
-                    assert self._output is not None
-                    group = group_text(self._output, self.by, self.groups.keys(released.groups[at : at + 1]))
-                raise AggregateOverflow(
-                    f"aggregate {name} of window {released.wids[at]}, {group}: {overflow}"
-                ) from overflow
+        store, output, groups = self.store, self._output, self.groups
+        assert store is not None and output is not None
+
+        def where(at: int) -> str:
+            keys = [] if groups is None else groups.keys(released.groups[at : at + 1])
+            return f"window {released.wids[at]}, {group_text(output, self.by, keys)}"
+
+        for name, accumulator in zip(self.functions, store.accumulators, strict=True):
+            kind = output.arrow.field(name).type
+            yield self.overflow.finalized(name, accumulator, released.slots, kind, where)
 
     def _count_nulls(self, page: Page) -> None:
         """Let each function count the tuples it skips for a null, once, however many windows they are in."""

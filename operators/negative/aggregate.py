@@ -10,11 +10,13 @@ import pyarrow as pa
 
 from operators.aggregate.wid import START, STOP
 from operators.buffering.log import TupleLog, attributes
-from operators.errors import AggregateOverflow, OperatorBug, SchemaError
+from operators.described import group_text
+from operators.errors import OperatorBug, SchemaError
 from operators.functions.protocol import AggregateFunction
 from operators.keys import KeyIndex
 from operators.negative.expire import SIGN, WID
 from operators.negative.multiset import Signed, signed
+from operators.overflow import Overflow
 from operators.page import Int64s, Page
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int, read_integers, save_schema
@@ -55,6 +57,7 @@ class SignedAggregate:
     window: Window
     functions: Mapping[str, AggregateFunction]
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
     _schemas: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
     _log: TupleLog | None = attrs.field(init=False, default=None)
     _wids: Int64s = attrs.field(init=False, factory=lambda: np.empty(0, np.int64))
@@ -187,11 +190,15 @@ class SignedAggregate:
         emit(Page(output, pa.RecordBatch.from_arrays(arrays, schema=output.arrow)))
 
     def _finalized(self, groups: Int32s, wid: int) -> Iterator[pa.Array]:
+        assert self._schemas is not None
+        output, index = self._schemas[1], self._index
+
+        def where(at: int) -> str:
+            keys = [] if index is None else index.keys(groups[at : at + 1])
+            return f"window {wid}, {group_text(output, self.by, keys)}"
+
         for name, aggregate in zip(self.functions, self._signed, strict=True):
-            try:
-                yield aggregate.finalize(groups)
-            except AggregateOverflow as overflow:
-                raise AggregateOverflow(f"aggregate {name} of window {wid}: {overflow}") from overflow
+            yield self.overflow.finalized(name, aggregate, groups, output.arrow.field(name).type, where)
 
     def _bind(self, schema: Schema) -> TupleLog:
         if self._log is None:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.functions.protocol import AggregateFunction
+from operators.overflow import Overflow
 from operators.page import Page, plain_values
 from operators.protocol import Emit, State, StateValue
 from operators.ranked.intake import Intake
@@ -54,6 +55,7 @@ class CountAggregate:
     functions: Mapping[str, AggregateFunction]
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     partition: tuple[str, ...] | None = attrs.field(default=None, kw_only=True)
+    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
     _intake: Intake = attrs.field(init=False)
     _slices: RankSlices = attrs.field(init=False)
     _results: Results = attrs.field(init=False)
@@ -167,7 +169,9 @@ class CountAggregate:
         intake = self._intake
         intake.bind(schema)
         self._slices = RankSlices(self.window, intake.pool, intake.partitions, intake.owners)
-        self._results = Results(self.output_schema(schema), self.functions, intake.partitions, intake.pool)
+        self._results = Results(
+            self.output_schema(schema), self.functions, intake.partitions, intake.pool, self.overflow
+        )
 
     def _measure(self) -> None:
         self._intake.measure(len(self._intake.waiting) + len(self._slices), self._slices.nbytes)

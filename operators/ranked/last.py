@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.functions.protocol import AggregateFunction, Slots
+from operators.overflow import Overflow
 from operators.page import Int64s, Page
 from operators.protocol import Emit, State, StateValue
 from operators.ranked.intake import Intake
@@ -54,6 +55,7 @@ class LastAggregate:
     functions: Mapping[str, AggregateFunction]
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     partition: tuple[str, ...] | None = attrs.field(default=None, kw_only=True)
+    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
     _intake: Intake = attrs.field(init=False)
     _latest: LatestTuples = attrs.field(init=False)
     _results: Results = attrs.field(init=False)
@@ -195,7 +197,9 @@ class LastAggregate:
         intake = self._intake
         intake.bind(schema)
         self._latest = LatestTuples(self.window, intake.pool, intake.owners)
-        self._results = Results(self.output_schema(schema), self.functions, intake.partitions, intake.pool)
+        self._results = Results(
+            self.output_schema(schema), self.functions, intake.partitions, intake.pool, self.overflow
+        )
 
     def _measure(self) -> None:
         self._intake.measure(len(self._intake.waiting) + len(self._latest), self._latest.nbytes)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import attrs
-import numpy as np
 import pyarrow as pa
 
-from operators.errors import AggregateOverflow, SchemaError
+from operators.errors import SchemaError
 from operators.functions.protocol import AggregateFunction, Slots
+from operators.overflow import Overflow
 from operators.page import Int64s, Page
 from operators.protocol import Emit
 from operators.ranked.partitions import Partitions
@@ -57,6 +57,7 @@ class Results:
     functions: Mapping[str, AggregateFunction]
     partitions: Partitions
     pool: Pool
+    overflow: Overflow
 
     def emit(self, groups: Int32s, slots: Slots, wids: Int64s, begin: Int64s, end: Int64s, emit: Emit) -> int:
         """Emit one result a group, slot and window, all of shape (n,); gives n."""
@@ -71,12 +72,10 @@ class Results:
         return len(wids)
 
     def _finalized(self, groups: Int32s, slots: Slots, wids: Int64s) -> list[pa.Array]:
-        found: list[pa.Array] = []
-        for name, accumulator in zip(self.functions, self.pool.accumulators, strict=False):
-            try:
-                found.append(accumulator.finalize(slots))
-            except AggregateOverflow as overflow:
-                at = int(np.flatnonzero(slots == getattr(overflow, "slot", -1))[0])
-                where = self.partitions.describe(int(groups[at]), self.schema)
-                raise AggregateOverflow(f"aggregate {name} of window {wids[at]}, {where}: {overflow}") from overflow
-        return found
+        def where(at: int) -> str:
+            return f"window {wids[at]}, {self.partitions.describe(int(groups[at]), self.schema)}"
+
+        return [
+            self.overflow.finalized(name, accumulator, slots, self.schema.arrow.field(name).type, where)
+            for name, accumulator in zip(self.functions, self.pool.accumulators, strict=False)
+        ]

@@ -14,6 +14,7 @@ from operators.functions import count
 from operators.functions.columns import grown
 from operators.functions.protocol import AggregateFunction
 from operators.kernels.rank import ranks
+from operators.overflow import Overflow
 from operators.page import Bools, Int64s, Page
 from operators.protocol import Emit, State, StateValue
 from operators.ranked.bins import BinStore
@@ -60,6 +61,7 @@ class SlideAggregate:
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     partition: tuple[str, ...] | None = attrs.field(default=None, kw_only=True)
     consistent: bool = attrs.field(default=False, kw_only=True)
+    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
     _input: Schema | None = attrs.field(init=False, default=None)
     _partitions: Partitions = attrs.field(init=False)
     _store: BinStore = attrs.field(init=False)
@@ -296,7 +298,7 @@ class SlideAggregate:
             accumulators.append(count().accumulator(schema))
         pool = Pool(accumulators)
         self._store = BinStore(pool, self.window.size)
-        self._results = Results(self.output_schema(schema), self.functions, self._partitions, pool)
+        self._results = Results(self.output_schema(schema), self.functions, self._partitions, pool, self.overflow)
 
     def _measure(self) -> None:
         self._counts["peak_state_bytes"] = max(self._counts["peak_state_bytes"], self._nbytes())

@@ -16,6 +16,7 @@ from operators.functions.protocol import AggregateFunction
 from operators.functions.sharing import accumulators
 from operators.kernels import slicing as kernels
 from operators.keys import KeyIndex
+from operators.overflow import Overflow
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
@@ -88,6 +89,7 @@ class SlicingAggregate:
     """Give the attribute `window`; by default where there are several windows. Needed to add others to one."""
     ordered: bool = attrs.field(default=False, kw_only=True)
     """Whether tuples come in order of time, so that none waits for its order to be certain but for FCA windows."""
+    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
     _used: Windows = attrs.field(init=False)
     _wattr: str = attrs.field(init=False)
     _input: Schema | None = attrs.field(init=False, default=None)
@@ -329,7 +331,7 @@ class SlicingAggregate:
     def _emit(self, results: Results, emit: Emit) -> None:
         output, intake = self._output, self._intake
         assert output is not None and intake is not None
-        for page in output.pages(results, intake.accumulators, intake.groups, self._used.labels):
+        for page in output.pages(results, intake.accumulators, intake.groups, self._used.labels, self.overflow):
             emit(page)
         self._counts["results"] += len(results)
         self._counts["windows"] += results.windows if self.by else len(results)

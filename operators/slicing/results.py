@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from operators.described import group_text
-from operators.errors import AggregateOverflow, SchemaError
+from operators.errors import SchemaError
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.keys import KeyIndex
+from operators.overflow import Overflow
 from operators.page import Bools, Int64s, Page, tick_column
 from operators.schema import Schema
 from operators.slicing.labels import Labels
@@ -100,7 +101,12 @@ class Output:
         return cls(Schema(pa.schema(fields)), list(functions), by, times, named, revised)
 
     def pages(
-        self, results: Results, accumulators: Sequence[Accumulator], groups: KeyIndex | None, labels: Labels
+        self,
+        results: Results,
+        accumulators: Sequence[Accumulator],
+        groups: KeyIndex | None,
+        labels: Labels,
+        overflow: Overflow,
     ) -> Iterator[Page]:
         """Give results as pages; `labels` are the names of windows by place."""
         schema, times = self.schema, self.times
@@ -110,7 +116,7 @@ class Output:
             if some.gone:
                 arrays += [pa.nulls(len(some), schema.field(name).type) for name in self.functions]
             else:
-                arrays += self._finalized(some, accumulators, groups, labels)
+                arrays += self._finalized(some, accumulators, groups, labels, overflow)
             if self.named:
                 arrays.append(labels.take(some.places))
             ends = pa.nulls(len(some), times) if some.gone else tick_column(some.closes, times)
@@ -120,17 +126,20 @@ class Output:
             yield Page(schema, pa.RecordBatch.from_arrays(arrays, schema=schema.arrow))
 
     def _finalized(
-        self, results: Results, accumulators: Sequence[Accumulator], groups: KeyIndex | None, labels: Labels
+        self,
+        results: Results,
+        accumulators: Sequence[Accumulator],
+        groups: KeyIndex | None,
+        labels: Labels,
+        overflow: Overflow,
     ) -> Iterator[pa.Array]:
+        def where(at: int) -> str:
+            window = f"window {results.wids[at]}"
+            if self.named:
+                window += f' of "{labels[int(results.places[at])]}"'
+            keys = [] if groups is None else groups.keys(results.groups[at : at + 1])
+            return f"{window}, {group_text(self.schema, self.by, keys)}"
+
         for name, accumulator in zip(self.functions, accumulators, strict=True):
-            try:
-                yield accumulator.finalize(results.slots)
-            except AggregateOverflow as overflow:
-                at = int(np.flatnonzero(results.slots == getattr(overflow, "slot", -1))[0])
-                group = "all tuples"
-                if groups is not None:
-                    group = group_text(self.schema, self.by, groups.keys(results.groups[at : at + 1]))
-                window = f"window {results.wids[at]}"
-                if self.named:
-                    window += f' of "{labels[int(results.places[at])]}"'
-                raise AggregateOverflow(f"aggregate {name} of {window}, {group}: {overflow}") from overflow
+            kind = self.schema.arrow.field(name).type
+            yield overflow.finalized(name, accumulator, results.slots, kind, where)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 import attrs
 import numpy as np
@@ -18,6 +19,7 @@ from operators.functions.count import Count
 from operators.functions.protocol import AggregateFunction
 from operators.functions.sums import Avg
 from operators.kernels import stacks_panes as kernels
+from operators.overflow import Overflow
 from operators.page import Array, Int64s, Page
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
@@ -87,6 +89,7 @@ class StackAggregate:
     window: SlidingWindow
     functions: Mapping[str, AggregateFunction]
     technique: Technique = attrs.field(default="auto", kw_only=True)
+    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
     _input: Schema | None = attrs.field(init=False, default=None)
     _output: Schema | None = attrs.field(init=False, default=None)
     _computed: dict[str, _Result] = attrs.field(init=False, factory=dict)
@@ -247,17 +250,19 @@ class StackAggregate:
         emit(Page(output, pa.RecordBatch.from_arrays(arrays, schema=output.arrow)))
 
     def _answers(self, spans: Spans) -> Iterator[pa.Array]:
-        schema = self._input
-        assert schema is not None
+        schema, output = self._input, self._output
+        assert schema is not None and output is not None
         counted: dict[str | None, Int64s] = {name: counts.answer(spans) for name, counts in self._counts.items()}
         found: list[Array] = [stack.answer(spans) for stack in self._stacks]
         for name, of in self._computed.items():
             if of.stack is None:
                 yield pa.array(counted[of.argument])
                 continue
-            kind = self._stacks[of.stack].kind
+            answer = partial(
+                finalize, of.function, schema, self._stacks[of.stack].kind, found[of.stack], counted.get(of.argument)
+            )
             try:
-                yield finalize(of.function, schema, kind, found[of.stack], counted.get(of.argument))
+                yield self.overflow.filled(len(spans.wids), output.arrow.field(name).type, answer)
             except AggregateOverflow as overflow:
                 wid = spans.wids[overflow.slot or 0]
                 raise AggregateOverflow(f"aggregate {name} of window {wid}, all tuples: {overflow}") from overflow

@@ -56,12 +56,15 @@ def kind_of(function: Stacked, schema: Schema) -> Kind | None:
     return FloatingSum(name) if is_floating(kind) else WholeSum(name, kind)
 
 
-def finalize(function: Stacked, schema: Schema, kind: Kind, found: Array, counts: Int64s | None) -> pa.Array:
-    """Give the results of windows from what their stack found and the number of their values.
+def finalize(
+    function: Stacked, schema: Schema, kind: Kind, found: Array, counts: Int64s | None, start: int, stop: int
+) -> pa.Array:
+    """Give the results of windows start <= i < stop from what their stack found and the number of their values.
 
-    Without counts every window has a value. AggregateOverflow, its slot the place of the window, when a sum does not
-    fit.
+    Without counts every window has a value. AggregateOverflow, its slot the place of the window behind `start`, when a
+    sum does not fit.
     """
+    found, counts = found[:, start:stop], None if counts is None else counts[start:stop]
     there = _ALL if counts is None else counts > 0
     if isinstance(kind, LeastKey):
         return _least(kind, found[0], there)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from operators.aggregate.wid import START, STOP, Strategy, WindowAggregate
 from operators.bucket import FROM
 from operators.functions.protocol import AggregateFunction
+from operators.overflow import Overflow
 from operators.page import Page
 from operators.protocol import Element, Emit, State, StateValue
 from operators.schema import Schema
@@ -57,6 +58,11 @@ class HighAggregate:
     @property
     def inputs(self) -> int:
         return 1
+
+    @property
+    def overflow(self) -> Overflow:
+        """What becomes of results that do not fit their type."""
+        return self._inner.overflow
 
     def output_schema(self, *inputs: Schema) -> Schema:
         schema = self._inner.output_schema(*inputs)
