@@ -21,33 +21,35 @@ if TYPE_CHECKING:
     import oop_engine.queries as queries  # noqa: F401  # pyright: ignore[reportUnusedImport]
     import oop_engine.spark as spark  # noqa: F401  # pyright: ignore[reportUnusedImport]
     from oop_engine.disorder import Disorder, disorder
-    from oop_engine.errors import AggregateOverflow, PlanError, SchemaError, StreamError, StreamViolation
+    from oop_engine.errors import (
+        AggregateFailure,
+        AggregateOverflow,
+        Error,
+        OperatorBug,
+        PlanError,
+        SchemaError,
+        StreamError,
+        StreamViolation,
+    )
+    from oop_engine.given import arrow, packets, pages, rows
     from oop_engine.in_order import in_order
     from oop_engine.language import LanguageError
     from oop_engine.meter import Statistics
     from oop_engine.outcome import Outcome, explain_outputs, run_outputs
     from oop_engine.output import Output
-    from oop_engine.processes import apart
+    from oop_engine.processes import ProcessError, apart
+    from oop_engine.promising import from_source
     from oop_engine.punctuate import blocks, embedded, every, heartbeat, ordered, slack, tuple_slack
-    from oop_engine.read import (
-        arrow,
-        from_source,
-        interface,
-        netflow,
-        nfdump,
-        packets,
-        pages,
-        pcap,
-        read,
-        rows,
-        table,
-        zeek,
-    )
+    from oop_engine.read import interface, netflow, nfdump, pcap, read, table, zeek
     from oop_engine.running import Running
+    from oop_engine.sinks.errors import SinkError, WriteFailed
+    from oop_engine.sources.capture.errors import DecodeError
+    from oop_engine.sources.errors import SourceEnded, SourceError, TableError
     from oop_engine.sources.generator import Band, Blocks
     from oop_engine.strategies import Strategy, strategy
-    from oop_engine.stream import Stream, Windowed, meld, merge
+    from oop_engine.stream import Stream, meld, merge
     from oop_engine.translate import query
+    from oop_engine.windowed import Windowed
     from oop_engine.windowing import (
         WindowOf,
         band,
@@ -101,20 +103,28 @@ __version__ = "0.1.0"
 
 _PLACES = {
     "oop_engine.disorder": "Disorder disorder",
-    "oop_engine.errors": "AggregateOverflow PlanError SchemaError StreamError StreamViolation",
+    "oop_engine.errors": (
+        "AggregateFailure AggregateOverflow Error OperatorBug PlanError SchemaError StreamError StreamViolation"
+    ),
+    "oop_engine.given": "arrow packets pages rows",
     "oop_engine.in_order": "in_order",
     "oop_engine.language": "LanguageError",
     "oop_engine.meter": "Statistics",
     "oop_engine.outcome": "Outcome explain_outputs run_outputs",
-    "oop_engine.processes": "apart",
+    "oop_engine.processes": "ProcessError apart",
+    "oop_engine.promising": "from_source",
     "oop_engine.punctuate": "blocks embedded every heartbeat ordered slack tuple_slack",
     "oop_engine.translate": "query",
-    "oop_engine.read": "arrow from_source interface netflow nfdump packets pages pcap read rows table zeek",
+    "oop_engine.read": "interface netflow nfdump pcap read table zeek",
+    "oop_engine.sinks.errors": "SinkError WriteFailed",
+    "oop_engine.sources.capture.errors": "DecodeError",
+    "oop_engine.sources.errors": "SourceEnded SourceError TableError",
     "oop_engine.sources.generator": "Band Blocks",
     "oop_engine.output": "Output",
     "oop_engine.running": "Running",
     "oop_engine.strategies": "Strategy strategy",
-    "oop_engine.stream": "Stream Windowed meld merge",
+    "oop_engine.stream": "Stream meld merge",
+    "oop_engine.windowed": "Windowed",
     "oop_engine.windowing": (
         "WindowOf band counted edges latest marked own session slide_by_rank slide_by_rows slide_by_tuple "
         "sliding tumbling"
@@ -130,26 +140,36 @@ _PLACES = {
 }
 
 __all__ = [
+    "AggregateFailure",
     "AggregateOverflow",
     "Band",
     "Blocks",
     "Column",
+    "DecodeError",
     "Disorder",
+    "Error",
     "LanguageError",
+    "OperatorBug",
     "Outcome",
     "Output",
     "Page",
     "PlanError",
+    "ProcessError",
     "Running",
     "Schema",
     "SchemaError",
+    "SinkError",
+    "SourceEnded",
+    "SourceError",
     "Statistics",
     "Strategy",
     "Stream",
     "StreamError",
     "StreamViolation",
+    "TableError",
     "WindowOf",
     "Windowed",
+    "WriteFailed",
     "apart",
     "approx_count_distinct",
     "approx_heavy_hitters",

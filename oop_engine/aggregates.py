@@ -1,11 +1,12 @@
-"""Aggregate functions, as a user lists them, get the names of their results."""
+"""Aggregate functions and groups, as a user lists them, get the names of their results and of their attributes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from oop_engine.errors import PlanError, SchemaError
 from operators.functions.protocol import AggregateFunction
+from operators.schema import Schema
 
 
 def named_results(
@@ -24,6 +25,33 @@ def named_results(
     if not results:
         raise PlanError("aggregate needs at least one function, e.g. oop.count()")
     return results
+
+
+def grouping(schema: Schema, names: str | Sequence[str], call: str, parameter: str) -> tuple[str, ...]:
+    """Give the attributes of groups or partitions by their own names.
+
+    SchemaError for one that there is not and for one that is named twice, PlanError for what is no name; both say the
+    call and its parameter.
+    """
+    given = _all(names)
+    known = [name for name in given if isinstance(name, str)]
+    if len(known) < len(given):
+        raise PlanError(
+            f"{call}({parameter}={names!r}): the name of an attribute, or several, are wanted.\n"
+            f'  Write {parameter}="srcIP" or {parameter}=["srcIP", "destIP"].'
+        )
+    found = tuple(schema.resolve(name, where=f'{call}({parameter}="{name}")') for name in known)
+    if len(set(found)) < len(found):
+        twice = next(name for name in found if found.count(name) > 1)
+        raise SchemaError(f'{call}({parameter}=...): "{twice}" is named twice; name it once.')
+    return found
+
+
+def _all(names: object) -> tuple[object, ...]:
+    """Give what a user without a type checker wrote, one thing or several."""
+    if isinstance(names, Iterable) and not isinstance(names, str):
+        return tuple(names)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return (names,)
 
 
 def listed(results: Mapping[str, AggregateFunction]) -> str:

@@ -22,6 +22,7 @@ from oop_engine.errors import PlanError
 from oop_engine.lateness import allowances
 from oop_engine.memory import keep_pages
 from oop_engine.meter import Meter, OperatorStatistics, watched
+from oop_engine.overwriting import check_files
 from oop_engine.plan import Plan, SourceNode, own_promises
 from oop_engine.sinks import Deliver, sink_for
 from oop_engine.sources.asked import Asked, Endless, Grain
@@ -73,6 +74,7 @@ class Circuit:
 
     def __attrs_post_init__(self) -> None:
         keep_pages()
+        check_files(self.plan)
         self.plan = pruned(self.plan)
         self._columns = columns(self.plan)
         self.meters = [Meter(node.label) for node in self.plan.nodes]
@@ -245,6 +247,12 @@ class Circuit:
                 "  Streams that make their own promises can, and those with a slack; a file that is promised exactly\n"
                 "  was read ahead for the steps of its plan: run the finer query in a plan of its own."
             )
+
+    def allow(self, place: int, ticks: int) -> None:
+        """Have a source that passes late tuples pass those at most so far below its promise, too, from now on."""
+        operator = self.operators[place]
+        if isinstance(operator, Input) and operator.allow:
+            operator.allow = max(operator.allow, ticks)
 
     def _above(self, place: int) -> list[int]:
         """Give the places of the sources that reach a node."""

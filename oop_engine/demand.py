@@ -208,9 +208,12 @@ def _paces(node: OperatorNode, wanted: Mapping[str, Pace]) -> list[Paces]:
         case WindowJoin():
             return _join_paces(operator, wanted)
         case Merge():
-            return [dict(wanted) | {operator.attribute: _finely(s, operator.attribute, 10)} for s in inputs]
+            name = inputs[0].resolve(operator.attribute, where="plan")
+            return [dict(wanted) | {name: _finely(s, name, 10)} for s in inputs]
         case Number():
             return [{n: p for n, p in wanted.items() if n != operator.name}]
+        case Guard() if operator.step is not None:
+            return [{**wanted, operator.attribute: Pace(operator.step, operator.origin)}]
         case _:
             return [{n: p for n, p in wanted.items() if n in schema} for schema in inputs]
 

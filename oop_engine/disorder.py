@@ -21,6 +21,7 @@ from oop_engine.disorder_report import AttributeDisorder, Disorder, Scatter, rou
 from oop_engine.errors import PlanError
 from oop_engine.plan import SourceNode
 from oop_engine.sources.columns import ticks
+from oop_engine.sources.paths import check_places
 from oop_engine.sources.protocol import ARRIVAL
 from oop_engine.stream import Stream
 from oop_engine.ticks import tick_ns
@@ -77,6 +78,7 @@ def disorder(
 def _stream(what: str | Path | BinaryIO, more: Sequence[str | Path], format: str | None) -> Stream:
     from oop_engine.read import read
 
+    check_places("disorder", (what, *more), takes="a stream, paths or binary streams")
     return read(what, *more, format=format)
 
 

@@ -6,13 +6,14 @@ statistics of the sorts, merges and joins tell (thesis chapter 8, IOP against OO
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import attrs
 
 from oop_engine.demand import WindowedAggregate, schema_over, windows_of
+from oop_engine.errors import PlanError
 from oop_engine.plan import Node, OperatorNode, SourceNode, operator_node
-from oop_engine.stream import Stream
+from oop_engine.stream import Stream, check_stream
 from oop_engine.window_join import Buffered, WindowJoin
 from operators.aggregate.groupby import GroupAggregate
 from operators.apply import Apply
@@ -26,6 +27,7 @@ from operators.project import Project
 from operators.reorder import Reorder
 
 Buffer: TypeAlias = Literal["output", "input"]
+_BUFFERS: Final[tuple[Buffer, ...]] = ("output", "input")
 
 
 def in_order(stream: Stream, *, buffer: Buffer = "output") -> Stream:
@@ -34,11 +36,16 @@ def in_order(stream: Stream, *, buffer: Buffer = "output") -> Stream:
     A stream is sorted by the attribute that its reader progresses on, the windowing attribute of a window or a join; it
     waits until what is promised allows it. `buffer` says whether joins hold back their pairs (OPOB-Join) or their left
     tuples (OPIB-Join; the forms with tuples without a partner hold back pairs). Nothing is put in order before its
-    number of arrival is given.
+    number of arrival is given. PlanError for what is no stream and for another `buffer`.
 
         late = oop.meld(main, control).window(range="1 minute").aggregate(oop.count())
         print(late.run().statistics.peak_state, oop.in_order(late).run().statistics.peak_state)
     """
+    check_stream("in_order", stream)
+    if buffer not in _BUFFERS:
+        raise PlanError(
+            f'in_order(buffer="{buffer}"): joins hold back their pairs, "output", or their left tuples, "input".'
+        )
     return Stream(_Ordering(buffer).made(stream.node, None).node)
 
 
@@ -101,8 +108,9 @@ class _Ordering:
             case WindowJoin():
                 return self._join(node, operator, wanted)
             case Merge() | Reorder():
-                inputs = [self.sorted(upstream, operator.attribute).node for upstream in node.inputs]
-                return _Ordered(self._again(node, *inputs), frozenset((operator.attribute,)))
+                name = node.schema.resolve(operator.attribute, where="in_order")
+                inputs = [self.sorted(upstream, name).node for upstream in node.inputs]
+                return _Ordered(self._again(node, *inputs), frozenset((name,)))
             case _:
                 inputs = [self.sorted(upstream, _progressed(node)).node for upstream in node.inputs]
                 return _Ordered(self._again(node, *inputs))

@@ -1,85 +1,93 @@
 """How far behind its promise a tuple may be and still be of use: as far as a window that it belongs to may be open.
 
-A tuple that is late for some of its windows keeps the open ones (semantics, "in force everywhere"). Only a Bucket can
-tell which these are; where every reader of a source is one, Input lets such tuples through and the Bucket refuses and
-counts what is released. Any other reader relies on what was promised, so there a late tuple stops at the Input,
-or, where it has such readers beside it, at a guard of its own: what else reads a stream changes no answer.
+A tuple that is late for some of its windows keeps the open ones (semantics, "in force everywhere"). Only a window can
+tell which these are; where every reader of a source is one, Input lets such tuples through and the window refuses and
+counts what is released. Any other reader relies on what was promised, so there a late tuple stops at the Input.
 
-A join is such a reader: of a late tuple's partners some may have been purged and others not, so its pairs would depend
-on when promises came, and would break those that the join has made itself.
+A reader whose answer depends on how finely a stream is promised, beside others that need other promises or take later
+tuples, has a guard. Behind it are the tuples and the promises of a run of its queries alone: what else reads a stream
+changes no answer.
 """
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import TypeAlias
 
 import attrs
 
-from oop_engine.demand import windows_of
-from oop_engine.plan import Node, OperatorNode, Plan, SourceNode, operator_node
-from oop_engine.sources.protocol import ARRIVAL
-from operators.apply import Apply
-from operators.bucket import Bucket
-from operators.expression import Column
-from operators.filter import Filter
+from oop_engine.demand import Pace, Paces, demands, windows_of
+from oop_engine.plan import Node, OperatorNode, Plan, SourceNode, operator_node, own_promises
+from oop_engine.taking import ANY_DISTANCE, Taking, breakable, output, passes, takings
 from operators.guard import Guard
-from operators.meld import Meld
-from operators.project import Project
-from operators.slicing.aggregate import SlicingAggregate
-from operators.spread import Spread
-from operators.stacks.aggregate import StackAggregate
-from operators.window import LIMIT, SlidingWindow
 
-OUTPUT: Final = -1
-"""Stands for whoever takes an output, among the readers of a node."""
-ANY_DISTANCE: Final = LIMIT
-"""What is allowed where a window may be open however far behind the tuple is."""
+
+@attrs.frozen
+class _Judgement:
+    """By which promises tuples are late for a reader."""
+
+    allow: int
+    """So far below they are not."""
+    paces: tuple[tuple[str, Pace | None], ...]
+    """The attributes on which tuples can be late, and how finely they are promised; None: as it comes."""
+
+
+_View: TypeAlias = frozenset[tuple[int, _Judgement]]
+"""How the tuples of sources are judged for a reader, by the place of the source; those of others as they come."""
 
 
 def allowances(plan: Plan) -> dict[int, int]:
     """Give, for the place of each source, by how many ticks a tuple may be below its promise without being late.
 
     It is the largest RANGE of the windows that read the source: beyond it no window is open, unless windows have no
-    beginning (RANGE ALL), or another input of a meld is behind and holds them open. It is 0 when the policy is not to
-    drop what breaks a promise, when a window is `consistent`, and when anything but windows on the one promised
-    attribute reads the source, and nothing guards it.
+    beginning (RANGE ALL), or another input of a meld is behind and holds them open; where guards read it, at least as
+    far as their promises are behind. It is 0 when the policy is not to drop what breaks a promise, when a window is
+    `consistent`, and when anything but windows on the one promised attribute reads the source, and nothing guards it.
     """
-    readers = _Readers(plan)
-    return {
-        place: readers.allow(place, attribute, melded=False) if (attribute := _generous(node)) else 0
-        for place, node in enumerate(plan.nodes)
-        if isinstance(node, SourceNode)
-    }
+    return {place: _allowance(plan, place) for place, node in enumerate(plan.nodes) if isinstance(node, SourceNode)}
 
 
 def guarded(plan: Plan) -> Plan:
-    """Give the plan in which late tuples reach the windows that may still be open, whatever reads the stream besides.
+    """Give the plan in which every reader has of a source what it would have if its queries were run alone.
 
-    Where some readers of a stream take late tuples and others rely on its promise, a guard goes before these.
+    Where readers differ in the late tuples they take, or in the promises that their queries need, a guard goes behind
+    the source for all but windows with fixed edges; readers that are judged alike share it. What is between it and them
+    and passes tuples on is computed for each guard, for tuples are judged, and counted, before it.
     """
-    readers = _Readers(plan)
-    for place, node in enumerate(plan.nodes):
-        if isinstance(node, SourceNode) and (attribute := _generous(node)):
-            readers.part(place, attribute, melded=False)
-    if not readers.guards:
+    views = _Judging(plan).views()
+    if not views:
         return plan
-    made: dict[int, Node] = {}
-    guards: dict[int, Node] = {}
-
-    def read(place: int, reader: int, upstream: Node) -> Node:
-        if (place, reader) not in readers.guards:
-            return made[id(upstream)]
-        if place not in guards:
-            guard = Guard(readers.guards[place, reader])
-            guards[place] = operator_node(guard, made[id(upstream)], label="leave out late tuples")
-        return guards[place]
-
     places = {id(node): place for place, node in enumerate(plan.nodes)}
+    inputs = [[places[id(upstream)] for upstream in node.inputs] for node in plan.nodes]
+    passed: list[frozenset[int]] = []
     for place, node in enumerate(plan.nodes):
-        inputs = tuple(read(places[id(upstream)], place, upstream) for upstream in node.inputs)
-        same = all(new is old for new, old in zip(inputs, node.inputs, strict=True))
-        made[id(node)] = node if same or isinstance(node, SourceNode) else attrs.evolve(node, inputs=inputs)
-    return Plan(tuple(read(places[id(output)], OUTPUT, output) for output in plan.outputs))
+        own = [place] if isinstance(node, SourceNode) else [s for i in inputs[place] for s in passed[i] if passes(node)]
+        passed.append(frozenset(own))
+
+    def narrowed(place: int, view: _View) -> tuple[int, _View]:
+        return place, frozenset((source, how) for source, how in view if source in passed[place])
+
+    def read(place: int, view: _View) -> list[tuple[int, _View]]:
+        own = view if passes(plan.nodes[place]) else views.get(place, _View())
+        return [narrowed(upstream, own) for upstream in inputs[place]]
+
+    outputs = [narrowed(at, views.get(output(at), _View())) for at in (places[id(node)] for node in plan.outputs)]
+    wanted: dict[int, set[_View]] = {place: set() for place in range(len(plan.nodes))}
+    for place, view in outputs:
+        wanted[place].add(view)
+    for place in reversed(range(len(plan.nodes))):
+        for view in wanted[place]:
+            for upstream, its in read(place, view):
+                wanted[upstream].add(its)
+    made: dict[tuple[int, _View], Node] = {}
+    for place, node in enumerate(plan.nodes):
+        for view in wanted[place]:
+            if isinstance(node, SourceNode):
+                made[place, view] = _behind_guards(node, view)
+            else:
+                over = tuple(made[at] for at in read(place, view))
+                same = all(new is old for new, old in zip(over, node.inputs, strict=True))
+                made[place, view] = node if same else attrs.evolve(node, inputs=over)
+    return Plan(tuple(made[at] for at in outputs))
 
 
 def relying(node: Node) -> OperatorNode | None:
@@ -89,7 +97,7 @@ def relying(node: Node) -> OperatorNode | None:
     """
     if isinstance(node, SourceNode) or windows_of(node.operator):
         return None
-    if not isinstance(node.operator, Filter | Meld | Project | Apply | Spread) and any(map(_may_be_late, node.inputs)):
+    if not passes(node) and any(map(_may_be_late, node.inputs)):
         return node
     return next((found for upstream in node.inputs if (found := relying(upstream)) is not None), None)
 
@@ -101,95 +109,112 @@ def _may_be_late(node: Node) -> bool:
     return any(map(_may_be_late, node.inputs))
 
 
-def _breakable(node: Node) -> frozenset[frozenset[str]]:
-    """Give what a tuple can come too late for: all promises but the one on its arrival."""
-    return node.schema.progress - {frozenset((ARRIVAL,))}
+def _allowance(plan: Plan, place: int) -> int:
+    source, most = plan.nodes[place], 0
+    if not isinstance(source, SourceNode) or source.late != "drop":
+        return 0
+    for reader, taking in takings(plan, place).items():
+        behind = _behind(plan, reader)
+        if behind is None and not taking.ticks:
+            return 0
+        most = max(most, taking.ticks, behind or 0)
+    return most
 
 
-def _generous(node: SourceNode) -> str | None:
-    """Name the attribute whose windows may still take late tuples; None when the source's policy or promises forbid."""
-    promised = {name for promise in _breakable(node) for name in promise}
-    return next(iter(promised)) if node.late == "drop" and len(promised) == 1 else None
+def _behind(plan: Plan, reader: int) -> int | None:
+    """Give how far behind the tuples are that pass a guard, or one behind it; None for other readers."""
+    node = plan.nodes[reader] if reader >= 0 else None
+    if not isinstance(node, OperatorNode) or not isinstance(node.operator, Guard):
+        return None
+    further = (_behind(plan, other) for other, _ in plan.consumers()[reader])
+    return max([node.operator.behind, *(behind for behind in further if behind is not None)])
 
 
-class _Allow(Protocol):
-    def __call__(self, place: int, attribute: str, *, melded: bool) -> int: ...
+def _behind_guards(source: SourceNode, view: _View) -> Node:
+    """Give a source as a view has it, with a guard for each attribute."""
+    node: Node = source
+    for _, judgement in view:
+        for attribute, pace in judgement.paces:
+            step, origin = (None, 0) if pace is None else (pace.step, pace.origin)
+            guard = Guard(attribute, step, origin, allow=judgement.allow)
+            node = operator_node(guard, node, label="leave out late tuples")
+    return node
 
 
 @attrs.define
-class _Readers:
+class _Judging:
+    """Find by which promises tuples are late for each reader: by those of a run of the outputs that it leads to."""
+
     plan: Plan
-    readers: dict[int, list[tuple[int, int]]] = attrs.field(init=False)
-    outputs: frozenset[int] = attrs.field(init=False)
-    guards: dict[tuple[int, int], str] = attrs.field(init=False, factory=dict)
-    """The attribute to guard, by the place of a node and of a reader of it that relies on its promise."""
+    _outputs: dict[int, frozenset[int]] = attrs.field(init=False)
+    """The numbers of the outputs that a reader leads to."""
+    _alone: dict[frozenset[int], _Alone] = attrs.field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        self.readers = self.plan.consumers()
-        self.outputs = frozenset(id(node) for node in self.plan.outputs)
+        numbers, consumers = self.plan.output_numbers(), self.plan.consumers()
+        self._outputs = {output(place): frozenset(some) for place, some in numbers.items()}
+        for place in reversed(range(len(self.plan.nodes))):
+            reached = (self._outputs[reader] for reader, _ in consumers[place])
+            self._outputs[place] = frozenset(numbers.get(place, ())).union(*reached)
 
-    def allow(self, place: int, attribute: str, *, melded: bool) -> int:
-        """Give what all who read the node at a place allow: the most that any needs, 0 when one allows nothing."""
-        node = self.plan.nodes[place]
-        if id(node) in self.outputs or _breakable(node) != frozenset((frozenset((attribute,)),)):
-            return 0
-        amounts = [
-            self._through(reader, attribute, melded, self.allow)
-            for reader, _ in self.readers[place]
-            if not self._guards(reader)
-        ]
-        return max(amounts) if amounts and min(amounts) > 0 else 0
+    def views(self) -> dict[int, _View]:
+        """Give the views of the readers that are to be guarded."""
+        found: dict[int, _View] = {}
+        for place, node in enumerate(self.plan.nodes):
+            if not isinstance(node, SourceNode) or node.late not in ("drop", "revise") or not _may_break(node):
+                continue
+            taking = takings(self.plan, place)
+            how = {reader: self._judged(node, reader, its) for reader, its in taking.items() if len(taking) > 1}
+            if len(set(how.values())) > 1:
+                for reader, judgement in how.items():
+                    if judgement is not None:
+                        found[reader] = found.get(reader, _View()) | {(place, judgement)}
+        return found
 
-    def part(self, place: int, attribute: str, *, melded: bool) -> int:
-        """Give what those who read the node at a place allow if all others are guarded, and note whom to guard."""
-        node = self.plan.nodes[place]
-        if _breakable(node) != frozenset((frozenset((attribute,)),)) or not self._drops(node):
-            return 0
-        amounts = {r: self._through(r, attribute, melded, self.part) for r, _ in self.readers[place]}
-        if id(node) in self.outputs:
-            amounts[OUTPUT] = 0
-        most = max(amounts.values(), default=0)
-        if most:
-            self.guards |= {(place, reader): attribute for reader, amount in amounts.items() if not amount}
-        return most
-
-    def _drops(self, node: Node) -> bool:
-        """Tell whether all that comes to a node is of sources whose late tuples are left out."""
-        return node.late == "drop" if isinstance(node, SourceNode) else all(map(self._drops, node.inputs))
-
-    def _guards(self, place: int) -> bool:
-        node = self.plan.nodes[place]
-        return isinstance(node, OperatorNode) and isinstance(node.operator, Guard)
-
-    def _through(self, place: int, attribute: str, melded: bool, allow: _Allow) -> int:
-        node = self.plan.nodes[place]
-        operator = node.operator if isinstance(node, OperatorNode) else None
-        match operator:
-            case Filter():
-                return allow(place, attribute, melded=melded)
-            case Meld():
-                return allow(place, attribute, melded=True)
-            case Project():
-                schema, columns = node.inputs[0].schema, operator.columns.items()
-                plain = {name: e.name for name, e in columns if isinstance(e, Column)}
-                kept = [name for name, old in plain.items() if schema.resolve(old, where="plan") == attribute]
-                return allow(place, kept[0], melded=melded) if len(kept) == 1 else 0
-            case Apply() if attribute not in operator.columns:
-                return allow(place, attribute, melded=melded)
-            case Spread() if operator.start == attribute:
-                return allow(place, operator.into, melded=melded)
-            case Bucket() if operator.window.wattr == attribute and not operator.partition and not operator.consistent:
-                window = operator.window
-                return window.size if isinstance(window, SlidingWindow) and not melded else ANY_DISTANCE
-            case StackAggregate() if operator.window.wattr == attribute:
-                # It refuses what is not in order, as a late tuple is not, rather than leave it out of open windows.
-                return ANY_DISTANCE if melded else operator.window.size
-            case SlicingAggregate() if all(w.wattr == attribute for w in operator.windows.values()):
-                return ANY_DISTANCE if melded else operator.lateness + max(map(_length, operator.windows.values()))
-            case _:
-                return 0
+    def _judged(self, node: SourceNode, reader: int, taking: Taking) -> _Judgement | None:
+        """Say by which promises tuples of a source are late for a reader; None where it tells itself, by any."""
+        if taking.fixed or (len(self.plan.outputs) == 1 and (taking.ticks or node.late == "revise")):
+            return None
+        names = sorted(next(iter(promise)) for promise in breakable(node) if len(promise) == 1)
+        numbers = self._outputs[reader]
+        if numbers not in self._alone:
+            self._alone[numbers] = _Alone(Plan(tuple(self.plan.outputs[number] for number in sorted(numbers))))
+        alone = self._alone[numbers]
+        allow = ANY_DISTANCE if node.late == "revise" else alone.most(node) if taking.ticks else 0
+        if len(numbers) == len(self.plan.outputs):
+            # Nothing else asks for promises, so they are those of these queries, also where that changes in a run.
+            return _Judgement(allow, tuple((name, None) for name in names))
+        paces = alone.paces[id(node)]
+        followed = tuple((name, _followed(node, name, paces.get(name, Pace(None)))) for name in names)
+        return _Judgement(allow, followed)
 
 
-def _length(window: object) -> int:
-    """Give how long a window may be open for a tuple that is below the bound, in ticks."""
-    return int(getattr(window, "size", 0) or getattr(window, "gap", 0) or ANY_DISTANCE)
+@attrs.define
+class _Alone:
+    """A run of some outputs alone."""
+
+    plan: Plan
+    paces: dict[int, Paces] = attrs.field(init=False)
+    """What it asks for, by the id of the source."""
+
+    def __attrs_post_init__(self) -> None:
+        self.paces = {id(self.plan.nodes[place]): paces for place, paces in demands(self.plan).items()}
+
+    def most(self, node: SourceNode) -> int:
+        """Give how late a tuple may be for the reader that takes the latest."""
+        return max(taking.ticks for taking in takings(self.plan, self.plan.position(node)).values())
+
+
+def _may_break(node: SourceNode) -> bool:
+    """Tell whether tuples can come too late: not where all promises were read ahead."""
+    return bool(node.promises or not node.source.rewindable or own_promises(node.source))
+
+
+def _followed(node: SourceNode, attribute: str, pace: Pace) -> Pace | None:
+    """Give the steps at which a source promises an attribute when asked for a pace; None where it follows no asking."""
+    asked = Pace(1) if pace.step is None else pace
+    if any(attribute in promise for promise in own_promises(node.source)):
+        return None
+    made = [p.punctuator(node.schema, asked.step, asked.origin) for p in node.promises if p.on == attribute]
+    follow = all(getattr(p, "step", None) == asked.step and getattr(p, "origin", 0) == asked.origin for p in made)
+    return asked if made and follow else None

@@ -108,7 +108,8 @@ class Statistics:
         """Give the sums; the rest is in `operators` and `notes`."""
         texts = [f"{self.tuples:,} tuples in {self.seconds:.3g} s", f"{self.late:,} late", f"{self.windows:,} windows"]
         texts += [f"{len(self.operators)} operators", *([f"{len(self.notes)} notes"] if self.notes else [])]
-        return f"Statistics({', '.join(texts)}{', interrupted' if self.interrupted else ''})"
+        texts += ["interrupted"] * self.interrupted + ([f"ended: {self.ended}"] if self.ended is not None else [])
+        return f"Statistics({', '.join(texts)})"
 
     def total(self, detail: str) -> int:
         """Add up one detail over all operators, as `late` or `windows`."""
@@ -123,8 +124,9 @@ class Statistics:
     def late(self) -> int:
         """Tuples that broke a promise and reached no window, whatever became of them.
 
-        A tuple that is left out at its source counts once; where several window specifications read the source, one
-        that reached them counts once for each in which no window was open for it.
+        A tuple that is late for all that read its source counts once, there, also if a filter would have dropped it.
+        Any other counts once for each operator that leaves it out: for windows none of which was open for it, and for a
+        guard before what relies on promises.
         """
         return self.total("late")
 

@@ -11,12 +11,11 @@ import pyarrow as pa
 
 from oop_engine.errors import PlanError
 from oop_engine.explain import WIDTH, explain
-from oop_engine.fusion import fused
-from oop_engine.lateness import guarded
 from oop_engine.meter import Statistics
+from oop_engine.overwriting import check_files
 from oop_engine.plan import Plan
+from oop_engine.prepared import together
 from oop_engine.runtime import Deliver, Watch, run_plan, run_to_end
-from oop_engine.sharing import shared
 from operators.page import Page
 from operators.protocol import Element
 from operators.schema import is_ip
@@ -39,10 +38,10 @@ class Outcome:
 
 
 def collect(plan: Plan) -> Outcome:
-    """Run a plan with one output under a trio loop of its own and keep the results."""
+    """Run a plan with one output under a trio loop of its own and keep the results; SourceEnded has those so far."""
     pages: list[Page] = []
     statistics = run_to_end(plan, (_keeping(pages),))
-    return Outcome(table_of(plan.outputs[0].schema.arrow, pages), statistics)
+    return _kept(Outcome(table_of(plan.outputs[0].schema.arrow, pages), statistics))
 
 
 async def collect_async(plan: Plan) -> Outcome:
@@ -50,7 +49,17 @@ async def collect_async(plan: Plan) -> Outcome:
     _check_loop()
     pages: list[Page] = []
     statistics = await run_plan(plan, (_keeping(pages),))
-    return Outcome(table_of(plan.outputs[0].schema.arrow, pages), statistics)
+    return _kept(Outcome(table_of(plan.outputs[0].schema.arrow, pages), statistics))
+
+
+def _kept(outcome: Outcome) -> Outcome:
+    """Raise what ended the run, with what was released before."""
+    ended = outcome.statistics.ended
+    if ended is not None:
+        ended.outcome = outcome
+        ended.add_note("the results so far are the error's `outcome`; windows that were still open are not among them.")
+        raise ended
+    return outcome
 
 
 def _keeping(pages: list[Page]) -> Deliver:
@@ -106,7 +115,7 @@ def _completed(statistics: Statistics) -> Statistics:
 
 def explain_outputs(outputs: Sequence[Output], *, width: int = WIDTH) -> str:
     """Give the plan of several outputs as text: what they share, and which queries are computed together, and why."""
-    return explain(_plan(outputs), width=width)
+    return explain(_plan(outputs, "explain_outputs"), width=width)
 
 
 def _check_loop() -> None:
@@ -124,14 +133,17 @@ def _check_loop() -> None:
         )
 
 
-def _plan(outputs: Sequence[Output]) -> Plan:
-    for output in outputs:
-        if not hasattr(output, "sink"):
-            raise PlanError(
-                f"run_outputs takes outputs, and {type(output).__name__} is none.\n"
-                '  Say where each goes: oop.run_outputs([stream.to("out.parquet"), ...]).'
-            )
-    return guarded(fused(shared(Plan(tuple(output.stream.node for output in outputs)))))
+def _plan(outputs: Sequence[Output], call: str = "run_outputs") -> Plan:
+    listed = isinstance(outputs, Sequence)  # pyright: ignore[reportUnnecessaryIsInstance]
+    wrong = next((given for given in outputs if not hasattr(given, "sink")), None) if listed else outputs
+    if wrong is not None:
+        raise PlanError(
+            f"{call} takes a list of outputs, and {type(wrong).__name__} is {'none' if listed else 'no list'}.\n"
+            f'  Say where each goes: oop.{call}([stream.to("out.parquet"), ...]).'
+        )
+    plan = together(output.stream.node for output in outputs)
+    check_files(plan, [output.sink for output in outputs])
+    return plan
 
 
 def _writers(outputs: Sequence[Output], stack: ExitStack) -> list[Deliver]:

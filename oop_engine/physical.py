@@ -107,10 +107,7 @@ def steps(wanted: Wanted, schema: Schema) -> Sequence[Step]:
             "  Leave strategy out, or aggregate each window by itself."
         )
     if wanted.empty and (ranked or strategy not in ("auto", *_COMBINED)):
-        raise PlanError(
-            f"aggregate(empty=True) is for a sliding or landmark window by itself, and this is {strategy}.\n"
-            '  Leave empty out, or ask for strategy="panes".'
-        )
+        raise PlanError(_no_empty(wanted, schema, strategy))
     if wanted.lateness and not all(isinstance(w, SLICED) for w in wanted.windows.values()):
         raise PlanError(_unrevised(wanted, schema))
     if wanted.lateness and strategy != "slicing":
@@ -121,15 +118,31 @@ def steps(wanted: Wanted, schema: Schema) -> Sequence[Step]:
     if ranked:
         return _ranked(wanted, schema)
     if wanted.consistent and strategy not in _BUCKETED and strategy != "auto":
-        raise PlanError(
-            f"window(consistent=True): a tuple that is late for one of its windows is left out of all of them, which\n"
-            f'  {strategy} cannot do. Leave consistent out, or ask for strategy="panes".'
-        )
+        raise PlanError(_inconsistent(wanted, strategy))
     if strategy == "slicing":
         return _slicing(wanted, schema, why)
     if strategy == "stacks":
         return _stacks(wanted, schema, why)
     return _bucketed(wanted, schema, strategy, why)
+
+
+def _no_empty(wanted: Wanted, schema: Schema, strategy: str) -> str:
+    """Say that windows without a tuple cannot be given, and what can be done instead, if anything."""
+    windows = wanted.windows.values()
+    several = len(windows) > 1
+    stepped = [w for w in windows if isinstance(w, SlidingWindow | LandmarkWindow)]
+    seen, way = f'this is strategy="{strategy}"', ""
+    if several:
+        seen = "these are several"
+    elif not stepped:
+        seen = f"this is {window_text(wanted.window, schema)}"
+    in_order = any(map(ordered, wanted.functions.values())) and not all(map(by_arrival, stepped))
+    if len(stepped) == len(windows) and not wanted.by and not in_order:
+        if not wanted.lateness:
+            way = ", or aggregate each window by itself" if several else ', or ask for strategy="panes"'
+        elif wanted.strategy == "auto" and not several:
+            way = ", or leave lateness out"
+    return f"aggregate(empty=True) is for a sliding or landmark window by itself, and {seen}.\n  Leave empty out{way}."
 
 
 def _unrevised(wanted: Wanted, schema: Schema) -> str:
@@ -139,6 +152,18 @@ def _unrevised(wanted: Wanted, schema: Schema) -> str:
         f"aggregate(lateness=...): {window_text(window, schema)} cannot be revised; sliding windows over a time,"
         " sessions, bands\n  and windows of your own can. Leave lateness out, and give the stream so much more slack,"
         ' e.g. slack="10 s":\n  then tuples are in time that would have been late.'
+    )
+
+
+def _inconsistent(wanted: Wanted, strategy: str) -> str:
+    """Say that a strategy cannot leave a late tuple out of all its windows, and which way there is."""
+    several = len(wanted.windows) > 1
+    way = ""
+    if all(isinstance(w, SlidingWindow | LandmarkWindow | PartitionedWindow) for w in wanted.windows.values()):
+        way = ", or aggregate each window by itself" if several else ', or ask for strategy="panes"'
+    return (
+        f"{'windows' if several else 'window'}(consistent=True): a tuple that is late for one of its windows is left"
+        f" out of all of them,\n  which {strategy} cannot do. Leave consistent out{way}."
     )
 
 
@@ -317,6 +342,10 @@ def slicing_remarks(operator: SlicingAggregate, schema: Schema, why: str) -> tup
     remarks.append(f"tuples are {'' if kept else 'not '}kept besides slices: {kept.why} (Fig 4)")
     remarks.append(f"slices {'may' if split else 'need not'} be split: {split.why} (Fig 5)")
     remarks.append("tuples are never taken out of slices: windows are not measured in tuples (Fig 6)")
+    if operator.lateness:
+        remarks.append("revisions: windows that late tuples change are given again; the last revision holds")
+        if any(isinstance(window, SessionWindow) for window in windows.values()):
+            remarks.append("a session that is no more is given with null aggregates and a null window_end")
     remarks.append(f"store {'eager: slices are combined ahead' if ahead else 'lazy'}, {ahead.why}")
     only = next(iter(windows.values())) if len(windows) == 1 else None
     remarks.append(_state(only, operator.functions, operator.by, schema))

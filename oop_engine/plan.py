@@ -7,7 +7,7 @@ so an unknown attribute or a window that nothing could release is refused before
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import attrs
 
@@ -20,9 +20,9 @@ from operators.page import Page
 from operators.protocol import Operator
 from operators.schema import Schema
 
-Late: TypeAlias = str
+Late: TypeAlias = Literal["drop", "refuse", "divert", "revise"]
 Divert: TypeAlias = "Callable[[Page], None] | str | None"
-POLICIES: Final = ("drop", "refuse", "divert", "revise")
+POLICIES: Final[tuple[Late, ...]] = ("drop", "refuse", "divert", "revise")
 
 
 @attrs.frozen(eq=False)

@@ -1,46 +1,30 @@
-"""Where streams come from, as users call it: every function gives a `Stream` and reads nothing but what it must.
+"""Streams of files and of what comes in by itself: every function gives a `Stream` and reads nothing but what it must.
 
-All take the same promises: by default a bounded file is punctuated exactly (it is read ahead once, by the attribute
-that windows use); `slack="2s"` or `punctuate=` say otherwise, and are needed for what can be read only once. `late` is
-what happens to a tuple that breaks a promise: "drop" leaves it out of the windows that are released (thesis 6.1.5.2,
-generous), "refuse" raises StreamViolation at the first, "revise" passes it on (counted as `behind`, and as late where a
-window then refuses it), and `divert=` takes every one
-out of the stream, to a function of pages or to a file such as "late.parquet". All are counted.
-
-With `arrival_ts` a stream also says when its tuples arrived, in ns by the system's clock (True) or by a function that
-gives ns since 1970: one stamp for all that was read at once, never less than the one before, so windows over arrival_ts
-need no other promise. For a file that is the time of its reading, not of its recording.
+What is said of promises and late tuples is in `oop_engine.promising`. All take all of it but two: `interface` makes its
+promises itself, by the clock and `slack`, and has no `punctuate` and no `on`; flow exports bring the `arrival_ts` of
+their datagrams, so `netflow` adds none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias, TypedDict
 
 import pyarrow as pa
 
 from oop_engine.errors import PlanError
-from oop_engine.plan import Divert, source_node
-from oop_engine.punctuate import Promise
-from oop_engine.punctuate import slack as slack_promise
-from oop_engine.sources.arrival import Clock, stamped_source
+from oop_engine.plan import Divert, Late
+from oop_engine.promising import Arrival, Promises, from_source, promises_said
 from oop_engine.sources.files import Files
 from oop_engine.sources.kind import KINDS, kind_of
-from oop_engine.sources.memory import Once, Rows
 from oop_engine.sources.packets import Packets
-from oop_engine.sources.paths import Pipe, expand, is_pipe, standard_input
+from oop_engine.sources.paths import check_places, expand, opened
 from oop_engine.sources.protocol import Source
-from oop_engine.sources.rows import PlainRow, from_pages, from_rows
-from oop_engine.sources.tables import FORMATS as _FORMATS
-from oop_engine.sources.tables import SUFFIXES
+from oop_engine.sources.tables import FORMATS, SUFFIXES
 from oop_engine.stream import Stream
 from oop_engine.ticks import Amount, ticks_of
 from operators.errors import did_you_mean
-from operators.page import Page
-from operators.protocol import Element
-from operators.schema import Schema
-from punctuation import Punctuation
 
 if TYPE_CHECKING:
     import socket
@@ -48,37 +32,15 @@ if TYPE_CHECKING:
     from oop_engine.sources import flows
 
 Place: TypeAlias = "str | Path | BinaryIO"
-Promises: TypeAlias = "Promise | Iterable[Promise] | None"
-Arrival: TypeAlias = "bool | Clock"
-
-
-def from_source(
-    source: Source,
-    *,
-    punctuate: Promises = None,
-    slack: Amount | None = None,
-    on: str = "ts",
-    late: str = "drop",
-    divert: Divert = None,
-    arrival_ts: Arrival = False,
-) -> Stream:
-    """Make a stream of any source; `slack` is short for `punctuate=oop.slack(slack, on=on)`."""
-    # Callers without a type checker give a path here; the annotation does not stop them.
-    if not isinstance(source, Source):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise PlanError(
-            f"from_source takes a source, and {type(source).__name__} {source!r:.60} is none.\n  "
-            + (f'For a file write oop.read("{source}"). ' if isinstance(source, (str, Path)) else "")
-            + "A source has name, arrow, rewindable, promised, open and values (oop_engine.sources.protocol.Source)."
-        )
-    promises = _promises(punctuate)
-    if slack is not None:
-        promises = (*promises, slack_promise(slack, on=on))
-    if arrival_ts is not False:
-        clock = arrival_ts if callable(arrival_ts) else None
-        if clock is None and arrival_ts is not True:
-            raise PlanError(f"arrival_ts is {arrival_ts!r}; write True, or a function that gives ns since 1970.")
-        source = stamped_source(source, clock=clock)
-    return Stream(source_node(source, promises=promises, late=late, divert=divert))
+_TIME: Final = pa.field("ts", pa.timestamp("ns", "UTC"))
+_TAKES: Final[Mapping[str, tuple[str, ...]]] = {
+    "pcap": ("strict", "arrival_ts"),
+    "netflow": ("strict", "columns"),
+    "zeek": ("strict", "arrival_ts"),
+    "nfdump": ("arrival_ts",),
+    **dict.fromkeys(FORMATS, ("types", "arrival_ts")),
+}
+"""What `read` takes for files of some kinds only."""
 
 
 def pcap(
@@ -87,7 +49,8 @@ def pcap(
     strict: bool = False,
     punctuate: Promises = None,
     slack: Amount | None = None,
-    late: str = "drop",
+    on: str = "ts",
+    late: Late = "drop",
     divert: Divert = None,
     arrival_ts: Arrival = False,
 ) -> Stream:
@@ -98,11 +61,9 @@ def pcap(
     `oop_engine.sources.capture.PACKET_SCHEMA`. A truncated or damaged file gives what can be read, and the run's notes
     say where it stopped; `strict` makes that an error.
     """
-    if not places:
-        raise PlanError('pcap needs at least one file, e.g. oop.pcap("capture.pcap")')
-    paths = [found for place in places for found in _expanded(place)]
-    source = Packets(paths, label=name, strict=strict)
-    return from_source(source, punctuate=punctuate, slack=slack, late=late, divert=divert, arrival_ts=arrival_ts)
+    check_places("pcap", places, example="capture.pcap")
+    source = Packets(opened(places), label=name, strict=strict)
+    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
 
 
 def netflow(
@@ -131,9 +92,8 @@ def netflow(
     punctuate: Promises = None,
     slack: Amount | None = None,
     on: str | Sequence[str] = "ts",
-    late: str = "drop",
+    late: Late = "drop",
     divert: Divert = None,
-    arrival_ts: Arrival = False,
 ) -> Stream:
     """Read flow exports, NetFlow v5 and v9, IPFIX and sFlow v5, from captures, files of datagrams, or as they come.
 
@@ -162,9 +122,11 @@ def netflow(
             'netflow needs at least one file, e.g. oop.netflow("exports.pcap"), or where to listen, e.g.\n'
             '  oop.netflow(listen="127.0.0.1:2055"); not both.'
         )
+    if places:
+        check_places("netflow", places)
     if progress not in (None, "exporters"):
         raise PlanError(f'progress="{progress}": write progress="exporters", or leave it out for exact promises.')
-    others = slack is not None or bool(_promises(punctuate))
+    others = slack is not None or bool(promises_said(punctuate))
     if others and not isinstance(on, str):
         raise PlanError("slack is on one attribute, and on names several; give one, or leave out slack.")
     if others and progress is not None:
@@ -180,7 +142,7 @@ def netflow(
     from oop_engine.sources.live import BUFFER, LiveFlows, Rules, Shedding
 
     def span(amount: Amount, what: str) -> int:
-        return ticks_of(amount, pa.field("ts", pa.timestamp("ns", "UTC")), what=what)
+        return ticks_of(amount, _TIME, what=what)
 
     rules = Rules(
         active=None if active is None else span(active, "active"),
@@ -201,14 +163,11 @@ def netflow(
             shedding=Shedding() if shed else None,
         )  # fmt: skip
     else:
-        files = [found for place in places for found in _expanded(place)]
         source = FlowExports(
-            files, columns=columns, ports=ports, allow=allow, label=name, strict=strict,
+            opened(places), columns=columns, ports=ports, allow=allow, label=name, strict=strict,
             rules=None if progress is None else rules, on=own, by_exporter=by_exporter,
         )  # fmt: skip
-    return from_source(
-        source, punctuate=punctuate, slack=slack, on=own[0], late=late, divert=divert, arrival_ts=arrival_ts
-    )
+    return from_source(source, punctuate=punctuate, slack=slack, on=own[0], late=late, divert=divert)
 
 
 def interface(
@@ -219,8 +178,9 @@ def interface(
     most: int | None = None,
     name: str = "",
     slack: Amount = "1s",
-    late: str = "drop",
+    late: Late = "drop",
     divert: Divert = None,
+    arrival_ts: Arrival = False,
 ) -> Stream:
     """Read the packets that an interface, such as "eth0" or "lo", sees from now on (Linux, with the right to see them).
 
@@ -230,16 +190,15 @@ def interface(
     """
     from oop_engine.sources.live import Interface
 
-    field = pa.field("ts", pa.timestamp("ns", "UTC"))
     source = Interface(
         interface,
-        slack=ticks_of(slack, field, what="slack"),
+        slack=ticks_of(slack, _TIME, what="slack"),
         promiscuous=promiscuous,
-        lasting=None if lasting is None else ticks_of(lasting, field, what="lasting"),
+        lasting=None if lasting is None else ticks_of(lasting, _TIME, what="lasting"),
         most=most,
         label=name,
     )
-    return from_source(source, late=late, divert=divert)
+    return from_source(source, late=late, divert=divert, arrival_ts=arrival_ts)
 
 
 def zeek(
@@ -249,8 +208,9 @@ def zeek(
     punctuate: Promises = None,
     slack: Amount | None = None,
     on: str = "ts",
-    late: str = "drop",
+    late: Late = "drop",
     divert: Divert = None,
+    arrival_ts: Arrival = False,
 ) -> Stream:
     """Read logs of Zeek, tab-separated or JSON, plain or packed.
 
@@ -259,10 +219,9 @@ def zeek(
     """
     from oop_engine.sources.flows import ZeekLogs
 
-    if not places:
-        raise PlanError('zeek needs at least one log, e.g. oop.zeek("conn.log.gz")')
-    source = ZeekLogs([found for place in places for found in _expanded(place)], label=name, strict=strict)
-    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
+    check_places("zeek", places, example="conn.log.gz")
+    source = ZeekLogs(opened(places), label=name, strict=strict)
+    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
 
 
 def nfdump(
@@ -271,15 +230,14 @@ def nfdump(
     punctuate: Promises = None,
     slack: Amount | None = None,
     on: str = "ts",
-    late: str = "drop",
+    late: Late = "drop",
     divert: Divert = None,
     arrival_ts: Arrival = False,
 ) -> Stream:
     """Read the flow records of nfcapd files, as nfdump, which must be installed, prints them."""
     from oop_engine.sources.flows import NfdumpFiles
 
-    if not places:
-        raise PlanError('nfdump needs at least one file, e.g. oop.nfdump("nfcapd.202611211200")')
+    check_places("nfdump", places, example="nfcapd.202611211200", takes="paths")
     source = NfdumpFiles([found for place in places for found in expand(place)], label=name)
     return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
 
@@ -292,7 +250,7 @@ def table(
     punctuate: Promises = None,
     slack: Amount | None = None,
     on: str = "ts",
-    late: str = "drop",
+    late: Late = "drop",
     divert: Divert = None,
     arrival_ts: Arrival = False,
 ) -> Stream:
@@ -300,165 +258,95 @@ def table(
 
     `types` overrules what a file says: {"srcIP": "ip", "ts": "timestamp"}.
     """
-    if not places:
-        raise PlanError('table needs at least one file, e.g. oop.table("flows.csv")')
+    check_places("table", places, example="flows.csv")
+    paths = [place for place in places if isinstance(place, (str, Path))]
+    if len(paths) < len(places) > 1:
+        raise PlanError("table reads a binary stream by itself; give it alone, or several files by their paths.")
     first = places[0]
     label = name or (Path(first).name if isinstance(first, (str, Path)) and str(first) != "-" else "stdin")
-    given = [p for p in places if isinstance(p, (str, Path))]
-    source = Files(label, given if len(given) == len(places) and len(given) > 1 else first, format, types)
+    source = Files(label, paths if len(paths) > 1 else first, format, types)
     return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
 
 
-def read(*places: Place, name: str = "", format: str | None = None, strict: bool = False, **options: object) -> Stream:
+class _Said(TypedDict):
+    """What `read` says for files of any kind."""
+
+    name: str
+    punctuate: Promises
+    slack: Amount | None
+    on: str
+    late: Late
+    divert: Divert
+
+
+def read(
+    *places: Place,
+    name: str = "",
+    format: str | None = None,
+    strict: bool = False,
+    types: Mapping[str, str | pa.DataType] | None = None,
+    columns: Sequence[str | flows.Element] = (),
+    punctuate: Promises = None,
+    slack: Amount | None = None,
+    on: str = "ts",
+    late: Late = "drop",
+    divert: Divert = None,
+    arrival_ts: Arrival = False,
+) -> Stream:
     """Read files of any known kind: by suffix for tables, by content for captures, flow exports and logs of Zeek.
 
     `format` says it where neither does: "netflow" for a capture of export datagrams, "zeek" for a JSON log named
-    .json, "pcap", "nfdump" or a format of tables.
+    .json, "pcap", "nfdump" or a format of tables. `types` are for tables, `columns` for flow exports, `strict` for
+    captures, exports and logs (a damaged table is an error anyway), and `arrival_ts` for all but exports, which bring
+    theirs; PlanError where files are of another kind. What only one kind knows besides, as the `ports` of exports, its
+    own function takes.
     """
-    known = format if format is not None else _kind(places)
-    if known in _FORMATS:
-        return table(*places, name=name, format=format, **options)  # type: ignore[arg-type]
-    options.pop("types", None)
+    check_places("read", places, example="capture.pcap")
+    known = _kind(places, format)
+    for option, given in {"strict": strict, "types": types, "columns": columns, "arrival_ts": arrival_ts}.items():
+        if given and option not in _TAKES[known]:
+            raise PlanError(_untaken(option, known, places[0]))
+    said: _Said = {
+        "name": name, "punctuate": punctuate, "slack": slack, "on": on, "late": late, "divert": divert,
+    }  # fmt: skip
     match known:
-        case "netflow":
-            return netflow(*places, name=name, strict=strict, **options)  # type: ignore[arg-type]
-        case "zeek":
-            return zeek(*places, name=name, strict=strict, **options)  # type: ignore[arg-type]
-        case "nfdump":
-            return nfdump(*places, name=name, **options)  # type: ignore[arg-type]
         case "pcap":
-            options.pop("on", None)
-            return pcap(*places, name=name, strict=strict, **options)  # type: ignore[arg-type]
+            return pcap(*places, strict=strict, arrival_ts=arrival_ts, **said)
+        case "netflow":
+            return netflow(*places, columns=columns, strict=strict, **said)
+        case "zeek":
+            return zeek(*places, strict=strict, arrival_ts=arrival_ts, **said)
+        case "nfdump":
+            check_places("nfdump", places, takes="paths")
+            return nfdump(*(place for place in places if isinstance(place, (str, Path))), arrival_ts=arrival_ts, **said)
         case _:
-            formats = (*KINDS, *_FORMATS)
-            raise PlanError(f'read(format="{format}"): known are {", ".join(formats)}. {did_you_mean(known, formats)}')
+            return table(*places, format=format, types=types, arrival_ts=arrival_ts, **said)
 
 
-def rows(
-    records: Iterable[PlainRow | Punctuation],
-    schema: Schema | pa.Schema,
-    *,
-    name: str = "rows",
-    punctuate: Promises = None,
-    slack: Amount | None = None,
-    on: str = "ts",
-    late: str = "drop",
-    divert: Divert = None,
-    arrival_ts: Arrival = False,
-) -> Stream:
-    """Make a stream of dictionaries or tuples, IP addresses also as text.
-
-    A collection can be punctuated exactly. An iterator, read only once, needs `punctuate` or `slack`, or brings its own
-    punctuations between the tuples: then `schema` is a `Schema` that says on what.
-    """
-    if not isinstance(schema, (Schema, pa.Schema)):
-        raise PlanError(
-            f"rows needs a schema, and {type(schema).__name__} is none.\n"
-            '  Write pa.schema([("ts", pa.int64()), ("x", pa.float64())]), or oop.Schema.of(ts=pa.int64(), ...).'
-        )
-    shape = schema if isinstance(schema, Schema) else Schema(schema)
-    source: Source
-    if isinstance(records, Iterator) or shape.progress:
-        again = not isinstance(records, Iterator)
-        source = Once(name, shape.arrow, lambda: from_rows(records, shape), _promised(shape), again=again)
-    else:
-        pages = (element for element in from_rows(records, shape) if isinstance(element, Page))
-        source = Rows(name, tuple(page.batch for page in pages), shape.arrow)
-    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
+def taken(places: Sequence[Place], format: str | None = None) -> tuple[str, ...]:
+    """Name what `read` takes for these files and not for all: of "strict", "types", "columns", "arrival_ts"."""
+    return _TAKES[_kind(places, format)]
 
 
-def arrow(
-    data: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch],
-    *,
-    name: str = "arrow",
-    schema: pa.Schema | None = None,
-    punctuate: Promises = None,
-    slack: Amount | None = None,
-    on: str = "ts",
-    late: str = "drop",
-    divert: Divert = None,
-    arrival_ts: Arrival = False,
-) -> Stream:
-    """Make a stream of an Arrow table or of record batches; an iterator of batches needs `schema` and `punctuate`."""
-    source: Source
-    if isinstance(data, pa.Table):
-        source = Rows(name, tuple(data.to_batches()), data.schema)  # pyright: ignore[reportAttributeAccessIssue]
-    elif isinstance(data, pa.RecordBatch):
-        source = Rows(name, (data,))
-    elif isinstance(data, Iterator):
-        if schema is None:
-            raise PlanError("an iterator of record batches needs schema=, since it can be read only once")
-        source = Once(name, schema, lambda: data, again=False)
-    else:
-        batches = tuple(data)
-        if not all(isinstance(batch, pa.RecordBatch) for batch in batches):
-            raise PlanError(
-                f"arrow takes a table or record batches, and {type(data).__name__} is neither.\n"
-                "  Write pa.table(...), or pa.Table.from_pandas(frame, preserve_index=False) for a pandas frame."
-            )
-        source = Rows(name, batches, schema)
-    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
+def _untaken(option: str, kind: str, place: Place) -> str:
+    """Say that files of a kind know nothing of an option, what they take, and which others know it."""
+    file = f'"{place}"' if isinstance(place, (str, Path)) else "the stream"
+    others = ", ".join(name for name, takes in _TAKES.items() if option in takes)
+    return (
+        f"read({option}=...): {file} is read as {kind}, which takes no {option}; that is for {others}.\n"
+        f"  Leave it out; {kind} takes {', '.join((*_TAKES[kind], *_Said.__annotations__))}."
+    )
 
 
-def pages(
-    elements: Iterable[Element],
-    schema: Schema,
-    *,
-    name: str = "pages",
-    late: str = "drop",
-    arrival_ts: Arrival = False,
-) -> Stream:
-    """Make a stream of pages and punctuations of your own; `schema` says on what it is punctuated."""
-    again = not isinstance(elements, Iterator)
-    source = Once(name, schema.arrow, lambda: from_pages(elements, schema), _promised(schema), again=again)
-    return from_source(source, late=late, arrival_ts=arrival_ts)
-
-
-def packets(
-    n: int,
-    *,
-    rate: float = 100_000,
-    late: str = "drop",
-    slack: Amount | None = None,
-    arrival_ts: Arrival = False,
-    **shape: Any,
-) -> Stream:
-    """Generate n packets at `rate` a second of event time from a seed; the same seed gives the same stream.
-
-    `shape` is what `oop_engine.sources.generator.packets` takes: sources, zipf, disorder (`Band`, `Blocks`),
-    late_share, skew, lulls, start, seed, link. Their `arrival_ts` is the generated one, which is always the same.
-    """
-    from inspect import signature
-
-    from oop_engine.sources.generated import GeneratedPackets
-    from oop_engine.sources.generator import packets as generate
-
-    known = [*(name for name in signature(generate).parameters if name != "n"), "late", "slack", "arrival_ts"]
-    for given in shape:
-        if given not in known:
-            raise PlanError(f'packets takes no "{given}".\n  {did_you_mean(given, known)}')
-    return from_source(GeneratedPackets(generate(n, rate=rate, **shape)), slack=slack, late=late, arrival_ts=arrival_ts)
-
-
-def _promises(said: object) -> tuple[Promise, ...]:
-    """Give the promises as a tuple; PlanError for whatever else users write there."""
-    given: tuple[object, ...] = tuple(said) if isinstance(said, (list, tuple, set, frozenset, Iterator)) else (said,)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    promises = tuple(promise for promise in given if isinstance(promise, Promise))
-    if said is not None and len(promises) < len(given):
-        raise PlanError(
-            f"punctuate is {said!r}, which is no promise.\n"
-            '  Write punctuate=oop.slack("2s"), oop.every("1s"), oop.ordered() or a list of such.'
-        )
-    return promises
-
-
-def _promised(schema: Schema) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(sorted(promise)) for promise in schema.progress)
-
-
-def _kind(places: Sequence[Place]) -> str:
-    """Tell a format by the suffix of the first place, else by what is in it."""
-    first = places[0] if places else "-"
+def _kind(places: Sequence[Place], format: str | None) -> str:
+    """Tell how files are read: as is said, else by the suffix of the first or by what is in it."""
+    if format is not None:
+        if format not in _TAKES:
+            formats = (*KINDS, *FORMATS)
+            hint = did_you_mean(str(format), formats)
+            raise PlanError(f'read(format="{format}"): known are {", ".join(formats)}. {hint}')
+        return format
+    first = places[0]
     if not isinstance(first, (str, Path)) or str(first) == "-":
         return "pcap"
     suffixes = [s.lower() for s in Path(first).suffixes]
@@ -467,16 +355,3 @@ def _kind(places: Sequence[Place]) -> str:
     if suffixes and suffixes[-1] in SUFFIXES:
         return SUFFIXES[suffixes[-1]]
     return kind_of(expand(first)[0]) or "pcap"
-
-
-def _expanded(place: Place) -> list[Path | BinaryIO]:
-    if not isinstance(place, (str, Path)):
-        if not hasattr(place, "read"):
-            raise PlanError(
-                f"pcap takes paths or binary streams, and {type(place).__name__} is neither."
-                + (" Write pcap(*paths)." if isinstance(place, (list, tuple)) else "")
-            )
-        return [place]
-    if str(place) == "-":
-        return [standard_input()]
-    return [Pipe(path) if is_pipe(path) else path for path in expand(place)]

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import cast
 
 import attrs
+import pyarrow.compute as pc
 
 from oop_engine.demand import window_pace
 from oop_engine.errors import PlanError
@@ -20,10 +22,16 @@ from oop_engine.meter import Statistics
 from oop_engine.physical import SLICED
 from oop_engine.plan import OperatorNode, Plan, SourceNode
 from oop_engine.synchronous import Run
+from oop_engine.taking import open_for
 from oop_engine.windowing import WindowOf
 from oop_engine.windows import Windowing
+from operators.apply import Apply
+from operators.expression import Column
+from operators.filter import Filter
 from operators.page import Page
+from operators.project import Project
 from operators.slicing.aggregate import SlicingAggregate
+from operators.slicing.results import WINDOW
 from operators.slicing.windows import Spec
 
 
@@ -81,13 +89,21 @@ class Running:
         pace = window_pace(specification, schema)
         for source, above in enumerate(self.plan.nodes):
             if isinstance(above, SourceNode) and above.schema.progressing(specification.wattr):
+                circuit.allow(source, operator.lateness + open_for(specification))
                 with suppress(PlanError):
                     circuit.describe(source, specification.wattr, pace)
         return since
 
     def remove(self, name: str) -> None:
-        """Give no more results of a window; SchemaError when there is none of that name."""
-        self._slicing()[1].remove(name)
+        """Give no more results of a window; SchemaError when there is none of that name.
+
+        Those that the last promise completed and that are still to be given are left out, too, unless another
+        operator than `filter`, `derive` and `project` took them in already.
+        """
+        place, operator = self._slicing()
+        operator.remove(name)
+        for attribute in self._telling(place):
+            self._run.leave_out(partial(_without, attribute=attribute, name=name))
 
     def poll(self) -> None:
         """Ask the sources how far they are: they promise it as soon as they are read again (row O9)."""
@@ -98,6 +114,21 @@ class Running:
     def statistics(self) -> Statistics:
         """What the operators did so far."""
         return Statistics(self._run.circuit.statistics(), tuple(self._run.circuit.notes()))
+
+    def _telling(self, place: int) -> list[str]:
+        """Give the attributes of the result that tell the window of each row, if it has the rows of the aggregate."""
+        node, behind = self.plan.outputs[0], list[Filter | Apply | Project]()
+        while node is not self.plan.nodes[place]:
+            if not isinstance(node, OperatorNode) or not isinstance(node.operator, Filter | Apply | Project):
+                return []
+            behind.append(node.operator)
+            node = node.inputs[0]
+        names = [WINDOW]
+        for operator in reversed(behind):
+            made = {} if isinstance(operator, Filter) else operator.columns
+            kept = [] if isinstance(operator, Project) else [name for name in names if name not in made]
+            names = kept + [new for new, value in made.items() if isinstance(value, Column) and value.name in names]
+        return names
 
     def _slicing(self) -> tuple[int, SlicingAggregate]:
         """Give the place of the windows that share slices, and the operator that runs there."""
@@ -117,3 +148,7 @@ class Running:
         operator = running[places[0]]
         assert isinstance(operator, SlicingAggregate)
         return places[0], operator
+
+
+def _without(page: Page, *, attribute: str, name: str) -> Page:
+    return page.select(pc.not_equal(page.column(attribute), name))

@@ -27,6 +27,8 @@ from operators.protocol import Element
 
 INBOX: Final = 8
 """Elements an inbox holds before its upstreams wait."""
+_HANG_UP: Final = getattr(signal, "SIGHUP", None)
+"""The signal that the terminal was closed; None where the system has none."""
 TICK: Final = 0.1
 """Seconds between two calls of a timer."""
 
@@ -64,12 +66,12 @@ async def run_plan(
 ) -> Statistics:
     """Run a plan to its end and hand the elements of each output, in order, to its blocking consumer in a thread.
 
-    `watch` is called about ten times a second with the running circuit. With `handle_signals`, the first SIGINT or
-    SIGTERM stops the sources and lets what was read drain (nothing is promised that the data did not say), the second
-    raises KeyboardInterrupt without waiting for consumers. The error of a failing operator is raised as it is, with a
-    note that names operator, page and tuple; a live source that cannot go on ends the run as the first signal does,
-    and `ended` of the statistics says why. `threads=False` calls sources and consumers in the loop itself: for those
-    that never wait, and for a simulated clock.
+    `watch` is called about ten times a second with the running circuit. With `handle_signals`, the first SIGINT,
+    SIGTERM or SIGHUP (unless that is ignored) stops the sources and lets what was read drain (nothing is promised that
+    the data did not say); a second one, but SIGHUP, raises KeyboardInterrupt without waiting for consumers. The error
+    of a failing operator is raised as it is, with a note that names operator, page and tuple; a live source that cannot
+    go on ends the run as the first signal does, and `ended` of the statistics says why. `threads=False` calls sources
+    and consumers in the loop itself: for those that never wait, and for a simulated clock.
     """
     if len(outputs) != len(plan.outputs):
         raise PlanError(f"the plan has {len(plan.outputs)} outputs and {len(outputs)} consumers were given")
@@ -315,9 +317,12 @@ class _Run:
     async def _obey_signals(
         self, everything: trio.CancelScope, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        with trio.open_signal_receiver(*_signals()) as signals:
             task_status.started()
-            async for _ in signals:
+            async for number in signals:
+                if self.interrupted and number == _HANG_UP:
+                    # The system and the shell both say it: nobody asks a second time.
+                    continue
                 if self.interrupted:
                     for scope in self._delivering:
                         scope.cancel()
@@ -331,6 +336,14 @@ class _Run:
         self.interrupted = True
         for end in self._reading:
             end()
+
+
+def _signals() -> list[signal.Signals]:
+    """Give the signals that end a run; who was started to outlast its terminal (nohup) ignores that it hangs up."""
+    ending = [signal.SIGINT, signal.SIGTERM]
+    if _HANG_UP is not None and signal.getsignal(_HANG_UP) != signal.SIG_IGN:
+        ending.append(_HANG_UP)
+    return ending
 
 
 def _waiting(inbox: trio.MemoryReceiveChannel[tuple[int, Element]]) -> list[tuple[int, Element]]:

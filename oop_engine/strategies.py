@@ -96,7 +96,14 @@ def strategy(name: str, **options: object) -> Strategy:
 
 def named_strategy(given: str | Strategy) -> Strategy:
     """Give the strategy that is meant, by its name or as it is; PlanError when there is none of that name."""
-    return given if isinstance(given, Strategy) else strategy(given)
+    if isinstance(given, Strategy):
+        return given
+    if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise PlanError(
+            f"aggregate(strategy={given!r}): a strategy is named, or made by oop.strategy.\n"
+            f"  Known are {', '.join(STRATEGIES)}."
+        )
+    return strategy(given)
 
 
 def flush_of(options: Mapping[str, object]) -> Flush:

@@ -8,7 +8,6 @@ for page in talkers.aggregate(oop.count(), by="srcIP"):
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import attrs
 import pyarrow as pa
 
-from oop_engine.aggregates import listed, named_results
+from oop_engine.aggregates import grouping, listed, named_results
 from oop_engine.computed import Computed, expression_of
 from oop_engine.entry import numbered, stamped
 from oop_engine.errors import PlanError, SchemaError
@@ -25,11 +24,9 @@ from oop_engine.plan import Node, Plan, operator_node
 from oop_engine.sources.protocol import ARRIVAL
 from oop_engine.ticks import Amount, ticks_of
 from oop_engine.windowing import WindowOf
-from oop_engine.windows import Windowing, window_of
+from oop_engine.windows import window_of
 from operators.aggregate.groupby import GroupAggregate
-from operators.aggregate.wid import START, STOP, WID
 from operators.apply import Apply
-from operators.bucket import FROM
 from operators.distinct import Distinct
 from operators.errors import did_you_mean
 from operators.expression import Column, Expression
@@ -44,7 +41,6 @@ from operators.protocol import Operator
 from operators.reorder import Reorder
 from operators.schema import Schema
 from operators.spread import Spread
-from operators.window import PartitionedWindow
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,12 +51,11 @@ if TYPE_CHECKING:
     from oop_engine.running import Running
     from oop_engine.sinks import Sink
     from oop_engine.spark.counts import Counts
-    from oop_engine.strategies import Strategy
+    from oop_engine.windowed import Windowed
     from operators.join import JoinWindow
 
 Mode: TypeAlias = Literal["consistent", "generous"]
 _MODES = ("consistent", "generous")
-_RELEASING = (FROM, WID, START, STOP)
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -81,6 +76,8 @@ class Stream:
 
     def project(self, /, *names: str, **computed: Computed) -> Stream:
         """Keep the named attributes, in this order, and add computed ones (renaming is `project(source="srcIP")`)."""
+        if not names and not computed:
+            raise PlanError('project needs at least one attribute, e.g. project("srcIP", bytes="length * 8")')
         columns: dict[str, Expression] = {n: Column(self.schema.resolve(n, where="project")) for n in names}
         for name, value in computed.items():
             named = isinstance(value, str) and value in self.schema
@@ -89,6 +86,8 @@ class Stream:
 
     def derive(self, /, **computed: Computed) -> Stream:
         """Add computed attributes to those there are (thesis: Apply)."""
+        if not computed:
+            raise PlanError('derive needs at least one attribute, e.g. derive(bits="length * 8")')
         columns = {name: expression_of(value, self.schema, f"derive({name}=...)") for name, value in computed.items()}
         return self._then(Apply(columns), "derive " + ", ".join(_shown(n, e) for n, e in columns.items()))
 
@@ -149,6 +148,12 @@ class Stream:
         """Sort by an attribute as far as a slack in time or tuples allows (BSort); to compare with sorting engines."""
         if mode not in _MODES:
             raise PlanError(f'reorder: mode="{mode}" is none of {", ".join(_MODES)}. {did_you_mean(str(mode), _MODES)}')
+        if slack is not None and tuples is not None:
+            raise PlanError(
+                f"reorder(slack={slack!r}, tuples={tuples!r}): a slack is in time or in tuples; leave one of them out."
+            )
+        if tuples is not None and (isinstance(tuples, bool) or not isinstance(tuples, int) or tuples < 0):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise PlanError(f"reorder(tuples={tuples!r}): a number of tuples is a whole number from 0 on.")
         on = self.schema.resolve(on, where="reorder")
         ticks = None if slack is None else ticks_of(slack, self.schema.field(on), what="slack")
         return self._then(Reorder(on, slack_time=ticks, slack_tuples=tuples, mode=mode), f"reorder by {on}")
@@ -192,9 +197,11 @@ class Stream:
         """
         from oop_engine.join import Joining, check_choices, entered, join_window, pairs_of
 
-        _check_streams("join", (right,))
+        check_stream("join", right, " Write left.join(right, ...).")
         check_choices(kind, promises)
         wattrs = (wattr, wattr) if isinstance(wattr, str) else wattr
+        if not isinstance(wattrs, tuple) or len(wattrs) != 2:  # pyright: ignore[reportUnnecessaryIsInstance, reportUnnecessaryComparison]
+            raise PlanError(f"join(wattr={wattr!r}): give one name for both inputs, or a pair for left and right.")
         wattrs = (wattrs[0].replace("-", "_"), wattrs[1].replace("-", "_"))
         one, other = entered(self.node, right.node, wattrs if window is None else window.attributes)
         if window is None:
@@ -230,7 +237,7 @@ class Stream:
         `range` and `slide` are durations ("10 minutes"), rows ("1000 rows", on row_num), or integers in the unit of
         `wattr`; `range="ALL"` is a landmark window; without `slide` windows are tumbling. `partition` counts rows in
         each partition separately, while `by` of `aggregate` parts the rows of the windows of the whole stream; over a
-        time both are the same.
+        time both are the same. With "ALL" the last window is the first that has all rows, of each partition its own.
         `wattr="arrival_ts"`, where the stream has none, is when tuples arrive at their source (see
         `oop_engine.entry.stamped`). `partial=False` leaves out windows that begin before the origin. A tuple that is
         late for some of its windows is counted in the others, unless `consistent` (or an operator in between relies on
@@ -240,12 +247,13 @@ class Stream:
         A tuple is in no window if its `wattr` is null, or 2**61 ticks or more from 0: in nanoseconds, times before
         1896-12 and after 2043-01.
         """
+        from oop_engine.windowed import Windowed
+
+        names = grouping(self.schema, partition, "window", "partition")
         if isinstance(range, WindowOf):
             if slide is not None or origin or not partial or wattr not in ("ts", range.wattr):
                 raise PlanError(f"window({range}): it says all itself; leave slide, wattr and the others out.")
-            return attrs.evolve(self.windows({"": range}, consistent=consistent), partition=self._by(partition))
-        names = (partition,) if isinstance(partition, str) else tuple(partition)
-        names = tuple(self.schema.resolve(n, where="window(partition=...)") for n in names)
+            return attrs.evolve(self.windows({"": range}, consistent=consistent), partition=names)
         wanted = wattr.replace("-", "_")
         node = self.node
         if wanted == ROW_NUM and not names:
@@ -268,6 +276,13 @@ class Stream:
 
         stream.windows(short=oop.tumbling("1 s"), burst=oop.session("200 ms")).aggregate(oop.count(), by="srcIP")
         """
+        from oop_engine.windowed import Windowed
+
+        if windows is not None and not isinstance(windows, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise PlanError(
+                f"windows takes windows by their names, and {windows} has none.\n"
+                '  Write windows(short=oop.tumbling("1 s"), ...), or window(...) for one alone.'
+            )
         wanted = {**(windows or {}), **named}
         if not wanted:
             raise PlanError('windows needs at least one, e.g. windows(short=oop.tumbling("1 s"))')
@@ -286,16 +301,23 @@ class Stream:
     ) -> Stream:
         """Aggregate without a window: a group leaves when a promise on its attributes ends it, or at the end."""
         results = named_results(functions, named)
-        names = self._by(by)
+        names = grouping(self.schema, by, "aggregate", "by")
         label = "aggregate " + listed(results) + (f" by {', '.join(names)}" if names else "")
         remark = "released by promises on " + (", ".join(names) if names else "nothing: at the end of the stream")
         return self._then(GroupAggregate(results, names), label, remark)
 
     def to(self, target: str | Path | Sink) -> Output:
         """Say where the results go: a path ending in .parquet, .csv, .ndjson or .arrow, or "-" for the terminal."""
-        from oop_engine.sinks import sink_for
+        from oop_engine.sinks import Sink, sink_for
 
-        return Output(self, sink_for(target) if isinstance(target, (str, Path)) else target)
+        if isinstance(target, (str, Path)):
+            return Output(self, sink_for(target))
+        if not isinstance(target, Sink):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise PlanError(
+                f"to({target!r:.60}): results go to a file or a sink, and {type(target).__name__} is neither.\n"
+                '  Write to("out.parquet"), to("-") for the terminal, or to(oop_engine.sinks.ListSink([])).'
+            )
+        return Output(self, target)
 
     def run(self, *, mode: Literal["oop", "iop"] = "oop") -> Outcome:
         """Run to the end and keep all results in memory; `to(...)` writes them instead.
@@ -319,8 +341,8 @@ class Stream:
         """
         from oop_engine.running import Running
 
-        if page_rows < 1:
-            raise PlanError(f"start(page_rows={page_rows}): a page has at least one tuple.")
+        if isinstance(page_rows, bool) or not isinstance(page_rows, int) or page_rows < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise PlanError(f"start(page_rows={page_rows!r}): the tuples of a page are a whole number from 1 on.")
         return Running(self._plan(), page_rows)
 
     async def run_async(self) -> Outcome:
@@ -330,9 +352,9 @@ class Stream:
         return await collect_async(self._plan())
 
     def _plan(self) -> Plan:
-        from oop_engine.lateness import guarded
+        from oop_engine.prepared import prepared
 
-        return guarded(Plan((self.node,)))
+        return prepared(self.node)
 
     def __iter__(self) -> Iterator[Page]:
         """Give the pages of the result as they are released."""
@@ -389,142 +411,6 @@ class Stream:
     def _then(self, operator: Operator, label: str, *remarks: str) -> Stream:
         return Stream(operator_node(operator, self.node, label=label, remarks=remarks))
 
-    def _by(self, by: str | Sequence[str]) -> tuple[str, ...]:
-        names = (by,) if isinstance(by, str) else tuple(by)
-        return tuple(self.schema.resolve(n, where=f'aggregate(by="{n}")') for n in names)
-
-
-@attrs.frozen(eq=False, repr=False)
-class Windowed:
-    """A stream with window specifications, mostly one; what remains to be said is what to compute."""
-
-    stream: Stream
-    windows: Mapping[str, Windowing]
-    consistent: bool = False
-    partition: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        """Give the windows and the plan of the stream below them."""
-        text = ", ".join(f"{name} {self._text(window)}".strip() for name, window in self.windows.items())
-        return f"windows {text}, nothing computed yet: call .aggregate(...)\nover\n{self.stream.explain()}"
-
-    def aggregate(
-        self,
-        /,
-        *functions: AggregateFunction,
-        by: str | Sequence[str] = (),
-        empty: bool = False,
-        strategy: str | Strategy = "auto",
-        lateness: Amount = 0,
-        **named: AggregateFunction,
-    ) -> Stream:
-        """Compute aggregates over each window, for each group of `by`.
-
-        A window without a tuple gives no result; with `empty`, and without groups, those between the first and the last
-        window with a tuple do. `strategy` says how it is computed, which changes time and memory and never the answer
-        (names are in `oop_engine.strategies.STRATEGIES`, `oop.strategy` has options; `explain` says what was chosen and
-        why). With `lateness`, windows that were released and get a late tuple within it are given again, with a
-        `revision` of 1, 2, ...; what reads these results sees each as a tuple of its own.
-
-        The result has the grouping attributes, one attribute a function (named as the keyword, else `count`,
-        `sum_length`, ...), `window` when there are several, then wid, window_start, window_end. PlanError when nothing
-        could ever release a window.
-        """
-        return self.compute(named_results(functions, named), by=by, empty=empty, strategy=strategy, lateness=lateness)
-
-    def compute(
-        self,
-        functions: Mapping[str, AggregateFunction],
-        *,
-        by: str | Sequence[str] = (),
-        empty: bool = False,
-        strategy: str | Strategy = "auto",
-        lateness: Amount = 0,
-    ) -> Stream:
-        """Compute aggregates as `aggregate` does, by the names of their results."""
-        from oop_engine.physical import Wanted, steps
-        from oop_engine.strategies import named_strategy
-
-        asked = named_strategy(strategy)
-        if len(self.windows) > 1:
-            from oop_engine.beside import check_asked, parts
-
-            if len(parts(self.windows)) > 1:
-                check_asked(self.windows, strategy=asked.name, empty=empty, lateness=lateness)
-                return self._beside(functions, by=by, strategy=asked, lateness=lateness)
-        names = self.stream._by(by)
-        window = next(iter(self.windows.values()))
-        names = (*self.partition, *(n for n in names if n not in self.partition))
-        node = self.stream.node
-        field = None if isinstance(window, PartitionedWindow) else node.schema.field(window.wattr, where="window")
-        # Windows counted by partition have no unit for it: any lateness is one too many, and refused with its reasons.
-        late = 0 if not lateness else 1 if field is None else ticks_of(lateness, field, what="lateness")
-        wanted = Wanted(
-            windows=self.windows,
-            functions=functions,
-            by=names,
-            strategy=asked.name,
-            options=asked.options,
-            consistent=self.consistent,
-            empty=empty,
-            lateness=late,
-            partition=self.partition,
-        )
-        try:
-            for step in steps(wanted, node.schema):
-                chosen = asked.name == "auto"
-                node = operator_node(step.operator, node, label=step.label, remarks=step.remarks, chosen=chosen)
-                self._check(node, names)
-        except SchemaError as error:
-            if asked.name == "auto":
-                raise
-            # Where "auto" cannot either, its error says what is wrong with more than the strategy.
-            self.compute(functions, by=by, empty=empty, lateness=lateness)
-            told = re.sub(r"^aggregate[^:]*: ", "", str(error).partition("\n")[0].rstrip("."))
-            raise PlanError(f'aggregate(strategy="{asked.name}"): {told}.\n  Leave strategy out.') from error
-        if lateness:
-            from oop_engine.lateness import relying
-
-            if (strict := relying(self.stream.node)) is not None:
-                raise PlanError(
-                    f'aggregate(lateness=...): "{strict.label}" relies on what is promised, so late tuples are left out'
-                    ' before it.\n  Put it behind the window, or give the source late="revise".'
-                )
-        return Stream(node)
-
-    def _beside(
-        self,
-        functions: Mapping[str, AggregateFunction],
-        *,
-        by: str | Sequence[str],
-        strategy: Strategy,
-        lateness: Amount,
-    ) -> Stream:
-        """Compute those windows together that share slices, the others beside them, and unite the results."""
-        from oop_engine.beside import Bounds, parts, sliced
-
-        bounds = Bounds.of(self.windows, self.stream.schema)
-        found: list[Stream] = []
-        for windows in parts(self.windows):
-            own = strategy if sliced(windows) else "auto"
-            stream = attrs.evolve(self, windows=windows).compute(functions, by=by, strategy=own, lateness=lateness)
-            label = f"results of {', '.join(windows)}"
-            found.append(stream._then(bounds.naming(windows, stream.schema), label))
-        return meld(*found)
-
-    def _check(self, node: Node, names: tuple[str, ...]) -> None:
-        """Refuse windows that nothing could ever release: no promise reaches them, alone or with groups."""
-        if any(promise <= {*_RELEASING, *names} for promise in node.schema.progress):
-            return
-        from oop_engine.blame import unpromised
-
-        raise PlanError(unpromised(self.stream.node, next(iter(self.windows.values())).wattr))
-
-    def _text(self, window: Windowing) -> str:
-        from oop_engine.windows import window_text
-
-        return window_text(window, self.stream.schema)
-
 
 def meld(*streams: Stream) -> Stream:
     """Unite streams of one schema: tuples pass at once, and only what every input promised is promised (Fig 8-2)."""
@@ -542,13 +428,19 @@ def merge(*streams: Stream, on: str = "ts") -> Stream:
     return Stream(operator_node(Merge(len(streams), on), *nodes, label=f"merge of {len(streams)} by {on}"))
 
 
+def check_stream(where: str, stream: object, hint: str = "") -> None:
+    """Check that what a call was given is a stream; PlanError, naming the call, for anything else."""
+    if not isinstance(stream, Stream):
+        takes = "streams" if hint else "a stream"
+        raise PlanError(f"{where} takes {takes}, and {type(stream).__name__} is none.{hint}")
+
+
 def _check_streams(where: str, streams: Sequence[object]) -> None:
     if not streams:
         raise PlanError(f"{where} needs at least one stream")
     for stream in streams:
-        if not isinstance(stream, Stream):
-            hint = f" Write {where}(*streams)." if isinstance(stream, Sequence) and not isinstance(stream, str) else ""
-            raise PlanError(f"{where} takes streams, and {type(stream).__name__} is none.{hint}")
+        several = isinstance(stream, Sequence) and not isinstance(stream, str)
+        check_stream(where, stream, f" Write {where}(*streams)." if several else f" Write {where}(one, other).")
 
 
 def _shown(name: str, expression: Expression) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 
 import attrs
 
 from oop_engine.circuit import PAGE_ROWS, Circuit, readable
 from oop_engine.plan import Plan
+from operators.page import Page
 from operators.protocol import Element
 
 
@@ -20,7 +22,7 @@ class Run:
     circuit: Circuit = attrs.field(init=False)
     ended: bool = attrs.field(init=False, default=False)
     """Whether all sources have ended; elements may still be taken."""
-    _ready: list[tuple[int, Element]] = attrs.field(init=False, factory=list)
+    _ready: deque[tuple[int, Element]] = attrs.field(init=False, factory=deque)
 
     def __attrs_post_init__(self) -> None:
         self.circuit = Circuit(self.plan, self.page_rows, crossed=self._cross)
@@ -46,6 +48,11 @@ class Run:
                     circuit.give(place, 0, page)
                     yield from self._taken()
 
-    def _taken(self) -> list[tuple[int, Element]]:
-        ready, self._ready = self._ready, []
-        return ready
+    def _taken(self) -> Iterator[tuple[int, Element]]:
+        while self._ready:
+            yield self._ready.popleft()
+
+    def leave_out(self, kept: Callable[[Page], Page]) -> None:
+        """Let the pages that were computed and not yet taken be what is kept of them."""
+        ready = [(n, kept(element) if isinstance(element, Page) else element) for n, element in self._ready]
+        self._ready = deque((n, element) for n, element in ready if not isinstance(element, Page) or len(element))

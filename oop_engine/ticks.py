@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from oop_engine.errors import PlanError
 from oop_engine.language.durations import Duration, parse_duration
+from oop_engine.language.errors import LanguageError
 from operators.number import ROW_NUM
 
 Amount: TypeAlias = "int | str | dt.timedelta | Duration"
@@ -26,6 +27,32 @@ def tick_ns(kind: pa.DataType) -> int | None:
     return 1_000_000 if pa.types.is_date64(kind) else None
 
 
+def duration_of(amount: Amount, *, what: str, signed: bool = False) -> Duration:
+    """Read an amount as users write it, before it is known what it is measured on; PlanError where it is none."""
+    if isinstance(amount, Duration):
+        return amount
+    if isinstance(amount, dt.timedelta):
+        ns = (amount.days * 86_400 + amount.seconds) * 1_000_000_000 + amount.microseconds * 1_000
+        if ns < 0 and not signed:
+            raise PlanError(f"{what} is {amount!r}: a duration cannot be negative.")
+        return Duration(ns, "ns", str(amount))
+    if isinstance(amount, bool) or not isinstance(amount, (int, str)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise PlanError(f'{what} is {amount!r}, no amount. Write text such as "2 s", an integer or a timedelta.')
+    try:
+        return parse_duration(amount, signed=signed)
+    except LanguageError as error:
+        # There is no query whose line and column would say which amount is meant.
+        hint = f"\n  {error.hint}" if error.hint else ""
+        raise PlanError(f"{what} is {amount!r}: {error.message}{hint}") from None
+
+
+def positive(amount: Amount, *, what: str) -> Amount:
+    """Give an amount back that is more than nothing, in whatever unit; PlanError for another."""
+    if duration_of(amount, what=what, signed=True).value <= 0:
+        raise PlanError(f"{what} must be more than nothing, not {amount}")
+    return amount
+
+
 def ticks_of(amount: Amount, field: pa.Field, *, what: str, rows: bool = False, signed: bool = False) -> int:
     """Give an amount in ticks of an attribute; PlanError when its unit does not fit the attribute.
 
@@ -33,12 +60,7 @@ def ticks_of(amount: Amount, field: pa.Field, *, what: str, rows: bool = False, 
     `rows`: the attribute numbers tuples, as row_num does, so that "1000 rows" fits it; on any other integer attribute
     rows are not ticks, and refused. `signed`: the amount may be negative, as an origin may.
     """
-    if isinstance(amount, dt.timedelta):
-        ns = (amount.days * 86_400 + amount.seconds) * 1_000_000_000 + amount.microseconds * 1_000
-        amount = Duration(ns, "ns", str(amount))
-    if not isinstance(amount, (int, str, Duration)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise PlanError(f'{what} is {amount!r}, no amount. Write text such as "2 s", an integer or a timedelta.')
-    duration = parse_duration(amount, signed=signed) if isinstance(amount, (int, str)) else amount
+    duration = duration_of(amount, what=what, signed=signed)
     tick = tick_ns(field.type)
     if duration.unit == "plain":
         if tick is not None and duration.value and not isinstance(amount, int):

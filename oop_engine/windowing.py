@@ -13,8 +13,8 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.errors import PlanError
-from oop_engine.ticks import Amount, ticks_of
-from oop_engine.windows import OwnWindow, Windowing, window_of
+from oop_engine.ticks import Amount, positive, ticks_of
+from oop_engine.windows import OwnWindow, Windowing, is_landmark, window_of
 from operators.number import ROW_NUM
 from operators.schema import Schema
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
@@ -51,6 +51,9 @@ def tumbling(range: Amount, *, wattr: str = _TS, origin: Amount = 0) -> WindowOf
 
 def sliding(range: Amount, slide: Amount, *, wattr: str = _TS, origin: Amount = 0, partial: bool = True) -> WindowOf:
     """Give a window of a range every slide; with `partial`, those too that begin before the origin (Eq. 5.1)."""
+    if not is_landmark(range):
+        positive(range, what="RANGE")
+    positive(slide, what="SLIDE")
 
     def build(schema: Schema, wattr: str) -> Windowing:
         return window_of(schema, size=range, slide=slide, wattr=wattr, origin=origin, partial=partial)
@@ -60,19 +63,21 @@ def sliding(range: Amount, slide: Amount, *, wattr: str = _TS, origin: Amount = 
 
 def session(gap: Amount, *, wattr: str = _TS) -> WindowOf:
     """Give the runs of a group's tuples whose distances are below a gap; a distance equal to the gap separates."""
+    positive(gap, what="the gap of a session")
 
     def build(schema: Schema, wattr: str) -> Windowing:
-        return SessionWindow(wattr, gap=_length(gap, schema, wattr, "the gap of a session"))
+        return SessionWindow(wattr, gap=_ticks(gap, schema, wattr, "the gap of a session"))
 
     return WindowOf(f"SESSION {gap}, WA {wattr}", wattr, build)
 
 
 def band(start: Amount, size: Amount, *, wattr: str = _TS) -> WindowOf:
     """Give one window, from a start (an amount since the attribute's zero) on; its window-id is 0."""
+    positive(size, what="the size of a band")
 
     def build(schema: Schema, wattr: str) -> Windowing:
         begin = ticks_of(start, _field(schema, wattr), what="the start of a band", signed=True)
-        return FixedBandWindow(wattr, start=begin, size=_length(size, schema, wattr, "the size of a band"))
+        return FixedBandWindow(wattr, start=begin, size=_ticks(size, schema, wattr, "the size of a band"))
 
     return WindowOf(f"BAND {size} FROM {start}, WA {wattr}", wattr, build)
 
@@ -82,49 +87,58 @@ def counted(tuples: int, *, slide: int | None = None, wattr: str = _TS, partial:
 
     Windows of n tuples in the order of arrival are `sliding("n rows", ..., wattr="row_num")`.
     """
+    _check_tuples(tuples, "counted(tuples)")
+    step = tuples if slide is None else slide
+    _check_tuples(step, "counted(slide=...)")
 
     def build(schema: Schema, wattr: str) -> Windowing:
         _field(schema, wattr)
-        step = tuples if slide is None else slide
-        return CountWindow(wattr, size=_tuples(tuples), slide=_tuples(step), partial=partial)
+        return CountWindow(wattr, size=tuples, slide=step, partial=partial)
 
-    return WindowOf(f"RANGE {tuples} rows, SLIDE {slide or tuples} rows, WA rank({wattr})", wattr, build)
+    return WindowOf(f"RANGE {tuples} rows, SLIDE {step} rows, WA rank({wattr})", wattr, build)
 
 
 def latest(tuples: int, *, every: Amount, wattr: str = _TS, origin: Amount = 0, idle: bool = True) -> WindowOf:
     """Give the last n tuples in the order of an attribute, every so often; `idle=False` leaves out what repeats."""
+    _check_tuples(tuples, "latest(tuples)")
+    positive(every, what="every")
 
     def build(schema: Schema, wattr: str) -> Windowing:
         start = ticks_of(origin, _field(schema, wattr), what="the origin", signed=True)
-        slide = _length(every, schema, wattr, "every")
-        return LastTuples(wattr, size=_tuples(tuples), slide=slide, origin=start, idle=idle)
+        slide = _ticks(every, schema, wattr, "every")
+        return LastTuples(wattr, size=tuples, slide=slide, origin=start, idle=idle)
 
     return WindowOf(f"RANGE {tuples} rows, SLIDE {every}, WA {wattr}", wattr, build)
 
 
 def slide_by_tuple(range: Amount, *, wattr: str = _TS) -> WindowOf:
     """Give a window of a range that ends at each distinct value of an attribute (Eq. 5.10)."""
+    positive(range, what="RANGE")
 
     def build(schema: Schema, wattr: str) -> Windowing:
-        return SlideByTuple(wattr, size=_length(range, schema, wattr, "RANGE"))
+        return SlideByTuple(wattr, size=_ticks(range, schema, wattr, "RANGE"))
 
     return WindowOf(f"RANGE {range}, RATTR {wattr}, SLIDE 1, SATTR rank({wattr})", wattr, build)
 
 
 def slide_by_rows(range: Amount, rows: int, *, wattr: str = _TS) -> WindowOf:
     """Give a window of a range that ends at every n-th tuple to arrive at the entry of the plan (Eq. 5.13)."""
+    positive(range, what="RANGE")
+    _check_tuples(rows, "slide_by_rows(rows)")
 
     def build(schema: Schema, wattr: str) -> Windowing:
-        return SlideByRows(wattr, size=_length(range, schema, wattr, "RANGE"), rows=_tuples(rows), number=ROW_NUM)
+        return SlideByRows(wattr, size=_ticks(range, schema, wattr, "RANGE"), rows=rows, number=ROW_NUM)
 
     return WindowOf(f"RANGE {range}, RATTR {wattr}, SLIDE {rows}, SATTR row-num", wattr, build, counts_arrivals=True)
 
 
 def slide_by_rank(range: Amount, rows: int, *, wattr: str = _TS) -> WindowOf:
     """Give a window of a range that ends at every n-th tuple in the order of an attribute (Eq. 5.16)."""
+    positive(range, what="RANGE")
+    _check_tuples(rows, "slide_by_rank(rows)")
 
     def build(schema: Schema, wattr: str) -> Windowing:
-        return SlideByRank(wattr, size=_length(range, schema, wattr, "RANGE"), rows=_tuples(rows))
+        return SlideByRank(wattr, size=_ticks(range, schema, wattr, "RANGE"), rows=rows)
 
     return WindowOf(f"RANGE {range}, RATTR {wattr}, SLIDE {rows}, SATTR rank({wattr})", wattr, build)
 
@@ -173,14 +187,10 @@ def _field(schema: Schema, wattr: str) -> pa.Field:
     return field
 
 
-def _length(amount: Amount, schema: Schema, wattr: str, what: str) -> int:
-    ticks = ticks_of(amount, _field(schema, wattr), what=what)
-    if ticks <= 0:
-        raise PlanError(f"{what} must be more than nothing, not {amount}")
-    return ticks
+def _ticks(amount: Amount, schema: Schema, wattr: str, what: str) -> int:
+    return ticks_of(amount, _field(schema, wattr), what=what)
 
 
-def _tuples(number: int) -> int:
+def _check_tuples(number: int, what: str) -> None:
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise PlanError(f"a number of tuples is a whole number from 1 on, not {number!r}.")
-    return number
+        raise PlanError(f"{what} is a number of tuples, a whole number from 1 on, not {number!r}.")

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from oop_engine.errors import PlanError
 from oop_engine.language.durations import Duration, format_duration
-from oop_engine.ticks import Amount, tick_ns, ticks_of
+from oop_engine.ticks import Amount, positive, tick_ns, ticks_of
 from operators.number import ROW_NUM
 from operators.schema import Schema
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window
@@ -50,7 +50,7 @@ def window_of(
             "  Project it to one first."
         )
     start = ticks_of(origin, field, what="ORIGIN", rows=rows, signed=True)
-    landmark = isinstance(size, str) and size.strip().upper() == "ALL"
+    landmark = is_landmark(size)
     if slide is None and landmark:
         raise PlanError("RANGE ALL needs a SLIDE: how often the result is extended, e.g. SLIDE 1 minute")
     window: Rows
@@ -66,11 +66,13 @@ def window_of(
     return PartitionedWindow(window, partition) if partition else window
 
 
+def is_landmark(size: Amount) -> bool:
+    """Tell whether a RANGE is ALL: windows begin with the stream."""
+    return isinstance(size, str) and size.strip().upper() == "ALL"
+
+
 def _positive(amount: Amount, field: pa.Field, what: str, rows: bool) -> int:
-    ticks = ticks_of(amount, field, what=what, rows=rows)
-    if ticks <= 0:
-        raise PlanError(f"{what} must be more than nothing, not {amount}")
-    return ticks
+    return ticks_of(positive(amount, what=what), field, what=what, rows=rows)
 
 
 def window_text(window: Windowing, schema: Schema) -> str:

@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from punctuation.errors import Error
 
-class SchemaError(ValueError):
+
+class SchemaError(Error, ValueError):
     """Say that an operator does not fit its input: an unknown attribute, a wrong type."""
 
 
-class OperatorBug(RuntimeError):
+class OperatorBug(Error, RuntimeError):
     """Say that an operator broke one of the laws of `check_operator`; the fault is the operator's author's."""
 
 
-class AggregateOverflow(ArithmeticError):
+class AggregateOverflow(Error, ArithmeticError):
     """Say that an exact integer result does not fit its type, naming the operator and the group."""
 
     slot: int | None = None
     """The slot that overflowed, by which the operator finds the group."""
+
+
+class AggregateFailure(Error, ArithmeticError):
+    """Say that a user's function raised, with its name and the values it was given."""
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:

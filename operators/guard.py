@@ -1,4 +1,4 @@
-"""A guard keeps late tuples from an operator that relies on what was promised, while others still count them."""
+"""A guard gives a reader of a stream the promises that it needs, and no tuple that is too late for it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from operators.page import Page
 from operators.protocol import Emit, State, StateValue
 from operators.saved import read_int, read_text
 from operators.schema import Schema
-from punctuation import Progress, Punctuation
+from punctuation import NO_TIME, Progress, Punctuation, before
 from punctuation.plain import dump_progress, read_progress
 
 
 @attrs.define(eq=False)
 class Guard:
-    """Leave out the tuples whose attribute is below what was promised of it.
+    """Leave out the tuples whose attribute is below what was promised of it, by promises as fine as one reader needs.
 
-    Pass: every other tuple at once, and those without a value. Keep: the promise. Propagate: every promise. Late tuples
-    are left out and counted. Cost: one comparison a tuple. Source: thesis 6.1.5.2; semantics, "in force everywhere".
+    With a `step`, promises on the attribute are rounded down to origin + k * step, as the reader would have them if
+    nobody else asked for finer ones, and tuples are judged by these; those at most `allow` below pass.
+    Pass: every other tuple at once, and those without a value. Keep: the promise. Propagate: every promise; those on
+    the attribute when they reach another step. Late tuples are left out and counted. Cost: one comparison a tuple.
+    Source: thesis 6.1.5.2; semantics, "in force everywhere".
 
     >>> from operators.drive import drive
     >>> import pyarrow as pa
@@ -28,15 +31,26 @@ class Guard:
     >>> page = Page.of(Schema.of(ts=pa.int64(), progress=["ts"]), {"ts": [7, 3]})
     >>> drive(Guard("ts"), [before("ts", 5), page])[1].rows()
     [{'ts': 7}]
+    >>> promise, page = drive(Guard("ts", 3), [before("ts", 5), page])
+    >>> str(promise), page.rows()
+    ('[ts < 3]', [{'ts': 7}, {'ts': 3}])
     """
 
     attribute: str
+    step: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
+    origin: int = 0
+    allow: int = attrs.field(default=0, kw_only=True, validator=attrs.validators.ge(0))
     _progress: Progress = attrs.field(init=False, factory=Progress)
     _late: int = attrs.field(init=False, default=0)
 
     @property
     def inputs(self) -> int:
         return 1
+
+    @property
+    def behind(self) -> int:
+        """Give by how many ticks at most a tuple that passes is below what was promised here."""
+        return self.allow + (0 if self.step is None else self.step - 1)
 
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs
@@ -45,8 +59,8 @@ class Guard:
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         bound = self._progress.bound(self.attribute)
-        if isinstance(bound, int) and len(page):
-            late = page.ticks(self.attribute) < bound
+        if isinstance(bound, int) and bound > NO_TIME + self.allow and len(page):
+            late = page.ticks(self.attribute) < bound - self.allow
             if (valid := page.valid(self.attribute)) is not None:
                 late &= valid
             if late.any():
@@ -56,7 +70,13 @@ class Guard:
             emit(page)
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
-        if punctuation.bound(self.attribute) is not None:
+        bound = punctuation.bound(self.attribute)
+        if bound is not None:
+            if self.step is not None and isinstance(bound, int):
+                bound -= (bound - self.origin) % self.step
+                punctuation = before(self.attribute, max(bound, NO_TIME), assumed=punctuation.assumed)
+                if bound <= NO_TIME or self._progress.implies(punctuation):
+                    return
             self._progress.advance(punctuation)
         emit(punctuation)
 

@@ -87,7 +87,7 @@ class Input:
     "revise" passes them on and counts them as `behind`: late is what a window then refuses. All others count them as
     late. A tuple without a value never matches a promise; it is counted as untimed.
     `allow`: a tuple below a linear promise by at most so many ticks is not late but passed on and counted as `behind`;
-    right only where all that reads the stream refuses on its own what it has released, as Bucket does.
+    right only where all that reads the stream refuses on its own what it has released, as Bucket and Guard do.
 
     `piece`: of the promises that stand within so many tuples of a page, only the last is made. That costs those
     downstream one call for so many tuples rather than one for every promise, and changes when they release within a

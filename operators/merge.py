@@ -39,11 +39,14 @@ class Merge:
 
     ports: int = attrs.field(validator=[attrs.validators.instance_of(int), attrs.validators.ge(1)])
     attribute: str
+    _on: str = attrs.field(init=False)
+    """The attribute by its own name, which `output_schema` finds where it was given by another."""
     _meet: Meet = attrs.field(init=False)
     _held: Held = attrs.field(init=False, factory=Held)
     _schema: Schema | None = attrs.field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
+        self._on = self.attribute
         self._meet = Meet(self.ports)
 
     @property
@@ -52,7 +55,7 @@ class Merge:
 
     def output_schema(self, *inputs: Schema) -> Schema:
         schema = united(inputs, self.ports, f"merge(by={self.attribute})")
-        self.attribute = orderable(schema, self.attribute, "merge")
+        self._on = orderable(schema, self.attribute, "merge")
         self._schema = schema
         return schema
 
@@ -60,15 +63,15 @@ class Merge:
         schema = self._schema
         if schema is not None and page.schema is not schema:
             page = Page(schema, pa.RecordBatch.from_arrays(page.batch.columns, schema=schema.arrow))
-        valid = page.valid(self.attribute)
+        valid = page.valid(self._on)
         if valid is not None:
             emit(page.select(~valid))
             page = page.select(valid)
-        self._held.add(page, page.ticks(self.attribute), port=port)
+        self._held.add(page, page.ticks(self._on), port=port)
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         for promise in self._meet.advance(port, punctuation):
-            bound = whole(promise.bound(self.attribute))
+            bound = whole(promise.bound(self._on))
             if promise.is_end or bound is not None:
                 released = self._held.release(bound)
                 if released is not None:

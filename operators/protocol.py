@@ -33,7 +33,10 @@ class Operator(Protocol):
         ...
 
     def output_schema(self, *inputs: Schema) -> Schema:
-        """Give the schema of what is emitted; pure; SchemaError when the operator does not fit its inputs."""
+        """Give the schema of what is emitted; SchemaError when the operator does not fit its inputs.
+
+        Public fields stay as they are; underscore fields may remember what was worked out, until it is called again.
+        """
         ...
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:

@@ -65,6 +65,8 @@ class Reorder:
         kw_only=True,
         validator=attrs.validators.optional([attrs.validators.instance_of(int), attrs.validators.ge(1)]),
     )
+    _on: str = attrs.field(init=False)
+    """The attribute by its own name, which `output_schema` finds where it was given by another."""
     _held: Held = attrs.field(init=False, factory=Held)
     _bound: int = attrs.field(init=False, default=_LEAST)
     _promised: int = attrs.field(init=False, default=_LEAST)
@@ -75,6 +77,7 @@ class Reorder:
     def __attrs_post_init__(self) -> None:
         if self.slack_time is not None and self.slack_tuples is not None:
             raise ValueError("reorder takes a slack in time or in tuples, not both; leave one of them out")
+        self._on = self.attribute
         self._largest = np.zeros(1 if self.slack_tuples is None else self.slack_tuples + 1, np.int64)
 
     @property
@@ -83,17 +86,17 @@ class Reorder:
 
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs
-        self.attribute = orderable(schema, self.attribute, "reorder")
-        return schema if not self._slack else schema.with_progress([*schema.progress, {self.attribute}])
+        self._on = orderable(schema, self.attribute, "reorder")
+        return schema if not self._slack else schema.with_progress([*schema.progress, {self._on}])
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
-        valid = page.valid(self.attribute)
+        valid = page.valid(self._on)
         if valid is not None:
             emit(page.select(~valid))
             page = page.select(valid)
         if not len(page):
             return
-        ticks = page.ticks(self.attribute)
+        ticks = page.ticks(self._on)
         limits = self._limits(ticks)
         late = ticks < limits
         count = int(late.sum())
@@ -112,7 +115,7 @@ class Reorder:
             self._held.clear()
             emit(END)
             return
-        bound = whole(punctuation.bound(self.attribute))
+        bound = whole(punctuation.bound(self._on))
         if bound is not None:
             self._advance(max(bound, self._bound), emit)
         elif not self._held.delay(punctuation):
@@ -214,4 +217,4 @@ class Reorder:
         promised = bound if self.step is None else bound // self.step * self.step
         if promised > self._promised:
             self._promised = promised
-            emit(before(self.attribute, promised))
+            emit(before(self._on, promised))

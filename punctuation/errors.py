@@ -1,9 +1,13 @@
-"""Whose fault an error is: the stream's here, when data breaks what the stream promised."""
+"""What all errors are, and those that are the stream's fault, whose data breaks what it promised."""
 
 from __future__ import annotations
 
 
-class StreamError(Exception):
+class Error(Exception):
+    """Say what is wrong, where, and the way out: the base of all that the engine raises of its own."""
+
+
+class StreamError(Error):
     """Say that something is wrong with the data of a stream, not with the plan or the engine."""
 
 

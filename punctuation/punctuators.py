@@ -182,13 +182,15 @@ class TupleSlack:
 class BlockEnd:
     """Promise at each block's end that later tuples belong to later blocks (Fig 6-9, block-sorted disorder).
 
-    Blocks are ascending and disjoint, in any order inside. Either they have a `length` on the attribute, and the bound
-    is the start of the block in progress; or a `block` attribute numbers them (any integer that changes), and the bound
-    is the highest value of the blocks before. A block has ended when the first tuple of another has been read.
+    Blocks are ascending and disjoint, in any order inside. Either they have a `length` on the attribute, one of them
+    from `begin` on, and the bound is the start of the block in progress; or a `block` attribute numbers them (any
+    integer that changes), and the bound is the highest value of the blocks before. A block has ended when the first
+    tuple of another has been read.
     """
 
     attribute: str
     length: int | None = attrs.field(default=None, kw_only=True, validator=positive)
+    begin: int = attrs.field(default=0, kw_only=True)
     block: str | None = attrs.field(default=None, kw_only=True)
     every: int | None = attrs.field(default=None, kw_only=True, validator=positive)
     step: int | None = attrs.field(default=None, kw_only=True, validator=positive)
@@ -209,11 +211,11 @@ class BlockEnd:
         if len(values) == 0:
             return NOTHING
         highest = max(self._highest, int(values.max()))
-        started = int(floor_to(np.array([highest]), self.length, self.origin)[0])
+        started = int(floor_to(np.array([highest]), self.length, self.begin)[0])
         if started <= self._block:
             self._highest = highest
             return self._pace.thin_sparse(*NOTHING, len(values))
-        bounds = floor_to(np.maximum.accumulate(values), self.length, self.origin)
+        bounds = floor_to(np.maximum.accumulate(values), self.length, self.begin)
         positions = np.flatnonzero(bounds > np.maximum(np.append(self._block, bounds[:-1]), self._block))
         self._highest, self._block = highest, started
         return self._pace.thin_sparse(positions, bounds[positions], len(values))

@@ -44,7 +44,8 @@ def naive_slicing(
             if others and name in others:
                 found = others[name](timed)
             elif isinstance(window, DelimitedWindow):
-                found = between(sorted({_int(row[wattr]) for row in timed if row[window.mark]}))
+                marks = {_int(row[wattr]) for row in timed if row[window.mark]}
+                found = between(sorted(mark for mark in marks if counts_from is None or mark >= counts_from))
             else:
                 found = extents(window, ticks, counts_from)
             for wid, begin, end in found:
@@ -68,14 +69,16 @@ def extents(window: object, ticks: Sequence[int], since: int | None = None) -> I
             yield 0, window.start, window.start + window.size
     elif isinstance(window, ExtentWindow):
         for wid in window.wids:
-            yield wid, *window.extent(wid)
+            begin, end = window.extent(wid)
+            if since is None or begin >= since:
+                yield wid, begin, end
     elif isinstance(window, EdgeWindow):
         ends = sorted({window.next_edge(tick) for tick in ticks})
         for end in ends:
             begin = end - 1
             while window.next_edge(begin - 1) == end and begin > ticks[0] - 100:
                 begin -= 1
-            if begin > ticks[0] - 100:
+            if begin > ticks[0] - 100 and (since is None or begin >= since):
                 yield begin, begin, end
     elif isinstance(window, SlidingWindow):
         if not ticks:

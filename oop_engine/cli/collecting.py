@@ -21,9 +21,9 @@ from oop_engine.cli.words import lag_text, time_text
 from oop_engine.facts import one_line
 from oop_engine.language import parse
 from oop_engine.language.syntax import Name, Query, SelectItem, WindowClause
-from oop_engine.lateness import guarded
 from oop_engine.meter import Statistics
-from oop_engine.plan import Plan, SourceNode
+from oop_engine.plan import SourceNode
+from oop_engine.prepared import prepared
 from oop_engine.read import netflow
 from oop_engine.sources.flows import FLOW_ALIASES
 from oop_engine.sources.live import ExporterReport, LiveFlows, LiveReader
@@ -87,7 +87,7 @@ def collect(text: str, collection: Collection, wishes: Wishes) -> Statistics:
         if not wishes.quiet and reader.door is not None:
             say(f"listening on {reader.door.address}, receive buffer of {reader.door.buffer:,} bytes")
 
-    plan = guarded(Plan((query(text, {names[0]: _told(collection.stream(parsed), opened)}).node,)))
+    plan = prepared(query(text, {names[0]: _told(collection.stream(parsed), opened)}).node)
 
     def told(statistics: Statistics, compiled: bool) -> str:
         lines = exporter_table(readers[0].exporters()) if readers else []

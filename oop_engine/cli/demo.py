@@ -76,8 +76,8 @@ def _run(seconds: int, seed: int) -> None:
 def _links(seconds: int, seed: int, lull: tuple[int, int], clock: Clock) -> tuple[dict[str, Stream], dict[str, Stream]]:
     """Make the links, once with promises that go on in a lull, once with promises from tuples alone."""
     from oop_engine.cli.replay import Link
+    from oop_engine.promising import from_source
     from oop_engine.punctuate import slack
-    from oop_engine.read import from_source
     from oop_engine.sources.generator import Band, packets
 
     live: dict[str, Stream] = {}

@@ -10,7 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import click
@@ -60,8 +60,9 @@ def tell(error: Exception) -> int:
 
 
 def say(text: str) -> None:
-    """Write lines to stderr, control characters as escapes."""
-    click.echo(printable(text), err=True)
+    """Write lines to stderr, control characters as escapes; where the terminal is gone, there is nobody to tell."""
+    with suppress(OSError):
+        click.echo(printable(text), err=True)
 
 
 def printable(text: str) -> str:
@@ -72,24 +73,7 @@ def printable(text: str) -> str:
 
 
 def _foreseen() -> tuple[type[Exception], ...]:
-    """Name the errors that explain themselves; asked only when one was raised, since the classes load the engine."""
-    from oop_engine.errors import OperatorBug, PlanError, SchemaError, StreamError
-    from oop_engine.language.errors import LanguageError
-    from oop_engine.sinks.errors import SinkError
-    from oop_engine.sources.capture.errors import DecodeError
-    from oop_engine.sources.errors import SourceError
-    from oop_engine.spark.errors import SparkError
+    """Name the errors that explain themselves; asked only when one was raised, since the class loads a part of ours."""
+    from punctuation.errors import Error
 
-    return (
-        ArithmeticError,  # sums and expressions on the data: too large, divided by zero
-        DecodeError,
-        LanguageError,
-        OperatorBug,
-        OSError,
-        PlanError,
-        SchemaError,
-        SinkError,
-        SparkError,
-        SourceError,
-        StreamError,
-    )
+    return (Error, ArithmeticError, OSError)  # arithmetic: expressions on the data, too large or divided by zero

@@ -31,13 +31,14 @@ def command(text: str, naming: Naming, mermaid: bool, svg: str | None) -> None:
     with reported():
         from oop_engine import drawing
         from oop_engine.cli.streams import opened
-        from oop_engine.lateness import guarded
-        from oop_engine.plan import Plan
+        from oop_engine.overwriting import check_files
+        from oop_engine.prepared import prepared
         from oop_engine.sinks.files import written
         from oop_engine.translate import query
 
         words = query_text(text)
-        plan = guarded(Plan((query(words, opened(words, naming)).node,)))
+        plan = prepared(query(words, opened(words, naming)).node)
+        check_files(plan)
         if svg is not None and svg != "-":
             with written(Path(svg), example="plan.svg") as file:
                 file.write(drawing.svg(plan).encode())

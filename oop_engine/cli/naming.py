@@ -8,10 +8,13 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 import click
+
+if TYPE_CHECKING:
+    from oop_engine.plan import Late
 
 Command: TypeAlias = Callable[..., None]
 _NAMED: Final = re.compile(r"([^\W\d][\w-]*)=(.*)", re.DOTALL)
@@ -31,7 +34,7 @@ class Naming:
     every: str | None
     punctuate: Mapping[str, tuple[str, ...]]
     """Punctuators as written, by name; "" for all streams."""
-    late: str
+    late: Late
     late_to: str | None
     format: str | None
     types: Mapping[str, str]
@@ -55,7 +58,7 @@ def naming_options(command: Command) -> Command:
         on: str,
         every: str | None,
         punctuate: tuple[str, ...],
-        late: str | None,
+        late: Late | None,
         late_to: str | None,
         format_: str | None,
         types: tuple[str, ...],
@@ -63,7 +66,7 @@ def naming_options(command: Command) -> Command:
         **others: object,
     ) -> None:
         if late_to is not None and late not in (None, "divert"):
-            raise click.UsageError(f"--late-to says where late tuples go, and --late {late} keeps none; leave out one.")
+            raise click.UsageError(f"--late-to takes late tuples out, and --late {late} does otherwise; leave out one.")
         if late == "divert" and late_to is None:
             raise click.UsageError("--late divert needs --late-to FILE: where the late tuples go.")
         if on != "ts" and slack is None and every is None and not punctuate:
@@ -119,8 +122,9 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
     ),
     click.option(
         "--late",
-        type=click.Choice(["drop", "refuse", "divert"]),
-        help="What becomes of a tuple that breaks a promise; all are counted. Default: drop.",
+        type=click.Choice(["drop", "refuse", "revise", "divert"]),
+        help="What becomes of a tuple that breaks a promise; all are counted. Default: drop. revise passes it on; "
+        "a window then takes it that is still open.",
     ),
     click.option("--late-to", metavar="FILE", help="Write late tuples, with the promise they broke, to this file."),
     click.option(

@@ -66,8 +66,9 @@ def run(
 
     Tables are Parquet, a folder an hour: flows, sources and alerts (scans and sweeps). A run that was stopped, or
     killed, goes on where it was when it is called again. Captures may still grow; other files are read as they are when
-    they are first seen. Of the tables only the hours that have something new are written; `oop-engine pipeline init`
-    gives the same tables as a project of Spark's declarative pipelines, which writes all of them every time.
+    they are first seen. Of the tables only the hours that have something new are written, and the alerts of all hours
+    when --many is another than in the run before; `oop-engine pipeline init` gives the same tables as a project of
+    Spark's declarative pipelines, which writes all of them every time.
 
     Exit status: 0 done, 2 refused, 3 failed in the run.
     """

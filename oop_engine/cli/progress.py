@@ -6,6 +6,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, TextIO
 
 import attrs
@@ -45,8 +46,7 @@ class Progress:
             return
         width = shutil.get_terminal_size().columns - 1
         with self._lock:
-            self.out.write(_WIPE + self.line(circuit, now)[:width])
-            self.out.flush()
+            self._write(_WIPE + self.line(circuit, now)[:width])
             self._shown = True
 
     def aside(self, write: Callable[[], None]) -> None:
@@ -59,9 +59,14 @@ class Progress:
         """Take the line away."""
         with self._lock:
             if self._shown:
-                self.out.write(_WIPE)
-                self.out.flush()
+                self._write(_WIPE)
                 self._shown = False
+
+    def _write(self, text: str) -> None:
+        # A terminal that was closed does not end the run.
+        with suppress(OSError):
+            self.out.write(text)
+            self.out.flush()
 
     def line(self, circuit: Circuit, now: float) -> str:
         """Give the line: share done, tuples, rate, low-watermark and lag."""

@@ -38,8 +38,8 @@ def command(
     TEXT is the query, @FILE the file that holds it, "-" standard input. Results are written as windows are released,
     each as soon as what the streams promise allows; the arrival order of the tuples does not change them.
 
-    Exit status: 0 done, 2 refused or not readable, 3 failed in the run, 130 stopped by Ctrl-C with what was read
-    written.
+    Exit status: 0 done, 2 refused or not readable, 3 failed in the run, 130 stopped by Ctrl-C, SIGTERM or a terminal
+    that was closed, with what was read written.
     """
     with reported():
         from oop_engine.cli.run import run_query

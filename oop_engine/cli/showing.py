@@ -18,6 +18,7 @@ from oop_engine.cli.progress import Minutely, Progress
 from oop_engine.cli.summary import WIDTH, table
 from oop_engine.cli.words import counted
 from oop_engine.meter import Statistics
+from oop_engine.overwriting import check_files
 from oop_engine.plan import Plan
 from oop_engine.runtime import Deliver, run_to_end
 from oop_engine.sinks import sink_for
@@ -49,6 +50,8 @@ def run_shown(
     minute, unless `quiet`. `told` gives what is said at the end, of the statistics and of whether the kernels had been
     compiled before.
     """
+    sink = sink_for(wishes.to, endless=wishes.endless, append=wishes.append)
+    check_files(plan, (sink,))
     with ExitStack() as stack:
         drawn = _on_terminal() and not wishes.quiet
         progress = (line or Progress(sys.stderr)) if drawn else None
@@ -58,7 +61,6 @@ def run_shown(
         warm = compiled()
         if not warm and not wishes.quiet:
             say(NOTICE)
-        sink = sink_for(wishes.to, endless=wishes.endless, append=wishes.append)
         shown = Shown(partial(stack.enter_context, sink.opened(plan.outputs[0].schema)), wishes, progress)
         if wishes.to != STDOUT:
             # A file that cannot be written is known before anything is read; a header on the terminal waits for a run.

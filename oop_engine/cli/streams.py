@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -16,9 +15,7 @@ from oop_engine.language.scan import scan
 from oop_engine.language.syntax import Join, Query, SubQuery, Table, Union
 from oop_engine.punctuate import Promise, blocks, embedded, ordered, tuple_slack
 from oop_engine.punctuate import slack as slack_promise
-from oop_engine.read import read
-from oop_engine.sources.kind import kind_of
-from oop_engine.sources.paths import expand
+from oop_engine.read import read, taken
 from oop_engine.stream import Stream
 
 KINDS = "slack:2s, ordered, tuples:100, block:LENGTH, embedded:MARKER"
@@ -27,15 +24,18 @@ KINDS = "slack:2s, ordered, tuples:100, block:LENGTH, embedded:MARKER"
 def opened(text: str, naming: Naming, to: str | None = None) -> dict[str, Stream]:
     """Open the streams of a query, the results of which go `to` a place, if there will be any.
 
-    UsageError when names and query do not fit, or one file would be for two things, the errors of sources and language
-    as they are.
+    UsageError when names and query do not fit, or late tuples and results would be mixed, the errors of sources and
+    language as they are.
     """
     places = placed(text, naming)
     for name in naming.punctuate:
         if name and name not in places:
             raise click.UsageError(f'--punctuate {name}=...: there is no stream "{name}"; named are {_listed(places)}.')
     late = _late_files(places, naming.late_to)
-    _check_apart(places, late, to)
+    if to == STDOUT and STDOUT in late.values():
+        raise click.UsageError(
+            "late tuples and results cannot both go to standard output; name a file with --to, or with --late-to."
+        )
     elements = flow_elements(text)
     return {name: _opened(name, paths, naming, late.get(name), elements) for name, paths in places.items()}
 
@@ -117,24 +117,6 @@ def _late_files(names: Iterable[str], target: str | None) -> dict[str, str]:
     return {name: str(path.with_name(f"{path.stem}-{name}{path.suffix}")) for name in names}
 
 
-def _check_apart(places: Mapping[str, Sequence[str]], late: Mapping[str, str], to: str | None) -> None:
-    """Refuse late tuples in the file of the results or in one that is read: it would replace the other."""
-    for target in late.values():
-        if target == STDOUT == to:
-            raise click.UsageError(
-                "late tuples and results cannot both go to standard output; name a file with --to, or with --late-to."
-            )
-        if to is not None and STDOUT not in (target, to) and _place(target) == _place(to):
-            raise click.UsageError(f'"{target}" is for the results, so it cannot be for late tuples too; name another.')
-        for name, paths in places.items():
-            if any(_place(path) == _place(target) for path in paths if path != STDIN):
-                raise click.UsageError(f'"{target}" is read as stream {name}; late tuples would replace it.')
-
-
-def _place(path: str) -> str:
-    return os.path.realpath(os.path.expanduser(path))
-
-
 def flow_elements(text: str) -> list[str]:
     """Name the elements of flow records that a query reads beyond the common columns.
 
@@ -150,19 +132,20 @@ def flow_elements(text: str) -> list[str]:
 def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | None, elements: list[str]) -> Stream:
     if STDIN in paths and len(paths) > 1:
         raise click.UsageError(f'stream {name} reads standard input ("-") and files; give it one or the other.')
-    options: dict[str, object] = {"on": naming.on, "punctuate": promises_of(name, naming) or None}
-    if naming.types:
-        options["types"] = dict(naming.types)
-    options |= {"late": naming.late, "divert": divert}
     known = naming.format_of(name)
-    if elements and (known == "netflow" or (known is None and _holds_flows(paths))):
-        options["columns"] = elements
-    return read(*paths, name=name, format=known, strict=naming.strict, **options)
-
-
-def _holds_flows(paths: tuple[str, ...]) -> bool:
-    """Tell whether files are of export datagrams by what is in the first, as `read` does where no format is said."""
-    return paths[0] != STDIN and kind_of(expand(paths[0])[0]) == "netflow"
+    # What options say is for all streams; each is told what there is to say of its kind.
+    takes = taken(paths, known)
+    return read(
+        *paths,
+        name=name,
+        format=known,
+        strict=naming.strict and "strict" in takes,
+        types=naming.types if "types" in takes else None,
+        columns=elements if "columns" in takes else (),
+        punctuate=promises_of(name, naming) or None,
+        late=naming.late,
+        divert=divert,
+    )
 
 
 def _listed(names: Iterable[str]) -> str:

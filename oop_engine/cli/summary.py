@@ -21,7 +21,12 @@ _LEAST: Final = 20
 """Columns of a label at least, if it stands beside its figures."""
 _VALUE: Final = "value of the progressing attribute"
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d (?=\d\d:)")
-_LATE: Final = {"drop": "dropped", "divert": "diverted", "refuse": "refused", "revise": "passed on"}
+_LATE: Final = {
+    "drop": "dropped",
+    "divert": "diverted",
+    "refuse": "refused",
+    "revise": "left out of windows that were released",
+}
 
 
 def summary(

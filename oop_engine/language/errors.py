@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oop_engine.language.span import NOWHERE, Span
+from punctuation.errors import Error
 
 WIDTH = 78
 INDENT = "  "
@@ -10,7 +11,7 @@ CUT = "..."
 CONTEXT_BEFORE = 24
 
 
-class LanguageError(ValueError):
+class LanguageError(Error, ValueError):
     """Report what is wrong with the text of a query.
 
     `line` and `column` are 1-based, and 0 when the fault stands in no text; `message` is the bare sentence,

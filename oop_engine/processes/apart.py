@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import attrs
 
-from oop_engine.lateness import guarded
+from oop_engine.errors import PlanError
 from oop_engine.plan import Plan
+from oop_engine.prepared import prepared
 from oop_engine.processes.frames import Full
 from oop_engine.processes.levels import Levels
 from oop_engine.processes.workers import Here, InProcess, InThread, Worker
-from oop_engine.stream import Stream
+from oop_engine.stream import Stream, check_stream
 from oop_engine.synchronous import Run
 from operators.page import Page
 from operators.protocol import Element
 from operators.two_level import HighAggregate
 
 Layout: TypeAlias = Literal["process", "thread", "here"]
+_LAYOUTS: Final[tuple[Layout, ...]] = ("process", "thread", "here")
+_FULL: Final[tuple[Full, ...]] = ("wait", "drop")
 RING_BYTES = 1 << 24
 
 
@@ -31,8 +34,12 @@ def apart(stream: Stream, *, layout: Layout = "process", ring_bytes: int = RING_
     low level waits, or they are dropped and counted in `counters()`, and the results lack them. PlanError when the
     stream does not end so, or the results cannot be made of partial ones.
     """
+    check_stream("apart", stream)
+    for name, given, known in (("layout", layout, _LAYOUTS), ("full", full, _FULL)):
+        if given not in known:
+            raise PlanError(f"apart({name}={given!r}): write one of {', '.join(known)}.")
     levels = Levels.of(stream.node)
-    return Apart(guarded(Plan((levels.lower,))), levels.high, layout, ring_bytes, full)
+    return Apart(prepared(levels.lower), levels.high, layout, ring_bytes, full)
 
 
 @attrs.define(eq=False)
@@ -41,7 +48,7 @@ class Apart:
 
     lower: Plan
     high: HighAggregate
-    layout: Layout = attrs.field(validator=attrs.validators.in_(("process", "thread", "here")))
+    layout: Layout = attrs.field(validator=attrs.validators.in_(_LAYOUTS))
     ring_bytes: int
     full: Full
     worker: Worker | None = attrs.field(init=False, default=None)

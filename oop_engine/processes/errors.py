@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from punctuation.errors import Error
 
-class ProcessError(RuntimeError):
+
+class ProcessError(Error, RuntimeError):
     """Say that another process failed or is gone, which one, and what it said last."""

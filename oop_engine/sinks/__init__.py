@@ -88,6 +88,7 @@ __all__ = [
     "ListSink",
     "Ndjson",
     "Packed",
+    "PageLogSink",
     "PageSink",
     "Parquet",
     "Sink",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from punctuation.errors import Error
 
-class SinkError(ValueError):
+
+class SinkError(Error, ValueError):
     """Say that results cannot go where they were sent: an unknown suffix, a folder that is not there."""
 
 

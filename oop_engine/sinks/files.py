@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 import sys
@@ -42,22 +43,40 @@ def written(path: Path, *, example: str = "result.parquet") -> Generator[BinaryI
     if path.exists() and not path.is_file():
         if path.is_dir():
             raise SinkError(f'"{path}" is a folder; name a file in it, e.g. "{path / example}"')
-        with open(path, "wb") as pipe:
+        try:
+            handle = os.open(path, os.O_WRONLY)
+        except OSError as error:
+            raise SinkError(f'"{path}" cannot be written: {error.strerror}') from error
+        with _opened(handle, path) as pipe:
             yield pipe
         return
     unfinished, handle = beside(path)
     try:
-        with open(handle, "wb") as file:
+        with _opened(handle, path) as file:
             yield file
             with naming(f'"{path}"'):
                 file.flush()
-                os.fsync(file.fileno())
+                os.fsync(handle)
         os.replace(unfinished, path)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(unfinished)
         raise
     sync_folder(path.parent)
+
+
+@contextmanager
+def _opened(handle: int, path: Path) -> Generator[BinaryIO, None, None]:
+    """Give a file that is closed at the end, which writes what is left; after an error, that error is what is told."""
+    file = io.BufferedWriter(io.FileIO(handle, "wb"))
+    try:
+        yield file
+        with naming(f'"{path}"'):
+            file.close()
+    except BaseException:
+        with suppress(OSError):
+            file.close()
+        raise
 
 
 def beside(path: Path) -> tuple[Path, int]:

@@ -6,8 +6,10 @@
       epochs/0000000000.json    {"segments": [{"file": ..., "rows": ..., "bytes": ..., "digest": ...}, ...]}
       END                       there once the writer has finished and nothing will follow
 
-Epochs are numbered from 0 without gaps. A file takes its name only when it is whole and synced, and never changes;
-so a reader that knows how many epochs it has read needs to know nothing else.
+Epochs are numbered from 0 without gaps. A file takes its name only when it is whole and synced and no other has it
+(see `claim`), and never changes; so a reader that knows how many epochs it has read needs to know nothing else.
+
+What the first writer said is never null may be null in later epochs: attributes are compared by name, type and order.
 
 The digest tells whether rows that are computed again are those of the epoch (see `digest`).
 """
@@ -26,8 +28,10 @@ from typing import Final
 import attrs
 import pyarrow as pa
 
+from oop_engine.sinks.claim import claim
 from oop_engine.sinks.digest import digest
 from oop_engine.sinks.errors import SinkError
+from oop_engine.sinks.fields import differences, nullable
 from oop_engine.sinks.files import naming
 from oop_engine.sinks.protocol import Deliver
 from operators.page import Page
@@ -57,17 +61,18 @@ class PageLog:
     folder: Path
 
     def begin(self, schema: pa.Schema) -> None:
-        """Make the folder and write the schema; SinkError when the log that is there has another."""
+        """Make the folder and write the schema; SinkError when the log that is there has other attributes or types."""
         for part in ("segments", "epochs"):
             (self.folder / part).mkdir(parents=True, exist_ok=True)
         path = self.folder / "schema.arrow"
         if not path.exists():
-            _publish(path, schema.serialize().to_pybytes())
-        there = self.schema()
-        if not there.equals(schema, check_metadata=False):
+            claim(path, schema.serialize().to_pybytes())
+        there, wanted = nullable(self.schema()), nullable(schema)
+        if not there.equals(wanted, check_metadata=False):
             raise SinkError(
                 f'the page log "{self.folder}" has other attributes: {", ".join(there.names)}.\n'
-                f"  To be written: {', '.join(schema.names)}. Name another folder."
+                f"  To be written: {', '.join(wanted.names)}.\n{differences(there, wanted)}"
+                "  Select and cast them as the log has them, or name another folder."
             )
 
     def schema(self) -> pa.Schema:
@@ -122,31 +127,37 @@ class PageLog:
         SinkError when it has other rows, or when an epoch before it is missing: that is another writer's log. With
         `counts`, and in a log of an earlier version, as many rows are taken to be these.
         """
-        there = self.epoch(number)
-        if there is not None:
-            known, rows = sum(segment.rows for segment in there), sum(segment.rows for segment in segments)
-            if known != rows:
-                raise SinkError(
-                    f'epoch {number} of the page log "{self.folder}" has {known:,} rows, and now {rows:,} are to be'
-                    " written.\n  It is the log of another query or checkpoint; name another folder."
-                )
-            if not counts and not _alike(there, segments):
-                raise SinkError(
-                    f'epoch {number} of the page log "{self.folder}" has other rows than the {rows:,} that are now to'
-                    " be written.\n  It is the log of another query or checkpoint; name another folder.\n"
-                    "  Where one query gives other rows each time it is run, as with rand() or first(), write it with"
-                    ' .option("compare", "counts").'
-                )
-            return False
-        if number and self.epoch(number - 1) is None:
-            raise SinkError(f'the page log "{self.folder}" lacks epoch {number - 1}; epoch {number} cannot follow.')
-        told = {"segments": [attrs.asdict(segment) for segment in segments]}
-        _publish(self._epoch(number), json.dumps(told).encode())
-        return True
+        if self.epoch(number) is None:
+            if number and self.epoch(number - 1) is None:
+                raise SinkError(f'the page log "{self.folder}" lacks epoch {number - 1}; epoch {number} cannot follow.')
+            if self._claim(number, segments):
+                return True
+        there = self.epoch(number) or ()
+        known, rows = sum(segment.rows for segment in there), sum(segment.rows for segment in segments)
+        if known != rows:
+            raise SinkError(
+                f'epoch {number} of the page log "{self.folder}" has {known:,} rows, and now {rows:,} are to be'
+                " written.\n  It is the log of another query or checkpoint; name another folder."
+            )
+        if not counts and not _alike(there, segments):
+            raise SinkError(
+                f'epoch {number} of the page log "{self.folder}" has other rows than the {rows:,} that are now to'
+                " be written.\n  It is the log of another query or checkpoint; name another folder.\n"
+                "  Where one query gives other rows each time it is run, as with rand() or first(), write it with"
+                ' .option("compare", "counts").'
+            )
+        return False
+
+    def append(self, segments: Sequence[Segment]) -> int:
+        """Make segments a further epoch and give its number: the first that no writer has taken."""
+        number = 0
+        while self._epoch(number).exists() or not self._claim(number, segments):
+            number += 1
+        return number
 
     def end(self) -> None:
         """Say that nothing will follow."""
-        _publish(self.folder / "END", b"")
+        claim(self.folder / "END", b"")
 
     def read(self, segment: Segment) -> Iterator[pa.RecordBatch]:
         """Give the batches of a segment, mapped."""
@@ -160,6 +171,11 @@ class PageLog:
         for segment in segments:
             with suppress(FileNotFoundError):
                 (self.folder / "segments" / segment.file).unlink()
+
+    def _claim(self, number: int, segments: Sequence[Segment]) -> bool:
+        """Make segments the epoch of a number; False where there is one."""
+        told = {"segments": [attrs.asdict(segment) for segment in segments]}
+        return claim(self._epoch(number), json.dumps(told).encode())
 
     def _epoch(self, number: int) -> Path:
         return self.folder / "epochs" / f"{number:010d}.json"
@@ -211,22 +227,6 @@ class PageLogSink:
         seal()
         with naming(f'the page log "{self.folder}"'):
             log.end()
-
-
-def _publish(path: Path, data: bytes) -> None:
-    """Give a file its name when it is whole and synced."""
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
-    with open(unfinished, "xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(unfinished, path)
-    with suppress(OSError):
-        handle = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _alike(some: Sequence[Segment], others: Sequence[Segment]) -> bool:

@@ -58,6 +58,11 @@ class Stamped:
         return self.source.name
 
     @property
+    def paths(self) -> Sequence[object]:
+        """The files of the source, where it reads any."""
+        return getattr(self.source, "paths", ())
+
+    @property
     def rewindable(self) -> bool:
         return self.source.rewindable
 

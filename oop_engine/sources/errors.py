@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from punctuation.errors import StreamError
+from typing import TYPE_CHECKING
+
+from punctuation.errors import Error, StreamError
+
+if TYPE_CHECKING:
+    from oop_engine.outcome import Outcome
 
 
-class SourceError(ValueError):
+class SourceError(Error, ValueError):
     """Say that a source cannot be opened as named: no such file, an unknown format, an attribute it has not."""
 
 
 class SourceEnded(SourceError):
     """Say why a source that is live cannot go on, though all that it gave is good: the run ends as by Ctrl-C."""
+
+    outcome: Outcome | None = None
+    """The results so far, where a run was to keep them in memory."""
 
 
 class TableError(StreamError):

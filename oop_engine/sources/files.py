@@ -10,6 +10,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.sources.outline import Outline, Watch
+from oop_engine.sources.paths import expand
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.tables import Table
 from oop_engine.sources.turn import Turn
@@ -34,6 +35,15 @@ class Files:
         object.__setattr__(self, "arrow", table.schema)
         object.__setattr__(self, "rewindable", table.rewindable)
         object.__setattr__(self, "_first", None if table.rewindable else table)
+
+    @property
+    def paths(self) -> tuple[Path | BinaryIO, ...]:
+        """The files, patterns expanded, and open streams."""
+        if isinstance(self.given, (str, Path)):
+            return tuple(expand(self.given))
+        if isinstance(self.given, Sequence):
+            return tuple(path for place in self.given for path in expand(place))
+        return (self.given,)
 
     _first: Table | None = attrs.field(init=False, default=None, repr=False)
     _turn: Turn = attrs.field(init=False, factory=Turn, repr=False)

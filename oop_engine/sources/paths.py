@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from oop_engine.errors import PlanError
 from oop_engine.sources.errors import SourceError
 
 if TYPE_CHECKING:
@@ -38,6 +39,31 @@ def expand(pattern: str | Path) -> list[Path]:
             raise SourceError(f'no file matches "{text}".{_nearby(path)}')
         return found
     raise SourceError(f'there is no file "{text}".{_nearby(path)}')
+
+
+def check_places(
+    where: str, places: Sequence[object], *, example: str = "", takes: str = "paths or binary streams"
+) -> None:
+    """Check what a function was given to read; PlanError, naming the function, for nothing and for what is no place."""
+    if not places:
+        raise PlanError(f'{where} needs at least one file, e.g. oop.{where}("{example}")')
+    for place in places:
+        if not isinstance(place, (str, Path)) and (takes == "paths" or not hasattr(place, "read")):
+            hint = f" Write {where}(*paths)." if isinstance(place, (list, tuple)) else ""
+            raise PlanError(f"{where} takes {takes}, and {type(place).__name__} is none.{hint}")
+
+
+def opened(places: Sequence[str | Path | BinaryIO]) -> list[Path | BinaryIO]:
+    """Give the files that places name, patterns expanded, and as streams what gives its bytes only once."""
+    found: list[Path | BinaryIO] = []
+    for place in places:
+        if not isinstance(place, (str, Path)):
+            found.append(place)
+        elif str(place) == "-":
+            found.append(standard_input())
+        else:
+            found += [Pipe(path) if is_pipe(path) else path for path in expand(place)]
+    return found
 
 
 def called(files: Sequence[object]) -> str:

@@ -23,6 +23,7 @@ from oop_engine.sources.errors import TableError
 PIECE = 4 << 20
 _LONGEST_LINE = 64 << 20
 _PLACE = re.compile(r"[Rr]ow #?(\d+)")
+_TWICE = re.compile(r"Column\(/(.+)\) was specified twice")
 _COLUMN = re.compile(r"column #(\d+)|Column\(/([^)/]+)")
 
 
@@ -151,6 +152,8 @@ class Objects:
         """Find the columns in the first lines of a file."""
         if first.lstrip()[:1] == b"[":
             raise TableError("the file begins with [: it should hold one JSON object a line, not an array of objects")
+        if _goes_on(first):
+            raise TableError("the first object goes on in the next line: the file should hold one JSON object a line")
         # JSON has seconds with a fraction as a number; CSV as text, which is exact.
         seconds = {name: pa.float64() for name, word in types.items() if word == "epoch"}
         given = pa.schema(list({**_raw(types), **seconds}.items()))
@@ -199,8 +202,23 @@ class Objects:
 
 def _keys(first: bytes) -> list[str]:
     """Give the keys of the first object in its own order: Arrow puts columns of a given type before others."""
-    found = json.loads(first.lstrip().split(b"\n", 1)[0])
+    try:
+        found = json.loads(first.lstrip().split(b"\n", 1)[0])
+    except ValueError:
+        # Arrow has read it: the order of its columns will do.
+        return []
     return list(found) if isinstance(found, dict) else []
+
+
+def _goes_on(first: bytes) -> bool:
+    """Tell whether the first line that is not blank ends within an object, and others follow."""
+    line, _, others = first.lstrip().partition(b"\n")
+    text = line.decode(errors="replace").rstrip()
+    try:
+        json.loads(text, strict=False)
+    except json.JSONDecodeError as error:
+        return error.pos >= len(text) and bool(others.strip())
+    return False
 
 
 def _csv_parse(delimiter: str, data: bytes) -> arrow_csv.ParseOptions:
@@ -256,6 +274,9 @@ def _damage(error: Exception, line: int, columns: Sequence[str]) -> TableError:
     place = _PLACE.search(text)
     where = f"line {line + int(place.group(1)) - 1}, blank lines not counted" if place else f"at or after line {line}"
     column = _COLUMN.search(text)
+    if twice := _TWICE.search(text):
+        key = twice.group(1).replace("/", ".")
+        return TableError(f'{where}: an object has the key "{key}" twice; rename one, or leave it out')
     hint = ""
     if column:
         name = column.group(2) or (columns[int(column.group(1))] if int(column.group(1)) < len(columns) else "")

@@ -7,6 +7,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
+from punctuation.errors import Error
+
 INSTALL: Final = "pip install 'oop-engine[spark]'"
 #: Errors of ours explain themselves; of these Spark hands on only the text of a traceback.
 _OURS: Final = (
@@ -27,7 +29,7 @@ _CLASS: Final = re.compile(r"^\[(?P<name>[A-Z_.]+)\] (?P<text>.*)$", re.M)
 _STATE: Final = re.compile(r"\s*SQLSTATE: \w{5}")
 
 
-class SparkError(RuntimeError):
+class SparkError(Error, RuntimeError):
     """Say that Spark, or what it needs, is not there or could not do what was asked, and what mends it."""
 
 

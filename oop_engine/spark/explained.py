@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from oop_engine.demand import pruned, windows_of
 from oop_engine.facts import one_line
-from oop_engine.lateness import guarded
 from oop_engine.plan import OperatorNode, Plan, SourceNode
+from oop_engine.prepared import prepared
 from oop_engine.spark.ahead import aheads
 from oop_engine.spark.levels import in_levels, splits
 from oop_engine.spark.room import elsewhere
@@ -32,7 +32,7 @@ def explain_on_spark(stream: Stream, *, buckets: int | None = None, streaming: b
 
     `streaming` says that its inputs will be streaming DataFrames; `buckets` as for `on_spark`.
     """
-    plan = pruned(guarded(Plan((stream.node,))))
+    plan = pruned(prepared(stream.node))
     why = _order(plan, streaming)
     whole = cut(plan, ordered=bool(why))
     reasons = [*why, *(f"{_label(plan, p)}: {text}" for p, text in enumerate(whole.whys) if text and whole.ordered)]

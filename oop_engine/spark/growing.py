@@ -12,7 +12,8 @@ that its own pattern, `only` and `except` name. What another query numbered as s
 whole files reads with the first of them.
 
 A file may be deleted when it was read. One that goes before is read as far as it was, and its note says so; those that
-went before the first batch of a query are none of its files.
+went before the first batch of a query are none of its files. Another file that takes the name of one that was read, of
+which then some would be lost, is an error: a file that is shorter than what was read of it, or begins otherwise.
 
 The planner walks the record headers of what is new, so that it knows what is damaged: a damaged file is read up to the
 damage, as it is elsewhere, and its note goes to the folder `notes`.
@@ -39,6 +40,7 @@ from oop_engine.sources.errors import SourceError
 from oop_engine.spark.allowance import Allowance, limit_of
 from oop_engine.spark.ending import COMPLETE, AtEnd, Ending
 from oop_engine.spark.journal import NAME, Journal, Writer
+from oop_engine.spark.known import Known
 from oop_engine.spark.options import Options
 from oop_engine.spark.places import Folder, local
 from oop_engine.spark.reading import SPLIT, Piece, Reading, choice, grouped, note, note_gone, part_size
@@ -70,6 +72,10 @@ class Planner:
     _sizes: dict[str, int] = attrs.field(factory=dict, init=False)
     """How many bytes the files had when they were last seen."""
     _noted: set[str] = attrs.field(factory=set, init=False)
+    _known: Known = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._known = Known(self.folder.root, self.journal)
 
     def look(self) -> None:
         """Number what is new."""
@@ -88,6 +94,9 @@ class Planner:
             if self.target is None:
                 self._look(writer)
             self._check(start)
+            if start["byte"]:
+                with suppress(FileNotFoundError):  # noted below
+                    self._known.check(start["file"], start["byte"], whole=self._is_whole(start["file"]))
             reached: Offset = start
             number, byte = start["file"], start["byte"]
             count = len(self.journal.entries) if self.target is None else self.target[0]
@@ -125,15 +134,20 @@ class Planner:
             byte = start["byte"] if number == start["file"] else 0
             last = number == end["file"]
             low, high = max(byte, entry.low), end["byte"] if last else entry.high
-            if entry.whole or not self.stretches:
+            if self._is_whole(number):
                 wanted = not byte and not (last and not end["byte"])
             else:
                 wanted = high is not None and high > low
-            if wanted and not path.exists():
+            if not wanted:
+                continue
+            try:
+                self._known.check(number, high or 0, whole=self._is_whole(number))
+            except FileNotFoundError:
                 self._gone(number, low, start)
-            elif wanted and (entry.whole or not self.stretches):
+                continue
+            if self._is_whole(number):
                 found.append(Piece(path))
-            elif wanted and high is not None:
+            elif high is not None:
                 parts = cut(path, low, high, part_size(high - low, split) or high)
                 found += [Piece(p.path, p.low, p.high, last=False) for p in parts]
         return found
@@ -144,6 +158,10 @@ class Planner:
         if not _takes(self.folder, entry.name):
             return False
         return entry.whole or self.stretches or self.journal.first[entry.name] == number
+
+    def _is_whole(self, number: int) -> bool:
+        """Tell whether the file of an entry is read only as one."""
+        return self.journal.entries[number].whole or not self.stretches
 
     def _check(self, offset: Offset) -> None:
         if offset["file"] > len(self.journal.entries):
@@ -168,18 +186,11 @@ class Planner:
             self._begin(writer, name, path, size, now - about.st_mtime)
             return
         entry = self.journal.entries[number]
-        if entry.whole or not self.stretches:
-            was = entry.high if entry.whole else self.journal.sizes.get(name)
-            if was is not None and size != was:
-                raise SourceError(
-                    f"{path} had {was} bytes when it was read, and now has {size}.\n"
-                    "  Move files in when they are whole, or let them rest before they are read: settleSeconds=60."
-                )
-        elif entry.high is not None and not entry.final and size > entry.high:
-            if _goes_on(path, entry.high):
-                writer.add(name, entry.high, seen=size)
-        elif size < (entry.high or entry.low):
-            raise SourceError(f"{path} is shorter than what was read of it; give every capture a name of its own.")
+        whole = self._is_whole(number)
+        self._known.check(number, entry.high or entry.low, whole=whole)
+        ended = None if whole or entry.final else entry.high
+        if ended is not None and size > ended and _goes_on(path, ended):
+            writer.add(name, ended, seen=size)
 
     def _begin(self, writer: Writer, name: str, path: Path, size: int, age: float) -> None:
         with path.open("rb") as file:
@@ -195,7 +206,7 @@ class Planner:
         FileNotFoundError when its file is gone.
         """
         entry = self.journal.entries[number]
-        if entry.whole or not self.stretches:
+        if self._is_whole(number):
             return self._take_file(writer, number, byte, allowed)
         limit = self.target[1] if self.target is not None and number == self.target[0] - 1 else None
         at, finished = self._walk(writer, number, byte, limit, allowed)
@@ -216,6 +227,7 @@ class Planner:
             return 0, False
         if not entry.whole and entry.name not in self.journal.sizes:
             writer.measure(number, size)
+        self._known.learn(writer, number, size)
         allowed.take(size)
         return size, True
 
@@ -241,6 +253,7 @@ class Planner:
             at, count, why = capture.over(begun, end, rows=1, most=_ALL)
         if count:
             allowed.take(at - begun, count)
+            self._known.learn(writer, number, at)
         if why == walk.FULL:
             allowed.bytes = allowed.bytes if count == rows else 0
             return at, entry.high is not None and at >= entry.high

@@ -4,6 +4,9 @@ The journal is a file of one line an entry. An entry is a stretch of a file: mos
 after its successor was begun goes on in an entry of its own. An entry is *open* until a line tells where it ends. Many
 queries may share a journal, and each reads the entries of its own files alone; a lock keeps them from writing at once.
 A line that a crash cut short was relied on by nobody, and is overwritten.
+
+Of every file the journal keeps a fingerprint of how it begins, as far as that was read: another file that has taken the
+name of one that was read is told by it. A journal of an earlier version knows none, and takes them as it goes on.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import BinaryIO, Final
 import attrs
 
 from oop_engine.sources.errors import SourceError
+from oop_engine.spark.known import Beginning
 
 NAME: Final = ".oop-journal.ndjson"
 
@@ -49,6 +53,8 @@ class Journal:
     """Of every file, the number of its first entry."""
     sizes: dict[str, int] = attrs.field(factory=dict, init=False)
     """Of files whose entries are stretches and which were read as a whole all the same: how many bytes they had."""
+    beginnings: dict[str, Beginning] = attrs.field(factory=dict, init=False)
+    """Of files, what they are known again by."""
     _read: int = attrs.field(default=0, init=False)
 
     @contextmanager
@@ -93,6 +99,10 @@ class Journal:
             entry.high, entry.final = _whole(line["high"]), bool(line.get("final"))
             if size is not None:
                 self.sizes[entry.name] = size
+            name = entry.name
+        beginning = line.get("begins")
+        if isinstance(beginning, list):
+            self.beginnings[name] = Beginning(*beginning)
 
 
 @attrs.define
@@ -114,8 +124,16 @@ class Writer:
 
     def measure(self, number: int, size: int) -> None:
         """Say how many bytes a file has that is read as a whole, though its entry is a stretch."""
+        self._about(number, size=size)
+
+    def know(self, number: int, beginning: Beginning) -> None:
+        """Say what the file of an entry is known again by."""
+        self._about(number, begins=[beginning.size, beginning.digest])
+
+    def _about(self, number: int, **more: object) -> None:
+        """Add to what is said of an entry; where it ends is said again, as the line of an earlier version would."""
         entry = self.journal.entries[number]
-        self._write({"file": number, "high": entry.high, "final": entry.final, "size": size})
+        self._write({"file": number, "high": entry.high, "final": entry.final, **more})
 
     def _write(self, line: dict[str, object]) -> None:
         data = json.dumps(line).encode() + b"\n"

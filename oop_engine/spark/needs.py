@@ -97,7 +97,12 @@ def _alone(operator: Operator) -> Operator:
 
 
 def _grouped(operator: Operator, window: object, by: Keys, functions: Mapping[str, object]) -> Need:
-    rows = window.rows if isinstance(window, PartitionedWindow) else window
+    rows = window
+    if isinstance(window, PartitionedWindow):
+        rows = window.rows
+        if isinstance(rows, LandmarkWindow) and set(window.partition) <= set(by):
+            why = "the windows of a partition go on as long as any of its groups has tuples"
+            return Need(keys=(window.partition,), arrival=_arriving(functions), why=why)
     if isinstance(rows, LandmarkWindow):
         return Need(
             arrival=_arriving(functions), why="windows without a beginning go on as long as any group has tuples"

@@ -12,13 +12,16 @@ touched are summed anew from all their counts and replace what was there. A pack
 seen the same traffic.
 
 An alert is a source that in an hour sent SYN without ACK to many ports of one host (`scan`) or to many hosts (`sweep`).
-Hours are tumbling windows of the time that packets bear, so neither the order of files nor of packets matters.
+Hours are tumbling windows of the time that packets bear, so neither the order of files nor of packets matters. An alert
+that later packets disprove goes: an ACK that came in another file. One table has one meaning of many: when it is
+another than in the run before, the alerts of all hours are made anew of the flows that the tables hold.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _POLL: Final = 1
+_MANY: Final = "many"
 
 
 @attrs.frozen
@@ -71,7 +75,7 @@ class Pipeline:
         with errors():
             packets, records = self._read(spark, "packets", watch), self._read(spark, "exports", watch)
             new = self._new()
-            hours = self._publish(spark, new, watch) if new else ()
+            hours = self._publish(spark, new, watch)
         return Report(packets, records, len(new), hours, self._notes())
 
     def _read(self, spark: SparkSession, kind: str, watch: Callable[[str], None]) -> int:
@@ -108,29 +112,54 @@ class Pipeline:
     def _publish(
         self, spark: SparkSession, new: Sequence[tuple[str, int]], watch: Callable[[str], None]
     ) -> tuple[str, ...]:
-        """Sum the hours anew that new batches touched; give them."""
-        from pyspark.sql import functions as f
-
-        written = [self._counts(kind, number) for kind, number in new]
-        hours = tuple(sorted({p.name.partition("=")[2] for folder in written for p in folder.glob("hour=*")}))
-        watch(f"tables: {len(hours)} hours ...")
+        """Bring up to date the hours that new batches touched, and all alerts if another number is many; give them."""
+        touched = _hours([self._counts(kind, number) for kind, number in new])
+        done = self._published()
+        before = done.pop(_MANY, None)
+        again = bool(done) and before != self.many
+        hours = tuple(sorted({*touched, *_hours([self.tables / "flows"])})) if again else touched
         if hours:
-            counts = spark.read.option("basePath", str(self._work() / "counts")).parquet(
-                *(str(p) for p in (self._work() / "counts").glob("kind=*/batch=*") if any(p.glob("hour=*")))
-            )
-            counts = counts.where(f.col("hour").isin(list(hours)))
-            self._replace(flows(counts), "flows")
-            found = spark.read.parquet(str(self.tables / "flows")).where(f.col("hour").isin(list(hours)))
-            self._replace(sources(found), "sources")
-            self._replace(alerts(found, self.many), "alerts")
-        self._publish_done(new)
+            watch(f"tables: {len(hours)} hours ...")
+        if again:
+            # Until all are made anew, alerts of two thresholds may be there; if this run is killed the next must know.
+            self._write_published(done)
+        if touched:
+            self._sum(spark, touched)
+        if hours:
+            self._alert(spark, hours)
+        for kind, number in new:
+            done[kind] = max(number, done.get(kind, -1))
+        if new or again:
+            self._write_published({**done, _MANY: self.many})
         return hours
 
-    def _replace(self, table: DataFrame, name: str) -> None:
-        """Replace the hours that a table has rows of; none loses all its rows, since counts only grow."""
-        target = self.tables / name
-        writing = table.repartition("hour").write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
-        writing.partitionBy("hour").parquet(str(target))
+    def _sum(self, spark: SparkSession, hours: Sequence[str]) -> None:
+        """Sum hours anew from all their counts. They lose no rows: counts only grow."""
+        from pyspark.sql import functions as f
+
+        counts = spark.read.option("basePath", str(self._work() / "counts")).parquet(
+            *(str(p) for p in (self._work() / "counts").glob("kind=*/batch=*") if any(p.glob("hour=*")))
+        )
+        _replace(flows(counts.where(f.col("hour").isin(list(hours)))), self.tables / "flows")
+        _replace(sources(self._flows(spark, hours)), self.tables / "sources")
+
+    def _alert(self, spark: SparkSession, hours: Sequence[str]) -> None:
+        """Replace the alerts of hours by those that their flows give now; an hour that has none any more is removed."""
+        found = alerts(self._flows(spark, hours), self.many).persist()
+        try:
+            _replace(found, self.tables / "alerts")
+            left = {row["hour"] for row in found.select("hour").distinct().collect()}
+        finally:
+            found.unpersist()
+        for hour in set(hours) - left:
+            stale = self.tables / "alerts" / f"hour={hour}"
+            if stale.exists():
+                shutil.rmtree(stale)
+
+    def _flows(self, spark: SparkSession, hours: Sequence[str]) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        return spark.read.parquet(str(self.tables / "flows")).where(f.col("hour").isin(list(hours)))
 
     def _new(self) -> list[tuple[str, int]]:
         """Give the batches that the tables do not hold yet."""
@@ -143,13 +172,11 @@ class Pipeline:
         return sorted(found)
 
     def _published(self) -> dict[str, int]:
+        """Give of each kind the last batch that the tables hold, and what number was many, where that is known."""
         path = self._work() / "published.json"
         return json.loads(path.read_text()) if path.exists() else {}
 
-    def _publish_done(self, new: Sequence[tuple[str, int]]) -> None:
-        done = self._published()
-        for kind, number in new:
-            done[kind] = max(number, done.get(kind, -1))
+    def _write_published(self, done: Mapping[str, int]) -> None:
         unfinished = self._work() / "published.json.part"
         unfinished.write_text(json.dumps(done))
         os.replace(unfinished, self._work() / "published.json")
@@ -163,6 +190,17 @@ class Pipeline:
 
     def _counts(self, kind: str, number: int) -> Path:
         return self._work() / "counts" / f"kind={kind}" / f"batch={number}"
+
+
+def _replace(table: DataFrame, target: Path) -> None:
+    """Replace the hours that a table has rows of; others stay as they are."""
+    writing = table.repartition("hour").write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
+    writing.partitionBy("hour").parquet(str(target))
+
+
+def _hours(folders: Sequence[Path]) -> tuple[str, ...]:
+    """Give the hours that there are rows of in folders."""
+    return tuple(sorted({p.name.partition("=")[2] for folder in folders for p in folder.glob("hour=*")}))
 
 
 def _done(progress: Sequence[Mapping[str, Any]]) -> tuple[int, int]:

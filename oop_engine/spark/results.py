@@ -5,7 +5,8 @@ takes as many as `maxFilesPerTrigger` (epochs), `maxRowsPerTrigger` or `maxBytes
 Written by a stream, the log's epochs are Spark's batches: a batch that is run again after a crash finds its epoch
 there with the same rows and changes nothing; other rows there are another query's, and an error. Where a query gives
 other rows each time a batch is run, as with rand() or first(), the option `compare` of a stream's sink is `counts`: as
-many rows are then taken to be the same. Written in a batch, the rows become a further epoch.
+many rows are then taken to be the same. Written in a batch, the rows become a further epoch, whoever else adds to the
+log at that time.
 
 Options to read: `columns`, `addresses`. A stream with the option `complete` (see `ending`) ends where its writer ended
 the log, or under `availableNow` with what is there. Times keep the microsecond; see `schema`.
@@ -32,6 +33,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import StructType
 
 from oop_engine.sinks.errors import SinkError
+from oop_engine.sinks.fields import nullable
 from oop_engine.sinks.pagelog import PageLog, Segment
 from oop_engine.sources.errors import SourceError
 from oop_engine.spark.allowance import Allowance, limit_of
@@ -223,7 +225,7 @@ class LogWriter(DataSourceArrowWriter):
     """Add the rows of a DataFrame as one epoch."""
 
     def __init__(self, log: PageLog, schema: pa.Schema) -> None:
-        self._staging = _Staging(log, schema)
+        self._staging = _Staging(log, nullable(schema))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return self._staging.write(iterator)
@@ -231,7 +233,7 @@ class LogWriter(DataSourceArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         log = self._staging.log
         log.begin(self._staging.schema)
-        log.publish(len(log.epochs()), self._staging.staged(messages))
+        log.append(self._staging.staged(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         self._staging.log.discard(self._staging.staged(messages))
@@ -241,7 +243,7 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
     """Make every batch of a stream the epoch of its number, once."""
 
     def __init__(self, log: PageLog, schema: pa.Schema, *, counts: bool = False) -> None:
-        self._staging, self._counts = _Staging(log, schema), counts
+        self._staging, self._counts = _Staging(log, nullable(schema)), counts
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return self._staging.write(iterator)

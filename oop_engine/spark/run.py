@@ -11,8 +11,8 @@ import attrs
 from oop_engine.circuit import readable
 from oop_engine.demand import columns, pruned
 from oop_engine.errors import PlanError, SchemaError
-from oop_engine.lateness import guarded
 from oop_engine.plan import Plan, SourceNode
+from oop_engine.prepared import prepared
 from oop_engine.sources.protocol import Source
 from oop_engine.spark.batch import Bucketed, Gathered, Reading, Scan, Task, numbered, packed
 from oop_engine.spark.counts import Counts
@@ -55,7 +55,7 @@ def on_spark(
     the plan has not, for one that cannot end and should, or for a stream of which nothing is promised; SchemaError for
     a DataFrame that lacks an attribute.
     """
-    plan = pruned(guarded(Plan((stream.node,))))
+    plan = pruned(prepared(stream.node))
     frames, ending = _frames(plan, inputs or {}, end)
     _check_policies(plan)
     cores = _cores(spark)

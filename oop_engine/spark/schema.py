@@ -12,7 +12,8 @@
 | float16 | float |
 
 `ts_ns` of a stream with an attribute `ts` is that time as bigint nanoseconds since 1970, for who needs it whole; it is
-there when `columns` names it. All columns may be null, as Spark has it for most of its sources.
+there when `columns` names it. What is in lists, structs and maps is as the table says, too. All columns may be null,
+as Spark has it for most of its sources.
 """
 
 from __future__ import annotations
@@ -150,9 +151,13 @@ def spark_type(kind: pa.DataType) -> pa.DataType:
 
 
 def converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Give an array as the type that `spark_type` gives, times rounded down to the microsecond."""
+    """Give an array as the type that `spark_type` gives, times rounded down to the microsecond, wherever they are."""
     if array.type == kind:
         return array
+    if pa.types.is_dictionary(array.type):
+        return converted(array.dictionary_decode(), kind)
+    if pa.types.is_nested(kind):
+        return _nested(array, kind)
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         unit = array.type.unit
         if unit == "ns":
@@ -167,6 +172,24 @@ def converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_time(array.type):
         return array.cast(pa.int32()).cast(kind) if pa.types.is_time32(array.type) else array.view(kind)
     return array.cast(kind)
+
+
+def _nested(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Give lists, structs or maps with what is in them converted, and no more of it than a slice has."""
+    if pa.types.is_struct(kind):
+        fields = [converted(array.field(i), field.type) for i, field in enumerate(kind)]
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=array.is_null())
+    if not (pa.types.is_list(array.type) or pa.types.is_map(array.type)):
+        array = array.cast(pa.list_(array.type.value_field))
+    first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    if pa.types.is_map(kind):
+        entries = [(array.keys, kind.key_field), (array.items, kind.item_field)]
+        parts = [converted(part.slice(first, last - first), field.type) for part, field in entries]
+        inside = pa.StructArray.from_arrays(parts, fields=[field for _, field in entries])
+    else:
+        inside = converted(array.values.slice(first, last - first), kind.value_type)
+    places = pc.subtract(array.offsets, pa.scalar(first, pa.int32())).buffers()[1]
+    return pa.Array.from_buffers(kind, len(array), [array.is_valid().buffers()[1], places], children=[inside])
 
 
 def addresses(options: Options) -> Addresses:

@@ -18,11 +18,12 @@ from oop_engine.language.errors import LanguageError
 from oop_engine.language.expressions import SCALARS, expression_of, is_aggregate
 from oop_engine.language.placed import placed
 from oop_engine.language.span import Span
-from oop_engine.stream import Stream, Windowed
+from oop_engine.stream import Stream
 from oop_engine.translate.plain import Columns
 from oop_engine.translate.scope import Scope, check_condition
 from oop_engine.translate.tree import aggregates, column_name, free_name, pieces, rewritten, written_name
 from oop_engine.translate.window import windowed
+from oop_engine.windowed import Windowed
 from operators.aggregate.wid import START, STOP, WID
 from operators.bucket import FROM, UNTIL
 from operators.errors import did_you_mean

@@ -8,9 +8,9 @@ import pyarrow as pa
 from oop_engine.language import syntax as s
 from oop_engine.language.errors import LanguageError
 from oop_engine.language.placed import placed
-from oop_engine.stream import Windowed
 from oop_engine.ticks import tick_ns, ticks_of
 from oop_engine.translate.scope import Scope
+from oop_engine.windowed import Windowed
 from oop_engine.windowing import WindowOf, counted, latest, session, slide_by_rank, slide_by_rows, slide_by_tuple
 from operators.expression.constants import instant_ns
 from operators.number import ROW_NUM
@@ -23,8 +23,8 @@ def windowed(scope: Scope, clause: s.WindowClause) -> Windowed:
         what = "a SESSION" if clause.session else "RANGE ALL" if landmark else "windows that tuples define"
         message = f"NO PARTIAL leaves out windows that begin before the origin, and {what} cannot."
         raise LanguageError.at(clause.span, message, scope.text, hint="Leave NO PARTIAL out.")
-    if (special := _special(scope, clause)) is not None:
-        with placed(clause.span, scope.text):
+    with placed(clause.span, scope.text):
+        if (special := _special(scope, clause)) is not None:
             return scope.stream.window(special, partition=tuple(scope.attribute(name) for name in clause.partition))
     partition = tuple(scope.attribute(name) for name in clause.partition)
     name = _attribute(clause, scope)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.aggregate.named import matched, promised
+from operators.aggregate.partitions import Lasts, is_endless
 from operators.aggregate.running import Released
 from operators.aggregate.store import SliceStore
 from operators.bucket import FROM, UNTIL
@@ -46,7 +47,7 @@ class WindowAggregate:
     Emits the grouping attributes, one attribute a function, then wid, window_start, window_end.
     Pass: the results of a window on the promise that completes it. Keep: one partial aggregate for each open slice and
     group in it, never a tuple. Propagate: `[wid_from < w]` as `[wid < w]`, `[window_start < b]` and `[window_end < e]`;
-    group-wise promises on grouping attributes likewise.
+    group-wise promises on grouping attributes likewise. RANGE ALL counted in partitions ends in each by itself.
     Cost: O(aggregates) a tuple; a release costs the partial aggregates of the released windows' slices.
     Source: thesis Fig 6-4 as corrected (every window below the bound leaves, and its state with it); slices shared
     between the windows of one query as in section 6.2.
@@ -80,11 +81,16 @@ class WindowAggregate:
     _released: int = attrs.field(init=False, default=_NEVER)
     _latest: int = attrs.field(init=False, default=_NEVER)
     _last: int = attrs.field(init=False, default=_NEVER)
+    _lasts: Lasts | None = attrs.field(init=False)
+    """The last windows of partitions, where these end by themselves."""
     _promised: Progress = attrs.field(init=False, factory=Progress)
     _results: int = attrs.field(init=False, default=0)
     _windows: int = attrs.field(init=False, default=0)
     _peak: int = attrs.field(init=False, default=0)
     _peak_bytes: int = attrs.field(init=False, default=0)
+
+    def __attrs_post_init__(self) -> None:
+        self._lasts = Lasts.of(self.window, self.by)
 
     @property
     def inputs(self) -> int:
@@ -93,8 +99,7 @@ class WindowAggregate:
     @property
     def endless(self) -> bool:
         """Tell whether windows never let go of a tuple (RANGE ALL)."""
-        window = self.window.rows if isinstance(self.window, PartitionedWindow) else self.window
-        return window.extent(0)[0] == -FOREVER
+        return is_endless(self.window)
 
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs
@@ -160,6 +165,8 @@ class WindowAggregate:
         if len(first) == 0:
             return
         groups, capacity = self._group_ids(page)
+        if self._lasts is not None:
+            self._lasts.note(groups, first, capacity)
         if self.strategy == "wid":
             self._update_windows(store, page, first, last, groups, capacity)
         else:
@@ -175,7 +182,7 @@ class WindowAggregate:
         if punctuation.is_end:
             if self._store is not None:
                 self._measure()
-                self._release(self._store.ranges.horizon(self._latest), emit)
+                self._end(self._store, emit)
                 self._forget()
             emit(END)
             return
@@ -184,14 +191,21 @@ class WindowAggregate:
             if bound > self._bound:
                 self._advance(bound, punctuation.assumed, emit)
             return
-        promise = promised(punctuation, self.by, FROM, WID, self._latest if self.endless else None)
+        lasts = self._lasts
+        latest = self._latest if self.endless and lasts is None else None
+        promise = promised(punctuation, self.by, FROM, WID, latest)
         if promise is None:
             return
         groups, below, out = promise
+        if lasts is not None and below is None:
+            ended = self._end_groups(lasts, groups, emit)
+            if (follows := lasts.follows(out, WID, ended)) is not None:
+                emit(follows)
+            return
         if self._store is not None:
             self._release_groups(groups, below, emit)
         # The bucket says nothing twice; only bounds that were cut to the latest window may repeat themselves.
-        if not self.endless or (below != _NEVER + 1 and self._promised.advance(out)):
+        if latest is None or (below != _NEVER + 1 and self._promised.advance(out)):
             emit(out)
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
@@ -245,6 +259,28 @@ class WindowAggregate:
             idle = np.concatenate((idle, store.fold(bound)))
         self._free(idle)
         self._released = bound
+
+    def _end(self, store: SliceStore, emit: Emit) -> None:
+        """Release all that is left."""
+        if self._lasts is None or self._groups is None:
+            self._release(store.ranges.horizon(self._latest), emit)
+            return
+        # Ascending: what a partition holds is gone before the windows that others go on to.
+        for last, which in self._lasts.of_partitions(self._groups):
+            self._release(last + 1, emit)
+            self._free(store.close_groups(which, FOREVER))
+
+    def _end_groups(self, lasts: Lasts, groups: Punctuation, emit: Emit) -> list[int]:
+        """Release what groups have in their partitions up to now; gives the last windows of these."""
+        ended: list[int] = []
+        if self._store is not None and self._groups is not None:
+            for last, which in lasts.of_partitions(self._groups, matched(self._groups, groups)):
+                for released in self._store.release_groups(which, self._released, last + 1):
+                    self._emit(released, emit)
+                if lasts.whole(groups):
+                    self._free(self._store.close_groups(which, FOREVER))
+                ended.append(last)
+        return ended
 
     def _release_groups(self, groups: Punctuation, bound: int | None, emit: Emit) -> None:
         store, index = self._store, self._groups
@@ -319,6 +355,8 @@ class WindowAggregate:
         if self._groups is not None and len(idle):
             assert self._store is not None
             self._store.forget(idle)
+            if self._lasts is not None:
+                self._lasts.forget(idle)
             self._groups.free(idle)
 
     def _bind(self, schema: Schema) -> SliceStore:
@@ -336,6 +374,7 @@ class WindowAggregate:
     def _forget(self) -> None:
         self._store = None
         self._groups = None
+        self._lasts = Lasts.of(self.window, self.by)
         self._promised = Progress()
 
     def _measure(self) -> None:
@@ -370,6 +409,8 @@ class WindowAggregate:
             state |= prefixed("store.", self._store.state())
             if self._groups is not None:
                 state |= prefixed("groups.", self._groups.state())
+            if self._lasts is not None:
+                state |= self._lasts.state()
         return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
@@ -381,6 +422,8 @@ class WindowAggregate:
             self._bind(Schema(read_batch(state, "input").schema, progress=progress)).restore(part("store.", state))
             if self._groups is not None:
                 self._groups.restore(part("groups.", state))
+            if self._lasts is not None:
+                self._lasts.restore(state)
 
 
 _NUMBERS = ("bound", "released", "latest", "last", "results", "windows", "peak", "peak_bytes")

@@ -21,6 +21,7 @@ from operators.kernels import adaptive as kernels
 from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
 from operators.saved import read_int
+from operators.window import FOREVER
 from operators.window.protocol import Int32s
 
 _BUDGET = 1 << 14
@@ -170,6 +171,11 @@ class MixedStore:
             yield from self.release_groups(which[:half], released, bound)
             yield from self.release_groups(which[half:], released, bound)
             return
+        low = max(released, int(o.spans[found[:n], 0].min(initial=bound)))
+        if pairs > _BUDGET and bound - low > 1:
+            yield from self.release_groups(which, released, low + (bound - low) // 2)
+            yield from self.release_groups(which, released, bound)
+            return
         found = found[:n]
         self._evaluate(found, released, bound, pairs)
         order = o.ordered(bound)
@@ -181,7 +187,9 @@ class MixedStore:
             self._close(slots, found, bound)
 
     def close_groups(self, which: Int32s, bound: int) -> Int32s:
-        """Give the groups left without a tuple."""
+        """Give the groups left without a tuple; nothing of them stays where `bound` is FOREVER, endless windows too."""
+        if bound == FOREVER:
+            return self.drop_groups(which, bound)
         o = self.objects
         idle = self._left()
         o.compact()

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.aggregate.named import matched, promised
+from operators.aggregate.partitions import Lasts, is_endless
 from operators.aggregate.running import Released
 from operators.aggregate.wid import START, STOP, WID, WindowAggregate
 from operators.bucket import FROM, UNTIL
@@ -26,7 +27,7 @@ from operators.page import Int64s, Page
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
 from operators.schema import Schema
-from operators.window import FOREVER, PartitionedWindow, Window
+from operators.window import FOREVER, Window
 from operators.window.columns import extent_columns
 from operators.window.protocol import Int32s
 from punctuation import END, Progress, Punctuation
@@ -99,6 +100,8 @@ class Windowed:
     _bound: int = attrs.field(init=False, default=_NEVER)
     _released: int = attrs.field(init=False, default=_NEVER)
     _latest: int = attrs.field(init=False, default=_NEVER)
+    _lasts: Lasts | None = attrs.field(init=False)
+    """The last windows of partitions, where these end by themselves."""
     _promised: Progress = attrs.field(init=False, factory=Progress)
     _results: int = attrs.field(init=False, default=0)
     _windows: int = attrs.field(init=False, default=0)
@@ -106,11 +109,13 @@ class Windowed:
     _peak: int = attrs.field(init=False, default=0)
     _peak_bytes: int = attrs.field(init=False, default=0)
 
+    def __attrs_post_init__(self) -> None:
+        self._lasts = Lasts.of(self.window, self.by)
+
     @property
     def endless(self) -> bool:
         """Tell whether windows never let go of a tuple (RANGE ALL)."""
-        window = self.window.rows if isinstance(self.window, PartitionedWindow) else self.window
-        return window.extent(0)[0] == -FOREVER
+        return is_endless(self.window)
 
     @property
     def bound(self) -> int:
@@ -136,6 +141,8 @@ class Windowed:
         if self.groups is None:
             return first, last, np.zeros(len(page), np.int32), 1
         ids = self.groups.assign([page.column(name) for name in self.by])
+        if self._lasts is not None:
+            self._lasts.note(ids, first, self.groups.capacity)
         return first, last, ids, self.groups.capacity
 
     def arrived(self, first: Int64s, emit: Emit) -> None:
@@ -153,7 +160,11 @@ class Windowed:
         if punctuation.is_end:
             if self.store is not None:
                 self._measure()
-                self._release(self.store.horizon(self._latest), emit)
+                if self._lasts is None:
+                    self._release(self.store.horizon(self._latest), emit)
+                else:
+                    self._end_groups(self._lasts, None, emit)
+                    self._lasts = Lasts.of(self.window, self.by)
                 self.store, self.groups, self._promised = None, None, Progress()
             emit(END)
             return
@@ -162,13 +173,20 @@ class Windowed:
             if bound > self._bound:
                 self._advance(bound, punctuation.assumed, emit)
             return
-        promise = promised(punctuation, self.by, FROM, WID, self._latest if self.endless else None)
+        lasts = self._lasts
+        latest = self._latest if self.endless and lasts is None else None
+        promise = promised(punctuation, self.by, FROM, WID, latest)
         if promise is None:
             return
         groups, below, out = promise
+        if lasts is not None and below is None:
+            ended = self._end_groups(lasts, groups, emit)
+            if (follows := lasts.follows(out, WID, ended)) is not None:
+                emit(follows)
+            return
         if self.store is not None:
             self._release_groups(groups, below, emit)
-        if not self.endless or (below != _NEVER + 1 and self._promised.advance(out)):
+        if latest is None or (below != _NEVER + 1 and self._promised.advance(out)):
             emit(out)
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
@@ -197,6 +215,19 @@ class Windowed:
         self._free(self.store.close(bound))
         self._released = bound
 
+    def _end_groups(self, lasts: Lasts, groups: Punctuation | None, emit: Emit) -> list[int]:
+        """Release what groups, or all, have in their partitions up to now; gives the last windows of these."""
+        ended: list[int] = []
+        if self.store is not None and self.groups is not None:
+            which = None if groups is None else matched(self.groups, groups)
+            for last, some in lasts.of_partitions(self.groups, which):
+                for released in self.store.release_groups(some, self._released, last + 1):
+                    self._emit(released, emit)
+                if groups is not None and lasts.whole(groups):
+                    self._free(self.store.close_groups(some, FOREVER))
+                ended.append(last)
+        return ended
+
     def _release_groups(self, groups: Punctuation, bound: int | None, emit: Emit) -> None:
         assert self.store is not None
         if self.groups is None or not len(self.groups):
@@ -211,6 +242,8 @@ class Windowed:
 
     def _free(self, idle: Int32s) -> None:
         if self.groups is not None and len(idle):
+            if self._lasts is not None:
+                self._lasts.forget(idle)
             self.groups.free(idle)
 
     def _emit(self, released: Released, emit: Emit) -> None:
@@ -281,6 +314,8 @@ class Windowed:
             state |= prefixed("store.", self.store.state())
             if self.groups is not None:
                 state |= prefixed("groups.", self.groups.state())
+            if self._lasts is not None:
+                state |= self._lasts.state()
         return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
@@ -293,3 +328,5 @@ class Windowed:
             self.bind(Schema(read_batch(state, "input").schema, progress=progress)).restore(part("store.", state))
             if self.groups is not None:
                 self.groups.restore(part("groups.", state))
+            if self._lasts is not None:
+                self._lasts.restore(state)

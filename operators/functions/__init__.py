@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from operators.errors import SchemaError, did_you_mean
+from operators.errors import AggregateFailure, SchemaError, did_you_mean
 from operators.functions.chosen import ArgMax, ArgMin, First, Last
 from operators.functions.concatenation import Concat
 from operators.functions.count import Count
@@ -26,7 +26,6 @@ from operators.functions.protocol import Accumulator, AggregateFunction, Slots, 
 from operators.functions.quantile import Median, Quantile
 from operators.functions.sharing import Sharing, accumulators
 from operators.functions.sketches import ApproxCountDistinct, ApproxHeavyHitters, ApproxQuantile
-from operators.functions.states import AggregateFailure
 from operators.functions.sums import Avg, Sum
 from operators.functions.user import UserAggregate, user_aggregate
 

@@ -6,6 +6,7 @@ Without `by` the answer depends on the order of arrival; with it, as with a time
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -85,6 +86,8 @@ class Sequences:
     field: pa.Field
     by: pa.Field | None
     separator: str
+    by_position: ClassVar[bool] = True
+    """Equal texts are told apart: only what was combined or updated there can be subtracted, not one like it."""
     nulls: int = attrs.field(default=0, init=False)
     _runs: Runs = attrs.field(factory=Runs, init=False)
     _texts: ValueLog = attrs.field(init=False)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators.errors import AggregateOverflow, SchemaError
+from operators.errors import AggregateFailure, AggregateOverflow, SchemaError
 from operators.functions.arguments import floating, is_floating, plain, result, whole
 from operators.functions.columns import frozen, grown, present
 from operators.functions.protocol import Slots
@@ -32,10 +32,6 @@ _FLOATING = "Give a floating number, and declare output=pa.float64()."
 _SMALLER = (
     "Let that field be floating: lift to float(x) and write 0.0 in identity; or keep it small, as by % in combine."
 )
-
-
-class AggregateFailure(ArithmeticError):
-    """Say that a user's function raised, with its name and the values it was given."""
 
 
 @attrs.frozen(eq=False)

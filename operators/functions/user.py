@@ -101,8 +101,9 @@ class UserAggregate:
                 f"a state of {len(fields)} fields needs a lower that makes one result of it",
                 "Write lower=lambda state: state[0], say.",
             )
-        known = is_whole(self.output) or is_floating(self.output) or is_point_in_time(self.output)
-        if not known or pa.types.is_uint64(self.output):
+        kind: object = self.output
+        known = isinstance(kind, pa.DataType) and (is_whole(kind) or is_floating(kind) or is_point_in_time(kind))
+        if not known or pa.types.is_uint64(kind):
             instead = "Write pa.int64(), pa.float64(), pa.bool_(), or a type of times."
             raise self._wrong(f"output={self.output} is no type of a result", instead)
 

@@ -58,7 +58,9 @@ def compiled_search(next_edge: Callable[[int], int], example: int) -> Callable[[
                     below = middle
             return known, after
 
-        if search(example) != around(next_edge, example):
+        found = search(example)
+        # Where some edges are fractions, all come as such.
+        if found != around(next_edge, example) or not all(type(edge) is int for edge in found):
             return None
     except (importlib.import_module("numba.core.errors").NumbaError, TypeError):
         return None

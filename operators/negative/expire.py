@@ -11,7 +11,6 @@ import pyarrow as pa
 from operators.bucket import FROM, UNTIL
 from operators.buffering.log import TupleLog
 from operators.errors import SchemaError
-from operators.functions.arguments import plain_type
 from operators.page import Int64s, Page
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int, read_integers, save_schema
@@ -63,7 +62,7 @@ class Expire:
         for name in (WID, SIGN):
             if name in schema:
                 raise SchemaError(f'expire: the input already has an attribute "{name}"; rename it with a projection.')
-        fields = [f.with_type(plain_type(f.type)) for f in schema.arrow if f.name not in (FROM, UNTIL)]
+        fields = [field for field in schema.arrow if field.name not in (FROM, UNTIL)]
         fields += [pa.field(WID, pa.int64()), pa.field(SIGN, pa.int8())]
         return Schema(pa.schema(fields), progress=[{WID}] if schema.progressing(FROM) else [])
 
@@ -78,7 +77,7 @@ class Expire:
                 "  Give the window a RANGE, or aggregate the stream with a WindowAggregate."
             )
         everything = np.arange(len(page))
-        emit(self._changes(log.select(page, everything), first, 1))
+        self._change(page.batch.select(log.names), first, 1, emit)
         log.append(page, everything)
         self._until = np.concatenate((self._until, last))
         self._peak = max(self._peak, len(self._until))
@@ -99,16 +98,28 @@ class Expire:
         gone = self._until <= bound
         if self._log is None or not gone.any():
             return
-        emit(self._changes(self._log.take(np.flatnonzero(gone)), self._until[gone], -1))
+        self._change(self._log.take(np.flatnonzero(gone)).batch, self._until[gone], -1, emit)
         self._log.keep(~gone)
         self._until = self._until[~gone]
 
-    def _changes(self, page: Page, wids: Int64s, sign: int) -> Page:
+    def _change(self, batch: pa.RecordBatch, wids: Int64s, sign: int, emit: Emit) -> None:
         assert self._schemas is not None
-        signs = np.full(len(wids), sign, np.int8)
-        columns = [*page.batch.columns, pa.array(wids), pa.array(signs)]
         output = self._schemas[1]
-        return Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow))
+        try:
+            columns = [
+                _as(column, output.arrow.field(name).type)
+                for name, column in zip(batch.schema.names, batch.columns, strict=True)
+            ]
+        except pa.ArrowInvalid:
+            if len(batch) == 1:
+                raise
+            # Of pages with a dictionary each, there may be more values than numbers.
+            half = len(batch) // 2
+            self._change(batch.slice(0, half), wids[:half], sign, emit)
+            self._change(batch.slice(half), wids[half:], sign, emit)
+            return
+        columns += [pa.array(wids), pa.array(np.full(len(wids), sign, np.int8))]
+        emit(Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow)))
 
     def _bind(self, schema: Schema) -> TupleLog:
         if self._log is None:
@@ -131,3 +142,10 @@ class Expire:
         self._until = read_integers(state, "until")
         if "input" in state:
             self._bind(Schema(read_batch(state, "input").schema)).restore(part("log.", state))
+
+
+def _as(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Give a column that was looked up or laid out in the type it had; ArrowInvalid where numbers are too few."""
+    if column.type == kind:
+        return column
+    return (column.dictionary_encode() if pa.types.is_dictionary(kind) else column).cast(kind)

@@ -66,7 +66,8 @@ class Signed(Protocol):
 def signed(function: AggregateFunction, schema: Schema) -> Signed:
     """Make the signed form of a function; SchemaError when it cannot be exact."""
     accumulator = function.accumulator(schema)
-    if isinstance(accumulator, Subtractable):
+    # What tells equal tuples apart cannot take one away for another.
+    if isinstance(accumulator, Subtractable) and not getattr(accumulator, "by_position", False):
         return Inverted(accumulator)
     call = f"{function.name}({', '.join(function.arguments)})"
     if function.name in ("min", "max"):

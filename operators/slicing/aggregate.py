@@ -27,7 +27,7 @@ from operators.slicing.eager import Eager
 from operators.slicing.grouped import Grouped
 from operators.slicing.intake import LOST, Intake
 from operators.slicing.lazy import Lazy
-from operators.slicing.results import START, STOP, WID, Output, Results
+from operators.slicing.results import START, STOP, WID, Output, Results, revised
 from operators.slicing.revisions import Revisions
 from operators.slicing.slices import Slices
 from operators.slicing.vectors import Vectors
@@ -71,6 +71,7 @@ class SlicingAggregate:
     >>> from operators.functions import count
     >>> from operators.window import SlidingWindow
     >>> from operators.window.session import SessionWindow
+    >>> from punctuation import before
     >>> windows = {"ten": SlidingWindow("ts", size=10, slide=10), "busy": SessionWindow("ts", gap=5)}
     >>> page = Page.of(Schema.of(ts=pa.int64(), progress=["ts"]), {"ts": [7, 3, 12]})
     >>> operator = SlicingAggregate(windows, {"n": count()})
@@ -216,7 +217,7 @@ class SlicingAggregate:
             self._used.remove(name)
             raise SchemaError(f'slicing: "{name}" cannot be added to windows with a lateness: {why}.')
         self.windows = {**self.windows, name: window}
-        self._change(self._used.bit(name), done=True)
+        self._change(self._used.bit(name))
         return since
 
     def remove(self, name: str) -> None:
@@ -225,26 +226,27 @@ class SlicingAggregate:
             known = ", ".join(self.windows)
             raise SchemaError(f'slicing: there is no window "{name}" to remove; there are {known}.')
         self.windows = {key: window for key, window in self.windows.items() if key != name}
-        bit = self._used.bit(name)
+        bit, place = self._used.bit(name), self._used.names.index(name)
         self._used.remove(name)
-        self._change(bit, done=False)
+        self._change(bit, removed=place)
 
-    def _change(self, bit: int, *, done: bool) -> None:
-        """Fit slices to other windows; those held are of no use to a new session window, and forget an old one."""
+    def _change(self, bit: int, *, removed: int | None = None) -> None:
+        """Fit slices to other windows; those held are of no use to a new session window, and forget an old one.
+
+        `bit` is that of the window that was added, or removed from a place.
+        """
         if not self._spread:
             self._link()
         intake = self._intake
         if intake is None:
             return
         slices, used = intake.answers.slices, self._used
-        top = int(slices.ledger[kernels.TOP])
-        if top > -NEVER:
-            slices.recut(intake.tell(top)[1], used.bands)
+        intake.recut()
         slices.use(used.bands, used.sessions, gappy=used.gappy, asked=bool(used.asked))
-        slices.mark(bit, done=done)
+        slices.mark(bit, done=removed is None)
         if intake.waiting is None and self.waits:
             intake.waiting = Waiting(self.wattr)
-        intake.answers.change()
+        intake.answers.change(removed)
         intake.forget(self._bound)
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
@@ -331,7 +333,11 @@ class SlicingAggregate:
     def _emit(self, results: Results, emit: Emit) -> None:
         output, intake = self._output, self._intake
         assert output is not None and intake is not None
-        for page in output.pages(results, intake.accumulators, intake.groups, self._used.labels, self.overflow):
+        groups, labels, revisions = intake.groups, self._used.labels, intake.answers.revisions
+        columns = output.aggregates(results, intake.accumulators, groups, labels, self.overflow)
+        if revisions is not None and not results.gone:
+            results, columns = revised(results, columns, revisions)
+        for page in output.pages(results, columns, groups, labels):
             emit(page)
         self._counts["results"] += len(results)
         self._counts["windows"] += results.windows if self.by else len(results)
@@ -424,11 +430,7 @@ class SlicingAggregate:
             progress: list[list[str]] = json.loads(read_text(state, "progress"))
             schema = Schema(read_batch(state, "input").schema, progress=progress)
             eager, vectors = read_flag(state, "eager"), read_flag(state, "vectors")
-            intake = self._begin(schema, eager=eager, vectors=vectors)
-            if any(name.startswith("intake.waiting.") for name in state) and intake.waiting is None:
-                # The window that tuples waited for was removed; they are still to be let in.
-                intake.waiting = Waiting(self.wattr)
-            intake.restore(part("intake.", state))
+            self._begin(schema, eager=eager, vectors=vectors).restore(part("intake.", state))
 
 
 def _other(name: str, spec: Spec, wattr: str) -> SchemaError:

@@ -19,13 +19,14 @@ from operators.kernels import slicing_settle as settling
 from operators.page import Int64s
 from operators.protocol import State, StateValue
 from operators.saved import part, prefixed
+from operators.slicing.asked import Extent
 from operators.slicing.eager import Eager
 from operators.slicing.grouped import Grouped
 from operators.slicing.lazy import Lazy, combined
 from operators.slicing.results import Results
 from operators.slicing.revisions import Revisions
 from operators.slicing.slices import NO_GRID, Slices
-from operators.slicing.windows import NEVER, Columns, Extent, Windows
+from operators.slicing.windows import NEVER, Columns, Windows
 from operators.window.protocol import Int32s
 
 Store: TypeAlias = Lazy | Eager | Grouped
@@ -75,8 +76,10 @@ class Answers:
         self.begin, self.end = following if self.lateness == 0 else used.unfinished(settled)
         self.slices.ledger[slicer.BOUND], self.slices.ledger[slicer.LOW] = settled, self.begin
 
-    def change(self) -> None:
-        """Take notice that windows were added or removed."""
+    def change(self, removed: int | None = None) -> None:
+        """Take notice that windows were added, or that the one at a place was removed."""
+        if removed is not None and self.revisions is not None:
+            self.revisions.remove(removed)
         self.store.clear()
         if self.used.tracked and isinstance(self.store, Eager):
             # Slices that end where a context has set no edge yet are never final.
@@ -105,7 +108,8 @@ class Answers:
     def linear(self, bound: int, found: Sequence[tuple[int, list[Extent]]] = ()) -> Iterator[Results]:
         """Give the results of all windows that end at or before a bound, then let go; slots hold until the next.
 
-        `found` are windows, by place, that were found elsewhere to be complete.
+        `found` are windows, by place, that were found elsewhere to be complete. With `revisions`, results that late
+        tuples may have changed are given again; these are to be numbered before the next are asked for.
         """
         since, since_settled = self.bound, self.settled
         self.bound = bound
@@ -118,8 +122,7 @@ class Answers:
         if self.revisions is not None:
             yield from self._revised(self.revisions, since_settled, since)
         if told:
-            for results in self._complete(since, found):
-                yield self._numbered(results)
+            yield from self._complete(since, found)
         over: list[Int32s] = []
         yield from self._complete_sessions(over)
         if self.revisions is not None:
@@ -129,12 +132,6 @@ class Answers:
         self._over(over)
         self._settle()
         self.store.settled(held - len(self.slices))
-
-    def _numbered(self, results: Results) -> Results:
-        if self.revisions is None:
-            return results
-        numbers = self.revisions.number(results.places, results.wids, results.groups, results.closes)
-        return attrs.evolve(results, revisions=numbers)
 
     def _revised(self, revisions: Revisions, settled: int, bound: int) -> Iterator[Results]:
         """Give again the windows that end in (settled, bound] and to which a late tuple came; sessions apart."""
@@ -151,7 +148,7 @@ class Answers:
             for results in self._answered(*windows):
                 came = revisions.touched(results.groups, results.opens, results.closes)
                 if came.any():
-                    yield self._numbered(results.where(came))
+                    yield results.where(came)
 
     def _hasten(self, groups: Int32s) -> None:
         """Let the sessions of groups be looked at again."""
@@ -212,7 +209,7 @@ class Answers:
                 listed.append((some.places, some.wids, some.groups))
                 changed = self.revisions.changed(some.places, some.wids, some.groups, some.opens, some.closes)
                 if changed.any():
-                    yield self._numbered(some.where(changed))
+                    yield some.where(changed)
             over.append(buffers.over[:done])
             room = max(room, -int(results))
         if self.revisions is not None and len(self.used.sessions):

@@ -16,9 +16,10 @@ from operators.protocol import State, StateValue
 from operators.saved import part, prefixed, read_int
 from operators.schema import Schema
 from operators.slicing.answers import Answers
+from operators.slicing.asked import Cell, Extent
 from operators.slicing.vectors import Vectors
 from operators.slicing.waiting import Waiting
-from operators.slicing.windows import NEVER, Cell, Extent
+from operators.slicing.windows import NEVER
 from operators.window.protocol import LIMIT
 
 LOST = ("late", "in_no_window", "without_value", "late_for_some")
@@ -131,6 +132,21 @@ class Intake:
             end, covered = min(end, high), covered or covers
         return int(begin), int(end), int(until), bool(covered)
 
+    def recut(self) -> None:
+        """Fit the cells to the windows that are in use now."""
+        slices, used = self.answers.slices, self.answers.used
+        top = int(slices.ledger[kernels.TOP])
+        if top == -NEVER:
+            return
+        slices.recut(self.tell(top)[1], used.bands)
+        if used.asked:
+            cells = slices.order[: slices.cell_count, kernels.NUMBER]
+            begins = slices.cells[cells, kernels.BEGIN].tolist()
+            told = [self.tell(begin) if begin > -NEVER else None for begin in begins]
+            # Where only a removed window had an edge, none begins.
+            lasts = [-NEVER if t is None or t[0] < b else t[2] for b, t in zip(begins, told, strict=True)]
+            slices.cells[cells, kernels.UNTIL] = lasts
+
     def _admit(self, page: Page, ticks: Int64s) -> None:
         """Show tuples in order of time to the contexts, cut slices at the edges that these set, place the tuples."""
         used = self.answers.used
@@ -229,5 +245,7 @@ class Intake:
         self.answers.restore(part("answers.", state))
         if self.groups is not None:
             self.groups.restore(part("groups.", state))
-        if self.waiting is not None:
+        if any(name.startswith("waiting.") for name in state):
+            # Where the window that tuples waited for was removed, they are still to be let in.
+            self.waiting = self.waiting or Waiting(self.wattr)
             self.waiting.restore(part("waiting.", state))

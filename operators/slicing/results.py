@@ -15,7 +15,9 @@ from operators.keys import KeyIndex
 from operators.overflow import Overflow
 from operators.page import Bools, Int64s, Page, tick_column
 from operators.schema import Schema
+from operators.slicing.digests import digests
 from operators.slicing.labels import Labels
+from operators.slicing.revisions import Revisions
 from operators.window.protocol import Int32s
 
 WINDOW, WID, START, STOP, REVISION = "window", "wid", "window_start", "window_end", "revision"
@@ -33,7 +35,7 @@ class Results:
     groups: Int32s
     slots: Int32s
     revisions: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64))
-    """How often each was given before, where windows are revised."""
+    """How often each was given before, where windows are revised and it is known."""
     gone: bool = False
     """Whether these are sessions that are no more; they have no slots and no end."""
 
@@ -101,22 +103,15 @@ class Output:
         return cls(Schema(pa.schema(fields)), list(functions), by, times, named, revised)
 
     def pages(
-        self,
-        results: Results,
-        accumulators: Sequence[Accumulator],
-        groups: KeyIndex | None,
-        labels: Labels,
-        overflow: Overflow,
+        self, results: Results, columns: Sequence[pa.Array], groups: KeyIndex | None, labels: Labels
     ) -> Iterator[Page]:
-        """Give results as pages; `labels` are the names of windows by place."""
+        """Give results and their aggregates, in columns, as pages; `labels` are the names of windows by place."""
         schema, times = self.schema, self.times
         for at in range(0, len(results), _ROWS):
-            some = results if len(results) <= _ROWS else results.where(slice(at, at + _ROWS))
+            whole = len(results) <= _ROWS
+            some = results if whole else results.where(slice(at, at + _ROWS))
             arrays = [] if groups is None else groups.keys(some.groups)
-            if some.gone:
-                arrays += [pa.nulls(len(some), schema.field(name).type) for name in self.functions]
-            else:
-                arrays += self._finalized(some, accumulators, groups, labels, overflow)
+            arrays += columns if whole else [column.slice(at, _ROWS) for column in columns]
             if self.named:
                 arrays.append(labels.take(some.places))
             ends = pa.nulls(len(some), times) if some.gone else tick_column(some.closes, times)
@@ -125,14 +120,18 @@ class Output:
                 arrays.append(tick_column(some.revisions))
             yield Page(schema, pa.RecordBatch.from_arrays(arrays, schema=schema.arrow))
 
-    def _finalized(
+    def aggregates(
         self,
         results: Results,
         accumulators: Sequence[Accumulator],
         groups: KeyIndex | None,
         labels: Labels,
         overflow: Overflow,
-    ) -> Iterator[pa.Array]:
+    ) -> list[pa.Array]:
+        """Give the aggregates of results, one column a function; null for what is gone."""
+        if results.gone:
+            return [pa.nulls(len(results), self.schema.field(name).type) for name in self.functions]
+
         def where(at: int) -> str:
             window = f"window {results.wids[at]}"
             if self.named:
@@ -140,6 +139,19 @@ class Output:
             keys = [] if groups is None else groups.keys(results.groups[at : at + 1])
             return f"{window}, {group_text(self.schema, self.by, keys)}"
 
-        for name, accumulator in zip(self.functions, accumulators, strict=True):
-            kind = self.schema.arrow.field(name).type
-            yield overflow.finalized(name, accumulator, results.slots, kind, where)
+        kinds = [self.schema.arrow.field(name).type for name in self.functions]
+        return [
+            overflow.finalized(name, accumulator, results.slots, kind, where)
+            for name, accumulator, kind in zip(self.functions, accumulators, kinds, strict=True)
+        ]
+
+
+def revised(results: Results, columns: Sequence[pa.Array], revisions: Revisions) -> tuple[Results, list[pa.Array]]:
+    """Number results and their aggregates, and leave out those that are as they were given last."""
+    numbers = revisions.number(
+        results.places, results.wids, results.groups, results.closes, digests(columns, len(results))
+    )
+    results, given = attrs.evolve(results, revisions=numbers), numbers >= 0
+    if given.all():
+        return results, list(columns)
+    return results.where(given), [column.filter(pa.array(given)) for column in columns]

@@ -1,7 +1,7 @@
 """Windows that are released stay open to late tuples for a while: which of them changed, and how often each was given.
 
-A result is known by its window, window-id and group. It is given again, with the next revision number, when a tuple
-came to it; a session that is no more, because a late tuple joined it to another, is taken back.
+A result is known by its window, window-id and group. It is given again, with the next revision number, when a late
+tuple changed it; a session that is no more, because a late tuple joined it to another, is taken back.
 """
 
 from __future__ import annotations
@@ -16,27 +16,33 @@ from operators.kernels.slicing_release import touched
 from operators.keys import KeyIndex
 from operators.page import Bools, Int64s
 from operators.protocol import State, StateValue
-from operators.saved import part, prefixed, read_integers
+from operators.saved import part, prefixed, read_integers, read_words
+from operators.slicing.digests import Words
 from operators.window.protocol import Int32s
 
 _GONE = -(2**63)
+PLACE, WID, GROUP, END, GIVEN = 0, 1, 2, 3, 4
+"""Columns of the table: what a result is of, its end (_GONE when it was taken back), and how often it was given."""
 _KEY = [pa.field(name, pa.int64()) for name in ("place", "wid", "group")]
 
 
 @attrs.define(eq=False)
 class Revisions:
-    """Hold what was given of the windows that late tuples may still change, about 100 bytes a result."""
+    """Hold what was given of the windows that late tuples may still change, about 150 bytes a result."""
 
     _index: KeyIndex = attrs.field(init=False, factory=lambda: KeyIndex(_KEY))
     _table: Int64s = attrs.field(init=False, factory=lambda: np.zeros((16, 5), np.int64))
-    """By id: place, window-id, group, end (_GONE when it was taken back), and how often it was given."""
+    """A line for each id."""
+    _digests: Words = attrs.field(init=False, factory=lambda: np.zeros(16, np.uint64))
+    """By id: the digest of the aggregates that were given last."""
     _ticks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
     _groups: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self._index.nbytes + self._table.nbytes + self._ticks.nbytes + self._groups.nbytes
+        held = (self._index, self._table, self._digests, self._ticks, self._groups)
+        return sum(each.nbytes for each in held)
 
     @property
     def ticks(self) -> Int64s:
@@ -60,11 +66,14 @@ class Revisions:
         touched(self._groups, self._ticks, groups, opens, closes, out)
         return out
 
-    def number(self, places: Int64s, wids: Int64s, groups: Int32s, closes: Int64s) -> Int64s:
-        """Give the revision number of each result that is given now: 0 when it is the first time."""
+    def number(self, places: Int64s, wids: Int64s, groups: Int32s, closes: Int64s, digests: Words) -> Int64s:
+        """Give the revision number of each result: 0 when it is given for the first time, -1 when it is as it was."""
         ids = self._ids(places, wids, groups)
-        numbers = self._table[ids, 4].copy()
-        self._table[ids] = np.stack((places, wids, groups, closes, numbers + 1), axis=1)
+        numbers = self._table[ids, GIVEN].copy()
+        same = (numbers > 0) & (self._table[ids, END] == closes) & (self._digests[ids] == digests)
+        self._table[ids] = np.stack((places, wids, groups, closes, numbers + ~same), axis=1)
+        self._digests[ids] = digests
+        numbers[same] = -1
         return numbers
 
     def changed(self, places: Int64s, wids: Int64s, groups: Int32s, opens: Int64s, closes: Int64s) -> Bools:
@@ -72,7 +81,7 @@ class Revisions:
         ids = self._index.find(_columns(places, wids, groups))
         known = ids >= 0
         same = np.zeros(len(ids), np.bool_)
-        same[known] = self._table[ids[known], 3] == closes[known]
+        same[known] = self._table[ids[known], END] == closes[known]
         return ~same | self.touched(groups, opens, closes)
 
     def lost(self, listed: tuple[Int64s, Int64s, Int32s], sessions: Int64s, groups: Int32s) -> Int64s:
@@ -82,12 +91,12 @@ class Revisions:
         """
         live = self._index.live()
         rows = self._table[live]
-        candidates = (rows[:, 3] != _GONE) & np.isin(rows[:, 0], sessions) & np.isin(rows[:, 2], groups)
+        candidates = (rows[:, END] != _GONE) & np.isin(rows[:, PLACE], sessions) & np.isin(rows[:, GROUP], groups)
         candidates[np.isin(live, self._index.find(_columns(*listed)))] = False
         gone = live[candidates]
-        found = self._table[gone][:, [0, 1, 2, 4]]
-        self._table[gone, 3] = _GONE
-        self._table[gone, 4] += 1
+        found = self._table[gone][:, [PLACE, WID, GROUP, GIVEN]]
+        self._table[gone, END] = _GONE
+        self._table[gone, GIVEN] += 1
         return found
 
     def forget(self, settled: int, begun: Int64s) -> None:
@@ -98,29 +107,41 @@ class Revisions:
         self._ticks, self._groups = np.zeros(0, np.int64), np.zeros(0, np.int32)
         live = self._index.live()
         rows = self._table[live]
-        taken_back = rows[:, 3] == _GONE
-        over = (rows[:, 3] <= settled) & ~taken_back
-        over[taken_back] = rows[taken_back, 1] < begun[rows[taken_back, 2]]
+        taken_back = rows[:, END] == _GONE
+        over = (rows[:, END] <= settled) & ~taken_back
+        over[taken_back] = rows[taken_back, WID] < begun[rows[taken_back, GROUP]]
         self._index.free(live[over])
+
+    def remove(self, place: int) -> None:
+        """Forget the results of the window at a place; those behind it move up."""
+        live = self._index.live()
+        kept = live[self._table[live, PLACE] != place]
+        rows, digests = self._table[kept], self._digests[kept]
+        rows[:, PLACE] -= rows[:, PLACE] > place
+        self._index.free(live)
+        ids = self._ids(rows[:, PLACE], rows[:, WID], rows[:, GROUP].astype(np.int32))
+        self._table[ids], self._digests[ids] = rows, digests
 
     def _ids(self, places: Int64s, wids: Int64s, groups: Int32s) -> Int32s:
         ids, fresh = self._index.assign_new(_columns(places, wids, groups))
         if self._index.capacity > len(self._table):
-            larger = np.zeros((2 * self._index.capacity, 5), np.int64)
-            larger[: len(self._table)] = self._table
-            self._table = larger
-        self._table[ids[fresh], 4] = 0
+            more = 2 * self._index.capacity - len(self._table)
+            self._table = np.concatenate((self._table, np.zeros((more, 5), np.int64)))
+            self._digests = np.concatenate((self._digests, np.zeros(more, np.uint64)))
+        self._table[ids[fresh], GIVEN] = 0
         return ids
 
     def state(self) -> State:
         """Give all that is held."""
         index = prefixed("index.", self._index.state())
-        return index | {"table": self._table.copy(), "ticks": self._ticks.copy(), "groups": self._groups.copy()}
+        given: State = {"table": self._table.copy(), "digests": self._digests.copy()}
+        return index | given | {"ticks": self._ticks.copy(), "groups": self._groups.copy()}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become what gave this state."""
         self._index.restore(part("index.", state))
         self._table = read_integers(state, "table").reshape(-1, 5)
+        self._digests = read_words(state, "digests")
         self._ticks, self._groups = read_integers(state, "ticks"), read_integers(state, "groups").astype(np.int32)
 
 

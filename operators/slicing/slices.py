@@ -20,6 +20,7 @@ from operators.kernels import slicing_settle as settling
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
 from operators.saved import part, prefixed, read_int, read_integers
+from operators.slicing.asked import Cell
 from operators.window.protocol import Int32s
 
 T = TypeVar("T", bound=np.generic)
@@ -33,10 +34,6 @@ _ALL_VALID = np.empty(0, np.bool_)
 _NONE = np.empty(0, np.int32)
 _UNBOUND = np.array([-NEVER, NEVER])
 """What `bounds` says of a group of which nothing is known."""
-Cell = tuple[int, int, int, bool]
-"""Begin and end of a cell, the end of the last window that begins with it, whether a window covers it."""
-
-
 Grid: TypeAlias = tuple[Int32s, Int64s]
 """Which of ascending keys is the first one of each part of time, and the scale of these parts; see `enter_keys`."""
 NO_GRID: Grid = np.zeros(0, np.int32), np.zeros(4, np.int64)

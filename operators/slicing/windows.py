@@ -7,8 +7,8 @@ smallest gap. All others say themselves where a cell ends, once for each cell.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import attrs
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from operators.errors import SchemaError
 from operators.kernels import slicing_release as kernels
 from operators.page import Int64s
+from operators.slicing.asked import AskedWindow, CountingFrom
 from operators.slicing.decisions import Context
 from operators.slicing.labels import Labels
 from operators.slicing.slices import Grid
@@ -29,44 +30,9 @@ _LEAST = -(2**63)
 _BITS = 62
 CHUNK = 1 << 14
 """Windows looked for at a time, once there are more than usual."""
-Extent: TypeAlias = tuple[int, int, int]
-"""Window-id, begin and end."""
 Columns: TypeAlias = tuple[Int64s, Int64s, Int64s, Int64s, Int64s]
 """Windows in columns: place, window-id, begin, end, and which of the ticks that were asked about is the first in it."""
-Cell: TypeAlias = tuple[int, int, int, bool]
-"""Begin, end, until when windows last that begin here, and whether any covers it."""
-
-
-@runtime_checkable
-class AskedWindow(Protocol):
-    """A window that says for single ticks where its edges are: the slow path, one question a cell."""
-
-    @property
-    def wattr(self) -> str:
-        """The windowing attribute."""
-        ...
-
-    @property
-    def context(self) -> str:
-        """The class of thesis 6.1.2, derived: "CF", "FCF" or "FCA"."""
-        ...
-
-    def around(self, tick: int) -> Cell:
-        """Give the last edge at or before a tick, the first after it, and what `Cell` tells of the windows there."""
-        ...
-
-    def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[Extent]:
-        """Give the windows that touch one of these spans of ticks and end after `after`, and at or before `bound`."""
-        ...
-
-    def unfinished(self, bound: int) -> int:
-        """Give the least begin of the windows that end after a bound, or a tick before it."""
-        ...
-
-
 Spec: TypeAlias = SlidingWindow | FixedBandWindow | SessionWindow | AskedWindow | Contextual
-
-
 _KNOWN = (SlidingWindow, FixedBandWindow, SessionWindow)
 """The windows of which arrays say everything."""
 
@@ -265,9 +231,11 @@ class Windows:
                 asked.append((i, used.tracked))
                 tracked.append((i, used.tracked))
             elif isinstance(spec, AskedWindow):
-                asked.append((i, spec))
+                asked.append((i, CountingFrom(spec, used.since) if used.since > -NEVER else spec))
             contexts["session" if isinstance(spec, SessionWindow) else _class(spec.context)] = None
         gaps.sort()
+        # Without a band, none would ever be told to follow.
+        self._following = NEVER, NEVER
         self.labels = Labels.of(self.names)
         self.asked, self.tracked, self.contexts = asked, tracked, tuple(contexts)
         self.bands = np.array(bands, np.int64).reshape(-1, 5)

@@ -110,7 +110,8 @@ class LandmarkWindow:
 class PartitionedWindow:
     """Row windows counted separately in each partition (PA): the arrival rank within the partition is the attribute.
 
-    Bucket keeps the counts, so the class is FCF. Source: Eq. 5.4 to 5.6, ranks from 0 as for unpartitioned rows.
+    Bucket keeps the counts, so the class is FCF. With RANGE ALL a partition's last window is the first one that has all
+    its own rows. Source: Eq. 5.4 to 5.6, ranks from 0 as for unpartitioned rows.
     """
 
     rows: SlidingWindow | LandmarkWindow

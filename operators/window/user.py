@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from numbers import Integral
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import attrs
@@ -50,14 +51,23 @@ class EdgeWindow:
 
     def __attrs_post_init__(self) -> None:
         for tick in (0, 1):
-            if (edge := self.next_edge(tick)) <= tick:
-                raise SchemaError(
-                    f"{self.wattr}: next_edge({tick}) gave {edge}; the next edge after {tick} must be a whole number"
-                    f" from {tick + 1} on"
-                )
+            if self._whole(tick) <= tick:
+                raise self._no_edge(tick)
         search = compiled_search(self.next_edge, 0)
         object.__setattr__(self, "compiled", search is not None)
-        object.__setattr__(self, "_search", search or (lambda tick: around(self.next_edge, tick)))
+        object.__setattr__(self, "_search", search or (lambda tick: around(self._whole, tick)))
+
+    def _whole(self, tick: int) -> int:
+        edge = self.next_edge(tick)
+        if not isinstance(edge, Integral):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise self._no_edge(tick)
+        return edge
+
+    def _no_edge(self, tick: int) -> SchemaError:
+        return SchemaError(
+            f"{self.wattr}: next_edge({tick}) gave {self.next_edge(tick)!r}; the next edge after {tick} must be a whole"
+            f" number from {tick + 1} on"
+        )
 
     @property
     def context(self) -> str:

@@ -240,6 +240,24 @@ def test_late_tuples_are_counted_and_written_with_the_promise_they_broke(table: 
     assert rows[0].startswith("2026-11-21T10:00:02Z,") and rows[0].endswith(',"[ts < 2026-11-21T10:00:20Z]",2')
 
 
+def test_late_tuples_may_be_passed_on_and_what_windows_refuse_is_counted(table: Path) -> None:
+    query = ("query", "SELECT ts FROM Main", "-s", table, "--every", "10 s")
+    assert len(oop(*query).stdout.splitlines()) == 1 + 10
+    assert len(oop(*query, "--late", "revise").stdout.splitlines()) == 1 + 15
+    windowed = oop("query", "SELECT count(*) [RANGE 10 s, WA ts] FROM Main", *query[2:], "--late", "revise")
+    assert sum(counts(windowed)) == 10
+    assert "; 5 late, left out of windows that were released" in windowed.stderr
+    refused = oop(*query, "--late", "revise", "--late-to", "late.csv")
+    assert "--late-to takes late tuples out, and --late revise does otherwise" in refused.stderr
+
+
+def test_types_and_strictness_are_said_to_the_streams_that_know_them(captures: Path, table: Path) -> None:
+    both = ("-s", f"One={table}", "-s", f"Two={captures / 'Main1.pcap'}")
+    query = "SELECT count(*) [RANGE 1 minute, WA ts] FROM (SELECT ts FROM One) UNION (SELECT ts FROM Two)"
+    result = oop("query", query, *both, "--types", "srcIP=text", "--strict")
+    assert result.exit_code == 0, result.output
+
+
 def test_the_file_for_late_tuples_is_there_when_none_is_late(table: Path, tmp_path: Path) -> None:
     late = tmp_path / "late.csv"
     assert counts(oop("query", PER_MINUTE, "-s", table, "--slack", "1 minute", "--late-to", late)) == [3] * 5
@@ -414,7 +432,7 @@ def test_a_damaged_capture_gives_what_can_be_read_and_a_note(captures: Path, tmp
         ([PER_MINUTE, "-s", "Main=missing.pcap"], 'SourceError: there is no file "missing.pcap"'),
         ([PER_MINUTE, "-s", "Other={table}"], 'LanguageError: line 1, column 46: there is no stream "Main"'),
         ([PER_MINUTE, "--to", "out.xls"], 'SinkError: "out.xls": ".xls" is no suffix of a sink.'),
-        ([PER_MINUTE, "--slack", "2x"], "LanguageError: "),
+        ([PER_MINUTE, "--slack", "2x"], "PlanError: slack is '2x': expected a unit"),
         ([PER_MINUTE, "--punctuate", "slak:2s"], 'Error: --punctuate "slak:2s" is no punctuator'),
         ([PER_MINUTE, "--punctuate", "Other=ordered"], 'Error: --punctuate Other=...: there is no stream "Other"'),
         ([PER_MINUTE, "--late", "divert"], "Error: --late divert needs --late-to FILE"),
@@ -619,6 +637,9 @@ def test_late_tuples_replace_neither_results_nor_what_is_read(captures: Path, tm
         (tmp_path / "x").mkdir(exist_ok=True)
         refused = oop(*query, *more)
         assert refused.exit_code == 2 and says in refused.stderr
+    refused = oop(*query, "--to", table)
+    assert refused.exit_code == 2 and "is read as stream Main; the results would replace it" in refused.stderr
+    assert oop("explain", *query[1:], "--late-to", table).exit_code == 2
     assert table.read_bytes() == before and not out.exists()
     assert oop(*query, "--late-to", "-", "--to", out).exit_code == 0
     assert oop("explain", *query[1:], "--late-to", "-").exit_code == 0

@@ -101,7 +101,7 @@ def test_the_promise_at_each_block_s_end_is_true_and_as_high_as_it_can_be():
             read += len(element)
     assert bounds == [START + (k + 1) * SECOND // 4 for k in range(8)]
     # The punctuator of blocks knows a block's end one tuple later.
-    punctuator = BlockEnd("ts", length=SECOND // 4, origin=START)
+    punctuator = BlockEnd("ts", length=SECOND // 4, begin=START)
     assert punctuator.observe(ts)[1].tolist() == [START, *bounds[:-1]]
 
 

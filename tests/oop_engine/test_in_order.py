@@ -21,6 +21,7 @@ from operators.functions import count
 from operators.meld import Meld
 from operators.merge import Merge
 from operators.page import Page
+from operators.reorder import Reorder
 from tests.queries import golden, joins, streams
 from tests.queries.test_golden import results
 
@@ -103,6 +104,26 @@ def test_what_is_promised_in_order_is_not_sorted_again() -> None:
     schema = pa.schema([("ts", pa.int64())])
     ordered = oop.rows([(1,), (2,)], schema, punctuate=oop.ordered("ts"))
     assert not any(isinstance(o, Merge) for o in operators(in_order(ordered.window(range=2).aggregate(count()))))
+
+
+@pytest.mark.parametrize("operator", [Merge(1, "len"), Reorder("len")])
+def test_what_sorts_by_another_name_of_an_attribute_is_put_over_the_same_order(operator: Merge | Reorder) -> None:
+    stream = oop.rows([(3,), (1,), (2,)], pa.schema([("length", pa.int64())]), punctuate=oop.slack(5, "length"))
+    found = in_order(stream.apply(operator))
+    assert [node.label for node in Plan((found.node,)).nodes][1:] == ["sort by length", type(operator).__name__]
+    assert found.to_arrow()["length"].to_pylist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("given", "buffer", "text"),
+    [
+        ("x", "output", "^in_order takes a stream, and str is none.$"),
+        (oop.packets(1), "x", r'in_order\(buffer="x"\): joins hold back their pairs, "output", or their left tuples'),
+    ],
+)
+def test_what_cannot_be_put_in_order_is_said(given: Stream, buffer: Buffer, text: str) -> None:
+    with pytest.raises(oop.PlanError, match=text):
+        in_order(given, buffer=buffer)
 
 
 def test_where_no_order_is_needed_nothing_changes() -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.lateness import ANY_DISTANCE, allowances
+from oop_engine.lateness import allowances
 from oop_engine.meter import Statistics
 from oop_engine.plan import Plan
 from oop_engine.runtime import run_plan
@@ -22,10 +22,12 @@ from oop_engine.sinks import SinkError
 from oop_engine.sinks.python import PageSink
 from oop_engine.stream import Stream
 from oop_engine.synchronous import Run
+from oop_engine.taking import ANY_DISTANCE
 from operators.page import Page
 from operators.protocol import Element
 from operators.reorder import Reorder
 from operators.window import SlidingWindow
+from punctuation import before
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("n", pa.int64())])
 Rows = Counter[tuple[tuple[str, object], ...]]
@@ -195,7 +197,10 @@ def test_trio_counts_late_tuples_as_the_synchronous_driver_does() -> None:
         (lambda s: s, 0),
         (lambda s: s.distinct("ts"), 0),
         (lambda s: s.aggregate(oop.count(), by="ts"), 0),
-        (lambda s: counted(s.number(), 10, 5, 0), 0),
+        (lambda s: counted(s.number(), 10, 5, 0), 10),
+        (lambda s: s.window(oop.session(8)).aggregate(oop.count()), ANY_DISTANCE),
+        (lambda s: s.window(oop.slide_by_tuple(8)).aggregate(oop.count()), 8),
+        (lambda s: s.window(oop.slide_by_tuple(8), consistent=True).aggregate(oop.count()), 0),
         (lambda s: s.window(range=10, wattr="row_num").aggregate(oop.count()), 0),
         (lambda s: counted(s.apply(Reorder("ts", slack_time=3)), 10, 5, 0), 0),
         (lambda s: counted(s.derive(minute=lambda p: p["ts"] // 6), 10, 5, 0), 0),
@@ -371,10 +376,11 @@ def test_windows_beside_others_keep_late_tuples_of_open_windows() -> None:
 
 
 def test_lateness_behind_what_relies_on_promises_is_refused() -> None:
-    for relying in (late_stream().distinct(), late_stream().number(), late_stream().reorder(slack=1)):
+    for relying in (late_stream().distinct(), late_stream().reorder(slack=1)):
         with pytest.raises(oop.PlanError, match=r'relies on what is promised[^$]*late="revise"'):
             revised(relying)
     assert revised(oop.rows(LATE, pa.schema([("ts", pa.int64()), ("v", pa.int64())])).distinct()).to_arrow().num_rows
+    assert revised(late_stream().number()).to_arrow()["revision"].to_pylist() == [0, 1, 0, 0]
     results = late_stream().window(10).aggregate(v=oop.count()).derive(ts=oop.Column("window_end") - 1)
     assert revised(results).to_arrow()["revision"].to_pylist() == [0, 0, 0]
     assert revised(late_stream(late="revise").distinct()).to_arrow()["revision"].to_pylist() == [0, 1, 0, 0]
@@ -391,6 +397,28 @@ def test_a_window_may_change_as_long_as_was_asked_for_at_any_pace() -> None:
             pages[0].clear()
             oop.run_outputs([s.to(PageSink(p.append)) for s, p in zip(outputs, pages, strict=False)])
             assert len([row for page in pages[0] for row in page.rows() if row["wid"] == 0]) == count
+
+
+OPEN = [*range(0, 101, 2), 21, 75, *range(102, 121, 2)]
+
+
+@pytest.mark.parametrize("numbered", [False, True])
+@pytest.mark.parametrize(("window", "count"), [(oop.session(10), len(OPEN)), (oop.tumbling(1000), len(OPEN))])
+def test_a_window_that_is_open_takes_late_tuples_however_long_it_is_and_whatever_numbers_them(
+    window: oop.WindowOf, count: int, numbered: bool
+) -> None:
+    read = oop.rows(((ts,) for ts in OPEN), pa.schema([("ts", pa.int64())]), slack=3)
+    outcome = (read.number() if numbered else read).window(window).aggregate(oop.count()).run()
+    assert (outcome.table["count"].to_pylist(), outcome.statistics.late) == ([count], 0)
+
+
+@pytest.mark.parametrize(("consistent", "at_nine"), [(False, 4), (True, 3)])
+def test_windows_by_tuples_take_late_tuples_unless_consistent(consistent: bool, at_nine: int) -> None:
+    """The tuples of (4, 9] are 5, which is late, 6, 8 and 9."""
+    elements = [(0,), (2,), (4,), (6,), (8,), before("ts", 7), (5,), (9,), (10,)]
+    stream = oop.rows(iter(elements), oop.Schema.of(ts=pa.int64(), progress=["ts"]))
+    found = stream.window(oop.slide_by_tuple(5), consistent=consistent).aggregate(oop.count()).to_arrow().to_pylist()
+    assert {row["window_end"]: row["count"] for row in found}[9] == at_nine
 
 
 def test_stacks_refuse_a_late_tuple_that_others_would_count() -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pyarrow as pa
 import pytest
 
 import oop_engine as oop
 from oop_engine.sinks import sink_for
+from oop_engine.sinks.claim import claim
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.pagelog import PageLog, PageLogSink
 from operators.page import Page
@@ -39,7 +46,8 @@ def test_a_run_leaves_its_results_and_its_end(tmp_path: Path) -> None:
     assert sorted(read["count"].to_pylist()) == sorted(talkers.run().table["count"].to_pylist())
 
 
-def test_every_131_072_tuples_are_an_epoch(tmp_path: Path) -> None:
+def test_every_131_072_tuples_are_an_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
     with PageLogSink(tmp_path / "log").opened(SCHEMA) as deliver:
         for k in range(5):
             deliver(page(*range(60_000 * k, 60_000 * (k + 1))))
@@ -95,6 +103,98 @@ def test_an_epoch_of_another_writer_is_refused(tmp_path: Path) -> None:
         log.publish(2, [])
     with pytest.raises(SinkError, match="other attributes: ts, x"):
         log.begin(pa.schema([("y", pa.int64())]))
+
+
+@pytest.fixture(params=[True, False], ids=["links", "no links"])
+def links(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file system, and one that has no hard links."""
+
+    def refuse(*names: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    if not request.param:
+        monkeypatch.setattr(os, "link", refuse)
+
+
+def at_once(*tasks: Callable[[], object]) -> list[object]:
+    """Run tasks at the same time; give what each gave, or the SinkError that it raised."""
+    begin = Barrier(len(tasks))
+
+    def run(task: Callable[[], object]) -> object:
+        begin.wait()
+        try:
+            return task()
+        except SinkError as error:
+            return error
+
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        return list(pool.map(run, tasks))
+
+
+@pytest.mark.usefixtures("links")
+def test_of_two_who_claim_a_name_one_has_it(tmp_path: Path) -> None:
+    assert claim(tmp_path / "a", b"1")
+    assert not claim(tmp_path / "a", b"2")
+    assert (tmp_path / "a").read_bytes() == b"1"
+    assert not list(tmp_path.glob("*.part")) and not list(tmp_path.glob(".*.part"))
+
+
+@pytest.mark.usefixtures("links")
+def test_appends_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    log = PageLog(tmp_path)
+    log.begin(SCHEMA.arrow)
+    for k in range(10):
+        segments = [log.seal(SCHEMA.arrow, [page(4 * k + i).batch]) for i in range(4)]
+        at_once(*(lambda s=segment: log.append([s]) for segment in segments))
+    assert sorted(rows(tmp_path)) == list(range(40))
+
+
+@pytest.mark.usefixtures("links")
+def test_of_two_other_epochs_of_one_number_at_the_same_time_one_is_refused(tmp_path: Path) -> None:
+    log = PageLog(tmp_path)
+    log.begin(SCHEMA.arrow)
+    for k in range(10):
+        segments = [log.seal(SCHEMA.arrow, [page(2 * k + i).batch]) for i in range(2)]
+        told = at_once(*(lambda k=k, s=segment: log.publish(k, [s]) for segment in segments))
+        assert sorted(map(type, told), key=str) == [bool, SinkError]
+        assert log.epoch(k) == (segments[told.index(True)],)
+    again = [log.seal(SCHEMA.arrow, [page(7).batch]) for _ in range(2)]
+    assert sorted(map(str, at_once(*(lambda s=s: log.publish(10, [s]) for s in again)))) == ["False", "True"]
+
+
+def test_two_who_begin_a_log_at_the_same_time_have_one_schema(tmp_path: Path) -> None:
+    other = pa.schema([("y", pa.int64())])
+    for k in range(10):
+        log = PageLog(tmp_path / str(k))
+        told = at_once(lambda log=log: log.begin(SCHEMA.arrow), lambda log=log: log.begin(other))
+        assert sorted(map(type, told), key=str) == [type(None), SinkError]
+
+
+def test_what_is_never_null_and_what_may_be_go_into_one_log(tmp_path: Path) -> None:
+    inner = pa.struct([pa.field("a", pa.int64(), nullable=False)])
+    never = pa.schema([pa.field("n", pa.int64(), nullable=False), ("s", pa.list_(pa.field("element", inner, False)))])
+    maybe = pa.schema([("n", pa.int64()), ("s", pa.list_(pa.struct([("a", pa.int64())])))])
+    for folder, schemas in (("a", (never, maybe)), ("b", (maybe, never))):
+        for schema in schemas:
+            PageLog(tmp_path / folder).begin(schema)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        ({"ts": pa.int32(), "x": pa.string()}, r"\n  ts: int64 there, int32 to be written\.\n  Select and cast"),
+        ({"ts": pa.int64()}, r"\n  x: string there, absent to be written"),
+        ({"ts": pa.int64(), "x": pa.string(), "z": pa.int8()}, r"\n  z: absent there, int8 to be written"),
+        ({"x": pa.string(), "ts": pa.int64()}, r"the same in another order"),
+    ],
+)
+def test_attributes_that_do_not_fit_a_log_are_told_with_their_types(
+    tmp_path: Path, wanted: dict[str, pa.DataType], words: str
+) -> None:
+    log = PageLog(tmp_path)
+    log.begin(SCHEMA.arrow)
+    with pytest.raises(SinkError, match=words):
+        log.begin(pa.schema(wanted))
 
 
 def test_what_is_staged_is_not_seen(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -306,5 +307,16 @@ def test_an_origin_may_be_negative_and_a_range_may_not() -> None:
     s = oop.rows([{"ts": 0, "start": -4, "length": 1, "k": "a"}], SCHEMA)
     result = s.window(range=10, wattr="start", origin=-7).aggregate(oop.count()).to_arrow().to_pylist()
     assert result == [{"count": 1, "wid": 0, "window_start": -7, "window_end": 3}]
-    with pytest.raises(oop.LanguageError, match="a duration cannot be negative"):
+    with pytest.raises(oop.PlanError, match="RANGE must be more than nothing, not -1"):
         s.window(range=-1, wattr="start")
+
+
+def test_every_run_prepares_its_plan_in_one_place() -> None:
+    """Plans that were put together here and there had come to differ: one lacked guards, and counted otherwise."""
+    package = Path(oop.__file__).parent
+    users = {
+        path.name
+        for path in package.rglob("*.py")
+        if re.search(r"import .*\b(guarded|fused|shared)\b", path.read_text())
+    }
+    assert users == {"prepared.py"}

@@ -106,3 +106,22 @@ def test_functions_that_spark_ships_may_refer_to_the_package(package: ModuleType
     function = eval("lambda: package", {"package": package})
     assert cloudpickle.loads(cloudpickle.dumps(function))() is package
     assert copy.deepcopy({"package": package})["package"] is package
+
+
+CAUGHT_WITHIN = {"NotTraceable", "Orphaned", "PackedDamage", "Wrapped"}
+"""Raised for ourselves: nobody else sees them."""
+
+
+def test_whatever_is_raised_is_an_error_of_ours_that_can_be_named() -> None:
+    classes = {
+        cls
+        for name in submodules()
+        for _, cls in inspect.getmembers(import_module(name), inspect.isclass)
+        if issubclass(cls, Exception) and cls.__module__.partition(".")[0] in ("punctuation", "operators", "oop_engine")
+    }
+    public = {cls for cls in classes if issubclass(cls, oop.Error)}
+    assert {cls.__name__ for cls in classes - public} == CAUGHT_WITHIN
+    named = {getattr(oop, name) for name in oop.__all__} | {oop.spark.SparkError}
+    assert {cls.__name__ for cls in public if named.isdisjoint(set(cls.__mro__) - {oop.Error})} == {"Error"}
+    assert issubclass(oop.DecodeError, oop.StreamError)
+    assert issubclass(oop.TableError, oop.StreamError)

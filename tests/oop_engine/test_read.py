@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 
 import pyarrow as pa
@@ -226,6 +227,105 @@ def test_what_is_missing_is_said(make, error: type[Exception], text: str) -> Non
     with pytest.raises(error) as caught:
         make()
     assert str(caught.value) == text
+
+
+CAPTURE = pcap([(1_000_000_000, bytes(60))])
+
+
+@pytest.mark.parametrize("make", [oop.read, oop.pcap, oop.netflow, oop.zeek, oop.nfdump, oop.table, oop.disorder])
+def test_what_is_no_place_is_refused_by_the_function_that_was_called(make: Callable[..., object]) -> None:
+    name = getattr(make, "__name__", "")
+    with pytest.raises(oop.PlanError, match=rf"^{name} takes .*paths.*, and list is none\. Write {name}\(\*paths\)\.$"):
+        make(["a.pcap", "b.pcap"])
+    with pytest.raises(oop.PlanError, match=rf"^{name} takes .*paths.*, and int is none\.$"):
+        make("a.pcap", 5) if make is oop.disorder else make(5)
+
+
+@pytest.mark.parametrize("make", [oop.read, oop.pcap, oop.zeek, oop.nfdump, oop.table])
+def test_where_no_place_is_named_the_function_says_how(make: Callable[..., object]) -> None:
+    name = getattr(make, "__name__", "")
+    with pytest.raises(oop.PlanError, match=rf"^{name} needs at least one file, e\.g\. oop\.{name}\("):
+        make()
+
+
+KINDS = {"c": CAPTURE, "e": EXPORTS, "l": LOG, "t.csv": b"ts,k\n1,a\n"}
+TYPES = {"types": {"a": "b"}}
+COLUMNS = {"columns": ["natEvent"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "error", "text"),
+    [
+        ("c", TYPES, oop.PlanError, r'types=...\): "[^"]*c" is read as pcap, which takes no types'),
+        ("c", TYPES, oop.PlanError, "that is for csv, tsv, ndjson, parquet, arrow.\n  Leave it out; pcap takes strict"),
+        ("c", COLUMNS, oop.PlanError, "takes no columns; that is for netflow"),
+        ("c", {"on": "nosuch"}, oop.SchemaError, 'c: on: the input has no attribute "nosuch"'),
+        ("c", {"on": "nosuch", "slack": "1 s"}, oop.SchemaError, 'no attribute "nosuch"'),
+        ("c", {"format": "nfdump", "strict": True}, oop.PlanError, "is read as nfdump, which takes no strict"),
+        ("c", {"slak": "1 s"}, TypeError, r"^read\(\) got an unexpected keyword argument 'slak'"),
+        ("e", TYPES, oop.PlanError, "netflow takes strict, columns, name, punctuate, slack, on"),
+        ("e", {"arrival_ts": True}, oop.PlanError, "which takes no arrival_ts; that is for pcap, zeek, nfdump, csv"),
+        ("l", COLUMNS, oop.PlanError, "is read as zeek, which takes no columns"),
+        ("t.csv", {"strict": True}, oop.PlanError, "is read as csv, which takes no strict; that is for pcap"),
+        ("t.csv", COLUMNS, oop.PlanError, "csv takes types, arrival_ts, name, punctuate"),
+        ("t.csv", {"on": "nosuch"}, oop.SchemaError, 'no attribute "nosuch"'),
+    ],
+)
+def test_read_throws_no_option_away(
+    tmp_path: Path, name: str, options: dict[str, object], error: type[Exception], text: str
+) -> None:
+    (tmp_path / name).write_bytes(KINDS[name])
+    with pytest.raises(error, match=text):
+        oop.read(tmp_path / name, **options)  # type: ignore[arg-type]
+
+
+def test_read_hands_on_what_a_kind_takes(tmp_path: Path) -> None:
+    for name, data in KINDS.items():
+        (tmp_path / name).write_bytes(data)
+        options: dict[str, object] = {"types": {"ts": "timestamp"}} if name == "t.csv" else {"strict": True}
+        options |= COLUMNS if name == "e" else {"arrival_ts": True}
+        stream = oop.read(tmp_path / name, name="named", slack="1 s", late="refuse", **options)  # type: ignore[arg-type]
+        assert (node(stream).label, node(stream).late) == ("named", "refuse")
+        assert [str(p) for p in node(stream).promises] == ["slack 1 s on ts"]
+        assert "arrival_ts" in stream.schema
+        assert ("natEvent" in stream.schema) == (name == "e")
+
+
+def test_several_binary_streams_are_no_table(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("ts,k\n1,a\n")
+    with open(tmp_path / "t.csv", "rb") as one, pytest.raises(oop.PlanError, match="a binary stream by itself"):
+        oop.table(one, str(tmp_path / "t.csv"), format="csv")
+
+
+PROMISES = ("punctuate", "slack", "on", "late", "divert", "arrival_ts")
+
+
+@pytest.mark.parametrize(
+    ("make", "lacks"),
+    [(oop.interface, {"punctuate", "on"}), (oop.netflow, {"arrival_ts"})]
+    + [
+        (make, set[str]())
+        for make in (
+            oop.from_source, oop.read, oop.pcap, oop.zeek, oop.nfdump, oop.table,
+            oop.rows, oop.arrow, oop.pages, oop.packets,
+        )
+    ],
+)  # fmt: skip
+def test_all_take_the_same_promises(make: Callable[..., object], lacks: set[str]) -> None:
+    takes = signature(make).parameters
+    assert {name for name in PROMISES if name not in takes} == lacks
+    assert takes["late"].annotation == "Late"
+
+
+def test_pages_and_packets_are_promised_and_diverted_as_all_are() -> None:
+    schema = Schema(SCHEMA)
+    elements = [Page.of_rows(schema, [(1, "a"), (12, "b")]), Page.of_rows(schema, [(5, "a")])]
+    assert counts(oop.pages(elements, schema, slack=7)) == COUNTS
+    late: list[Page] = []
+    assert len(counts(oop.pages(elements, schema, punctuate=oop.every(10), divert=late.append))) == 2
+    assert [row["ts"] for page in late for row in page.rows()] == [5]
+    packets = oop.packets(9, punctuate=oop.slack(3, "length"), on="length", slack=1, divert=late.append)
+    assert [str(p) for p in node(packets).promises] == ["slack 3 on length", "slack 1 on length"]
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

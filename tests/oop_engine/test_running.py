@@ -78,6 +78,31 @@ def test_a_window_that_is_removed_gives_nothing_more() -> None:
     assert running.statistics.tuples == 60
 
 
+def six_apart() -> oop.Stream:
+    """Counts whose pages, of a window each, wait one for the other."""
+    windows = {"ten": oop.tumbling(10), "edges": oop.edges(lambda t: t // 5 * 5 + 5), "talk": oop.session(1)}
+    tuples: list[Row] = [(t, "a", 1, False) for t in range(0, 60, 6)]
+    return stream(tuples, size=20, slack=0).windows(windows).aggregate(oop.count())
+
+
+@pytest.mark.parametrize("name", ["window", "kind"])
+def test_results_of_a_removed_window_that_wait_to_be_given_are_left_out(name: str) -> None:
+    counts = six_apart()
+    if name == "kind":
+        counts = counts.filter("count > 0").derive(more="count + 1").project("more", kind="window")
+    running = counts.start()
+    assert {row[name] for row in next(running).rows()} == {"ten"}
+    running.remove("talk")
+    assert {row[name] for row in results(iter(running))} == {"ten", "edges"}
+
+
+def test_what_other_operators_made_of_a_removed_window_stays() -> None:
+    running = six_apart().distinct("window").start()
+    assert [row["window"] for row in next(running).rows()] == ["ten"]
+    running.remove("talk")
+    assert [row["window"] for row in results(iter(running))] == ["edges", "talk"]
+
+
 def test_a_finer_window_is_released_as_fine_as_the_source_can_promise() -> None:
     tuples: list[Row] = [(t, "a", 1, False) for t in range(40)]
     running = started(tuples, slack=0, size=1)
@@ -120,3 +145,16 @@ def test_a_window_that_does_not_fit_is_refused_and_the_run_goes_on() -> None:
         running.remove("nine")
     found += results(iter(running))
     assert sorted(map(repr, found)) == sorted(map(repr, results(iter(started(tuples, slack=0)))))
+
+
+def test_an_added_window_takes_the_late_tuples_that_it_is_open_for() -> None:
+    came = [*range(500), 300, 310, *range(500, 1200)]
+    stream = oop.rows(((ts,) for ts in came), pa.schema([("ts", pa.int64())]), slack=0)
+    running = stream.windows(a=oop.tumbling(10), b=oop.tumbling(20)).aggregate(oop.count()).start(page_rows=50)
+    counts: dict[object, object] = {}
+    for page in running:
+        counts |= {row["window_start"]: row["count"] for row in page.rows() if row["window"] == "big"}
+        if "big" not in running.windows:
+            running.add("big", oop.tumbling(1000, origin=-800))
+    assert counts == {200: 1002}
+    assert running.statistics.late == 0

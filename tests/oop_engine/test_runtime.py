@@ -601,7 +601,7 @@ say("interrupted", statistics.interrupted, "tuples", statistics.tuples)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_lets_what_was_read_drain(child: Start, number: int) -> None:
     """Standard input stays open: only the signal can end the run; window 2 is not released, as nothing promised it."""
     reading = child(STDIN)
@@ -637,6 +637,45 @@ def test_the_second_signal_does_not_wait_for_a_consumer(child: Start) -> None:
     seconds, out, err, status = stuck.ended()
     assert (out, err, status) == ("ended\n", "", 130)
     assert seconds < 2
+
+
+def test_a_terminal_that_hangs_up_twice_lets_what_was_read_drain(child: Start) -> None:
+    """The system and the shell both send the signal."""
+    slow = child(
+        """
+        def begin():
+            yield pa.RecordBatch.from_pydict({"ts": [1]}, schema=SCHEMA)
+            threading.Event().wait()
+        def take(element):
+            for word in ("taking", "still taking"):
+                say(word)
+                sys.stdin.readline()
+        stream = oop.from_source(Once("once", SCHEMA, begin), punctuate=oop.ordered("ts"))
+        say("interrupted", run_to_end(Plan((stream.node,)), [take], handle_signals=True).interrupted)
+        import os
+        os._exit(0)
+        """
+    )
+    for word in ("taking", "still taking"):
+        assert slow.line() == word
+        slow.process.send_signal(signal.SIGHUP)
+        slow.type("\n")
+    slow.type("\n" * 9)
+    _, out, err, status = slow.ended()
+    assert (out.splitlines()[-1], err, status) == ("interrupted True", "", 0)
+
+
+def test_who_ignores_that_the_terminal_hangs_up_goes_on(child: Start) -> None:
+    reading = child("import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + STDIN)
+    reading.type("ts\n" + "".join(f"{t}\n" for t in range(25)))
+    assert [reading.line(), reading.line()] == ["released 0 10", "released 1 10"]
+    reading.process.send_signal(signal.SIGHUP)
+    reading.type("35\n")
+    assert reading.line() == "released 2 5"
+    assert reading.process.stdin is not None
+    reading.process.stdin.close()
+    _, out, err, status = reading.ended()
+    assert (out, err, status) == ("released 3 1\ninterrupted False tuples 26\n", "", 0)
 
 
 def test_a_signal_during_a_long_reading_ahead_ends_the_run_at_once(child: Start) -> None:
@@ -681,3 +720,51 @@ def test_statistics_of_an_empty_run() -> None:
     statistics = run_to_end(Plan((source([]).node,)), [lambda e: None])
     assert isinstance(statistics, Statistics)
     assert (statistics.tuples, statistics.late, statistics.interrupted) == (0, 0, False)
+
+
+def ending(error: Exception) -> oop.Stream:
+    schema = Schema.of(progress=["ts"], ts=pa.int64())
+
+    def elements() -> Iterator[Element]:
+        for start in range(0, 100, 10):
+            yield Page.of(schema, {"ts": range(start, start + 10)})
+            yield before("ts", start + 10)
+        raise error
+
+    return oop.pages(elements(), schema).window(range=30).aggregate(oop.count())
+
+
+@pytest.mark.parametrize("run", [oop.Stream.run, oop.Stream.to_arrow, lambda stream: trio.run(stream.run_async)])
+def test_a_source_that_cannot_go_on_is_an_error_that_has_the_results_so_far(
+    run: Callable[[oop.Stream], object],
+) -> None:
+    with pytest.raises(oop.SourceEnded, match="the disk is full") as found:
+        run(ending(oop.SourceEnded("the disk is full")))
+    outcome = found.value.outcome
+    assert outcome is not None
+    # The window from 90 on was still open: nobody knows what else would have come.
+    assert outcome.table["count"].to_pylist() == [30, 30, 30]
+    assert "interrupted, ended: the disk is full" in repr(outcome.statistics)
+
+
+@pytest.mark.parametrize("drive", [Stream.__iter__, lambda stream: run_pages(stream)], ids=["synchronous", "trio"])
+def test_replays_keep_step_by_arrival_though_one_link_is_far_behind_in_its_own_time(
+    drive: Callable[[Stream], Iterator[Page]],
+) -> None:
+    skew = 5_000_000_000
+    links = [oop.packets(20_000, rate=1_000, link=name, seed=1, skew=s) for name, s in (("near", 0), ("far", skew))]
+    newest, seen = 0, set[str]()
+    for page in drive(oop.meld(*(link.derive(name=f"'{n}'") for n, link in zip(("near", "far"), links, strict=True)))):
+        name = str(page["name"][0])
+        arrived = int(page.ticks("ts").max()) + (skew if name == "far" else 0)
+        # Only its first chunk tells when a link's packets arrive, and some are read ahead.
+        assert name not in seen or arrived > newest - 2_000_000_000
+        newest = max(newest, arrived) if name in seen else newest
+        seen.add(name)
+    assert seen == {"near", "far"}
+
+
+def run_pages(stream: Stream) -> Iterator[Page]:
+    pages: list[Page] = []
+    run_to_end(Plan((stream.node,)), (lambda element: pages.append(element) if isinstance(element, Page) else None,))
+    return iter(pages)

@@ -9,6 +9,7 @@ import io
 import json
 import math
 import os
+import resource
 import stat
 import threading
 
@@ -420,6 +421,43 @@ def test_a_disk_that_is_full_leaves_whole_lines(tmp_path, monkeypatch):
         deliver(PAGE)
         deliver(END)
     assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".ndjson", ".csv.gz", ".parquet", ".arrow"])
+def test_a_file_that_may_not_grow_is_named_and_the_old_result_stays(tmp_path, suffix):
+    path = tmp_path / f"out{suffix}"
+    path.write_bytes(b"the old result")
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, most[1]))
+    try:
+        says = f'"{path}" cannot be written: File too large'
+        with pytest.raises(WriteFailed, match=says), sink_for(path).opened(SCHEMA) as deliver:
+            deliver(PAGE)
+            deliver(before("ts", 5))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, most)
+    assert path.read_bytes() == b"the old result" and names(tmp_path) == [path.name]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
+def test_a_device_that_takes_nothing_is_named(tmp_path, suffix):
+    path = tmp_path / f"out{suffix}"
+    path.symlink_to("/dev/full")
+    says = f'"{path}" cannot be written: No space left'
+    with pytest.raises(WriteFailed, match=says), sink_for(path).opened(SCHEMA) as deliver:
+        deliver(PAGE)
+        deliver(before("ts", 5))
+    assert path.is_symlink()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_what_else_fails_is_told_though_what_is_left_cannot_be_written(tmp_path):
+    path = tmp_path / "out.csv"
+    path.symlink_to("/dev/full")
+    with pytest.raises(ZeroDivisionError), sink_for(path).opened(SCHEMA) as deliver:
+        deliver(PAGE)
+        raise ZeroDivisionError
 
 
 def test_many_results_without_a_punctuation_are_not_held(tmp_path):

@@ -20,6 +20,7 @@ from operators.page import Row
 from operators.schema import Schema
 from operators.testing import Script, check_operator, streams
 from operators.window import SlidingWindow
+from tests.examples import share
 from tests.naive_aggregate import naive_windows
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts"), "k"])
@@ -51,6 +52,7 @@ IN_PARTS = ("n", "total", "mean", "most")
 
 
 @pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "stacks"])
+@share(0.4)
 @given(
     window=sliding,
     by=st.sampled_from([(), ("k",)]),
@@ -171,6 +173,25 @@ def test_what_is_not_commutative_is_over_tuples_in_the_order_of_time_whatever_co
             first(oop.rows(tuples, schema).window(10), strategy=strategy)
     with pytest.raises(oop.PlanError, match="Give the window a RANGE"):
         first(oop.rows(tuples, schema).window("ALL", slide=10))
+
+
+@pytest.mark.parametrize("strategy", ["auto", "panes", "buffer", "two_level"])
+def test_windows_without_a_beginning_end_in_each_partition_by_itself(strategy: str) -> None:
+    schema = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("h", pa.int64())])
+    stream = oop.rows([(t, k, t % 2) for t, k in enumerate("aaabbbbbbb")], schema)
+    windowed = stream.window("ALL", slide="2 rows", wattr="row_num", partition="k")
+    found = windowed.aggregate(oop.count(), strategy=strategy).to_arrow().to_pylist()
+    assert sorted((r["k"], r["wid"], r["count"]) for r in found) == [
+        ("a", 0, 2), ("a", 1, 3), ("b", 0, 2), ("b", 1, 4), ("b", 2, 6), ("b", 3, 7),
+    ]  # fmt: skip
+    # A group of a partition is in all its windows.
+    found = windowed.aggregate(oop.count(), by="h", strategy=strategy).to_arrow().to_pylist()
+    assert [r["count"] for r in sorted(found, key=lambda r: r["wid"]) if (r["k"], r["h"]) == ("b", 0)] == [1, 2, 3, 3]
+    many = oop.rows([(0, str(min(i, 200)), 0) for i in range(400)], schema)
+    result = many.window("ALL", slide="1 rows", wattr="row_num", partition="k").aggregate(
+        oop.count(), strategy=strategy
+    )
+    assert result.to_arrow().num_rows == 400
 
 
 @pytest.mark.parametrize(("groups", "chosen"), [(10, "panes"), (5_000_000, "wid")])

@@ -10,16 +10,19 @@ import pytest
 import trio
 
 from oop_engine.errors import PlanError, SchemaError
+from oop_engine.given import arrow
+from oop_engine.given import packets as generated
+from oop_engine.given import rows as rows_of
 from oop_engine.language import LanguageError
-from oop_engine.outcome import Outcome, run_outputs
+from oop_engine.outcome import Outcome, explain_outputs, run_outputs
 from oop_engine.plan import Plan, source_node
+from oop_engine.promising import from_source
 from oop_engine.punctuate import heartbeat, slack
-from oop_engine.read import arrow, from_source, pcap
-from oop_engine.read import packets as generated
-from oop_engine.read import rows as rows_of
+from oop_engine.read import pcap
 from oop_engine.sinks import ListSink
 from oop_engine.sources.memory import Once, Rows
 from oop_engine.stream import Stream, meld, merge
+from oop_engine.windowing import session
 from operators.functions import count, max, sum
 from operators.page import Page
 from operators.protocol import Element
@@ -210,7 +213,7 @@ def test_results_do_not_depend_on_how_a_source_is_cut_into_batches() -> None:
         (lambda: PACKETS.aggregate("count"), PlanError, "count is none"),  # type: ignore[arg-type]
         (lambda: PACKETS.aggregate(count), PlanError, r"Call one: oop.count\(\)"),  # type: ignore[arg-type]
         (lambda: PACKETS.window(range=2.5), PlanError, "2.5, no amount"),  # type: ignore[arg-type]
-        (lambda: run_outputs([PACKETS]), PlanError, "run_outputs takes outputs"),  # type: ignore[list-item]
+        (lambda: run_outputs([PACKETS]), PlanError, "run_outputs takes a list of outputs, and Stream is none"),  # type: ignore[list-item]
         (lambda: from_source(EMPTY, punctuate="slack:2s"), PlanError, "no promise"),  # type: ignore[arg-type]
         (lambda: from_source(EMPTY, punctuate=slack), PlanError, "no promise"),  # type: ignore[arg-type]
         (lambda: rows_of([], {"ts": "int"}), PlanError, "rows needs a schema"),  # type: ignore[arg-type]
@@ -224,6 +227,29 @@ def test_results_do_not_depend_on_how_a_source_is_cut_into_batches() -> None:
         (lambda: generated(9, foo=1), PlanError, 'packets takes no "foo".\n  Known are "rate"'),
         (lambda: PACKETS.filter(lambda p: p.length > 1), SchemaError, r'filter: .length .*\n  Write p\["length"\]'),
         (lambda: PACKETS.derive(x=lambda p: p.lenght * 2), SchemaError, r'Write p\["length"\] for p.lenght'),
+        (lambda: PACKETS.project(), PlanError, "project needs at least one attribute"),
+        (lambda: PACKETS.derive(), PlanError, "derive needs at least one attribute"),
+        (lambda: PACKETS.reorder(slack=1, tuples=3), PlanError, r"reorder\(slack=1, tuples=3\): .*leave one of"),
+        (lambda: PACKETS.reorder(tuples=-3), PlanError, r"reorder\(tuples=-3\): a number of tuples is"),
+        (lambda: PACKETS.reorder(tuples=1.5), PlanError, r"reorder\(tuples=1.5\): a number of tuples is"),  # type: ignore[arg-type]
+        (lambda: PACKETS.window(5).aggregate(count(), by=5), PlanError, r"aggregate\(by=5\): .*several, are wanted"),  # type: ignore[arg-type]
+        (lambda: PACKETS.aggregate(count(), by=["link", 5]), PlanError, r'Write by="srcIP" or by=\["srcIP"'),  # type: ignore[list-item]
+        (lambda: PACKETS.aggregate(count(), by=["link", "link"]), SchemaError, r'by=...\): "link" is named twice'),
+        (lambda: PACKETS.aggregate(count(), by=["len", "length"]), SchemaError, r'by=...\): "length" is named twice'),
+        (lambda: PACKETS.window(5, partition="lnik"), SchemaError, r'^window\(partition="lnik"\): '),
+        (lambda: PACKETS.window(session(5), partition="lnik"), SchemaError, r'^window\(partition="lnik"\): '),
+        (lambda: PACKETS.window(5, partition=5), PlanError, r"window\(partition=5\): "),  # type: ignore[arg-type]
+        (lambda: PACKETS.windows(session(5)), PlanError, "by their names, and SESSION 5, WA ts has none"),  # type: ignore[arg-type]
+        (lambda: PACKETS.window(5).aggregate(count(), strategy=5), PlanError, r"strategy=5\): [^$]*Known are auto"),  # type: ignore[arg-type]
+        (lambda: PACKETS.to(5), PlanError, r'^to\(5\): [^$]*int is neither.\n  Write to\("out.parquet"\)'),  # type: ignore[arg-type]
+        (lambda: PACKETS.to([]), PlanError, r"^to\(\[\]\): "),  # type: ignore[arg-type]
+        (lambda: PACKETS.start(page_rows=1.5), PlanError, r"start\(page_rows=1.5\): "),  # type: ignore[arg-type]
+        (lambda: PACKETS.start(page_rows=0), PlanError, r"start\(page_rows=0\): .*whole number from 1 on"),
+        (lambda: PACKETS.join(PACKETS, range=5, wattr=("ts",)), PlanError, r"join\(wattr=\('ts',\)\): give one name"),  # type: ignore[arg-type]
+        (lambda: PACKETS.join(PACKETS, range=5, wattr=5), PlanError, r"join\(wattr=5\): give one name"),  # type: ignore[arg-type]
+        (lambda: PACKETS.join("x", range=5), PlanError, "^join takes streams, and str is none. Write left"),  # type: ignore[arg-type]
+        (lambda: run_outputs(PACKETS.to("-")), PlanError, "run_outputs takes a list of outputs, and Output is no list"),  # type: ignore[arg-type]
+        (lambda: explain_outputs([PACKETS]), PlanError, "^explain_outputs takes a list[^$]*oop.explain_outputs"),  # type: ignore[list-item]
         (lambda: PACKETS.filter(lambda p: p.to_numpy() > 1), SchemaError, "has no attribute 'to_numpy'"),
     ],
 )

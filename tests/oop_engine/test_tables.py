@@ -360,6 +360,24 @@ def test_pages_of_another_schema_are_refused():
         list(from_pages(["x"], Schema.of(ts=pa.int64())))
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{\n "ts": 1,\n "x": 2\n}', "the first object goes on in the next line: .* one JSON object a line"),
+        ('\n{"ts": 1, "o": {"a":\n 2}}\n{"ts": 2}\n', "the first object goes on in the next line"),
+        ('{"ts": 1}\n{"ts": 2, "ts": 3}\n', 'line 2, .*: an object has the key "ts" twice; rename one'),
+        ('{"ts": 1, "o": {"a": 1, "a": 2}}\n', 'an object has the key "o.a" twice'),
+        ('{"ts":', "line 1, blank lines not counted: JSON parse error"),
+    ],
+)
+def test_what_is_no_object_a_line_is_told_in_a_sentence(tmp_path, text, says):
+    path = tmp_path / "in.ndjson"
+    path.write_text(text)
+    with pytest.raises(TableError, match=says) as caught:
+        Table(path)
+    assert "types=" not in str(caught.value)
+
+
 @given(st.lists(st.sampled_from([b"a", b'"', b"\n"]), max_size=14))
 def test_a_piece_ends_at_the_last_line_end_that_is_not_between_quotes(parts: list[bytes]) -> None:
     held = bytearray(b"".join(parts))

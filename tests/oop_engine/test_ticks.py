@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 
+import oop_engine as oop
 from oop_engine.errors import PlanError
-from oop_engine.language import LanguageError, parse_duration
+from oop_engine.language import parse_duration
 from oop_engine.ticks import Amount, tick_ns, ticks_of
 
 DAY = 86_400
@@ -81,8 +83,30 @@ def test_only_what_may_be_negative_is() -> None:
     field = pa.field("ts", pa.int64())
     assert ticks_of(-3, field, what="ORIGIN", signed=True) == -3
     assert ticks_of("-2 s", pa.field("ts", pa.timestamp("ms")), what="ORIGIN", signed=True) == -2000
-    with pytest.raises(LanguageError, match="a duration cannot be negative"):
+    with pytest.raises(PlanError, match="RANGE is -3: a duration cannot be negative"):
         ticks_of(-3, field, what="RANGE")
+    with pytest.raises(PlanError, match=r"slack is .*timedelta.*: a duration cannot be negative"):
+        ticks_of(dt.timedelta(seconds=-1), pa.field("ts", pa.timestamp("ms")), what="slack")
+
+
+@pytest.mark.parametrize(
+    ("build", "text"),
+    [
+        (lambda s: s.window(range="10 s", slide="-1 s"), "SLIDE must be more than nothing, not -1 s"),
+        (lambda s: s.window(range="10 s", slide="ten"), """SLIDE is 'ten': "ten" is no duration; write for example"""),
+        (lambda s: s.window(range="1 mnt"), "RANGE is '1 mnt': expected a unit such as .*\n  Did you mean"),
+        (lambda s: s.window("1 s").aggregate(oop.count(), lateness="1 mnt"), "lateness is '1 mnt': expected a unit"),
+        (lambda s: s.window("1 s").aggregate(oop.count(), lateness=True), "lateness is True, no amount"),
+        (lambda s: oop.from_source(s.node.source, slack="-2s"), "slack is '-2s': a duration cannot be negative"),
+        (lambda s: s.reorder(slack="2 x"), "slack is '2 x': expected a unit"),
+        (lambda s: oop.session("10 sx"), "the gap of a session is '10 sx': expected a unit"),
+        (lambda s: s.join(s, range=("1 s", "-1 s")), "range of the right input is '-1 s': a duration"),
+    ],
+)
+def test_an_amount_that_is_none_is_told_by_its_parameter(build: Callable[[oop.Stream], object], text: str) -> None:
+    stream = oop.rows([], pa.schema([("ts", pa.timestamp("ns"))]))
+    with pytest.raises(PlanError, match=text):
+        build(stream)
 
 
 def test_other_amounts_than_those_of_windows_are_told_what_they_are_in() -> None:

@@ -11,7 +11,8 @@ import oop_engine as oop
 from oop_engine.demand import Pace, demands, windows_of
 from oop_engine.plan import OperatorNode, Plan
 from oop_engine.strategies import STRATEGIES
-from oop_engine.stream import Stream, Windowed
+from oop_engine.stream import Stream
+from oop_engine.windowed import Windowed
 from operators.slicing.aggregate import SlicingAggregate
 from operators.stacks.aggregate import StackAggregate
 from operators.window import SlidingWindow
@@ -262,14 +263,69 @@ def test_windows_of_every_kind_are_counted(window: oop.WindowOf, released: int) 
     [
         (lambda w: w.aggregate(oop.count(), strategy="pains"), r'no such strategy.\n  Did you mean "panes"'),
         (lambda w: w.aggregate(oop.count(), strategy="stacks", by="k"), "without groups, not for groups"),
-        (lambda w: w.aggregate(oop.count(), strategy="buffer", empty=True), "empty=True"),
+        (
+            lambda w: w.aggregate(oop.count(), strategy="buffer", empty=True),
+            'this is strategy="buffer".\n  Leave empty out, or ask for strategy="panes".$',
+        ),
+        (
+            lambda w: w.aggregate(oop.count(), lateness="1 s", empty=True),
+            'this is strategy="slicing".\n  Leave empty out, or leave lateness out.$',
+        ),
+        (
+            lambda w: w.aggregate(oop.concat("k"), strategy="slicing", empty=True),
+            'Leave empty out, or ask for strategy="panes".$',
+        ),
+        (
+            lambda w: w.stream.window(oop.session("1 s")).aggregate(oop.count(), empty=True),
+            r"this is \[SESSION 1 s, WA ts\].\n  Leave empty out.$",
+        ),
+        (
+            lambda w: w.stream.window(oop.counted(3)).aggregate(oop.count(), empty=True),
+            r"this is \[RANGE 3 rows, SLIDE 3 rows, WA rank\(ts\)\].\n  Leave empty out.$",
+        ),
+        (
+            lambda w: w.stream.windows(a=oop.tumbling("1 s"), b=oop.tumbling("2 s")).aggregate(oop.count(), empty=True),
+            "these are several.\n  Leave empty out, or aggregate each window by itself.$",
+        ),
+        (
+            lambda w: w.stream.windows(a=oop.session("1 s"), b=oop.tumbling("2 s")).aggregate(oop.count(), empty=True),
+            "these are several.\n  Leave empty out.$",
+        ),
+        (lambda w: w.aggregate(oop.count(), by="k", strategy="buffer", empty=True), '"buffer".\n  Leave empty out.$'),
         (lambda w: w.aggregate(oop.count(), strategy="panes", lateness="1 s"), "lateness"),
         (lambda w: w.stream.window(oop.session("1 s")).aggregate(oop.count(), strategy="wid"), "no window-ids"),
         (lambda w: w.stream.window(oop.counted(3)).aggregate(oop.count(), strategy="panes"), "defined by the tuples"),
         (lambda w: w.stream.window(oop.session("1 s"), slide="1 s"), "it says all itself"),
         (lambda w: w.stream.window(oop.own(object())), r"own\(object\): a window of one's own is an EdgeWindow"),
-        (lambda w: w.stream.window(oop.counted(0)).aggregate(oop.count()), "whole number from 1 on, not 0"),
-        (lambda w: w.stream.window(oop.session("0 s")).aggregate(oop.count()), "must be more than nothing"),
+        (lambda w: oop.counted(0), r"counted\(tuples\) is a number of tuples, a whole number from 1 on, not 0"),
+        (lambda w: oop.counted(3, slide=0), r"counted\(slide=...\) is a number of tuples, [^$]* not 0"),
+        (lambda w: oop.counted("3"), "whole number from 1 on, not '3'"),
+        (lambda w: oop.latest(True, every="1 s"), r"latest\(tuples\) is a number of tuples, [^$]* not True"),
+        (lambda w: oop.slide_by_rows("1 s", 0), r"slide_by_rows\(rows\) is a number of tuples"),
+        (lambda w: oop.slide_by_rank("1 s", 1.5), r"slide_by_rank\(rows\) is a number of tuples"),
+        (lambda w: oop.session("0 s"), "the gap of a session must be more than nothing, not 0 s"),
+        (lambda w: oop.session(-3), "the gap of a session must be more than nothing, not -3"),
+        (lambda w: oop.band(0, "0 s"), "the size of a band must be more than nothing"),
+        (lambda w: oop.latest(3, every="0 s"), "every must be more than nothing"),
+        (lambda w: oop.tumbling("0 s"), "RANGE must be more than nothing"),
+        (lambda w: oop.sliding("ALL", "-1 s"), "SLIDE must be more than nothing"),
+        (lambda w: oop.slide_by_tuple(0), "RANGE must be more than nothing"),
+        (
+            lambda w: w.stream.windows(a=oop.session(1), b=oop.tumbling(1), consistent=True).aggregate(oop.count()),
+            r"^windows\(consistent=True\): [^$]*slicing cannot do. Leave consistent out.$",
+        ),
+        (
+            lambda w: w.stream.windows(a=oop.tumbling(2), b=oop.tumbling(1), consistent=True).aggregate(oop.count()),
+            "Leave consistent out, or aggregate each window by itself.$",
+        ),
+        (
+            lambda w: w.stream.window(oop.session("1 s"), consistent=True).aggregate(oop.count()),
+            r"^window\(consistent=True\): [^$]*Leave consistent out.$",
+        ),
+        (
+            lambda w: w.stream.window("2 s", slide="1 s", consistent=True).aggregate(oop.count(), strategy="slicing"),
+            'Leave consistent out, or ask for strategy="panes".$',
+        ),
         (lambda w: w.stream.window(oop.tumbling("1 s", wattr="k")), "must be an integer or a time"),
         (lambda w: w.stream.windows(), "needs at least one"),
         (lambda w: w.stream.windows(a="10 s"), "no window"),

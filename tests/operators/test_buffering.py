@@ -37,7 +37,7 @@ from operators.testing import Script, check_operator, streams
 from operators.window import LIMIT, LandmarkWindow, PartitionedWindow, SlidingWindow, Window
 from punctuation import END, Below, Equals, Progress, Punctuation, before
 from tests.naive_aggregate import naive_windows
-from tests.operators.test_window_aggregate import ANSWERS, FUNCTIONS, must_be_out, sliding, windows
+from tests.operators.test_window_aggregate import ANSWERS, FUNCTIONS, must_be_out, partitioned, sliding, windows
 
 max_ = __builtins__["max"]
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts"), "k"])
@@ -117,18 +117,16 @@ def test_what_is_held_is_the_tuples_of_open_windows_or_incomplete_panes(
     check_operator(lambda: chained(window, ("k",), panes=panes), script, kept=kept, laws={2})
 
 
-@settings(max_examples=30)
-@given(
-    st.integers(1, 4), st.integers(1, 3), st.booleans(), streams(SCHEMA, tuples=12, promises=("linear",), nulls=("v",))
-)
+@settings(max_examples=40)
+@given(partitioned, st.booleans(), st.sampled_from([("k",), ("k", "v")]), streams(SCHEMA, group=("k",), tuples=12))
 def test_partitioned_rows_are_released_partition_by_partition(
-    size: int, slide: int, panes: bool, script: Script
+    window: PartitionedWindow, panes: bool, by: tuple[str, ...], script: Script
 ) -> None:
-    window = PartitionedWindow(SlidingWindow("row_num", size=size, slide=slide), ("k",))
+    panes &= isinstance(window.rows, SlidingWindow)
     check_operator(
-        lambda: chained(window, ("k",), panes=panes),
+        lambda: chained(window, by, panes=panes),
         script,
-        naive=lambda table: naive_windows(window, ANSWERS, ("k",), table),
+        naive=lambda table: naive_windows(window, ANSWERS, by, table),
         order_matters=True,
     )
 

@@ -79,6 +79,15 @@ def test_a_promise_waits_for_the_tuples_that_it_speaks_of() -> None:
     assert shown == ["page of 1", "[k = a, ts < 9]", "[ts < 6]", "[ts < 7]", "[END]"]
 
 
+def test_an_attribute_may_go_by_another_name_and_the_public_field_keeps_it() -> None:
+    schema = Schema.of(length=pa.int64(), progress=["length"])
+    merge = Merge(1, "len")
+    assert merge.output_schema(schema) == schema
+    assert merge.attribute == "len", "what an operator works out it remembers in underscore fields"
+    script = [(0, Page.of(schema, {"length": [5, 3]})), (0, before("length", 5)), (0, END)]
+    assert rows(drive(merge, script)) == [{"length": 3}, {"length": 5}]
+
+
 def test_an_attribute_without_order_is_refused() -> None:
     with pytest.raises(SchemaError, match='"k" has type string'):
         Merge(2, "k").output_schema(SCHEMA, SCHEMA)

@@ -18,7 +18,7 @@ from operators.bucket import Bucket
 from operators.chain import Chain
 from operators.drive import deliver, drive, punctuations, rows
 from operators.errors import AggregateOverflow, OperatorBug, SchemaError
-from operators.functions import AggregateFunction, avg, count, first, max, min, sum
+from operators.functions import AggregateFunction, avg, concat, count, first, max, min, sum
 from operators.negative.aggregate import SignedAggregate
 from operators.negative.expire import Expire
 from operators.negative.join import SignedJoin
@@ -177,6 +177,8 @@ def test_a_jump_over_empty_windows_costs_and_gives_nothing() -> None:
         (sum("x"), r"sum\(x\): what a tuple added"),
         (max("k"), r'max\(k\): "k" has type string'),
         (min("ip"), r'min\(ip\): "ip" has type'),
+        (concat("k"), r"concat\(k\): what a tuple added"),
+        (concat("k", by="ts"), r"concat\(k, ts\): what a tuple added"),
     ],
 )
 def test_what_cannot_be_taken_away_is_refused_with_a_way_out(function: AggregateFunction, told: str) -> None:
@@ -185,6 +187,26 @@ def test_what_cannot_be_taken_away_is_refused_with_a_way_out(function: Aggregate
     changes = Expire().output_schema(Bucket(window).output_schema(schema))
     with pytest.raises(SchemaError, match=f"(?s){told}"):
         SignedAggregate(window, {"f": function}).output_schema(changes)
+
+
+@pytest.mark.parametrize("numbers", [pa.int8(), pa.int32()])
+def test_a_dictionary_is_one_in_the_results_too(numbers: pa.DataType) -> None:
+    kind = pa.dictionary(numbers, pa.string())
+    schema = Schema(pa.schema([("ts", pa.int64()), ("k", kind)]), progress=["ts"])
+    window = SlidingWindow("ts", size=10, slide=5)
+
+    def page(at: int) -> Page:
+        keys = pa.array([f"{at}", f"{at + 1}", None]).cast(kind)
+        return Page(schema, pa.RecordBatch.from_arrays([pa.array([at, at + 1, at]), keys], schema=schema.arrow))
+
+    # Each page has a dictionary of its own, and together they have more values than an int8 can number.
+    pages = [page(at) for at in range(200)]
+    signed = drive(Chain([Bucket(window), Expire(), SignedAggregate(window, {"n": count()}, ("k",))]), [*pages, END])
+    bounded = [element for at, one in enumerate(pages) for element in (before("ts", at), one)]
+    plain = drive(Chain([Bucket(window), WindowAggregate(window, {"n": count()}, ("k",))]), [*bounded, END])
+    found = [element for element in signed if isinstance(element, Page)]
+    assert {page.schema.field("k").type for page in found} == {kind}
+    assert sorted(map(repr, rows(signed))) == sorted(map(repr, rows(plain)))
 
 
 @pytest.mark.parametrize(

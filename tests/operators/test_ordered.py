@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.adaptive.adaptive import AdaptiveAggregate
@@ -31,6 +31,7 @@ from operators.testing import Script, check_operator, streams
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window, tumbling
 from operators.window.delimited import DelimitedWindow
 from punctuation import END, before
+from tests.examples import share
 from tests.naive_aggregate import naive_windows
 from tests.naive_slicing import naive_slicing
 from tests.operators.slicing.mixes import SCHEMA, kinds, mixed, slidings
@@ -84,7 +85,7 @@ nulls = streams(SCHEMA, group=("k",), tuples=12, nulls=("v", "k"))
 marked = st.just(DelimitedWindow("ts", "v"))
 
 
-@settings(max_examples=60)
+@share(1)
 @given(st.lists(kinds | marked, min_size=1, max_size=3).map(mixed), BY, st.sampled_from(["auto", "lazy"]), nulls)
 def test_slices_give_ordered_functions_the_order_of_time_and_others_that_of_arrival(
     mix: Mapping[str, object], by: tuple[str, ...], store: str, script: Script
@@ -98,7 +99,7 @@ def test_slices_give_ordered_functions_the_order_of_time_and_others_that_of_arri
     )
 
 
-@settings(max_examples=40)
+@share(0.6)
 @given(st.lists(kinds | marked, min_size=1, max_size=3).map(mixed), BY, nulls)
 def test_what_goes_by_arrival_does_so_whether_tuples_wait_for_other_windows_or_not(
     mix: Mapping[str, object], by: tuple[str, ...], script: Script
@@ -111,7 +112,7 @@ def test_what_goes_by_arrival_does_so_whether_tuples_wait_for_other_windows_or_n
     )
 
 
-@settings(max_examples=40)
+@share(0.6)
 @given(slidings, st.booleans(), BY, nulls)
 def test_a_buffer_orders_tuples_by_time_when_a_window_is_complete(
     window: SlidingWindow, landmark: bool, by: tuple[str, ...], script: Script
@@ -136,7 +137,7 @@ HOW: dict[str, Callable[[Window, Mapping[str, AggregateFunction], tuple[str, ...
 
 
 @pytest.mark.parametrize("how", HOW)
-@settings(max_examples=40)
+@share(0.25)
 @given(st.integers(1, 5), st.integers(1, 4), nulls)
 def test_rows_of_partitions_are_in_order_as_they_arrive(how: str, size: int, slide: int, script: Script) -> None:
     window = PartitionedWindow(SlidingWindow("row_num", size=size, slide=slide), ("k",))
@@ -149,7 +150,7 @@ def test_rows_of_partitions_are_in_order_as_they_arrive(how: str, size: int, sli
 
 
 @pytest.mark.parametrize("how", HOW)
-@settings(max_examples=30)
+@share(0.25)
 @given(slidings, BY, nulls)
 def test_what_goes_by_arrival_does_so_under_every_strategy(
     how: str, window: SlidingWindow, by: tuple[str, ...], script: Script

@@ -143,6 +143,14 @@ def test_the_output_progresses_on_the_attribute_when_there_is_a_slack() -> None:
     assert not Reorder("ts").output_schema(bare).progressing("ts")
 
 
+def test_an_attribute_may_go_by_another_name_and_the_public_field_keeps_it() -> None:
+    schema = Schema.of(length=pa.int64())
+    sort = Reorder("len", slack_time=1)
+    assert sort.output_schema(schema).progressing("length")
+    assert sort.attribute == "len", "what an operator works out it remembers in underscore fields"
+    assert rows(drive(sort, [Page.of(schema, {"length": [2, 1, 9]}), END])) == [{"length": n} for n in (1, 2, 9)]
+
+
 def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(ValueError, match="not both"):
         Reorder("ts", slack_time=1, slack_tuples=1)

@@ -113,11 +113,10 @@ def test_tuple_slack_follows_both_readings_of_semantics_row_34(values, n, displa
 
 
 @settings(deadline=None)
-@given(values_lists, st.integers(1, 9), paces, cuts)
-def test_block_end_promises_the_start_of_the_block_in_progress(values, length, pace, cut):
-    origin = pace["origin"]
-    bounds = [None if b is None else origin + (b - origin) // length * length for b in highest(values, 0)]
-    assert observed(BlockEnd("ts", length=length, **pace), pages(values, cut)) == paced(bounds, **pace)
+@given(values_lists, st.integers(1, 9), st.integers(-9, 9), paces, cuts)
+def test_block_end_promises_the_start_of_the_block_in_progress(values, length, begin, pace, cut):
+    bounds = [None if b is None else begin + (b - begin) // length * length for b in highest(values, 0)]
+    assert observed(BlockEnd("ts", length=length, begin=begin, **pace), pages(values, cut)) == paced(bounds, **pace)
 
 
 @settings(deadline=None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from punctuation.errors import StreamError
 
-class DecodeError(ValueError):
+
+class DecodeError(StreamError, ValueError):
     """Report data at fault: no capture at all, or (with ``strict=True``) a cut or damaged one."""

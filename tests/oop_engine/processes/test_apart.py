@@ -164,6 +164,19 @@ def test_a_stream_that_cannot_have_two_levels_is_refused(stream: oop.Stream) -> 
 
 
 @pytest.mark.parametrize(
+    ("given", "options", "text"),
+    [
+        ("x", {}, "^apart takes a stream, and str is none.$"),
+        (windowed().aggregate(oop.count()), {"layout": "threads"}, "layout='threads'.: write one of process, th"),
+        (windowed().aggregate(oop.count()), {"full": "block"}, "full='block'.: write one of wait, drop"),
+    ],
+)
+def test_what_apart_is_asked_wrongly_is_said(given: oop.Stream, options: dict[str, str], text: str) -> None:
+    with pytest.raises(PlanError, match=text):
+        apart(given, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
     ("stream", "why"),
     [
         (windowed().aggregate(oop.median("length")), "median"),

@@ -68,6 +68,10 @@ FREE: Mapping[str, Callable[[Streams], Stream]] = {
         s["a"].window(range=4, slide=4).aggregate(c=f.count(), by="k")
         .join(s["b"], range=3, wattr=("window_start", "ts"))
     ),
+    "windows beside their tuples": lambda s: (
+        s["a"].window(range=6, slide=3).aggregate(c=f.count(), by="k")
+        .join(s["a"].filter("x > 0"), "k", range=4, wattr=("window_start", "ts"))
+    ),
     "busiest": lambda s: (
         s["a"].window(range=4, slide=4).aggregate(c=f.count(), by="k")
         .window(range=8, slide=4, wattr="window_end").aggregate(f.max("c"))
@@ -80,6 +84,9 @@ ORDERED: Mapping[str, Callable[[Streams], Stream]] = {
     "rows": lambda s: s["a"].window(range="4 rows", slide="2 rows", wattr="row_num").aggregate(f.sum("x"), by="k"),
     "rows of each": lambda s: (
         s["a"].window(range="3 rows", slide="2 rows", wattr="row_num", partition="k").aggregate(f.sum("x"))
+    ),
+    "all rows of each": lambda s: (
+        s["a"].window(range="ALL", slide="2 rows", wattr="row_num", partition="k").aggregate(f.count(), by="n")
     ),
     "first": lambda s: s["a"].window(range=6, slide=3).aggregate(f.first("x"), by="k"),
     "counted": lambda s: s["a"].window(counted(3)).aggregate(f.sum("x"), by="k"),

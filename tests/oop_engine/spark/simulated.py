@@ -13,7 +13,8 @@ from pyspark import cloudpickle
 
 from oop_engine.circuit import Circuit, readable
 from oop_engine.demand import columns, pruned
-from oop_engine.plan import Plan, SourceNode
+from oop_engine.plan import SourceNode
+from oop_engine.prepared import prepared
 from oop_engine.spark.ahead import Taken, aheads
 from oop_engine.spark.batch import Bucketed, Packed, Reading, Scan, rows_of
 from oop_engine.spark.ending import Ending
@@ -42,7 +43,7 @@ def shown(batches: Iterable[pa.RecordBatch]) -> Counter[Result]:
 def embedded(stream: Stream, *, end: bool = True) -> Counter[Result]:
     """Give the results of the plan in one process, as Spark would have them; without END those released before it."""
     found: list[Element] = []
-    plan = Plan((stream.node,))
+    plan = prepared(stream.node)
     circuit = Circuit(plan, page_rows=5, crossed=lambda _place, _port, element: found.append(element))
     circuit.prepare()
     live = {place: circuit.open(place) for place in readable(plan)}
@@ -69,7 +70,7 @@ def on_batch(
     stream: Stream, *, buckets: int, partitions: int, seed: int = 0, ordered: bool = False, low: bool = True
 ) -> Counter[Result]:
     """Give the results of a plan over bounded data, its sources read in partitions, rows shuffled at random."""
-    plan = pruned(Plan((stream.node,)))
+    plan = pruned(prepared(stream.node))
     whole = cut(plan, ordered=ordered)
     if low and not whole.ordered:
         whole = cut(in_levels(whole))
@@ -120,7 +121,7 @@ def on_stream(
 
     No tuples, None, are the end of a source.
     """
-    plan = pruned(Plan((stream.node,)))
+    plan = pruned(prepared(stream.node))
     whole = cut_in_levels(plan, ordered=True) if low else cut(plan, ordered=True)
     small = attrs.evolve(whole, plan=elsewhere(whole.plan))
     many = {FRONT: 1, KEYED: buckets, TAIL: 1}

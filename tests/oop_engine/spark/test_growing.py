@@ -173,6 +173,67 @@ def test_a_capture_that_became_shorter_is_an_error(tmp_path: Path) -> None:
         plan.after(end, Allowance())
 
 
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 12), st.booleans(), st.booleans())
+def test_a_capture_that_takes_the_name_of_one_that_was_read_is_an_error(
+    first: int, allowed: int, second: int, restart: bool, aim: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "a.pcap"
+        path.write_bytes(pcap([]) + packets(0, first))
+        plan = planner(Path(name))
+        end = plan.after(START, Allowance(rows=allowed))
+        os.utime(path, (1, 1))
+        path.write_bytes(pcap([]) + packets(100, second))
+        plan = planner(Path(name)) if restart else plan
+        with pytest.raises(SourceError, match="a name of its own"):
+            if aim:
+                plan.aim()
+            plan.after(end, Allowance())
+        with pytest.raises(SourceError, match="a name of its own"):
+            planner(Path(name)).pieces(START, end, 1000)
+        path.rename(path.with_name("b.pcap"))
+        assert drained(planner(Path(name)), end)[0] == [(100 + k) * 1000 for k in range(second)]
+
+
+def test_a_capture_that_lost_its_end_is_an_error_while_it_may_still_grow(tmp_path: Path) -> None:
+    path = tmp_path / "a.pcap"
+    path.write_bytes(pcap([]) + packets(0, 50))
+    _, end = drained(planner(tmp_path))
+    path.write_bytes(path.read_bytes()[:-20])
+    plan = planner(tmp_path)
+    plan.aim()
+    with pytest.raises(SourceError, match="shorter than what was read"):
+        plan.after(end, Allowance())
+    with pytest.raises(SourceError, match="shorter than what was read"):
+        planner(tmp_path).pieces(START, end, 1000)
+
+
+def test_a_whole_file_that_another_of_its_size_replaced_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(WHOLE["pcapng"])
+    _, end = drained(planner(tmp_path))
+    path.write_bytes(WHOLE["pcapng"][:-40] + bytes(40))
+    with pytest.raises(SourceError, match="begins otherwise"):
+        planner(tmp_path).after(end, Allowance())
+
+
+def test_a_journal_of_an_earlier_version_knows_no_files_again_and_learns_them_as_they_are_read_on(
+    tmp_path: Path,
+) -> None:
+    path, journal = tmp_path / "a.pcap", tmp_path / NAME
+    path.write_bytes(pcap([]) + packets(0, 3))
+    _, end = drained(planner(tmp_path))
+    lines = [line for line in journal.read_text().splitlines(keepends=True) if "begins" not in line]
+    journal.write_text("".join(lines))
+    with path.open("ab") as file:
+        file.write(packets(3, 3))
+    found, end = drained(planner(tmp_path), end)
+    assert found == [3000, 4000, 5000]
+    path.write_bytes(pcap([]) + packets(100, 9))
+    with pytest.raises(SourceError, match="begins otherwise"):
+        planner(tmp_path).after(end, Allowance())
+
+
 def test_a_checkpoint_without_its_journal_is_an_error(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"{name}.pcap").write_bytes(pcap([]) + packets(0, 5))

@@ -28,8 +28,8 @@ def table(place: Path, name: str) -> list[dict[str, object]]:
     return pq.read_table(place / name).to_pylist()
 
 
-def syn(port: int) -> bytes:
-    segment = bytearray(tcp(flags=2))
+def syn(port: int, flags: int = 2) -> bytes:
+    segment = bytearray(tcp(flags=flags))
     segment[2:4] = port.to_bytes(2, "big")
     return ether(ipv4(bytes(segment), 6))
 
@@ -67,6 +67,38 @@ def test_tables_hold_every_packet_once_through_new_files_and_a_crash(spark: Spar
     pipeline.run(spark)
     assert pc.sum(pq.read_table(tables / "flows")["packets"]).as_py() == 2 * 4631 + 24
     assert len(table(tables, "alerts")) == 1
+
+
+def scan(hour: int, ports: int, flags: int = 2) -> bytes:
+    """A capture of one packet to each of so many ports of one host."""
+    return pcap([((hour * HOUR + k) * SECOND, syn(1000 + k, flags)) for k in range(ports)])
+
+
+def test_alerts_are_those_of_all_that_was_read_and_of_one_threshold(spark: SparkSession, tmp_path: Path) -> None:
+    source, tables = tmp_path / "captures", tmp_path / "tables"
+    source.mkdir()
+
+    def alerts(many: int) -> list[tuple[object, object]]:
+        report = Pipeline(source, tables, many=many).run(spark)
+        hours.append(report.hours)
+        return sorted((row["hour"], row["value"]) for row in table(tables, "alerts"))
+
+    hours: list[tuple[str, ...]] = []
+    two, three, four = (f"1970-01-01T0{hour}" for hour in (2, 3, 4))
+    for hour, ports in ((2, 25), (3, 30), (4, 9)):
+        (source / f"{hour}.pcap").write_bytes(scan(hour, ports))
+    assert alerts(20) == [(two, 25), (three, 30)]
+    # The packets that show that the first was none come in another run.
+    (source / "later.pcap").write_bytes(scan(2, 25, flags=16))
+    assert alerts(20) == [(three, 30)]
+    assert alerts(5) == [(three, 30), (four, 9)]
+    assert alerts(20) == [(three, 30)]
+    # A run with another threshold that was killed before all alerts were made anew, and tables of earlier versions.
+    (tables / ".work" / "published.json").write_text('{"packets": 1}')
+    shutil.copytree(tables / "alerts" / f"hour={three}", tables / "alerts" / f"hour={four}")
+    assert alerts(20) == [(three, 30)]
+    assert alerts(20) == [(three, 30)]
+    assert hours == [(two, three, four), (two,), *[(two, three, four)] * 3, ()]
 
 
 def test_a_folder_that_is_not_there_or_empty_is_told_before_spark_starts(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from oop_engine.spark.dataframe import each_batch, from_spark, to_spark
 from oop_engine.spark.errors import SparkError, errors
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = pa.schema(
     [
@@ -29,13 +29,14 @@ SCHEMA = pa.schema(
         ("f", pa.float32()),
         ("words", pa.list_(pa.string())),
         ("pair", pa.struct([("a", pa.uint16()), ("b", pa.binary(2))])),
+        ("times", pa.list_(pa.struct([("t", pa.timestamp("ns", "UTC"))]))),
         ("flag", pa.bool_()),
         ("day", pa.date32()),
     ]
 )
 ROW = {
     "t": -1_500, "naive": 1_000, "span": 2_500, "u8": 255, "u64": 2**64 - 1, "f": 0.5, "words": ["x", None],
-    "pair": {"a": 65_535, "b": b"ab"}, "flag": True, "day": dt.date(2024, 2, 29),
+    "pair": {"a": 65_535, "b": b"ab"}, "times": [{"t": -1}], "flag": True, "day": dt.date(2024, 2, 29),
 }  # fmt: skip
 
 
@@ -48,7 +49,7 @@ def test_every_type_arrives_with_its_value(spark: SparkSession, tmp_path: Path) 
     frame = spark.read.format("oop.results").load(str(tmp_path))
     assert frame.schema.simpleString() == (
         "struct<t:timestamp,naive:timestamp_ntz,span:interval day to second,u8:smallint,u64:decimal(20,0),f:float,"
-        "words:array<string>,pair:struct<a:int,b:binary>,flag:boolean,day:date>"
+        "words:array<string>,pair:struct<a:int,b:binary>,times:array<struct<t:timestamp>>,flag:boolean,day:date>"
     )
     row, nothing = frame.toArrow().to_pylist()
     assert set(nothing.values()) == {None}
@@ -58,6 +59,7 @@ def test_every_type_arrives_with_its_value(spark: SparkSession, tmp_path: Path) 
     assert (row["u8"], int(row["u64"]), row["f"], row["flag"]) == (255, 2**64 - 1, 0.5, True)
     assert row["words"] == ["x", None]
     assert row["pair"] == {"a": 65_535, "b": b"ab"}
+    assert row["times"] == [{"t": dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, dt.UTC)}]
     assert row["day"] == dt.date(2024, 2, 29)
     nanoseconds = spark.read.format("oop.results").option("columns", "t_ns,u8").load(str(tmp_path))
     assert nanoseconds.first().t_ns == -1_500
@@ -145,6 +147,26 @@ def test_a_dataframe_is_written_as_a_further_epoch(spark: SparkSession, tmp_path
     assert numbers(tmp_path / "log") == sorted([0, 1, 2, 3, 4] * 2)
     with pytest.raises(SparkError, match="only added to"), errors():
         spark.range(5).write.format("oop.results").mode("overwrite").save(str(tmp_path / "log"))
+
+
+def test_what_was_never_null_may_be_null_in_later_epochs_and_other_types_are_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def add(frame: DataFrame) -> None:
+        with errors():
+            frame.write.format("oop.results").mode("append").save(str(tmp_path / "log"))
+
+    first = spark.range(2).selectExpr("id", "array(named_struct('x', id)) AS xs")
+    assert not first.schema["id"].nullable
+    add(first)
+    add(spark.sql("SELECT 2L AS id, array(named_struct('x', 2L), NULL) AS xs UNION ALL SELECT NULL, NULL"))
+    read = spark.read.format("oop.results").load(str(tmp_path / "log"))
+    assert all(field.nullable for field in read.schema)
+    found = {row["id"]: row["xs"] for row in read.toArrow().to_pylist()}
+    assert found == {0: [{"x": 0}], 1: [{"x": 1}], 2: [{"x": 2}, None], None: None}
+    assert read.where("id IS NULL").count() == 1
+    with pytest.raises(SparkError, match=r"\n  id: int64 there, int32 to be written"):
+        add(first.selectExpr("CAST(id AS int) AS id", "xs"))
 
 
 def test_every_batch_of_a_stream_runs_a_plan(spark: SparkSession, tmp_path: Path) -> None:

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
 
-from oop_engine.outcome import collect
 from oop_engine.plan import Plan
+from oop_engine.spark.schema import Wanted
 from oop_engine.translate import query
 from tests.oop_engine.spark.plans import FREE, ONE, ORDERED, Row, batch, pages, promised, stream
-from tests.oop_engine.spark.simulated import embedded, on_batch, on_stream
+from tests.oop_engine.spark.simulated import embedded, on_batch, on_stream, shown
 from tests.queries import joins
 from tests.queries.golden import GOLDEN, Golden
 from tests.queries.streams import streams
@@ -35,6 +35,16 @@ def test_partitions_and_buckets_make_no_difference(
     result = FREE[name]({"a": stream("a", a), "b": stream("b", b)})
     found = on_batch(result, buckets=buckets, partitions=partitions, seed=seed, low=low)
     assert found == embedded(result)
+
+
+@pytest.mark.parametrize("name", [*ORDERED, "sliding", "windows beside their tuples", "aggregate of an aggregate"])
+@settings(max_examples=8)
+@given(a=pages)
+@example(a=[[(6, "a", 1, 1), (10, "a", 1, 1)], [(5, "a", 1, 1)]])
+def test_what_all_this_is_compared_with_is_what_a_stream_runs(name: str, a: list[list[Row]]) -> None:
+    result = {**ORDERED, **FREE}[name](promised(a))
+    table = result.run().table
+    assert embedded(result) == shown([Wanted.of(table.schema, None).batch(b) for b in table.to_batches()])
 
 
 @pytest.mark.parametrize("name", [*ORDERED, *FREE])
@@ -80,7 +90,7 @@ def test_a_stream_gives_what_embedded_has_released_at_any_boundaries(
     arrivals = micro_batches(a, random.Random(seed))
     found, counts = on_stream(result, arrivals, buckets=buckets, seed=seed, low=low)  # type: ignore[arg-type]
     assert found == embedded(result, end=False)
-    statistics = collect(Plan((result.node,))).statistics
+    statistics = result.run().statistics
     assert counts.get("late", 0) == statistics.late
     assert counts.get("late_for_some", 0) == statistics.late_for_some
 

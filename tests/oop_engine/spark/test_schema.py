@@ -29,6 +29,68 @@ def test_times_are_rounded_down_to_the_microsecond(ticks: list[int | None], unit
     assert converted(array, UTC).view(pa.int64()).to_pylist() == expected
 
 
+NESTED = st.recursive(
+    st.sampled_from([pa.timestamp("ns", "UTC"), pa.duration("ns"), pa.timestamp("ms"), pa.uint16(), pa.time32("s")]),
+    lambda inner: st.one_of(
+        inner.map(pa.list_),
+        inner.map(pa.large_list),
+        inner.map(lambda kind: pa.list_(kind, 2)),
+        inner.map(lambda kind: pa.map_(pa.string(), kind)),
+        st.tuples(inner, inner).map(lambda kinds: pa.struct([("a", kinds[0]), ("b", kinds[1])])),
+    ),
+    max_leaves=3,
+)
+
+
+def values(kind: pa.DataType) -> st.SearchStrategy[object]:
+    if pa.types.is_struct(kind):
+        given = st.fixed_dictionaries({field.name: values(field.type) for field in kind})
+    elif pa.types.is_map(kind):
+        given = st.lists(st.tuples(st.sampled_from("xyz"), values(kind.item_type)), max_size=3)
+    elif pa.types.is_fixed_size_list(kind):
+        given = st.lists(values(kind.value_type), min_size=2, max_size=2)
+    elif pa.types.is_nested(kind):
+        given = st.lists(values(kind.value_type), max_size=3)
+    else:
+        signed = pa.types.is_timestamp(kind) or pa.types.is_duration(kind)
+        given = st.integers(-5_000 if signed else 0, 5_000)
+    return st.one_of(st.none(), given)
+
+
+def naive(value: object, kind: pa.DataType) -> object:
+    """Give what Spark is to have of a value of ticks, in ticks of its own."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        assert isinstance(value, dict)
+        return {field.name: naive(value[field.name], field.type) for field in kind}
+    if pa.types.is_map(kind):
+        assert isinstance(value, list)
+        return [(key, naive(item, kind.item_type)) for key, item in value]
+    if pa.types.is_nested(kind):
+        assert isinstance(value, list)
+        return [naive(item, kind.value_type) for item in value]
+    assert isinstance(value, int)
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        return value // 1_000 if kind.unit == "ns" else value * 1_000
+    return value
+
+
+@given(st.data(), NESTED)
+def test_times_within_lists_structs_and_maps_are_rounded_down_too(data: st.DataObject, kind: pa.DataType) -> None:
+    given = data.draw(st.lists(values(kind), max_size=6))
+    first = data.draw(st.integers(0, len(given)))
+    count = data.draw(st.integers(0, len(given) - first))
+    found = converted(pa.array(given, kind).slice(first, count), spark_type(kind))
+    found.validate(full=True)
+    assert found.equals(pa.array([naive(v, kind) for v in given[first : first + count]], spark_type(kind)))
+
+
+def test_dictionaries_of_times_are_rounded_down() -> None:
+    array = pa.array([1_001, -1, None, 1_001], pa.timestamp("ns", "UTC")).dictionary_encode()
+    assert converted(array, spark_type(array.type)).view(pa.int64()).to_pylist() == [1, -1, None, 1]
+
+
 @pytest.mark.parametrize("kind", [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()])
 def test_unsigned_numbers_keep_their_largest_value(kind: pa.DataType) -> None:
     largest = 2**kind.bit_width - 1

@@ -80,6 +80,7 @@ EVERY = np.arange(4, dtype=np.int32)
         ({"identity": "a"}, r"identity='a' is no state"),
         ({"identity": (0, 0)}, r"a state of 2 fields needs a lower"),
         ({"output": pa.string()}, r"output=string is no type of a result"),
+        ({"output": None}, r"output=None is no type of a result.\n  Write pa.int64\(\), pa.float64"),
         ({"arguments": "s"}, r'mine\(s\): "s" has type string; numbers, truth values or times are needed'),
         ({"arguments": "u"}, r'"u" has type uint64; half of its values have no int64'),
         ({"arguments": "y"}, r'mine\(y\): the input has no attribute "y"'),

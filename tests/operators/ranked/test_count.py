@@ -21,6 +21,7 @@ from operators.schema import Schema
 from operators.testing import Script, check_operator
 from operators.window.counted import CountWindow
 from punctuation import END, Below, Equals, Progress, Punctuation, before
+from tests.examples import share
 from tests.naive_ranked import naive_ranked
 from tests.operators.ranked.cases import (
     ANSWERS,
@@ -56,6 +57,7 @@ def totals(window: CountWindow, script: Sequence[Element], *by: str) -> list[tup
     return [(r["wid"], r["total"]) for r in rows(drive(CountAggregate(window, {"total": sum("v")}, by), script))]
 
 
+@share(0.5)
 @given(counted, modes, scripts.map(untied))
 def test_without_ties_every_order_paging_and_punctuation_gives_the_naive_answer(
     window: CountWindow, mode: Mode, script: Script
@@ -63,6 +65,7 @@ def test_without_ties_every_order_paging_and_punctuation_gives_the_naive_answer(
     check(window, mode, script)
 
 
+@share(0.5)
 @given(counted, modes, scripts_with_nulls)
 def test_ties_are_told_apart_by_arrival(window: CountWindow, mode: Mode, script: Script) -> None:
     check(window, mode, script, order_matters=True)

@@ -21,6 +21,7 @@ from operators.schema import Schema
 from operators.testing import Script, check_operator
 from operators.window.counted import LastTuples
 from punctuation import END, Below, Equals, Progress, Punctuation, before
+from tests.examples import share
 from tests.naive_ranked import naive_ranked
 from tests.operators.ranked.cases import (
     ANSWERS,
@@ -57,6 +58,7 @@ def totals(window: LastTuples, script: Sequence[Element], *by: str) -> list[tupl
     return [(r["window_start"], r["window_end"], r["total"]) for r in found]
 
 
+@share(0.5)
 @given(last, modes, scripts.map(untied))
 def test_without_ties_every_order_paging_and_punctuation_gives_the_naive_answer(
     window: LastTuples, mode: Mode, script: Script
@@ -64,6 +66,7 @@ def test_without_ties_every_order_paging_and_punctuation_gives_the_naive_answer(
     check(window, mode, script)
 
 
+@share(0.5)
 @given(last, modes, scripts_with_nulls)
 def test_ties_are_told_apart_by_arrival(window: LastTuples, mode: Mode, script: Script) -> None:
     check(window, mode, script, order_matters=True)

@@ -14,6 +14,7 @@ from operators.slicing import SlicingAggregate
 from operators.window import SlidingWindow
 from operators.window.delimited import FixedBandWindow
 from operators.window.session import SessionWindow
+from operators.window.user import EdgeWindow, ExtentWindow
 from punctuation import Progress
 from tests.naive_slicing import Answer, naive_slicing
 
@@ -44,6 +45,23 @@ ANSWERS: dict[str, Answer] = {
 }
 Mix = Mapping[str, object]
 
+
+def next_prime_gap(t: int) -> int:
+    """Edges where t is a multiple of 7, or 3 after one."""
+    base = (t // 7) * 7
+    if t < base + 3:
+        return base + 3
+    return base + 7
+
+
+def next_after_zero(t: int) -> int:
+    """Edges at 2, 4, 8, ...: none before 2."""
+    edge = 2
+    while edge <= t:
+        edge *= 2
+    return edge
+
+
 slidings = st.builds(
     SlidingWindow,
     st.just("ts"),
@@ -55,6 +73,21 @@ slidings = st.builds(
 bands = st.builds(FixedBandWindow, st.just("ts"), start=st.integers(-2, 9), size=st.integers(1, 6))
 sessions = st.builds(SessionWindow, st.just("ts"), gap=st.integers(1, 7))
 kinds = st.one_of(slidings, slidings, sessions, sessions, bands)
+extents = st.dictionaries(
+    st.integers(-5, 5), st.tuples(st.integers(-3, 20), st.integers(0, 6)), min_size=1, max_size=5
+).map(
+    lambda drawn: (lambda listed: ExtentWindow("ts", listed.__getitem__, tuple(listed)))(
+        {wid: (begin, begin + size) for wid, (begin, size) in drawn.items()}
+    )
+)
+edges = st.sampled_from([EdgeWindow("ts", next_prime_gap), EdgeWindow("ts", next_after_zero)])
+asked = st.one_of(extents, edges)
+sliced = st.one_of(kinds, asked)
+
+
+Change = tuple[int, object]
+changes = st.lists(st.tuples(st.integers(0, 14), st.one_of(sliced, st.integers(0, 4))), max_size=5)
+"""Before which element of a script a window is added, or the n-th of those there are is removed."""
 
 
 def mixed(windows: Sequence[object]) -> Mix:

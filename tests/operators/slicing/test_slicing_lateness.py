@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from operators.drive import deliver, drive, punctuations, rows
 from operators.errors import SchemaError
 from operators.functions import count, sum
+from operators.functions import max as max_of
 from operators.page import Page, Row
 from operators.protocol import Element
 from operators.saved import decode_state, encode_state
@@ -21,7 +22,7 @@ from operators.window.delimited import DelimitedWindow
 from operators.window.session import SessionWindow
 from punctuation import END, Punctuation, before
 from tests.naive_slicing import naive_slicing
-from tests.operators.slicing.mixes import ANSWERS, FUNCTIONS, SCHEMA, Mix, mixes
+from tests.operators.slicing.mixes import ANSWERS, FUNCTIONS, SCHEMA, Change, Mix, changes, mixed, mixes, sliced
 
 Key = tuple[object, ...]
 
@@ -32,25 +33,47 @@ def keyed(found: list[Row], by: tuple[str, ...]) -> dict[Key, Row]:
 
 
 @given(
-    mixes,
+    st.lists(sliced, min_size=1, max_size=4).map(mixed),
+    st.one_of(st.just([]), changes),
+    st.sampled_from([tuple(FUNCTIONS), ("most", "kinds")]),
     st.integers(1, 12),
     st.integers(1, 8),
     st.sampled_from([(), ("k",)]),
     st.booleans(),
     streams(SCHEMA, tuples=16, disorder=2, promises=("linear",), nulls=("v",)),
 )
-def test_what_is_given_again_is_what_changed(
-    mix: Mix, lateness: int, early: int, by: tuple[str, ...], saving: bool, script: Script
+def test_what_is_given_again_is_what_changed_whatever_windows_come_and_go(
+    first: Mix,
+    planned: list[Change],
+    names: tuple[str, ...],
+    lateness: int,
+    early: int,
+    by: tuple[str, ...],
+    saving: bool,
+    script: Script,
 ) -> None:
+    windows, used = dict(first), dict(first)
+    functions, answers = ({name: of[name] for name in names} for of in (FUNCTIONS, ANSWERS))
+
     def make() -> SlicingAggregate:
-        return SlicingAggregate(mix, FUNCTIONS, by, lateness=lateness, named=True)  # type: ignore[arg-type]
+        return SlicingAggregate(windows, functions, by, lateness=lateness, named=True)  # type: ignore[arg-type]
 
     operator = make()
+    since: dict[str, int] = {}
     seen: list[Row] = []
     shown: dict[Key, Row] = {}
     given_before: dict[Key, int] = {}
     bound = -(2**62)
-    for _, element in script:
+    for place, (_, element) in enumerate(script):
+        for change in (change for at, change in planned if at == place):
+            if not isinstance(change, int):
+                name = f"more{len(windows)}"
+                since[name] = operator.add(name, change)  # type: ignore[arg-type]
+                windows[name] = used[name] = change
+            elif len(used) > 1:
+                operator.remove(gone := list(used)[change % len(used)])
+                del used[gone]
+                shown = {key: row for key, row in shown.items() if row["window"] != gone}
         if isinstance(element, Page):
             emitted: list[Element] = []
             deliver(operator, element, emitted.append)
@@ -70,7 +93,7 @@ def test_what_is_given_again_is_what_changed(
             promise = before("ts", bound)
         emitted = []
         operator.punctuate(promise, emitted.append)
-        answer = naive_slicing(mix, ANSWERS, by, seen, named=True)
+        answer = naive_slicing(used, answers, by, seen, named=True, since=since)
         now = keyed([row for row in answer if int(row["window_end"]) <= bound], by)  # type: ignore[arg-type]
         changed = {key for key in now.keys() | shown.keys() if now.get(key) != shown.get(key)}
         found = rows(emitted)
@@ -84,7 +107,7 @@ def test_what_is_given_again_is_what_changed(
             if key in now:
                 assert content == now[key]
             else:
-                assert row["window_end"] is None and all(row[name] is None for name in FUNCTIONS)
+                assert row["window_end"] is None and all(row[name] is None for name in names)
         shown = now
         if saving and not element.is_end:
             fresh = make()
@@ -130,6 +153,29 @@ def test_a_session_that_grows_together_takes_the_old_ones_back() -> None:
         {"n": 3, "total": 7, "wid": 1, "window_start": 1, "window_end": 8, "revision": 1},
         {"n": None, "total": None, "wid": 5, "window_start": 5, "window_end": None, "revision": 1},
     ]
+
+
+def test_revisions_are_numbered_by_window_when_others_were_removed() -> None:
+    windows = {"a": tumbling("ts", 5), "b": tumbling("ts", 10), "busy": SessionWindow("ts", gap=3)}
+    operator = SlicingAggregate(windows, {"n": count()}, lateness=20)
+    drive(operator, [Page.of(SMALL, {"ts": [12, 22], "v": [0, 0]}), before("ts", 23)])
+    operator.remove("a")
+    found = rows(drive(operator, [Page.of(SMALL, {"ts": [13], "v": [0]}), before("ts", 40)]))
+    assert [(r["window"], r["wid"], r["n"], r["revision"]) for r in found] == [
+        ("b", 1, 2, 1),
+        ("b", 2, 1, 0),
+        ("busy", 12, 2, 1),
+        ("busy", 22, 1, 0),
+    ]
+
+
+def test_a_window_that_a_late_tuple_leaves_as_it_was_is_not_given_again() -> None:
+    operator = SlicingAggregate({"w": tumbling("ts", 5)}, {"most": max_of("v")}, lateness=10)
+    drive(operator, [Page.of(SMALL, {"ts": [1], "v": [5]}), before("ts", 6)])
+    assert rows(drive(operator, [Page.of(SMALL, {"ts": [2], "v": [2]}), before("ts", 7)])) == []
+    found = rows(drive(operator, [Page.of(SMALL, {"ts": [2], "v": [7]}), before("ts", 8)]))
+    assert [(r["most"], r["revision"]) for r in found] == [(7, 1)]
+    assert operator.statistics()["results"] == 2
 
 
 def test_a_tuple_later_than_allowed_changes_nothing_and_is_counted() -> None:

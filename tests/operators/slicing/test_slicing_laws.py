@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
+import pkgutil
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import operators.slicing
 from operators.testing import Script, check_operator, streams
 from tests.operators.slicing.mixes import SCHEMA, Mix, mixes, must_be_out, naive, operator
 
@@ -27,3 +33,8 @@ def test_groups_have_their_own_slices_sessions_and_releases(mix: Mix, by: tuple[
         naive=lambda table: naive(mix, by, table),
         settled=lambda tables, progress: must_be_out(mix, by, tables[0], progress[0]),
     )
+
+
+@pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(operators.slicing.__path__)])
+def test_examples_are_true(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(f"operators.slicing.{name}")).failed == 0

@@ -23,26 +23,20 @@ from operators.testing import Script, check_operator, streams
 from operators.window import tumbling
 from operators.window.delimited import DelimitedWindow
 from operators.window.session import SessionWindow
-from operators.window.user import ContextWindow, EdgeWindow, ExtentWindow
+from operators.window.user import ContextWindow, EdgeWindow
 from punctuation import END, before
 from tests.naive_slicing import Extent, naive_slicing
-from tests.operators.slicing.mixes import ANSWERS, FUNCTIONS, SCHEMA, kinds, mixed, naive, operator
-
-
-def next_prime_gap(t: int) -> int:
-    """Edges where t is a multiple of 7, or 3 after one."""
-    base = (t // 7) * 7
-    if t < base + 3:
-        return base + 3
-    return base + 7
-
-
-def next_after_zero(t: int) -> int:
-    """Edges at 2, 4, 8, ...: none before 2."""
-    edge = 2
-    while edge <= t:
-        edge *= 2
-    return edge
+from tests.operators.slicing.mixes import (
+    ANSWERS,
+    FUNCTIONS,
+    SCHEMA,
+    asked,
+    kinds,
+    mixed,
+    naive,
+    next_prime_gap,
+    operator,
+)
 
 
 class EveryThird:
@@ -128,19 +122,11 @@ def last_two(table: list[Row]) -> Iterator[Extent]:
             yield earlier[-2], earlier[-2], 4 * k
 
 
-extents = st.dictionaries(
-    st.integers(-5, 5), st.tuples(st.integers(-3, 20), st.integers(0, 6)), min_size=1, max_size=5
-).map(
-    lambda drawn: (lambda listed: ExtentWindow("ts", listed.__getitem__, tuple(listed)))(
-        {wid: (begin, begin + size) for wid, (begin, size) in drawn.items()}
-    )
-)
-edges = st.sampled_from([EdgeWindow("ts", next_prime_gap), EdgeWindow("ts", next_after_zero)])
 delimited = st.just(DelimitedWindow("ts", "v"))
 
 
 @given(
-    st.one_of(extents, edges),
+    asked,
     st.lists(kinds, max_size=2),
     st.sampled_from([(), ("k",)]),
     streams(SCHEMA, group=("k",), tuples=12),
@@ -202,6 +188,15 @@ def test_a_function_that_cannot_be_compiled_runs_interpreted_and_says_so() -> No
 def test_a_next_edge_that_does_not_move_on_is_refused() -> None:
     with pytest.raises(SchemaError, match=r"next_edge\(0\) gave 0"):
         EdgeWindow("ts", lambda t: t)
+
+
+def test_an_edge_that_is_no_whole_number_is_refused_wherever_it_is() -> None:
+    with pytest.raises(SchemaError, match=r"next_edge\(0\) gave 1000.5; .* must be a whole number from 1 on"):
+        EdgeWindow("ts", lambda t: t + 1000.5)  # type: ignore[arg-type, return-value]
+    later = EdgeWindow("ts", lambda t: t + 1 if t < 10 else t + 1.5)  # type: ignore[arg-type, return-value]
+    assert later.around(5) == (5, 6, 6, True)
+    with pytest.raises(SchemaError, match=r"next_edge\(12\) gave 13.5"):
+        later.around(12)
 
 
 def test_an_edge_before_the_tuple_is_refused_without_a_horizon() -> None:

@@ -37,6 +37,7 @@ from operators.two_level import (
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window, tumbling
 from punctuation import END, Progress, Punctuation, before
 from tests.naive_aggregate import naive_windows
+from tests.operators.test_window_aggregate import partitioned
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts"), "k"])
 FUNCTIONS: dict[str, AggregateFunction] = {
@@ -136,14 +137,17 @@ def test_what_is_let_go_is_held_no_more_and_new_tuples_begin_anew() -> None:
 @given(
     sizes,
     st.sampled_from([CompleteFlush(), SlowFlush(every=1), LazyFlush(delay=1)]),
-    streams(SCHEMA, tuples=14, promises=("linear",), nulls=("v",)),
+    partitioned,
+    st.sampled_from([("k",), ("k", "v")]),
+    streams(SCHEMA, group=("k",), tuples=14),
 )
-def test_partitioned_rows_are_counted_before_the_table(size: int, flush: Flush, script: Script) -> None:
-    window = PartitionedWindow(SlidingWindow("row_num", size=3, slide=2), ("k",))
+def test_partitioned_rows_are_counted_before_the_table(
+    size: int, flush: Flush, window: PartitionedWindow, by: tuple[str, ...], script: Script
+) -> None:
     check_operator(
-        lambda: split(window, flush=flush, size=size).whole,
+        lambda: split(window, by, flush=flush, size=size).whole,
         script,
-        naive=lambda table: naive_windows(window, ANSWERS, ("k",), table),
+        naive=lambda table: naive_windows(window, ANSWERS, by, table),
         order_matters=True,
     )
 

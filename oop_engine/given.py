@@ -1,0 +1,147 @@
+"""Streams of what Python has: dictionaries and tuples, Arrow data, pages of one's own, and packets that are generated.
+
+What is said of promises and late tuples is in `oop_engine.promising`; all take all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from oop_engine.errors import PlanError
+from oop_engine.plan import Divert, Late
+from oop_engine.promising import Arrival, Promises, from_source
+from oop_engine.sources.memory import Once, Rows
+from oop_engine.sources.protocol import Source
+from oop_engine.sources.rows import PlainRow, from_pages, from_rows
+from oop_engine.stream import Stream
+from oop_engine.ticks import Amount
+from operators.errors import did_you_mean
+from operators.page import Page
+from operators.protocol import Element
+from operators.schema import Schema
+from punctuation import Punctuation
+
+
+def rows(
+    records: Iterable[PlainRow | Punctuation],
+    schema: Schema | pa.Schema,
+    *,
+    name: str = "rows",
+    punctuate: Promises = None,
+    slack: Amount | None = None,
+    on: str = "ts",
+    late: Late = "drop",
+    divert: Divert = None,
+    arrival_ts: Arrival = False,
+) -> Stream:
+    """Make a stream of dictionaries or tuples, IP addresses also as text.
+
+    A collection can be punctuated exactly. An iterator, read only once, needs `punctuate` or `slack`, or brings its own
+    punctuations between the tuples: then `schema` is a `Schema` that says on what.
+    """
+    if not isinstance(schema, (Schema, pa.Schema)):
+        raise PlanError(
+            f"rows needs a schema, and {type(schema).__name__} is none.\n"
+            '  Write pa.schema([("ts", pa.int64()), ("x", pa.float64())]), or oop.Schema.of(ts=pa.int64(), ...).'
+        )
+    shape = schema if isinstance(schema, Schema) else Schema(schema)
+    source: Source
+    if isinstance(records, Iterator) or shape.progress:
+        again = not isinstance(records, Iterator)
+        source = Once(name, shape.arrow, lambda: from_rows(records, shape), _promised(shape), again=again)
+    else:
+        pages = (element for element in from_rows(records, shape) if isinstance(element, Page))
+        source = Rows(name, tuple(page.batch for page in pages), shape.arrow)
+    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
+
+
+def arrow(
+    data: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch],
+    *,
+    name: str = "arrow",
+    schema: pa.Schema | None = None,
+    punctuate: Promises = None,
+    slack: Amount | None = None,
+    on: str = "ts",
+    late: Late = "drop",
+    divert: Divert = None,
+    arrival_ts: Arrival = False,
+) -> Stream:
+    """Make a stream of an Arrow table or of record batches; an iterator of batches needs `schema` and `punctuate`."""
+    source: Source
+    if isinstance(data, pa.Table):
+        source = Rows(name, tuple(data.to_batches()), data.schema)  # pyright: ignore[reportAttributeAccessIssue]
+    elif isinstance(data, pa.RecordBatch):
+        source = Rows(name, (data,))
+    elif isinstance(data, Iterator):
+        if schema is None:
+            raise PlanError("an iterator of record batches needs schema=, since it can be read only once")
+        source = Once(name, schema, lambda: data, again=False)
+    else:
+        batches = tuple(data)
+        if not all(isinstance(batch, pa.RecordBatch) for batch in batches):
+            raise PlanError(
+                f"arrow takes a table or record batches, and {type(data).__name__} is neither.\n"
+                "  Write pa.table(...), or pa.Table.from_pandas(frame, preserve_index=False) for a pandas frame."
+            )
+        source = Rows(name, batches, schema)
+    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
+
+
+def pages(
+    elements: Iterable[Element],
+    schema: Schema,
+    *,
+    name: str = "pages",
+    punctuate: Promises = None,
+    slack: Amount | None = None,
+    on: str = "ts",
+    late: Late = "drop",
+    divert: Divert = None,
+    arrival_ts: Arrival = False,
+) -> Stream:
+    """Make a stream of pages and punctuations of your own; `schema` says on what it is punctuated.
+
+    `punctuate` and `slack` promise besides, for pages that bring no punctuation, or not on an attribute that is needed.
+    """
+    again = not isinstance(elements, Iterator)
+    source = Once(name, schema.arrow, lambda: from_pages(elements, schema), _promised(schema), again=again)
+    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
+
+
+def packets(
+    n: int,
+    *,
+    rate: float = 100_000,
+    punctuate: Promises = None,
+    slack: Amount | None = None,
+    on: str = "ts",
+    late: Late = "drop",
+    divert: Divert = None,
+    arrival_ts: Arrival = False,
+    **shape: Any,
+) -> Stream:
+    """Generate n packets at `rate` a second of event time from a seed; the same seed gives the same stream.
+
+    `shape` is what `oop_engine.sources.generator.packets` takes: sources, zipf, disorder (`Band`, `Blocks`),
+    late_share, skew, lulls, start, seed, link. Their `arrival_ts` is the generated one, which is always the same.
+    """
+    from inspect import signature
+
+    from oop_engine.sources.generated import GeneratedPackets
+    from oop_engine.sources.generator import packets as generate
+
+    takes = [name for name in signature(generate).parameters if name != "n"]
+    for given in shape:
+        if given not in takes:
+            said = ("punctuate", "slack", "on", "late", "divert", "arrival_ts")
+            raise PlanError(f'packets takes no "{given}".\n  {did_you_mean(given, [*takes, *said])}')
+    source = GeneratedPackets(generate(n, rate=rate, **shape))
+    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
+
+
+def _promised(schema: Schema) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(sorted(promise)) for promise in schema.progress)

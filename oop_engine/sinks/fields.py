@@ -1,0 +1,36 @@
+"""What is written into one place at different times has the same attributes, whichever were said to be never null."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+
+def nullable(schema: pa.Schema) -> pa.Schema:
+    """Give a schema in which every attribute, and what is in it, may be null."""
+    return pa.schema([_nullable(field) for field in schema], schema.metadata)
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    kind = field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_nullable(f) for f in kind])
+    elif pa.types.is_map(kind):
+        kind = pa.map_(_nullable(kind.key_field).with_nullable(False), _nullable(kind.item_field))
+    elif pa.types.is_fixed_size_list(kind):
+        kind = pa.list_(_nullable(kind.value_field), kind.list_size)
+    elif pa.types.is_large_list(kind):
+        kind = pa.large_list(_nullable(kind.value_field))
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_nullable(kind.value_field))
+    return field.with_type(kind).with_nullable(True)
+
+
+def differences(there: pa.Schema, wanted: pa.Schema) -> str:
+    """Say in what the attributes that are there and those to be written differ, a line each."""
+    known, given = ({field.name: field.type for field in schema} for schema in (there, wanted))
+    lines = [
+        f"  {name}: {known.get(name, 'absent')} there, {given.get(name, 'absent')} to be written.\n"
+        for name in {**known, **given}
+        if known.get(name) != given.get(name)
+    ]
+    return "".join(lines) or "  They are the same in another order.\n"

@@ -1,0 +1,163 @@
+"""A stream with windows, of which remains to be said what to compute: `aggregate` makes it a stream again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from oop_engine.aggregates import grouping, named_results
+from oop_engine.errors import PlanError, SchemaError
+from oop_engine.plan import Node, operator_node
+from oop_engine.stream import Stream, meld
+from oop_engine.ticks import Amount, ticks_of
+from oop_engine.windows import Windowing
+from operators.aggregate.wid import START, STOP, WID
+from operators.bucket import FROM
+from operators.functions.protocol import AggregateFunction
+from operators.window import PartitionedWindow
+
+if TYPE_CHECKING:
+    from oop_engine.strategies import Strategy
+
+_RELEASING: Final = (FROM, WID, START, STOP)
+
+
+@attrs.frozen(eq=False, repr=False)
+class Windowed:
+    """A stream with window specifications, mostly one; what remains to be said is what to compute."""
+
+    stream: Stream
+    windows: Mapping[str, Windowing]
+    consistent: bool = False
+    partition: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Give the windows and the plan of the stream below them."""
+        text = ", ".join(f"{name} {self._text(window)}".strip() for name, window in self.windows.items())
+        return f"windows {text}, nothing computed yet: call .aggregate(...)\nover\n{self.stream.explain()}"
+
+    def aggregate(
+        self,
+        /,
+        *functions: AggregateFunction,
+        by: str | Sequence[str] = (),
+        empty: bool = False,
+        strategy: str | Strategy = "auto",
+        lateness: Amount = 0,
+        **named: AggregateFunction,
+    ) -> Stream:
+        """Compute aggregates over each window, for each group of `by`.
+
+        A window without a tuple gives no result; with `empty`, and without groups, those between the first and the last
+        window with a tuple do. `strategy` says how it is computed, which changes time and memory and never the answer
+        (names are in `oop_engine.strategies.STRATEGIES`, `oop.strategy` has options; `explain` says what was chosen and
+        why).
+
+        With `lateness`, windows that were released are given again, with a `revision` of 1, 2, ..., when a tuple that
+        is late by no more changes them: the last one of each group, `window` and wid holds. A session that is no more,
+        because a late tuple joined it to another, is taken back by a row with null aggregates and a null window_end.
+        What reads these results sees each as a tuple of its own. Filter after keeping the last ones:
+        `filter("count > 1")` on the stream leaves out what takes a session back (null is not true), and revisions that
+        no longer pass.
+
+        The result has the grouping attributes, one attribute a function (named as the keyword, else `count`,
+        `sum_length`, ...), `window` when there are several, then wid, window_start, window_end. PlanError when nothing
+        could ever release a window.
+        """
+        return self.compute(named_results(functions, named), by=by, empty=empty, strategy=strategy, lateness=lateness)
+
+    def compute(
+        self,
+        functions: Mapping[str, AggregateFunction],
+        *,
+        by: str | Sequence[str] = (),
+        empty: bool = False,
+        strategy: str | Strategy = "auto",
+        lateness: Amount = 0,
+    ) -> Stream:
+        """Compute aggregates as `aggregate` does, by the names of their results."""
+        from oop_engine.physical import Wanted, steps
+        from oop_engine.strategies import named_strategy
+
+        asked = named_strategy(strategy)
+        if len(self.windows) > 1:
+            from oop_engine.beside import check_asked, parts
+
+            if len(parts(self.windows)) > 1:
+                check_asked(self.windows, strategy=asked.name, empty=empty, lateness=lateness)
+                return self._beside(functions, by=by, strategy=asked, lateness=lateness)
+        names = grouping(self.stream.schema, by, "aggregate", "by")
+        window = next(iter(self.windows.values()))
+        names = (*self.partition, *(n for n in names if n not in self.partition))
+        node = self.stream.node
+        field = None if isinstance(window, PartitionedWindow) else node.schema.field(window.wattr, where="window")
+        # Windows counted by partition have no unit for it: any lateness is one too many, and refused with its reasons.
+        late = int(bool(lateness)) if field is None else ticks_of(lateness, field, what="lateness")
+        wanted = Wanted(
+            windows=self.windows,
+            functions=functions,
+            by=names,
+            strategy=asked.name,
+            options=asked.options,
+            consistent=self.consistent,
+            empty=empty,
+            lateness=late,
+            partition=self.partition,
+        )
+        try:
+            for step in steps(wanted, node.schema):
+                chosen = asked.name == "auto"
+                node = operator_node(step.operator, node, label=step.label, remarks=step.remarks, chosen=chosen)
+                self._check(node, names)
+        except SchemaError as error:
+            if asked.name == "auto":
+                raise
+            # Where "auto" cannot either, its error says what is wrong with more than the strategy.
+            self.compute(functions, by=by, empty=empty, lateness=lateness)
+            told = re.sub(r"^aggregate[^:]*: ", "", str(error).partition("\n")[0].rstrip("."))
+            raise PlanError(f'aggregate(strategy="{asked.name}"): {told}.\n  Leave strategy out.') from error
+        if late:
+            from oop_engine.lateness import relying
+
+            if (strict := relying(self.stream.node)) is not None:
+                raise PlanError(
+                    f'aggregate(lateness=...): "{strict.label}" relies on what is promised, so late tuples are left out'
+                    ' before it.\n  Put it behind the window, or give the source late="revise".'
+                )
+        return Stream(node)
+
+    def _beside(
+        self,
+        functions: Mapping[str, AggregateFunction],
+        *,
+        by: str | Sequence[str],
+        strategy: Strategy,
+        lateness: Amount,
+    ) -> Stream:
+        """Compute those windows together that share slices, the others beside them, and unite the results."""
+        from oop_engine.beside import Bounds, parts, sliced
+
+        bounds = Bounds.of(self.windows, self.stream.schema)
+        found: list[Stream] = []
+        for windows in parts(self.windows):
+            own = strategy if sliced(windows) else "auto"
+            stream = attrs.evolve(self, windows=windows).compute(functions, by=by, strategy=own, lateness=lateness)
+            named = bounds.naming(windows, stream.schema)
+            found.append(Stream(operator_node(named, stream.node, label=f"results of {', '.join(windows)}")))
+        return meld(*found)
+
+    def _check(self, node: Node, names: tuple[str, ...]) -> None:
+        """Refuse windows that nothing could ever release: no promise reaches them, alone or with groups."""
+        if any(promise <= {*_RELEASING, *names} for promise in node.schema.progress):
+            return
+        from oop_engine.blame import unpromised
+
+        raise PlanError(unpromised(self.stream.node, next(iter(self.windows.values())).wattr))
+
+    def _text(self, window: Windowing) -> str:
+        from oop_engine.windows import window_text
+
+        return window_text(window, self.stream.schema)

@@ -1,0 +1,84 @@
+"""Windows that say for single ticks where their edges are, and how those of them are left out that do not count yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import attrs
+
+NEVER = 2**62
+Extent: TypeAlias = tuple[int, int, int]
+"""Window-id, begin and end."""
+Cell: TypeAlias = tuple[int, int, int, bool]
+"""Begin, end, until when windows last that begin here, and whether any covers it."""
+
+
+@runtime_checkable
+class AskedWindow(Protocol):
+    """A window that says for single ticks where its edges are: the slow path, one question a cell."""
+
+    @property
+    def wattr(self) -> str:
+        """The windowing attribute."""
+        ...
+
+    @property
+    def context(self) -> str:
+        """The class of thesis 6.1.2, derived: "CF", "FCF" or "FCA"."""
+        ...
+
+    def around(self, tick: int) -> Cell:
+        """Give the last edge at or before a tick, the first after it, and what `Cell` tells of the windows there."""
+        ...
+
+    def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[Extent]:
+        """Give the windows that touch one of these spans of ticks and end after `after`, and at or before `bound`."""
+        ...
+
+    def unfinished(self, bound: int) -> int:
+        """Give the least begin of the windows that end after a bound, or a tick before it."""
+        ...
+
+
+@attrs.frozen
+class CountingFrom:
+    """Leave out the windows that begin before a tick: an added one counts from there on.
+
+    Cost: one more question a cell, whether a window that counts covers it.
+
+    >>> from operators.window.user import ExtentWindow
+    >>> shifts = {1: (0, 8), 2: (6, 14), 7: (20, 22)}
+    >>> window = CountingFrom(ExtentWindow("ts", shifts.__getitem__, shifts), since=5)
+    >>> window.around(2), window.around(7), list(window.complete(0, 50, [(0, 30)]))
+    ((0, 6, -4611686018427387904, False), (6, 8, 14, True), [])
+    >>> list(window.complete(0, 50, [(0, 6), (6, 8)])), window.unfinished(0)
+    ([(2, 6, 14)], 5)
+    """
+
+    window: AskedWindow
+    since: int
+
+    @property
+    def wattr(self) -> str:
+        return self.window.wattr
+
+    @property
+    def context(self) -> str:
+        return self.window.context
+
+    def around(self, tick: int) -> Cell:
+        """Give the edges around a tick, all of them, and what there is of windows that count."""
+        low, high, until, covered = self.window.around(tick)
+        covered = covered and any(True for _ in self.complete(tick, NEVER, [(tick, tick + 1)]))
+        return low, high, until if low >= self.since else -NEVER, covered
+
+    def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[Extent]:
+        """Give the windows as the window does, but for those that begin before."""
+        for wid, begin, end in self.window.complete(after, bound, spans):
+            if begin >= self.since:
+                yield wid, begin, end
+
+    def unfinished(self, bound: int) -> int:
+        """Give the least begin of the windows that end after a bound, or a tick before it."""
+        return max(self.window.unfinished(bound), self.since)
