@@ -547,5 +547,5 @@ def test_a_query_reads_flow_exports_as_a_stream(tmp_path: Path) -> None:
     assert [(row["sum_bytes"], row["count"]) for row in found] == [(3, 2)]
     with pytest.raises(oop.PlanError, match="netflow needs at least one file"):
         oop.netflow()
-    with pytest.raises(oop.PlanError, match="zeek needs at least one log"):
+    with pytest.raises(oop.PlanError, match="zeek needs at least one file"):
         oop.zeek()
