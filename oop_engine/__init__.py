@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from oop_engine.in_order import in_order
     from oop_engine.language import LanguageError
     from oop_engine.meter import Statistics
-    from oop_engine.outcome import Outcome, explain_outputs, run_outputs
+    from oop_engine.outcome import Outcome, explain_outputs, run_outputs, run_outputs_async
     from oop_engine.output import Output
     from oop_engine.processes import ProcessError, apart
     from oop_engine.promising import from_source
@@ -110,7 +110,7 @@ _PLACES = {
     "oop_engine.in_order": "in_order",
     "oop_engine.language": "LanguageError",
     "oop_engine.meter": "Statistics",
-    "oop_engine.outcome": "Outcome explain_outputs run_outputs",
+    "oop_engine.outcome": "Outcome explain_outputs run_outputs run_outputs_async",
     "oop_engine.processes": "ProcessError apart",
     "oop_engine.promising": "from_source",
     "oop_engine.punctuate": "blocks embedded every heartbeat ordered slack tuple_slack",
@@ -223,6 +223,7 @@ __all__ = [
     "read",
     "rows",
     "run_outputs",
+    "run_outputs_async",
     "session",
     "slack",
     "slide_by_rank",

@@ -8,10 +8,10 @@ for page in running:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import cast
+from typing import Self, cast
 
 import attrs
 import pyarrow.compute as pc
@@ -35,14 +35,17 @@ from operators.slicing.results import WINDOW
 from operators.slicing.windows import Spec
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Running:
-    """One run of a stream, in the thread that iterates over it; all that is said to it is said between two pages."""
+    """One run of a stream, in the thread that iterates over it; all that is said to it is said between two pages.
+
+    Used in a `with`, or told to `close`, it lets go of its files, wherever it was.
+    """
 
     plan: Plan
     page_rows: int
     _run: Run = attrs.field(init=False)
-    _pages: Iterator[Page] = attrs.field(init=False)
+    _pages: Generator[Page] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._run = Run(self.plan, self.page_rows)
@@ -54,6 +57,20 @@ class Running:
 
     def __next__(self) -> Page:
         return next(self._pages)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the run where it is: files are closed, and no more pages come."""
+        self._pages.close()
+
+    def __repr__(self) -> str:
+        """Give what runs, and how far it is."""
+        return f"Running({self.plan.outputs[0].label}; {self.statistics!r})"
 
     @property
     def windows(self) -> Mapping[str, Windowing]:

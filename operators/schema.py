@@ -111,6 +111,10 @@ class Schema:
             arrow, progress=[{kept[a] for a in promise} for promise in self.progress if all(a in kept for a in promise)]
         )
 
+    def __repr__(self) -> str:
+        """Give the attributes and the promises, as text shows them."""
+        return f"Schema({self})"
+
     def __str__(self) -> str:
         attributes = ", ".join(f"{f.name} {'ip' if is_ip(f) else f.type}" for f in self.arrow)
         promises = ", ".join("{" + ", ".join(sorted(p)) + "}" for p in sorted(self.progress, key=sorted))

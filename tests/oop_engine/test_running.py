@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -158,3 +160,20 @@ def test_an_added_window_takes_the_late_tuples_that_it_is_open_for() -> None:
             running.add("big", oop.tumbling(1000, origin=-800))
     assert counts == {200: 1002}
     assert running.statistics.late == 0
+
+
+def test_a_run_that_is_closed_lets_go_of_its_files_and_says_what_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text("ts\n" + "".join(f"{ts}\n" for ts in range(300_000)))
+
+    def is_open() -> bool:
+        return any(os.path.realpath(f"/proc/self/fd/{number}") == str(path) for number in os.listdir("/proc/self/fd"))
+
+    stream = oop.table(path, slack=0).windows(a=oop.tumbling(10), b=oop.tumbling(20)).aggregate(oop.count())
+    with stream.start(page_rows=50) as running:
+        assert len(next(running))
+        assert is_open()
+        assert repr(running).startswith("Running(slice and aggregate count(*); Statistics(")
+        assert len(repr(running)) < 200
+    assert not is_open()
+    assert list(running) == []
