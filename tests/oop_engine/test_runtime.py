@@ -522,7 +522,7 @@ def test_a_silent_link_does_not_hold_back_a_meld_for_ever() -> None:
 
 
 PRELUDE = """
-import sys, threading, time
+import signal, sys, threading, time
 import pyarrow as pa
 import trio
 import oop_engine as oop
@@ -531,6 +531,8 @@ from oop_engine.runtime import run_to_end
 from oop_engine.sources.memory import Once
 from operators.page import Page
 
+# Who runs the tests may have been started to ignore it (nohup).
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 SCHEMA = pa.schema([("ts", pa.int64())])
 def say(*words):
     print(*words, flush=True)
@@ -666,7 +668,7 @@ def test_a_terminal_that_hangs_up_twice_lets_what_was_read_drain(child: Start) -
 
 
 def test_who_ignores_that_the_terminal_hangs_up_goes_on(child: Start) -> None:
-    reading = child("import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + STDIN)
+    reading = child("signal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + STDIN)
     reading.type("ts\n" + "".join(f"{t}\n" for t in range(25)))
     assert [reading.line(), reading.line()] == ["released 0 10", "released 1 10"]
     reading.process.send_signal(signal.SIGHUP)
