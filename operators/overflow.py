@@ -7,7 +7,7 @@ a collection of many senders.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import attrs
 import numpy as np
@@ -93,17 +93,10 @@ class Overflow:
             raise AggregateOverflow(f"aggregate {name} of {where(at)}: {overflow}") from overflow
 
 
-@runtime_checkable
-class Overflowing(Protocol):
-    """An operator whose values may not fit their type."""
-
-    overflow: Overflow
-
-
 def overflows(operator: Operator) -> Iterator[Overflow]:
     """Give what an operator, or each link of a chain, does with what does not fit."""
     if isinstance(operator, Chain):
         for link in operator.operators:
             yield from overflows(link)
-    elif isinstance(operator, Overflowing):
-        yield operator.overflow
+    elif isinstance(found := getattr(operator, "overflow", None), Overflow):
+        yield found

@@ -24,6 +24,7 @@ from operators.filter import Filter
 from operators.functions import AggregateFunction, avg, count, sum
 from operators.negative.aggregate import SignedAggregate
 from operators.negative.expire import Expire
+from operators.number import Number
 from operators.overflow import overflows
 from operators.page import Page
 from operators.project import Project
@@ -148,3 +149,14 @@ def test_values_that_do_not_fit_are_null_in_projections_and_filters(table: list[
     if None in right:
         with pytest.raises(OverflowError, match="does not fit int64"):
             drive(Project({"double": doubled}), [page_of(table)])
+
+
+class Own(Number):
+    """An operator of a user's own, which calls something else so."""
+
+    overflow = "to the left"
+
+
+def test_what_others_call_overflow_is_theirs() -> None:
+    assert list(overflows(Own())) == []
+    assert len(list(overflows(Chain([Own(), Project({"v": Column("v")})])))) == 1
