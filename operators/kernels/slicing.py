@@ -48,18 +48,19 @@ whether ticks may be in no window, whether cells are cut elsewhere, from which t
 """
 CELLS, CELLS_MADE, CELLS_FREE, SLICES, MADE, FREE = 8, 9, 10, 11, 12, 13
 """Places of `ledger` for cells in order, ever made and first free, and for slices held, ever made and first free."""
-FRESH, MERGED, LATE, NOWHERE, UNUSABLE, EDGES, DUES, TOP, BOTTOM = 14, 15, 16, 17, 18, 19, 20, 21, 22
-"""Places of `ledger` for what is counted.
+STOCK, MERGED, LATE, NOWHERE, UNUSABLE, EDGES, DUES, TOP, BOTTOM = 14, 15, 16, 17, 18, 19, 20, 21, 22
+"""Places of `ledger` for the first free slot of those that are initialised, of which slices are made, and for counts.
 
-Slices made and merged in this call; tuples too late, in no window, without a tick; edges that are listed (-1: to be
+Slices merged in this call; tuples too late, in no window, without a tick; edges that are listed (-1: to be
 looked for); deadlines; the largest tick ever; the least one of this call.
 """
 EDGE, DEPTH, ENTRIES = 23, 24, 25
 """Places of `ledger` for the next edge of those listed, the ticks that a list spans, and how many places there are."""
-NEW, INTO, SOURCE = 0, 1, 2
-"""Columns of `news`: the slices made in a call; those merged, and those that others were merged into."""
+INTO, SOURCE = 0, 1
+"""Columns of `unions`: the slices that others were merged into in a call, and those others."""
 FULL = -3
 ASK = -4
+SPENT = -5
 STRETCH, STEP = np.int64(256), np.int64(32)
 """Tuples that are looked at together, where it may pay."""
 
@@ -341,28 +342,22 @@ def _released(t, g, before, after, times, sessions, bounds, ledger):  # type: ig
 
 
 @kernel
-def _make(g, links, ledger, news):  # type: ignore[no-untyped-def]
-    """Give a slot that is free to a slice of a group; FULL when there is none."""
-    slot = ledger[FREE]
-    if slot >= 0:
-        ledger[FREE] = links[slot, OLDER]
-    elif ledger[MADE] < len(links):
-        slot = ledger[MADE]
-        ledger[MADE] += 1
-    else:
-        return np.int64(FULL)
-    news[ledger[FRESH], NEW] = slot
-    ledger[FRESH] += 1
+def _make(g, links, ledger):  # type: ignore[no-untyped-def]
+    """Give a slot of the stock to a slice of a group; SPENT when there is none."""
+    slot = ledger[STOCK]
+    if slot < 0:
+        return np.int64(SPENT)
+    ledger[STOCK] = links[slot, OLDER]
     ledger[SLICES] += 1
     links[slot, GROUP] = g
     return slot
 
 
 @kernel
-def _append(g, c, cells, links, chains, ledger, news):  # type: ignore[no-untyped-def]
-    """Make the newest slice of a group, in an empty cell; FULL when there is no room."""
-    slot = _make(g, links, ledger, news)
-    if slot == FULL:
+def _append(g, c, cells, links, chains, ledger):  # type: ignore[no-untyped-def]
+    """Make the newest slice of a group, in an empty cell; SPENT without a slot for it."""
+    slot = _make(g, links, ledger)
+    if slot == SPENT:
         return slot
     before = chains[g, NEWEST]
     links[slot, OLDER] = before
@@ -392,11 +387,11 @@ def _covers(t, bands):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _place(t, g, k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, news):  # type: ignore[no-untyped-def]
+def _place(t, g, k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, unions):  # type: ignore[no-untyped-def]
     """Give the slice for a tick of a group in the cell at position k: one there is, a merged or a new one.
 
-    -1 when the tuple is too late or in no window, FULL when there is no room. Cases 1.1 to 3 are those of the paper's
-    Fig 9, within one cell: a distance equal to the gap separates.
+    -1 when the tuple is too late or in no window, SPENT without a slot for a new one. Cases 1.1 to 3 are those of the
+    paper's Fig 9, within one cell: a distance equal to the gap separates.
     """
     c = order[k, NUMBER]
     near = ledger[NEAR]
@@ -439,8 +434,8 @@ def _place(t, g, k, cells, order, bands, links, times, sessions, chains, bounds,
         if joins_before and joins_after:  # Case 2
             times[before, LAST] = times[after, LAST]
             unlink(after, cells, links, chains)
-            news[ledger[MERGED], INTO] = before
-            news[ledger[MERGED], SOURCE] = after
+            unions[ledger[MERGED], INTO] = before
+            unions[ledger[MERGED], SOURCE] = after
             ledger[MERGED] += 1
             ledger[SLICES] -= 1
             return before
@@ -453,8 +448,8 @@ def _place(t, g, k, cells, order, bands, links, times, sessions, chains, bounds,
     if cells[c, HEAD] == NOBODY or (near > 0 and bits == ledger[ALL] and ledger[ASKED] == 0 and not _covers(t, bands)):
         ledger[NOWHERE] += 1
         return np.int64(-1)
-    slot = _make(g, links, ledger, news)
-    if slot == FULL:
+    slot = _make(g, links, ledger)
+    if slot == SPENT:
         return slot
     links[slot, CELL] = c
     links[slot, OLDER] = before
@@ -579,7 +574,8 @@ def first_from(ticks, i, tick):  # type: ignore[no-untyped-def]
 
 @kernel
 def _place_rising(  # type: ignore[no-untyped-def]
-    ticks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger, news, slots, start,
+    ticks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger, unions, slots,
+    start,
 ):  # fmt: skip
     """As `place_single` for usable ticks that never fall, without sessions: those of a cell lie side by side."""
     n = np.int64(len(ticks))
@@ -596,12 +592,12 @@ def _place_rising(  # type: ignore[no-untyped-def]
         slot = np.int64(cells[c, HEAD])
         if slot < 0 or t < floor:
             if slot == -1 and t >= floor and k == ledger[CELLS] - 1:
-                slot = _append(np.int64(0), c, cells, links, chains, ledger, news)
+                slot = _append(np.int64(0), c, cells, links, chains, ledger)
             else:
                 slot = _place(
-                    t, np.int64(0), k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, news
+                    t, np.int64(0), k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, unions
                 )
-            if slot == FULL:
+            if slot == SPENT:
                 return i, slot
         stop = first_from(ticks, i + 1, cells[c, END]) if slot >= 0 else i + 1
         slots[i:stop] = slot
@@ -612,11 +608,12 @@ def _place_rising(  # type: ignore[no-untyped-def]
 @kernel
 def place_single(  # type: ignore[no-untyped-def]
     ticks, valid, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger,
-    news, table, slots, start,
+    unions, table, slots, start,
 ):  # fmt: skip
     """Write the slot of each tuple from `start` on, all of one group; -1 for what is in no open window.
 
-    Stops early when there is no room (FULL) or a cell is to be told (ASK); gives the number of tuples done, and why.
+    Stops early without room for a cell (FULL) or a slot for a slice (SPENT), or when a cell is to be told (ASK); gives
+    the number of tuples done, and why.
     What the ticks of a quantum of time have in common is remembered in `table`, so most tuples cost one look-up there.
     """
     n = np.int64(len(ticks))
@@ -625,8 +622,8 @@ def place_single(  # type: ignore[no-untyped-def]
     usable = not checked and start < n and ticks[start] > -LIMIT and ticks[n - 1] < LIMIT
     if near == 0 and usable and rising(ticks, start):
         return _place_rising(
-            ticks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger, news, slots,
-            start,
+            ticks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger, unions,
+            slots, start,
         )  # fmt: skip
     floor = max(ledger[BOUND], ledger[JOINED]) if near > 0 else ledger[BOUND]
     base, shift = _span(ticks, valid, start, len(table), ledger)
@@ -685,17 +682,17 @@ def place_single(  # type: ignore[no-untyped-def]
             if k < 0:
                 return i, k
             before = ledger[SLICES]
-            unions = ledger[MERGED]
+            merged = ledger[MERGED]
             c = order[k, NUMBER]
             if near == 0 and cells[c, HEAD] >= 0 and t >= floor:
                 slot = cells[c, HEAD]
             elif near == 0 and cells[c, HEAD] == -1 and t >= floor and k == ledger[CELLS] - 1:
-                slot = _append(np.int64(0), c, cells, links, chains, ledger, news)
+                slot = _append(np.int64(0), c, cells, links, chains, ledger)
             else:
                 slot = _place(
-                    t, np.int64(0), k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, news
+                    t, np.int64(0), k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, unions
                 )
-            if slot == FULL:
+            if slot == SPENT:
                 return i, slot
             slots[i] = slot
             low, high = t, t
@@ -703,7 +700,7 @@ def place_single(  # type: ignore[no-untyped-def]
                 low, high = max(cells[c, BEGIN], floor), cells[c, END]
             elif slot >= 0:
                 alone = cells[c, SIZE] == 1
-                if quick and (ledger[MERGED] != unions or (not alone and ledger[SLICES] != before)):
+                if quick and (ledger[MERGED] != merged or (not alone and ledger[SLICES] != before)):
                     # What was remembered of a slice may reach too far now that it has a neighbour, or is another.
                     table[:] = -1
                 if times[slot, DONE] == 0:
@@ -725,7 +722,7 @@ def place_single(  # type: ignore[no-untyped-def]
 @kernel
 def place_grouped(  # type: ignore[no-untyped-def]
     ticks, valid, groups, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger,
-    news, table, slots, start,
+    unions, table, slots, start,
 ):  # fmt: skip
     """As `place_single` with a group for each tuple; `table` remembers cells."""
     n = np.int64(len(ticks))
@@ -770,9 +767,9 @@ def place_grouped(  # type: ignore[no-untyped-def]
                 continue
         k = position(t, order, ledger[CELLS])
         made = _place(
-            t, np.int64(g), k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, news,
+            t, np.int64(g), k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, unions,
         )  # fmt: skip
-        if made == FULL:
+        if made == SPENT:
             return np.int64(i), made
         slots[i] = made
     return np.int64(n), np.int64(0)

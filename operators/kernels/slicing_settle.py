@@ -21,7 +21,7 @@ NEWEST, IN_CELL, OLDEST = 0, 1, 2
 OWN, DUE = 0, 1
 START, NUMBER = 0, 1
 NEAR, ALL = 2, 3
-CELLS, CELLS_FREE, SLICES, FREE = 8, 10, 11, 13
+CELLS, CELLS_FREE, SLICES, FREE, STOCK = 8, 10, 11, 13, 14
 
 
 @kernel
@@ -74,6 +74,24 @@ def give_back(slots, links, ledger):  # type: ignore[no-untyped-def]
     for i in range(len(slots) - 1, -1, -1):
         links[slots[i], OLDER] = ledger[FREE]
         ledger[FREE] = slots[i]
+
+
+@kernel
+def stock(slots, links, ledger):  # type: ignore[no-untyped-def]
+    """Chain slots that are nobody's, and initialised, as those of which slices are made, the first of them on top."""
+    for i in range(len(slots) - 1, -1, -1):
+        links[slots[i], OLDER] = ledger[STOCK]
+        ledger[STOCK] = slots[i]
+
+
+@kernel
+def unstock(links, ledger):  # type: ignore[no-untyped-def]
+    """Chain what is left of these as free."""
+    while ledger[STOCK] >= 0:
+        slot = ledger[STOCK]
+        ledger[STOCK] = links[slot, OLDER]
+        links[slot, OLDER] = ledger[FREE]
+        ledger[FREE] = slot
 
 
 @kernel

@@ -72,7 +72,7 @@ class Slices:
     dues: Int64s = attrs.field(init=False)
     ledger: Int64s = attrs.field(init=False)
     _table: Int32s = attrs.field(init=False)
-    _news: Int32s = attrs.field(init=False)
+    _unions: Int32s = attrs.field(init=False)
     _room: int = attrs.field(init=False, default=0)
     _idle: list[Int32s] = attrs.field(init=False, factory=list)
 
@@ -90,10 +90,10 @@ class Slices:
         self.dues = np.zeros((_LEAST, 2), np.int64)
         self.ledger = np.zeros(kernels.ENTRIES, np.int64)
         self.ledger[[kernels.BOUND, kernels.LOW, kernels.JOINED, kernels.TOP]] = -NEVER
-        self.ledger[[kernels.CELLS_FREE, kernels.FREE, kernels.EDGES]] = -1
+        self.ledger[[kernels.CELLS_FREE, kernels.FREE, kernels.STOCK, kernels.EDGES]] = -1
         self.ledger[kernels.SINGLE] = self.single
         self._table = np.zeros(QUANTA, np.int32)
-        self._news = np.zeros((_LEAST, 3), np.int32)
+        self._unions = np.zeros((_LEAST, 2), np.int32)
         self._reserve(_LEAST)
 
     def __len__(self) -> int:
@@ -187,8 +187,8 @@ class Slices:
         """
         if capacity > len(self.chains):
             self._seat(max(capacity, len(self.chains) + len(self.chains) // 2))
-        if len(ticks) > len(self._news):
-            self._news = np.zeros((len(ticks), 3), np.int32)
+        if len(ticks) > len(self._unions):
+            self._unions = np.zeros((len(ticks), 2), np.int32)
         if len(self.sessions):
             self.make_dues(len(ticks))
         slots = np.empty(len(ticks), np.int32)
@@ -199,30 +199,34 @@ class Slices:
         checked = _ALL_VALID if valid is None else valid
         done = 0
         while True:
-            ledger[kernels.FRESH] = 0
             shared = (
                 self.cells, self.order, self.nexts, self.edges, self.bands, self.links, self.times, self.sessions,
-                self.chains, self.bounds, self.dues, ledger, self._news, self._table, slots, done,
+                self.chains, self.bounds, self.dues, ledger, self._unions, self._table, slots, done,
             )  # fmt: skip
             if groups is None:
                 done, why = kernels.place_single(ticks, checked, *shared)
             else:
                 done, why = kernels.place_grouped(ticks, checked, groups, *shared)
-            if new := int(ledger[kernels.FRESH]):
-                fresh = self._news[:new, kernels.NEW].copy()
-                for accumulator in self.accumulators:
-                    accumulator.init(fresh)
             if done == len(ticks):
                 break
             if why == kernels.ASK:
                 self.insert(*tell(int(ticks[done])))
+            elif why == kernels.SPENT:
+                self._restock(len(ticks) - done)
             else:
-                self.grow()
+                self._more_cells()
         for accumulator in self.accumulators:
             accumulator.update(slots, page)
         if unions := int(ledger[kernels.MERGED]):
-            self.combine(self._news[:unions, kernels.INTO].copy(), self._news[:unions, kernels.SOURCE].copy())
+            self.combine(self._unions[:unions, kernels.INTO].copy(), self._unions[:unions, kernels.SOURCE].copy())
         return slots
+
+    def _restock(self, most: int) -> None:
+        """Initialise slots for slices to come: a quarter as many as there are, so that few pages wait for it."""
+        slots = self.take(max(_LEAST, min(most, len(self) // 4)))
+        for accumulator in self.accumulators:
+            accumulator.init(slots)
+        settling.stock(slots, self.links, self.ledger)
 
     def make_dues(self, more: int) -> None:
         """Make room for so many more deadlines."""
@@ -233,7 +237,7 @@ class Slices:
     def insert(self, begin: int, end: int, until: int, covered: bool) -> None:
         """Enter a cell that is not known."""
         if self.ledger[kernels.CELLS] >= len(self.order) or self._no_cell:
-            self.grow()
+            self._more_cells()
         nobody = not covered and len(self.sessions) == 0
         kernels.insert_cell(begin, end, until, nobody, self.cells, self.order, self.ledger)
 
@@ -378,13 +382,13 @@ class Slices:
         return bool(self.ledger[kernels.CELLS_FREE] < 0 and self.ledger[kernels.CELLS_MADE] >= len(self.cells))
 
     def grow(self) -> None:
-        """Make room for more cells where that is used up, and for more slices."""
-        if self.ledger[kernels.CELLS] >= len(self.order) or self._no_cell:
-            self._make_cells(2 * max(self.cell_count, _LEAST))
-            if self._no_cell:
-                self.cells = _grown(self.cells, 2 * len(self.cells))
-        if self.full:
-            self._make_slots(larger(len(self.links)))
+        """Make room for more slots."""
+        self._make_slots(larger(len(self.links)))
+
+    def _more_cells(self) -> None:
+        self._make_cells(2 * max(self.cell_count, _LEAST))
+        if self._no_cell:
+            self.cells = _grown(self.cells, 2 * len(self.cells))
 
     def _make_cells(self, size: int) -> None:
         # The order loses its oldest places as they are given up, so it is used up sooner.
@@ -411,6 +415,8 @@ class Slices:
     def state(self) -> State:
         """Give everything held, copied; the windows are not part of it."""
         ledger = self.ledger
+        # What is free need not be initialised where it is restored.
+        settling.unstock(self.links, ledger)
         made = int(ledger[kernels.MADE])
         state: State = {
             "cells": self.cells[: int(ledger[kernels.CELLS_MADE])].copy(),
@@ -431,7 +437,7 @@ class Slices:
         """Become the slices whose `state` this was; `use` was called with the same windows."""
         depth = int(self.ledger[kernels.DEPTH])
         self.ledger = read_integers(state, "ledger")
-        self.ledger[kernels.EDGES], self.ledger[kernels.DEPTH] = -1, depth
+        self.ledger[kernels.EDGES], self.ledger[kernels.DEPTH], self.ledger[kernels.STOCK] = -1, depth, -1
         room = read_int(state, "room")
         cells, order = (read_integers(state, name) for name in ("cells", "order"))
         size = max(_LEAST, len(cells), len(order))
