@@ -6,8 +6,8 @@ from oop_engine.demand import promised_by
 from oop_engine.plan import Node, OperatorNode, SourceNode
 from oop_engine.window_join import WindowJoin
 from operators.apply import Apply
-from operators.expression import Column
 from operators.project import Project
+from operators.protocol import OneByOne
 
 
 def unpromised(node: Node, attribute: str) -> str:
@@ -37,9 +37,8 @@ def unpromised(node: Node, attribute: str) -> str:
 def _before(node: OperatorNode, name: str) -> str | None:
     """Give the name of an attribute before an operator, None when the operator makes it."""
     below, operator = node.inputs[0].schema, node.operator
-    if isinstance(operator, Project | Apply) and name in operator.columns:
-        made = operator.columns[name]
-        return below.resolve(made.name, where="plan") if isinstance(made, Column) else None
+    if isinstance(operator, OneByOne):
+        return operator.comes_from(name, below)
     return name if name in below else None
 
 

@@ -1,8 +1,8 @@
 """Who reads a source behind all that passes its tuples on one by one, and how late a tuple may be for each of them.
 
-Filters, projections, derivations, spreads, numbers and melds pass on; whatever else reads, and every output, is a
-reader. Windows on the one promised attribute take late tuples, and refuse and count what they have released; all others
-rely on what was promised.
+What takes each tuple by itself passes on, as filters, projections, spreads and melds do, and so do numbers; whatever
+else reads, and every output, is a reader. Windows on the one promised attribute take late tuples, and refuse and count
+what they have released; all others rely on what was promised.
 
 A join relies on it: of a late tuple's partners some may have been purged and others not, so its pairs would depend on
 when promises came, and would break those that the join has made itself.
@@ -16,13 +16,10 @@ import attrs
 
 from oop_engine.plan import Node, OperatorNode, Plan
 from oop_engine.sources.protocol import ARRIVAL
-from operators.apply import Apply
 from operators.bucket import Bucket
-from operators.expression import Column
-from operators.filter import Filter
 from operators.meld import Meld
 from operators.number import Number
-from operators.project import Project
+from operators.protocol import OneByOne
 from operators.ranked.slide import SlideAggregate
 from operators.slicing.aggregate import SlicingAggregate
 from operators.spread import Spread
@@ -46,9 +43,7 @@ class Taking:
 
 def passes(node: Node) -> bool:
     """Tell whether a node passes tuples and promises on and relies on neither."""
-    return isinstance(node, OperatorNode) and isinstance(
-        node.operator, Filter | Meld | Project | Apply | Spread | Number
-    )
+    return isinstance(node, OperatorNode) and isinstance(node.operator, OneByOne | Number)
 
 
 def output(place: int) -> int:
@@ -121,15 +116,12 @@ def _one(node: Node, numbers: frozenset[str] = frozenset()) -> str | None:
 def _renamed(node: OperatorNode, attribute: str | None) -> str | None:
     """Name an attribute as a node passes it on; None where it does not, or under several names."""
     match operator := node.operator:
-        case Project():
-            schema, columns = node.inputs[0].schema, operator.columns.items()
-            plain = {name: e.name for name, e in columns if isinstance(e, Column)}
-            kept = [name for name, old in plain.items() if schema.resolve(old, where="plan") == attribute]
-            return kept[0] if len(kept) == 1 else None
-        case Apply() if attribute in operator.columns:
-            return None
         case Spread():
             return operator.into if operator.start == attribute else None
+        case OneByOne():
+            inputs = [upstream.schema for upstream in node.inputs]
+            kept = [name for name in node.schema.names if operator.comes_from(name, *inputs) == attribute]
+            return kept[0] if len(kept) == 1 else None
         case _:
             return attribute
 

@@ -46,6 +46,13 @@ class Apply:
         (schema,) = inputs
         return self._fit(schema)[0].output
 
+    def comes_from(self, name: str, *inputs: Schema) -> str | None:
+        (schema,) = inputs
+        expression = self.columns.get(name)
+        if expression is None:
+            return name
+        return schema.resolve(expression.name, where="apply") if isinstance(expression, Column) else None
+
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         fitted, columns = self._fit(page.schema)
         if len(page):

@@ -44,6 +44,9 @@ class Filter:
         self._fit(schema)
         return schema
 
+    def comes_from(self, name: str, *inputs: Schema) -> str | None:
+        return name
+
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         chosen = self.overflow.evaluated(self._fit(page.schema), page)
         true = pc.sum(chosen).as_py() or 0

@@ -66,6 +66,9 @@ class Meld:
         self._schema = united(inputs, self.ports, "meld")
         return self._schema
 
+    def comes_from(self, name: str, *inputs: Schema) -> str | None:
+        return name
+
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         if not len(page):
             return

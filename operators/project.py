@@ -84,6 +84,11 @@ class Project:
         (schema,) = inputs
         return self._fit(schema).output
 
+    def comes_from(self, name: str, *inputs: Schema) -> str | None:
+        (schema,) = inputs
+        expression = self.columns[name]
+        return schema.resolve(expression.name, where="project") if isinstance(expression, Column) else None
+
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         fitted = self._fit(page.schema)
         if len(page):

@@ -57,6 +57,18 @@ class Operator(Protocol):
 
 
 @runtime_checkable
+class OneByOne(Operator, Protocol):
+    """An operator that takes each tuple by itself: what it makes of one depends on no other, and on no promise.
+
+    Windows behind it take late tuples as they would without it, and on Spark it runs in every part of its input.
+    """
+
+    def comes_from(self, name: str, *inputs: Schema) -> str | None:
+        """Name the attribute of the inputs that one of the output is, values and promises as they are; None if none."""
+        ...
+
+
+@runtime_checkable
 class Measured(Protocol):
     """An operator that tells about itself while it runs."""
 

@@ -103,6 +103,9 @@ class Spread:
                 progress.append(promise - {self.start, self.end} | {self.into})
         return Schema(arrow, progress=progress)
 
+    def comes_from(self, name: str, *inputs: Schema) -> str | None:
+        return None if name in (self.into, *self.columns) else name
+
     def _check_amounts(self, schema: Schema) -> None:
         if not self.columns:
             raise SchemaError('spread: name the attributes that are shared out, as in columns=("bytes", "packets").')

@@ -14,17 +14,12 @@ from oop_engine.window_join import WindowJoin
 from operators.adaptive.adaptive import AdaptiveAggregate
 from operators.aggregate.groupby import GroupAggregate
 from operators.aggregate.wid import WindowAggregate
-from operators.apply import Apply
 from operators.bucket import FROM, Bucket
 from operators.buffering.aggregate import BufferAggregate
 from operators.chain import Chain
 from operators.distinct import Distinct
-from operators.expression import Column
-from operators.filter import Filter
 from operators.guard import Guard
-from operators.meld import Meld
-from operators.project import Project
-from operators.protocol import Operator
+from operators.protocol import OneByOne, Operator
 from operators.ranked.counted import CountAggregate
 from operators.ranked.slide import SlideAggregate
 from operators.schema import Schema
@@ -61,7 +56,7 @@ def need(node: Node) -> Need:
         return Need(stateless=True)
     operator = _alone(node.operator)
     match operator:
-        case Filter() | Guard() | Project() | Apply() | Meld() | LowAggregate():
+        case OneByOne() | Guard() | LowAggregate():
             return Need(stateless=True)
         case Bucket():
             if not operator.partition:
@@ -138,13 +133,12 @@ def passed(node: Node, keys: Sequence[Keys | None]) -> Keys | None:
     first = keys[0] if keys else None
     if first is None or not isinstance(node, OperatorNode) or any(k != first for k in keys):
         return None
-    operator = node.operator
-    if isinstance(operator, Project):
-        called = {e.name: name for name, e in operator.columns.items() if isinstance(e, Column)}
-        return tuple(called[k] for k in first) if all(k in called for k in first) else None
-    if isinstance(operator, Apply) and any(k in operator.columns for k in first):
-        return None
-    return first
+    operator = _alone(node.operator)
+    if not isinstance(operator, OneByOne):
+        return first
+    inputs = [upstream.schema for upstream in node.inputs]
+    called = {old: name for name in node.schema.names if (old := operator.comes_from(name, *inputs)) is not None}
+    return tuple(called[k] for k in first) if all(k in called for k in first) else None
 
 
 def after(node: OperatorNode, sides: Sequence[Keys]) -> Keys | None:

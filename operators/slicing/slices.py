@@ -212,7 +212,7 @@ class Slices:
             if why == kernels.ASK:
                 self.insert(*tell(int(ticks[done])))
             elif why == kernels.SPENT:
-                self._restock(len(ticks) - done)
+                self._restock(len(ticks) - int(done))
             else:
                 self._more_cells()
         for accumulator in self.accumulators:

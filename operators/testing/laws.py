@@ -17,7 +17,7 @@ import numpy as np
 from operators.drive import deliver
 from operators.errors import OperatorBug
 from operators.page import Page, Row, Scalar
-from operators.protocol import Element, Measured, Operator
+from operators.protocol import Element, Measured, OneByOne, Operator
 from operators.saved import decode_state, encode_state
 from operators.testing.script import Script
 from operators.testing.variants import fewer, in_turn, interleaved, last_first, more, one_by_one, reordered, repaged
@@ -34,6 +34,7 @@ LAWS = {
     8: "Input arrays are never written.",
     9: "Save and restore between any two calls: same result.",
     10: "On finite input the tuples equal the naive batch answer.",
+    11: "What takes tuples one by one makes of each alone what it makes of it among others.",
 }
 ALL_LAWS = frozenset(LAWS)
 ARRIVAL_ORDER = frozenset((4, 6))
@@ -88,6 +89,30 @@ def check_operator(
         _same(9, "the run without saving", found, _bag(_run(make, script, laws, saving=True)), script)
     for law, how, variant in _variants(script, laws):
         _same(law, how, found, _bag(_run(make, variant, laws)), variant)
+    if 11 in laws:
+        _alone(make, script, found)
+
+
+def _alone(make: Callable[[], Operator], script: Script, found: Counter[Key]) -> None:
+    """Show each tuple to an operator of its own, and compare what it says to pass on as it is."""
+    rows: list[Row] = []
+    for port, element in script.steps:
+        for i in range(len(element) if isinstance(element, Page) else 0):
+            assert isinstance(element, Page)
+            operator, emitted = make(), list[Element]()
+            if not isinstance(operator, OneByOne):
+                return
+            output = operator.output_schema(*script.schemas)
+            tuple_ = element.slice(i, i + 1)
+            operator.process(tuple_, emitted.append, port)
+            made = [row for out in emitted if isinstance(out, Page) for row in out.rows()]
+            given = tuple_.rows()[0]
+            for name in output.names:
+                old = operator.comes_from(name, *script.schemas)
+                if old is not None and any(_cell(row[name]) != _cell(given[old]) for row in made):
+                    raise _bug(11, f'"{name}" is not the "{old}" that comes_from says: {given} became {made}', script)
+            rows += made
+    _same(11, "each tuple by itself", _bag(rows), found, script)
 
 
 def _variants(script: Script, laws: Collection[int]) -> Iterator[tuple[int, str, Script]]:

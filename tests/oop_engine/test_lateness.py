@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -24,10 +25,11 @@ from oop_engine.stream import Stream
 from oop_engine.synchronous import Run
 from oop_engine.taking import ANY_DISTANCE
 from operators.page import Page
-from operators.protocol import Element
+from operators.protocol import Element, Emit, State, StateValue
 from operators.reorder import Reorder
+from operators.schema import Schema
 from operators.window import SlidingWindow
-from punctuation import before
+from punctuation import Punctuation, before
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("n", pa.int64())])
 Rows = Counter[tuple[tuple[str, object], ...]]
@@ -438,3 +440,47 @@ def test_what_also_tells_when_tuples_arrived_is_as_generous() -> None:
     )
     assert plain.table["count"].to_pylist() == told.table["count"].to_pylist() == [1, 1, 2, 1]
     assert plain.statistics.late_for_some == told.statistics.late_for_some == 1
+
+
+@attrs.define(eq=False)
+class Marked:
+    """Add a mark to each tuple, as an operator of somebody's own may."""
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        return Schema(schema.arrow.append(pa.field("mark", pa.bool_())), progress=schema.progress)
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        schema = self.output_schema(page.schema)
+        columns = [*page.batch.columns, pa.array([True] * len(page))]
+        emit(Page(schema, pa.RecordBatch.from_arrays(columns, schema=schema.arrow)))
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        emit(punctuation)
+
+    def state(self) -> State:
+        return {}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Nothing was kept."""
+
+
+@attrs.define(eq=False)
+class MarkedOneByOne(Marked):
+    """The same, and say so."""
+
+    def comes_from(self, name: str, *inputs: Schema) -> str | None:
+        return None if name == "mark" else name
+
+
+def test_windows_behind_an_operator_of_ones_own_take_late_tuples_if_it_takes_each_by_itself() -> None:
+    times = [0, 9, 3, 12, 4, 25]
+    plain, *_ = run([counted(source(times, 2), 10, 5, 0)], 1)[0]
+    told, *_ = run([counted(source(times, 2).apply(MarkedOneByOne()), 10, 5, 0)], 1)[0]
+    silent, *_ = run([counted(source(times, 2).apply(Marked()), 10, 5, 0)], 1)[0]
+    assert told == plain
+    assert silent != plain, "nothing is known of this one, so what is late is left out at the source"

@@ -113,6 +113,22 @@ class BoastfulFilter(Filter):
 
 
 @attrs.define(eq=False)
+class SeeminglyOneByOne(Distinct):
+    """Say of what compares tuples with those before that it takes each by itself."""
+
+    def comes_from(self, name: str, *inputs: Schema) -> str | None:
+        return name
+
+
+@attrs.define(eq=False)
+class Misnaming(Filter):
+    """Say that an attribute comes from another one."""
+
+    def comes_from(self, name: str, *inputs: Schema) -> str | None:
+        return "x" if name == "ts" else name
+
+
+@attrs.define(eq=False)
 class HoardingDistinct(Distinct):
     """Never forget a combination."""
 
@@ -264,6 +280,13 @@ def test_an_operator_that_depends_on_how_ports_mix_is_caught() -> None:
 def test_an_operator_whose_answer_depends_on_promises_is_caught() -> None:
     law, _ = caught_by(lambda: Impatient(TRUE), laws={7})
     assert law == 7
+
+
+def test_an_operator_that_only_seems_to_take_tuples_one_by_one_is_caught() -> None:
+    law, script = caught_by(SeeminglyOneByOne)
+    assert law == 11 and sum(map(len, script.tables())) >= 2
+    law, script = caught_by(lambda: Misnaming(TRUE))
+    assert law == 11 and sum(map(len, script.tables())) >= 1
 
 
 @pytest.mark.parametrize("wrong", [Stutter, Mute])

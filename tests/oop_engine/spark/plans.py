@@ -51,6 +51,10 @@ FREE: Mapping[str, Callable[[Streams], Stream]] = {
     "groups": lambda s: s["a"].aggregate(f.count(), f.sum("x"), by=("k", "ts")),
     "distinct": lambda s: s["a"].filter("x > -5").distinct("k", "n"),
     "filter": lambda s: s["a"].filter("x > 0").project("k", double="x * 2"),
+    "spread": lambda s: (
+        s["a"].derive(later="ts + 7").spread("x", step=4, end="later")
+        .window(range=8, slide=4).aggregate(f.count(), f.sum("x"), by="k")
+    ),
     "meld": lambda s: meld(s["a"], s["b"]).window(range=6, slide=3).aggregate(f.count(), by="k"),
     "join": lambda s: s["a"].join(s["b"], "k", range=(4, 3)),
     "left join": lambda s: s["a"].join(s["b"], ["k", "n"], range=3, kind="left"),

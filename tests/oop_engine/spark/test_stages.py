@@ -95,6 +95,19 @@ def test_a_cut_plan_travels(name: str) -> None:
     assert [node.schema for node in there.plan.nodes] == [node.schema for node in whole.plan.nodes]
 
 
+def test_what_takes_tuples_one_by_one_is_before_the_shuffle() -> None:
+    assert rooms(of("spread")) == {"a": FRONT, "derive": FRONT, "spread": FRONT, "bucket": FRONT, "aggregate": KEYED}
+
+
+def test_what_is_spread_is_no_key_any_more() -> None:
+    given = stream("a", []).window(range=4).aggregate(c=f.count(), by=("k", "n"))
+    spread = given.spread("c", step=2, start="window_start", end="window_end", into="window_start")
+    again = spread.window(range=8, wattr="window_start")
+    assert TAIL not in cut(pruned(Plan((again.aggregate(f.sum("c"), by="k").node,)))).rooms
+    by_amount = cut(pruned(Plan((again.aggregate(f.count(), by="c").node,))))
+    assert by_amount.rooms[-1] == TAIL
+
+
 def test_what_has_parts_is_aggregated_before_the_shuffle() -> None:
     assert "low-level aggregate" in str([node.label for node in in_levels(of("sliding")).nodes])
     assert len(in_levels(of("median")).nodes) == len(of("median").plan.nodes)
