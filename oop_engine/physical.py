@@ -303,7 +303,7 @@ def _state(
     window: Windowing | None, functions: Mapping[str, AggregateFunction], by: tuple[str, ...], schema: Schema
 ) -> str:
     """Estimate what is kept: how many partial aggregates, and the bytes of one."""
-    size = 60.0
+    size = 52.0
     for function in functions.values():
         accumulator = function.accumulator(schema)
         accumulator.reserve(1024)

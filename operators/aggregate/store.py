@@ -32,7 +32,7 @@ _PASSES = 3
 
 @attrs.define
 class SliceStore:
-    """Hold slots, about 60 bytes each besides the accumulators, chained by slice and by group.
+    """Hold slots, about 50 bytes each besides the accumulators, chained by slice, and by group once single groups end.
 
     `technique` says how windows are made of slices: "combine" anew for each window, "differential" or "two_stacks" from
     the window before; "auto" carries over what is worth it, which is decided at the first window with many slices.
@@ -49,8 +49,10 @@ class SliceStore:
     _free: Int32s = attrs.field(init=False)
     _links: Int32s = attrs.field(init=False)
     _by_slice: Int32s = attrs.field(init=False)
-    _by_group: Int32s = attrs.field(init=False)
     _sizes: Int64s = attrs.field(init=False)
+    _held: Int32s = attrs.field(init=False)
+    _by_group: Int32s = attrs.field(init=False)
+    _kin: Int32s = attrs.field(init=False)
     _own: Int64s = attrs.field(init=False)
     _rows: Rows = attrs.field(init=False)
     ranges: Ranges = attrs.field(init=False)
@@ -63,10 +65,11 @@ class SliceStore:
         self._table = np.full(32, -1, np.int32)
         self._counters = np.zeros(4, np.int64)
         self._free = np.empty(16, np.int32)
-        self._links = np.empty((16, 4), np.int32)
+        self._links = np.empty((16, 2), np.int32)
         self._by_slice = np.full(16, -1, np.int32)
         self._sizes = np.zeros(16, np.int64)
-        self._by_group = np.full(16, -1, np.int32)
+        self._held = np.zeros(16, np.int32)
+        self._by_group, self._kin = np.empty(0, np.int32), np.empty((0, 2), np.int32)
         self._own = np.full(16, NEVER)
         self._rows, self.ranges = Rows(), Ranges()
         self._running = None
@@ -81,8 +84,8 @@ class SliceStore:
     def nbytes(self) -> int:
         """Bytes held, accumulators included."""
         own = (
-            self._pairs, self._table, self._free, self._links, self._by_slice, self._by_group, self._sizes,
-            self._own, self._rows, self.ranges,
+            self._pairs, self._table, self._free, self._links, self._by_slice, self._sizes, self._held, self._by_group,
+            self._kin, self._own, self._rows, self.ranges,
         )  # fmt: skip
         carried = 0 if self._running is None else self._running.nbytes
         return sum(a.nbytes for a in own) + sum(a.nbytes for a in self.accumulators) + carried
@@ -96,9 +99,11 @@ class SliceStore:
         """Add tuples, each to the slot of its slice [first, last) and group; `capacity` is above every group id."""
         if len(first) == 0:
             return
-        if len(self._by_group) < capacity:
-            size = max(capacity, 2 * len(self._by_group))
-            self._by_group = grown(self._by_group, size, fill=-1)
+        if self.groups < capacity:
+            size = max(capacity, 2 * self.groups)
+            self._held = grown(self._held, size)
+            if self._chained:
+                self._by_group = grown(self._by_group, size, fill=-1)
             self._own = grown(self._own, size, fill=NEVER)
             self._rows.widen(size)
         slices, opened = self.ranges.locate(first, last)
@@ -123,7 +128,8 @@ class SliceStore:
             self._counters[3] = 0
             done = kernels.locate(
                 slices, groups, self._rows.row_of, self._rows.slots, self._pairs, self._table, self._counters,
-                self._free, self._by_slice, self._by_group, self._sizes, self._links, slots, fresh, done,
+                self._free, self._by_slice, self._links, self._sizes, self._held, self._by_group, self._kin, slots,
+                fresh, done,
             )  # fmt: skip
             new = fresh[: int(self._counters[3])]
             for accumulator in self.accumulators:
@@ -137,13 +143,25 @@ class SliceStore:
         live = self._live()
         self._pairs = grown(self._pairs, size)
         self._free = grown(self._free, size)
-        links = np.empty((size, 4), np.int32)
-        links[: len(self._links)] = self._links
-        self._links = links
+        self._links = grown(self._links, size)
+        if self._chained:
+            self._kin = grown(self._kin, size)
         self._table = np.full(2 * size, -1, np.int32)
         kernels.rehash(live, self._rows.row_of, self._pairs, self._table)
         for accumulator in self.accumulators:
             accumulator.reserve(size)
+
+    @property
+    def _chained(self) -> bool:
+        """Tell whether slots are chained by group."""
+        return len(self._kin) > 0
+
+    def _chain(self) -> None:
+        """Chain slots by group from now on."""
+        if not self._chained:
+            self._by_group = np.full(self.groups, -1, np.int32)
+            self._kin = np.empty((len(self._links), 2), np.int32)
+            kernels.chain(self._live(), self._pairs, self._by_group, self._kin)
 
     def _close(self, slices: Sequence[int]) -> None:
         """Forget slices that have no slot left."""
@@ -171,7 +189,7 @@ class SliceStore:
                 return
             wids, into = np.empty(pairs, np.int64), np.empty(pairs, np.int32)
             groups, source = np.empty(pairs, np.int32), np.empty(pairs, np.int32)
-            seen = np.full(len(self._by_group), -1, np.int32)
+            seen = np.full(self.groups, -1, np.int32)
             results, n = kernels.cover(
                 first, stop, order, starts, ends, self._by_slice, self._links, self._pairs, self._own, seen, wids,
                 groups, into, source,
@@ -181,11 +199,12 @@ class SliceStore:
 
     def release_groups(self, which: Int32s, released: int, bound: int) -> Iterator[Released]:
         """Give the results of these groups alone up to `bound`."""
+        self._chain()
         suffixed = np.zeros(len(self.ranges.starts), np.bool_)
         if self._running is not None:
             self._running.detach(which)
             suffixed = self._running.suffixed
-        chains = (self._by_group, self._links, self._pairs)
+        chains = (self._by_group, self._kin, self._pairs)
         fixed = (which, released, bound, self.ranges.starts, self.ranges.ends, suffixed, *chains, self._own)
         nothing64, nothing32 = np.empty(0, np.int64), np.empty(0, np.int32)
         results, n = kernels.cover_groups(*fixed, nothing64, nothing32, nothing32, nothing32, False)
@@ -231,7 +250,7 @@ class SliceStore:
     @property
     def groups(self) -> int:
         """A number that group ids stay below until the next update."""
-        return len(self._by_group)
+        return len(self._held)
 
     @property
     def chains(self) -> tuple[Int32s, Int32s, npt.NDArray[np.uint64]]:
@@ -301,8 +320,9 @@ class SliceStore:
 
     def close_groups(self, which: Int32s, bound: int) -> Int32s:
         """Forget what these groups hold for no window from `bound` on; gives the groups left without a slot."""
+        self._chain()
         out = np.empty(len(self), np.int32)
-        n = kernels.settled(which, bound, self.ranges.ends, self._by_group, self._links, self._pairs, out)
+        n = kernels.settled(which, bound, self.ranges.ends, self._by_group, self._kin, self._pairs, out)
         touched = np.unique(self._pairs[out[:n]] >> np.uint64(32)).astype(np.int32)
         idle = self._drop(out[:n])
         if empty := touched[self._sizes[touched] == 0].tolist():
@@ -336,7 +356,7 @@ class SliceStore:
         idle = np.empty(len(slots), np.int32)
         left = kernels.drop(
             slots, self._rows.row_of, self._rows.slots, self._pairs, self._table, self._counters, self._free,
-            self._by_slice, self._by_group, self._sizes, self._links, idle,
+            self._by_slice, self._links, self._sizes, self._held, self._by_group, self._kin, idle,
         )  # fmt: skip
         for accumulator in self.accumulators:
             accumulator.free(slots)
@@ -356,6 +376,7 @@ class SliceStore:
             "slots": live,
             "pairs": self._pairs[live],
             "made": int(self._counters[1]),
+            "chained": self._chained,
             **self.ranges.state(),
             "technique": "" if self._running is None else self._running.technique,
             "suffixed": np.flatnonzero(self._running.suffixed) if self._running is not None else known[:0],
@@ -375,11 +396,14 @@ class SliceStore:
         groups = (pairs & np.uint64(0xFFFFFFFF)).astype(np.int64)
         own = read_integers(state, "own_groups")
         capacity = power(int(max(groups.max(initial=-1), own.max(initial=-1))) + 1)
-        self._by_group = np.full(capacity, -1, np.int32)
+        self._held = np.zeros(capacity, np.int32)
         self._own = np.full(capacity, NEVER)
         self._rows.widen(capacity)
         self._own[own] = read_integers(state, "own_bounds")
         self._grow(power(made))
+        if state.get("chained", True):
+            # As by an earlier version, which always chained them.
+            self._chain()
         # Slots are handed out again, from the end of the free list, in the reverse of the order in which chains list
         # them: so each gets its old number and its old place.
         unused = np.ones(made, np.bool_)

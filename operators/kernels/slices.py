@@ -1,8 +1,9 @@
 # pyright: reportMissingParameterType=false
-"""Compiled bookkeeping of partial aggregates: one slot for each (slice, group), chained by slice and by group.
+"""Compiled bookkeeping of partial aggregates: one slot for each (slice, group), chained by slice, on demand by group.
 
-A slice is the set of tuples with one range of window-ids. `by_slice` and `by_group` head doubly linked chains:
-links[s] = (next in slice, previous in slice, next in group, previous in group).
+A slice is the set of tuples with one range of window-ids. `by_slice` heads doubly linked chains: links[s] = (next in
+slice, previous in slice). So do `by_group` and kin[s] for groups once single groups are released; before, both are of
+length 0, since neighbours in a group lie anywhere in memory. held[g] says how many slots a group has.
 A slice may have a row: rows[row_of[s], g] is then the slot of each of its groups, -1 for none; the slots of slices
 without one (row_of[s] = -1) are found in a hash table.
 """
@@ -25,8 +26,42 @@ def _mix(h):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _join(g, slot, by_group, kin):  # type: ignore[no-untyped-def]
+    """Put a slot at the head of its group's chain."""
+    following = by_group[g]
+    kin[slot, 0] = following
+    kin[slot, 1] = -1
+    if following >= 0:
+        kin[following, 1] = slot
+    by_group[g] = slot
+
+
+@kernel
+def chain(live, pairs, by_group, kin):  # type: ignore[no-untyped-def]
+    """Chain these slots by group, the last of them first."""
+    for i in range(len(live)):
+        _join(np.int64(pairs[live[i]] & _LOW), live[i], by_group, kin)
+
+
+@kernel
 def locate(  # type: ignore[no-untyped-def]
-    slices, groups, row_of, rows, pairs, table, counters, free, by_slice, by_group, sizes, links, slots, fresh, start
+    slices,
+    groups,
+    row_of,
+    rows,
+    pairs,
+    table,
+    counters,
+    free,
+    by_slice,
+    links,
+    sizes,
+    held,
+    by_group,
+    kin,
+    slots,
+    fresh,
+    start,
 ):
     """Write the slot of each tuple's (slice, group), from tuple `start` on, making and chaining new slots.
 
@@ -37,6 +72,7 @@ def locate(  # type: ignore[no-untyped-def]
     # Counting in memory would make each step wait for the store of the last one.
     live, made, spare, new = counters[0], counters[1], counters[2], counters[3]
     room = np.int64(len(table) // 2)
+    chained = len(kin) > 0
     done = np.int64(len(slices))
     for i in range(start, len(slices)):
         s = slices[i]
@@ -78,12 +114,9 @@ def locate(  # type: ignore[no-untyped-def]
                 links[following, 1] = slot
             by_slice[s] = slot
             sizes[s] += 1
-            following = by_group[g]
-            links[slot, 2] = following
-            links[slot, 3] = -1
-            if following >= 0:
-                links[following, 3] = slot
-            by_group[g] = slot
+            held[g] += 1
+            if chained:
+                _join(g, slot, by_group, kin)
         slots[i] = slot
     counters[0], counters[1], counters[2], counters[3] = live, made, spare, new
     return done
@@ -103,9 +136,10 @@ def rehash(live, row_of, pairs, table):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def drop(gone, row_of, rows, pairs, table, counters, free, by_slice, by_group, sizes, links, idle):  # type: ignore[no-untyped-def]
+def drop(gone, row_of, rows, pairs, table, counters, free, by_slice, links, sizes, held, by_group, kin, idle):  # type: ignore[no-untyped-def]
     """Unchain these slots and forget them; lists the groups that are left without a slot and gives their number."""
     mask = np.uint64(len(table) - 1)
+    chained = len(kin) > 0
     left = 0
     live, spare = counters[0], counters[2]
     for i in range(len(gone)):
@@ -139,17 +173,19 @@ def drop(gone, row_of, rows, pairs, table, counters, free, by_slice, by_group, s
         else:
             by_slice[s] = following
         sizes[s] -= 1
-        following = links[slot, 2]
-        before = links[slot, 3]
-        if following >= 0:
-            links[following, 3] = before
-        if before >= 0:
-            links[before, 2] = following
-        else:
-            by_group[g] = following
-            if following < 0:
-                idle[left] = g
-                left += 1
+        if chained:
+            following = kin[slot, 0]
+            before = kin[slot, 1]
+            if following >= 0:
+                kin[following, 1] = before
+            if before >= 0:
+                kin[before, 0] = following
+            else:
+                by_group[g] = following
+        held[g] -= 1
+        if held[g] == 0:
+            idle[left] = g
+            left += 1
         free[spare] = slot
         spare += 1
         live -= 1
@@ -252,7 +288,7 @@ def cover(wid, stop, order, starts, ends, by_slice, links, pairs, own, seen, wid
 
 @kernel
 def cover_groups(  # type: ignore[no-untyped-def]
-    which, released, bound, starts, ends, suffixed, by_group, links, pairs, own, wids, groups, into, source, fill
+    which, released, bound, starts, ends, suffixed, by_group, kin, pairs, own, wids, groups, into, source, fill
 ):
     """As `cover` for single groups, each from its own bound (or what is released for all) up to `bound`.
 
@@ -289,7 +325,7 @@ def cover_groups(  # type: ignore[no-untyped-def]
                             source[n] = slot
                         n += 1
                         here += 1
-                slot = np.int64(links[slot, 2])
+                slot = np.int64(kin[slot, 0])
             if oldest >= 0:
                 if fill:
                     into[n] = results
@@ -308,7 +344,7 @@ def cover_groups(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def settled(which, bound, ends, by_group, links, pairs, out):  # type: ignore[no-untyped-def]
+def settled(which, bound, ends, by_group, kin, pairs, out):  # type: ignore[no-untyped-def]
     """List the slots of these groups whose slice is in no window from `bound` on."""
     n = 0
     for i in range(len(which)):
@@ -317,7 +353,7 @@ def settled(which, bound, ends, by_group, links, pairs, out):  # type: ignore[no
             if ends[np.int64(pairs[slot] >> _HALF)] <= bound:
                 out[n] = slot
                 n += 1
-            slot = links[slot, 2]
+            slot = kin[slot, 0]
     return n
 
 
