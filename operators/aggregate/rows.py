@@ -40,16 +40,26 @@ class Rows:
         """Make room for numbers of slices below `slices`."""
         self.row_of = grown(self.row_of, slices, fill=-1)
 
-    def give(self, slices: Iterable[int], used: int) -> None:
-        """Give each of these slices a row, if rows take no more memory than the table and `used` slots beside them."""
-        for number in slices:
-            if not self._spare:
-                count, width = self.slots.shape
-                if 8 * count * width > _BYTES + _BYTES_A_SLOT * used:
-                    return
-                self.slots = grown(self.slots, 2 * count, fill=-1)
-                self._spare.extend(range(2 * count - 1, count - 1, -1))
-            self.row_of[number] = self._spare.pop()
+    def give(self, number: int, used: int) -> bool:
+        """Give a slice a row, if rows take no more memory than the table and `used` slots beside them."""
+        if not self._spare:
+            count, width = self.slots.shape
+            if 8 * count * width > _BYTES + _BYTES_A_SLOT * used:
+                return False
+            self.slots = grown(self.slots, 2 * count, fill=-1)
+            self._spare.extend(range(2 * count - 1, count - 1, -1))
+        self.row_of[number] = self._spare.pop()
+        return True
+
+    @property
+    def owners(self) -> Int32s:
+        """The slices that have a row."""
+        return np.flatnonzero(self.row_of >= 0).astype(np.int32)
+
+    def hand_over(self, owner: int, number: int, groups: Int32s) -> None:
+        """Give the row of a slice, which has these groups, to another that has none."""
+        self.row_of[number], self.row_of[owner] = self.row_of[owner], -1
+        self.slots[self.row_of[number], groups] = -1
 
     def take(self, slices: Iterable[int]) -> None:
         """Take back the rows of these slices, which are empty."""

@@ -26,6 +26,7 @@ from operators.window.protocol import FOREVER, Int32s
 Slots = Int32s
 _BUDGET = 1 << 18
 _FEW_SLICES = 4
+_FEW_OPENED = 8
 _PARTS_A_WINDOW = 16_384
 _PASSES = 3
 
@@ -118,7 +119,26 @@ class SliceStore:
         size = len(self.ranges.starts)
         self._by_slice, self._sizes = grown(self._by_slice, size, fill=-1), grown(self._sizes, size)
         self._rows.reserve(size)
-        self._rows.give(slices, used=len(self))
+        for number in slices:
+            if not self._rows.give(number, used=len(self)) and not self._hand_over(number, among=len(slices)):
+                break
+
+    def _hand_over(self, number: int, among: int) -> bool:
+        """Give a slice the row of the oldest one that has one: most tuples come to the newest slices.
+
+        Not to one among many that were opened at once, to each of which few tuples come.
+        """
+        owners, ends = self._rows.owners, self.ranges.ends
+        if among > _FEW_OPENED or len(owners) == 0:
+            return False
+        oldest = int(owners[np.argmin(ends[owners])])
+        if ends[oldest] >= ends[number]:
+            return False
+        slots = np.empty(int(self._sizes[oldest]), np.int32)
+        kernels.members(np.array([oldest], np.int32), self._by_slice, self._links, slots)
+        self._rows.hand_over(oldest, number, (self._pairs[slots] & np.uint64(0xFFFFFFFF)).astype(np.int32))
+        kernels.rehash(slots, self._rows.row_of, self._pairs, self._table)
+        return True
 
     def _locate(self, slices: Int32s, groups: Int32s) -> Slots:
         slots = np.empty(len(slices), np.int32)

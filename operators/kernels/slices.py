@@ -124,7 +124,7 @@ def locate(  # type: ignore[no-untyped-def]
 
 @kernel
 def rehash(live, row_of, pairs, table):  # type: ignore[no-untyped-def]
-    """Enter these slots into an empty table, but those of slices with a row."""
+    """Enter these slots, which are not in the table, but those of slices with a row."""
     mask = np.uint64(len(table) - 1)
     for i in range(len(live)):
         if row_of[np.int64(pairs[live[i]] >> _HALF)] >= 0:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from operators.aggregate import rows as store_rows
 from operators.aggregate.groupby import GroupAggregate
 from operators.aggregate.named import matched
 from operators.aggregate.running import Technique
@@ -120,15 +121,40 @@ def test_one_end_after_another_and_tuples_in_between() -> None:
     assert counts(window, [END, page([1]), END, END, page([21]), before("ts", 30), END]) == [(0, 1), (2, 1)]
 
 
+TUPLES = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 8), st.integers(0, 2)), min_size=1, max_size=30)
+
+
 @pytest.mark.parametrize("technique", ["combine", "differential", "two_stacks"])
-@given(
-    tuples=st.lists(st.tuples(st.integers(0, 40), st.integers(1, 8), st.integers(0, 2)), min_size=1, max_size=30),
-    data=st.data(),
-)
+@given(tuples=TUPLES, data=st.data())
 def test_the_store_gives_what_each_window_would_collect(
     technique: Technique, tuples: list[tuple[int, int, int]], data: st.DataObject
 ) -> None:
     """Slices may have any ranges, arrive in any order and be closed at any bound, and the store be saved in between."""
+    _collects(technique, tuples, data)
+
+
+@given(tuples=TUPLES, data=st.data())
+def test_slices_that_hand_their_row_over_are_found_without_it(
+    tuples: list[tuple[int, int, int]], data: st.DataObject
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store_rows, "_BYTES", 0)
+        patch.setattr(store_rows, "_BYTES_A_SLOT", data.draw(st.sampled_from([0, 64])))
+        _collects("combine", tuples, data)
+
+
+def test_the_newest_slices_have_the_rows_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_rows, "_BYTES", 0)
+    monkeypatch.setattr(store_rows, "_BYTES_A_SLOT", 0)
+    store = SliceStore([count().accumulator(Schema.of(x=pa.int64()))])
+    for begin in (5, 6, 3):
+        one = np.array([begin], np.int64), np.array([begin + 2], np.int64), np.zeros(1, np.int32)
+        store.update(Page.of(Schema.of(x=pa.int64()), {"x": [1]}), *one, 1)
+    (owner,) = store._rows.owners
+    assert int(store.ranges.starts[owner]) == 6
+
+
+def _collects(technique: Technique, tuples: list[tuple[int, int, int]], data: st.DataObject) -> None:
     schema = Schema.of(x=pa.int64())
     other = total("x") if technique == "differential" else first("x")
 
