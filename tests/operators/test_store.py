@@ -133,14 +133,34 @@ def test_the_store_gives_what_each_window_would_collect(
     _collects(technique, tuples, data)
 
 
-@given(tuples=TUPLES, data=st.data())
+@pytest.mark.parametrize("bytes_a_slot", [0, 16])
 def test_slices_that_hand_their_row_over_are_found_without_it(
-    tuples: list[tuple[int, int, int]], data: st.DataObject
+    bytes_a_slot: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store_rows, "_BYTES", 0)
-        patch.setattr(store_rows, "_BYTES_A_SLOT", data.draw(st.sampled_from([0, 64])))
-        _collects("combine", tuples, data)
+    monkeypatch.setattr(store_rows, "_BYTES", 0)
+    monkeypatch.setattr(store_rows, "_BYTES_A_SLOT", bytes_a_slot)
+    schema, rng = Schema.of(x=pa.int64()), np.random.default_rng(7)
+    store = SliceStore([count().accumulator(schema)])
+    expected: dict[tuple[int, int], int] = {}
+    handed = 0
+    for newest in range(2, 60):
+        begins = newest - np.minimum(rng.geometric(0.5, 4) - 1, 3)
+        groups = rng.integers(0, 3, 4).astype(np.int32)
+        for begin, group in zip(begins.tolist(), groups.tolist(), strict=True):
+            expected[begin, group] = expected.get((begin, group), 0) + 1
+        before = set(store._rows.owners.tolist())
+        store.update(Page.of(schema, {"x": [0] * 4}), begins, begins + 1, groups, 3)
+        handed += len(before - set(store._rows.owners.tolist()))
+        bound = newest - 3
+        (part,) = store.release(bound, bound + 1) if any(wid == bound for wid, _ in expected) else (None,)
+        if part is not None:
+            counts = store.accumulators[0].finalize(part.slots).to_pylist()
+            found = dict(zip(part.groups.tolist(), counts, strict=True))
+            assert found == {group: n for (wid, group), n in expected.items() if wid == bound}
+        store.close(bound + 1)
+        expected = {key: n for key, n in expected.items() if key[0] > bound}
+        assert len(store) == len(expected), "each slice and group has one slot"
+    assert handed > 10
 
 
 def test_the_newest_slices_have_the_rows_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
