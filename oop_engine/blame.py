@@ -29,6 +29,9 @@ def unpromised(node: Node, attribute: str) -> str:
         names = ", ".join(dict.fromkeys(_source(n).label for n in at.inputs if not n.schema.progressing(name)))
     else:
         lines, names = [f"  {at.label} promises {promised_by(at)}."], at.label
+    if isinstance(at, SourceNode) and _exporters(at) and name in ("ts", "end_ts"):
+        lines.append('  Exporters promise both, where both are asked for: oop.netflow(..., on=("ts", "end_ts")).')
+        return "\n".join((first, *lines))
     lines.append(f'  Give {names or "the input"} a punctuator, e.g. punctuate=oop.every("1s", on="{name}"), or')
     lines.append(f'  oop.slack("2s", on="{name}") if it is out of order.')
     return "\n".join((first, *lines))
@@ -51,6 +54,14 @@ def _lost(node: OperatorNode, below: Node, name: str) -> list[str]:
         )
     lines.append("  Use an attribute that is promised as the windowing attribute, or keep it on the way.")
     return lines
+
+
+def _exporters(node: SourceNode) -> bool:
+    """Tell whether a stream makes its own promises by the clocks of exporters."""
+    from oop_engine.sources.flows import FlowExports
+    from oop_engine.sources.live import LiveFlows
+
+    return isinstance(node.source, FlowExports | LiveFlows) and bool(node.source.promised)
 
 
 def _source(node: Node) -> SourceNode:

@@ -22,6 +22,7 @@ from oop_engine.errors import PlanError
 from oop_engine.lateness import allowances
 from oop_engine.memory import keep_pages
 from oop_engine.meter import Meter, OperatorStatistics, watched
+from oop_engine.notes import told
 from oop_engine.overwriting import check_files
 from oop_engine.plan import Plan, SourceNode, own_promises
 from oop_engine.sinks import Deliver, sink_for
@@ -371,8 +372,9 @@ class Circuit:
         return tuple(OperatorStatistics.of(m, o) for m, o in zip(self.meters, self.operators, strict=False))
 
     def notes(self) -> tuple[str, ...]:
-        """Give what the readers have to say."""
-        return tuple(note for reader in self.readers.values() for note in reader.notes())
+        """Give what is to be told of the tuples, and what the readers have to say."""
+        read = (note for reader in self.readers.values() for note in reader.notes())
+        return (*told(self.plan, self.statistics()), *read)
 
 
 def locate(error: Exception, where: str) -> None:

@@ -9,7 +9,7 @@ a file, or a stream with nothing between it and its source, is read as it arrive
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -49,8 +49,9 @@ def disorder(
     share: float = SHARE,
     samples: int = 8192,
     format: str | None = None,
+    types: Mapping[str, str | pa.DataType] | None = None,
 ) -> Disorder:
-    """Measure the disorder of a stream, or of files that `oop.read` can read; `format` as there.
+    """Measure the disorder of a stream, or of files that `oop.read` can read; `format` and `types` as there.
 
     `on` are the attributes, by default all times but that of arrival; `by` those whose values are told apart, by
     default the exporter of flows and the interface of packets. `against` is what stands on the x axis of a plot, by
@@ -59,7 +60,7 @@ def disorder(
     """
     if not 0 <= share < 1:
         raise PlanError(f"share = {share}: the share of tuples that may stay late is from 0 to below 1, e.g. 0.001.")
-    stream = what if isinstance(what, Stream) else _stream(what, more, format)
+    stream = what if isinstance(what, Stream) else _stream(what, more, format, types)
     schema = stream.schema
     wanted = [schema.resolve(name, where="disorder(on=...)") for name in ((on,) if isinstance(on, str) else on)]
     wanted = wanted or _times(schema)
@@ -75,11 +76,16 @@ def disorder(
     return reading.told(stream.node.label, share, notes)
 
 
-def _stream(what: str | Path | BinaryIO, more: Sequence[str | Path], format: str | None) -> Stream:
+def _stream(
+    what: str | Path | BinaryIO,
+    more: Sequence[str | Path],
+    format: str | None,
+    types: Mapping[str, str | pa.DataType] | None,
+) -> Stream:
     from oop_engine.read import read
 
     check_places("disorder", (what, *more), takes="a stream, paths or binary streams")
-    return read(what, *more, format=format)
+    return read(what, *more, format=format, types=types)
 
 
 def _times(schema: Schema) -> list[str]:

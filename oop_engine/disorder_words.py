@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from oop_engine.disorder_report import AttributeDisorder, Disorder, rounded_up
+from oop_engine.facts import one_line
 from oop_engine.ticks import tick_ns
 
 HEAD: Final = ("attribute", "of", "tuples", "late", "p50", "p90", "p99", "max", "shape", "slack", "still late")
@@ -32,7 +33,7 @@ def table(report: Disorder) -> Iterator[str]:
     """Give the table as lines of plain text."""
     columns = list(zip(HEAD, *cells(report), strict=True))
     widths = [max(map(len, column)) for column in columns]
-    yield f"{report.name}: {report.tuples:,} tuples in order of arrival"
+    yield f"{one_line(report.name)}: {report.tuples:,} tuples in order of arrival"
     for row in zip(*columns, strict=True):
         texts = [
             cell.ljust(width) if name in LEFT else cell.rjust(width)
@@ -48,17 +49,17 @@ def advice(report: Disorder) -> Iterator[str]:
         yield from _by_group(report, whole)
     for group, ahead in sorted(report.clocks.items()):
         if abs(ahead) > _NEAR:
-            yield f"clock of {group}: about {amount_text(abs(ahead), 1)} {'ahead' if ahead > 0 else 'behind'}"
+            yield f"clock of {one_line(group)}: about {amount_text(abs(ahead), 1)} {'ahead' if ahead > 0 else 'behind'}"
     for found in (*report.whole, *report.groups):
         if found.from_the_future:
-            of = "" if found.group is None else f" of {found.group}"
+            of = "" if found.group is None else f" of {one_line(found.group)}"
             yield (
                 f"from the future: {found.attribute}{of} jumped {_amount(found, found.jump)} ahead after "
                 f"{found.jump_at:,} tuples, and {found.behind:,} came behind it; slack grows by such a value, and "
                 "late tuples with it. Filter it out, or correct the clock."
             )
     for note in report.notes:
-        yield f"note: {note}"
+        yield f"note: {one_line(note)}"
 
 
 def _advice(whole: AttributeDisorder) -> Iterator[str]:
@@ -96,7 +97,7 @@ def _row(found: AttributeDisorder) -> tuple[str, ...]:
     late = found.late > 0
     return (
         found.attribute,
-        found.group or "all",
+        "all" if found.group is None else one_line(found.group),
         f"{found.tuples:,}",
         share_text(found.share, found.late),
         *(_amount(found, ticks) if late else "-" for ticks in (found.p50, found.p90, found.p99, found.most)),

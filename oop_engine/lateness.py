@@ -1,8 +1,9 @@
 """How far behind its promise a tuple may be and still be of use: as far as a window that it belongs to may be open.
 
-A tuple that is late for some of its windows keeps the open ones (semantics, "in force everywhere"). Only a window can
-tell which these are; where every reader of a source is one, Input lets such tuples through and the window refuses and
-counts what is released. Any other reader relies on what was promised, so there a late tuple stops at the Input.
+A tuple that is late for some of its windows keeps the open ones, or none where the window is `consistent` (semantics,
+"in force everywhere"). Only a window can tell which these are; where every reader of a source is one, Input lets such
+tuples through and the window refuses and counts what is released. Any other reader relies on what was promised, so
+there a late tuple stops at the Input.
 
 A reader whose answer depends on how finely a stream is promised, beside others that need other promises or take later
 tuples, has a guard. Behind it are the tuples and the promises of a run of its queries alone: what else reads a stream
@@ -40,8 +41,9 @@ def allowances(plan: Plan) -> dict[int, int]:
 
     It is the largest RANGE of the windows that read the source: beyond it no window is open, unless windows have no
     beginning (RANGE ALL), or another input of a meld is behind and holds them open; where guards read it, at least as
-    far as their promises are behind. It is 0 when the policy is not to drop what breaks a promise, when a window is
-    `consistent`, and when anything but windows on the one promised attribute reads the source, and nothing guards it.
+    far as their promises are behind. It is 0 when the policy is not to drop what breaks a promise, and when anything
+    but windows on the one promised attribute reads the source, and nothing guards it. Windows by tuple that are
+    `consistent` rely on the promise: the first window that a tuple is in is its own, and ends with it.
     """
     return {place: _allowance(plan, place) for place, node in enumerate(plan.nodes) if isinstance(node, SourceNode)}
 

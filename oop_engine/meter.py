@@ -99,6 +99,8 @@ class Statistics:
 
     operators: tuple[OperatorStatistics, ...]
     notes: tuple[str, ...] = ()
+    """What whoever takes the results for all there is should know: tuples that are in none, values that are null, where
+    a damaged file ended, what a collector lost."""
     seconds: float = 0.0
     interrupted: bool = False
     ended: SourceEnded | None = None

@@ -13,6 +13,7 @@ import attrs
 
 from oop_engine.aggregates import listed
 from oop_engine.errors import PlanError, SchemaError
+from oop_engine.state_size import state_size
 from oop_engine.strategies import STRATEGIES, flush_of
 from oop_engine.windows import OwnWindow, Windowing, window_remarks, window_text
 from operators.adaptive.adaptive import AdaptiveAggregate
@@ -215,7 +216,8 @@ def _bucketed(wanted: Wanted, schema: Schema, strategy: str, why: str) -> Sequen
             'tells.\n  Leave strategy out: it is "slicing".'
         )
     bucket = Bucket(window, consistent=wanted.consistent)
-    below = Step(bucket, f"bucket {window_text(window, schema)}", window_remarks(window))
+    grows = _grows(window.partition, schema) if isinstance(window, PartitionedWindow) else ()
+    below = Step(bucket, f"bucket {window_text(window, schema)}", (*window_remarks(window), *grows))
     if strategy == "two_level":
         return (below, *_two_level(wanted, window, schema, why))
     if strategy == "negative":
@@ -236,8 +238,7 @@ def _bucketed(wanted: Wanted, schema: Schema, strategy: str, why: str) -> Sequen
         f"strategy {'panes' if strategy == 'auto' else strategy}: {how}; {why}",
         *_panes(window, schema, strategy),
     ]
-    if strategy not in ("buffer", "adaptive"):
-        remarks.append(_state(window, functions, by, schema))
+    remarks.append(state_size(strategy, window, functions, by, schema))
     return (below, Step(aggregate, wanted.label(), tuple(remarks)))
 
 
@@ -299,22 +300,6 @@ def _panes(window: Windowing, schema: Schema, strategy: str) -> list[str]:
     return [f"panes {window_text(plq, schema)}, windows over them {over}"]
 
 
-def _state(
-    window: Windowing | None, functions: Mapping[str, AggregateFunction], by: tuple[str, ...], schema: Schema
-) -> str:
-    """Estimate what is kept: how many partial aggregates, and the bytes of one."""
-    size = 52.0
-    for function in functions.values():
-        accumulator = function.accumulator(schema)
-        accumulator.reserve(1024)
-        size += accumulator.nbytes / 1024
-    each = f"{size:.0f} bytes for each " + ("slice and group" if by else "slice")
-    if isinstance(window, SlidingWindow):
-        slices = -(-window.size // window.slide) * (2 if window.size % window.slide else 1)
-        return f"state about {each}; {slices + 1} slices open, more with disorder"
-    return f"state about {each}"
-
-
 def _slicing(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
     if not isinstance(wanted.window, SLICED):
         raise PlanError(
@@ -348,7 +333,10 @@ def slicing_remarks(operator: SlicingAggregate, schema: Schema, why: str) -> tup
             remarks.append("a session that is no more is given with null aggregates and a null window_end")
     remarks.append(f"store {'eager: slices are combined ahead' if ahead else 'lazy'}, {ahead.why}")
     only = next(iter(windows.values())) if len(windows) == 1 else None
-    remarks.append(_state(only, operator.functions, operator.by, schema))
+    made_of = "vectors" if operator.in_vectors else "slices"
+    if any(isinstance(window, SessionWindow) for window in windows.values()):
+        made_of = "sessions"
+    remarks.append(state_size(made_of, only, operator.functions, operator.by, schema))
     return tuple(remarks)
 
 
@@ -385,4 +373,17 @@ def _ranked(wanted: Wanted, schema: Schema) -> Sequence[Step]:
     text = window_text(window, schema)
     if partition:
         text = f"{text[:-1]}, PA {', '.join(partition)}]"
-    return (Step(operator, f"{wanted.label()} {text}", (*window_remarks(window), how)),)
+    forgets = isinstance(window, SlideByTuple) or (isinstance(window, LastTuples) and window.idle)
+    grows = () if forgets else _grows(partition, schema)
+    return (Step(operator, f"{wanted.label()} {text}", (*window_remarks(window), how, *grows)),)
+
+
+def _grows(partition: tuple[str, ...], schema: Schema) -> tuple[str, ...]:
+    """Say that counting by partition remembers each for ever, where no promise ends one."""
+    if not partition or any(promise <= set(partition) for promise in schema.progress):
+        return ()
+    names = ", ".join(partition)
+    return (
+        f"state grows with every new value of {names}: its tuples are counted on for ever, as nothing promises that"
+        " no more of it comes",
+    )

@@ -17,11 +17,11 @@ from oop_engine.errors import PlanError
 from oop_engine.plan import Divert, Late
 from oop_engine.promising import Arrival, Promises, from_source, promises_said
 from oop_engine.sources.files import Files
+from oop_engine.sources.inputs import FORMATS, SUFFIXES
 from oop_engine.sources.kind import KINDS, kind_of
 from oop_engine.sources.packets import Packets
-from oop_engine.sources.paths import check_places, expand, opened
+from oop_engine.sources.paths import called, check_places, expand, opened
 from oop_engine.sources.protocol import Source
-from oop_engine.sources.tables import FORMATS, SUFFIXES
 from oop_engine.stream import Stream
 from oop_engine.ticks import Amount, ticks_of
 from operators.errors import did_you_mean
@@ -38,7 +38,7 @@ _TAKES: Final[Mapping[str, tuple[str, ...]]] = {
     "netflow": ("strict", "columns"),
     "zeek": ("strict", "arrival_ts"),
     "nfdump": ("arrival_ts",),
-    **dict.fromkeys(FORMATS, ("types", "arrival_ts")),
+    **dict.fromkeys(FORMATS, ("strict", "types", "arrival_ts")),
 }
 """What `read` takes for files of some kinds only."""
 
@@ -247,6 +247,7 @@ def table(
     name: str = "",
     format: str | None = None,
     types: Mapping[str, str | pa.DataType] | None = None,
+    strict: bool = False,
     punctuate: Promises = None,
     slack: Amount | None = None,
     on: str = "ts",
@@ -256,15 +257,19 @@ def table(
 ) -> Stream:
     """Read CSV, TSV, NDJSON, Parquet or Arrow files as one stream, the format told by the suffix or given.
 
-    `types` overrules what a file says: {"srcIP": "ip", "ts": "timestamp"}.
+    `types` overrules what a file says: {"srcIP": "ip", "ts": "timestamp"}. The first lines name the columns, and the
+    first value of each decides its type; of one that has none in the first 64 MiB (of a stream: in what comes within a
+    second) the type must be said if it is not text. Keys and columns that come later are left out and counted in the
+    run's notes; `strict` makes them an error. Damage is an error always.
     """
     check_places("table", places, example="flows.csv")
     paths = [place for place in places if isinstance(place, (str, Path))]
     if len(paths) < len(places) > 1:
         raise PlanError("table reads a binary stream by itself; give it alone, or several files by their paths.")
     first = places[0]
-    label = name or (Path(first).name if isinstance(first, (str, Path)) and str(first) != "-" else "stdin")
-    source = Files(label, paths if len(paths) > 1 else first, format, types)
+    if not name:
+        name = "standard input" if str(first) == "-" else called((Path(first) if isinstance(first, str) else first,))
+    source = Files(name, paths if len(paths) > 1 else first, format, types, strict)
     return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
 
 
@@ -297,9 +302,8 @@ def read(
 
     `format` says it where neither does: "netflow" for a capture of export datagrams, "zeek" for a JSON log named
     .json, "pcap", "nfdump" or a format of tables. `types` are for tables, `columns` for flow exports, `strict` for
-    captures, exports and logs (a damaged table is an error anyway), and `arrival_ts` for all but exports, which bring
-    theirs; PlanError where files are of another kind. What only one kind knows besides, as the `ports` of exports, its
-    own function takes.
+    all but files of nfdump, and `arrival_ts` for all but exports, which bring theirs; PlanError where files are of
+    another kind. What only one kind knows besides, as the `ports` of exports, its own function takes.
     """
     check_places("read", places, example="capture.pcap")
     known = _kind(places, format)
@@ -320,7 +324,7 @@ def read(
             check_places("nfdump", places, takes="paths")
             return nfdump(*(place for place in places if isinstance(place, (str, Path))), arrival_ts=arrival_ts, **said)
         case _:
-            return table(*places, format=format, types=types, arrival_ts=arrival_ts, **said)
+            return table(*places, format=format, types=types, strict=strict, arrival_ts=arrival_ts, **said)
 
 
 def taken(places: Sequence[Place], format: str | None = None) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ from operators.project import Project
 from operators.protocol import Operator
 from operators.reorder import Reorder
 from operators.schema import Schema
-from operators.spread import Spread
+from operators.spread import Spread, needs_reach
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,10 +122,17 @@ class Stream:
         into: str | None = None,
         max_panes: int = 4096,
     ) -> Stream:
-        """Share amounts such as bytes out over the panes between a flow's start and its end; none is lost.
+        """Share amounts such as bytes out over the panes between a flow's start and its end.
 
         Each flow becomes one tuple a pane of `step`, whose time is `into` (`start` anew by default): windows over it
-        count bytes where they belong and not where their record came in; late records revise the past.
+        count bytes where they belong and not where their record came in; late records revise the past. Whole amounts
+        add up exactly. A tuple without a start or an end has no place: it is left out, counted, and noted.
+
+        A flow over more than `max_panes` panes is cut into at most as many longer parts, each several panes, so its
+        bytes are still where they belong, to within a part. Only where the stream promises `end` and not `start` do
+        all bytes of such a flow go to its last `max_panes` panes: it could begin at any time, so that no window would
+        ever be complete. Promise `start`, too, then, or raise `max_panes`, which delays windows by as many panes. The
+        notes of the run tell how many flows were cut so.
         """
         first, last = (self.schema.resolve(name, where="spread") for name in (start, end))
         operator = Spread(
@@ -135,6 +142,7 @@ class Stream:
             end=last,
             into=into or first,
             max_panes=max_panes,
+            reach=max_panes if needs_reach(self.schema, first, last) else None,
         )
         return self._then(operator, f"spread {', '.join(columns)} over [{first}, {last}] by {step}")
 
@@ -240,9 +248,9 @@ class Stream:
         time both are the same. With "ALL" the last window is the first that has all rows, of each partition its own.
         `wattr="arrival_ts"`, where the stream has none, is when tuples arrive at their source (see
         `oop_engine.entry.stamped`). `partial=False` leaves out windows that begin before the origin. A tuple that is
-        late for some of its windows is counted in the others, unless `consistent` (or an operator in between relies on
-        promises, or late tuples are refused or diverted: then it stops before). Other windows are given as a value in
-        the place of `range`: `oop.session("30 s")`, `oop.counted(100)`.
+        late for some of its windows is counted in the others, if `consistent` in none (where an operator in between
+        relies on promises, or late tuples are refused or diverted, it stops before). Other windows are given as a value
+        in the place of `range`: `oop.session("30 s")`, `oop.counted(100)`.
 
         A tuple is in no window if its `wattr` is null, or 2**61 ticks or more from 0: in nanoseconds, times before
         1896-12 and after 2043-01.
@@ -307,7 +315,10 @@ class Stream:
         return self._then(GroupAggregate(results, names), label, remark)
 
     def to(self, target: str | Path | Sink) -> Output:
-        """Say where the results go: a path ending in .parquet, .csv, .ndjson or .arrow, or "-" for the terminal."""
+        """Say where the results go: a path ending in .parquet, .csv, .ndjson or .arrow, or "-" for the terminal.
+
+        NDJSON, as JSON, has no NaN and no infinity: they are null there.
+        """
         from oop_engine.sinks import Sink, sink_for
 
         if isinstance(target, (str, Path)):

@@ -128,7 +128,7 @@ def _renamed(node: OperatorNode, attribute: str | None) -> str | None:
 
 def _taken(node: OperatorNode, attribute: str, melded: bool) -> Taking:
     match operator := node.operator:
-        case Bucket() if operator.window.wattr == attribute and not operator.partition and not operator.consistent:
+        case Bucket() if operator.window.wattr == attribute and not operator.partition:
             window = operator.window
             return Taking(window.size if isinstance(window, SlidingWindow) and not melded else ANY_DISTANCE, fixed=True)
         case StackAggregate() if operator.window.wattr == attribute:

@@ -22,6 +22,8 @@ OwnWindow: TypeAlias = EdgeWindow | ExtentWindow | ContextWindow | DelimitedWind
 Windowing: TypeAlias = Window | SessionWindow | FixedBandWindow | Counted | OwnWindow
 """Every window specification there is."""
 Rows: TypeAlias = SlidingWindow | LandmarkWindow
+_MOST_WINDOWS = 10_000_000
+"""So many windows of a time a tuple may be in; more would take minutes for each tuple."""
 
 
 def window_of(
@@ -62,8 +64,23 @@ def window_of(
     else:
         length = _positive(size, field, "RANGE", rows)
         step = length if slide is None else _positive(slide, field, "SLIDE", rows)
+        _check_overlap(length, step, field)
         window = SlidingWindow(wattr, size=length, slide=step, origin=start, partial=partial)
     return PartitionedWindow(window, partition) if partition else window
+
+
+def _check_overlap(size: int, slide: int, field: pa.Field) -> None:
+    """Refuse windows over a time of which a tuple is in more than can be meant: a SLIDE without its unit, mostly."""
+    tick, windows = tick_ns(field.type), size // slide
+    if tick is None or windows <= _MOST_WINDOWS:
+        return
+    least = format_duration(-(-size // _MOST_WINDOWS) * tick)
+    raise PlanError(
+        f"RANGE {format_duration(size * tick)} and SLIDE {format_duration(slide * tick)} put each tuple into"
+        f" {windows:,} windows, with a result of each.\n"
+        f'  A bare number counts ticks, of {format_duration(tick)} in "{field.name}" ({field.type}). Give SLIDE a unit,'
+        f' as in "1 second", and {least} at least.'
+    )
 
 
 def is_landmark(size: Amount) -> bool:

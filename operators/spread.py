@@ -1,4 +1,4 @@
-"""Spread puts a flow's bytes where they belong: over the panes between its start and its end, none of them lost."""
+"""Spread puts a flow's bytes where they belong: over the panes between its start and its end, few or many."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from punctuation import whole as whole_bound
 from punctuation.plain import dump_progress, read_progress
 
 _ROWS = 1 << 16
-_COUNTERS = ("flows", "parts", "backwards", "too_long", "without_time")
+_COUNTERS = ("flows", "parts", "backwards", "in_wide_parts", "too_long", "without_time")
+_ANY = 2**62
 
 
 @attrs.define
@@ -33,18 +34,24 @@ class Spread:
     them is floor(v x / L), and a pane gets the difference, so whole amounts add up exactly (floating ones up to
     rounding); the rest is repeated. `into`, the time of a part, is where the pane begins, or the flow if that is later.
     A flow of no length, or one that ends before it starts (a clock error, counted as `backwards`), is a single part at
-    its start. Of a flow over more than `max_panes` panes all amounts go to the last ones (counted as `too_long`), so
-    that a promise on the end promises something of the past. A tuple without a start or an end has no place (counted as
-    `without_time`).
+    its start. A flow over more than `max_panes` panes is cut at the edges of wider ones, each so many panes that it is
+    over at most `max_panes` of these (counted as `in_wide_parts`): its amounts stay spread over all of its time, to
+    within a part. A tuple without a start or an end has no part (counted as `without_time`).
+
+    A flow may reach back from its end as far as it likes, so a promise on the end alone promises nothing of its parts.
+    With `reach` it may only reach back so many panes: the amounts of a longer one all go to the last ones, the wrong
+    place (counted as `too_long`), so that a promise on the end promises something of the past. That is for streams
+    which promise the end and not the start, as `needs_reach` tells.
+
     Pass: a tuple's parts at once. Keep: nothing. Propagate: promises on attributes that stay as they are; `[start < v]`
-    as `[into < v]`; `[end < v]` as `[into < e]`, e so much earlier as max_panes allow a flow to reach back.
-    Cost: O(panes) a tuple; no state.
+    as `[into < v]`; with `reach`, `[end < v]` as `[into < e]`, e so much earlier.
+    Cost: O(panes), at most max_panes, a tuple; no state.
 
     >>> from operators.drive import drive, punctuations, rows
     >>> from punctuation import before
     >>> schema = Schema.of(ts=pa.int64(), end_ts=pa.int64(), bytes=pa.int64(), progress=["end_ts"])
     >>> page = Page.of(schema, {"ts": [8], "end_ts": [23], "bytes": [100]})
-    >>> found = drive(Spread(step=10, columns=("bytes",), max_panes=3), [page, before("end_ts", 40)])
+    >>> found = drive(Spread(step=10, columns=("bytes",), reach=3), [page, before("end_ts", 40)])
     >>> [(row["ts"], row["bytes"]) for row in rows(found)], str(punctuations(found)[-1])
     ([(8, 13), (10, 67), (20, 20)], '[ts < 10]')
     """
@@ -60,7 +67,16 @@ class Spread:
     end: str = attrs.field(default="end_ts", kw_only=True)
     into: str = attrs.field(default="ts", kw_only=True)
     """The attribute that has the time of a part: a new one, or `start`, which it then replaces."""
-    max_panes: int = attrs.field(default=4096, kw_only=True, validator=[attrs.validators.ge(1)])
+    max_panes: int = attrs.field(
+        default=4096, kw_only=True, validator=[attrs.validators.ge(1), attrs.validators.le(_ANY)]
+    )
+    """Parts of a flow at most."""
+    reach: int | None = attrs.field(
+        default=None,
+        kw_only=True,
+        validator=attrs.validators.optional([attrs.validators.ge(1), attrs.validators.le(_ANY)]),
+    )
+    """Panes that a flow reaches back from its end at most, None for any number."""
     _schemas: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
     _promised: Progress = attrs.field(init=False, factory=Progress)
     _counts: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0))
@@ -99,7 +115,7 @@ class Spread:
                 continue
             if self.into not in promise:
                 progress.append(promise)
-            if promise & {self.start, self.end}:
+            if promise & {self.start, self.end} and not (self.reach is None and self.end in promise):
                 progress.append(promise - {self.start, self.end} | {self.into})
         return Schema(arrow, progress=progress)
 
@@ -130,25 +146,28 @@ class Spread:
         if len(page) == 0:
             return
         output = self._output(page.schema)
-        begins, lengths, panes = (np.empty(len(page), np.int64) for _ in range(3))
-        backwards, long, unusable = measure(
+        begins, lengths, widths, panes = (np.empty(len(page), np.int64) for _ in range(4))
+        odd = measure(
             frozen(page.ticks(self.start)), frozen(page.ticks(self.end)), self._valid(page), LIMIT, self.step,
-            self.origin, self.max_panes, begins, lengths, panes,
+            self.origin, self.max_panes, _ANY if self.reach is None else self.reach, begins, lengths, widths, panes,
         )  # fmt: skip
-        counted = (len(page), int(panes.sum()), backwards, long, unusable)
+        counted = (len(page), int(panes.sum()), *odd)
         for name, count in zip(_COUNTERS, counted, strict=True):
             self._counts[name] += count
         for at, to in _runs(panes):
-            emit(self._parts(page.slice(at, to), begins[at:to], lengths[at:to], panes[at:to], output))
+            each = (begins[at:to], lengths[at:to], widths[at:to], panes[at:to])
+            emit(self._parts(page.slice(at, to), *each, output))
 
     def _valid(self, page: Page) -> Bools:
         found = [valid for name in (self.start, self.end) if (valid := page.valid(name)) is not None]
         return frozen(np.logical_and.reduce(found) if found else np.empty(0, np.bool_))
 
-    def _parts(self, page: Page, begins: Int64s, lengths: Int64s, panes: Int64s, output: Schema) -> Page:
+    def _parts(
+        self, page: Page, begins: Int64s, lengths: Int64s, widths: Int64s, panes: Int64s, output: Schema
+    ) -> Page:
         """Cut the tuples of a page."""
         rows, times, upto = (np.empty(int(panes.sum()), np.int64) for _ in range(3))
-        cut(begins, lengths, panes, self.step, self.origin, rows, times, upto)
+        cut(begins, lengths, widths, panes, self.origin, rows, times, upto)
         taken = pa.array(rows)
         columns: dict[str, pa.Array] = {}
         for field in output.arrow:
@@ -175,9 +194,12 @@ class Spread:
         if patterns.keys() & set(self.columns):
             return
         bounds: list[int] = []
-        for name in (self.start, self.end):
-            if name in patterns and (bound := whole_bound(below(patterns[name]))) is not None:
-                bounds.append(bound if name == self.start else self._reaching_back(bound))
+        if self.start in patterns and (bound := whole_bound(below(patterns[self.start]))) is not None:
+            bounds.append(bound)
+        if self.end in patterns and self.reach is not None:
+            bound = whole_bound(below(patterns[self.end]))
+            if bound is not None:
+                bounds.append(self._reaching_back(bound, self.reach))
         if self.into not in patterns:
             yield promise
         times = patterns.keys() & {self.start, self.end}
@@ -185,9 +207,9 @@ class Spread:
             rest = {name: pattern for name, pattern in patterns.items() if name not in times}
             yield Punctuation({**rest, self.into: Below(min(bounds))}, assumed=promise.assumed)
 
-    def _reaching_back(self, end: int) -> int:
+    def _reaching_back(self, end: int, reach: int) -> int:
         """Give where the first part of a flow may begin that ends at `end` or later."""
-        return self.origin + ((end - 1 - self.origin) // self.step - self.max_panes + 1) * self.step
+        return self.origin + ((end - 1 - self.origin) // self.step - reach + 1) * self.step
 
     def _output(self, schema: Schema) -> Schema:
         if self._schemas is None or self._schemas[0] is not schema:
@@ -203,6 +225,17 @@ class Spread:
     def restore(self, state: Mapping[str, StateValue]) -> None:
         self._promised = read_progress(read_text(state, "promised"))
         self._counts = {name: read_int(state, f"count.{name}") for name in _COUNTERS}
+
+
+def needs_reach(schema: Schema, start: str, end: str) -> bool:
+    """Tell whether a stream promises the end of flows where it does not promise their start as well.
+
+    Then nothing but a `reach` lets a promise on the end promise of parts; else what is promised of the start does.
+    """
+    return any(
+        end in promise and not any(start in other and other <= promise - {end} | {start} for other in schema.progress)
+        for promise in schema.progress
+    )
 
 
 def _runs(panes: Int64s) -> Iterator[tuple[int, int]]:

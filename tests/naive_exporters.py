@@ -10,7 +10,8 @@ from oop_engine.sources.asked import Grain
 from oop_engine.sources.live.exporters import AGREE, DOUBT, MINUTE, RESOLUTION, SECOND, Rules
 from punctuation import NO_TIME
 
-Key = tuple[bytes, int]
+Key = tuple[bytes, int, int]
+"""Address, domain, port."""
 Said = tuple[str, bytes | None, int, bool]
 """Attribute, exporter (None for all), bound, assumed."""
 
@@ -23,6 +24,8 @@ class Export:
     header: int
     arrival: int
     rows: Sequence[Mapping[str, int | None]]
+    silent: bool = False
+    """It has no records, and earns nobody a say."""
 
     @property
     def at(self) -> int:
@@ -65,7 +68,7 @@ class Clock:
         believed = export.at if rules.correct else min(export.at, export.arrival + rules.future)
         self.note(self.ahead, ahead, export.arrival)
         self.note(self.clock, believed, export.arrival)
-        self.believed += 1
+        self.believed += not export.silent
 
     def correct(self, rules: Rules) -> None:
         if rules.correct and self.ahead and abs(self.extreme(self.ahead) + self.offset) > RESOLUTION:
@@ -116,6 +119,15 @@ class NaiveExporters:
         return max(found, default=None)
 
     def hear(self, exports: list[Export]) -> None:
+        known = {e.key for batch in self.batches for e in batch}
+        spoke = list[Export]()
+        for export in exports:
+            if not export.silent or export.key in known:
+                known.add(export.key)
+                spoke.append(export)
+        if not spoke:
+            return
+        exports = spoke
         self.batches.append(exports)
         clocks = self._clocks()
         for export in exports:

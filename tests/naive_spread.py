@@ -10,7 +10,14 @@ from operators.page import Row
 
 
 def naive_spread(
-    table: Sequence[Row], columns: Sequence[str], *, step: int, origin: int = 0, into: str = "ts", max_panes: int = 4096
+    table: Sequence[Row],
+    columns: Sequence[str],
+    *,
+    step: int,
+    origin: int = 0,
+    into: str = "ts",
+    max_panes: int = 4096,
+    reach: int | None = None,
 ) -> list[Row]:
     """Give the parts of all flows from ts to end_ts that have both."""
     found: list[Row] = []
@@ -18,18 +25,32 @@ def naive_spread(
         if not isinstance(row["ts"], int) or not isinstance(row["end_ts"], int):
             continue
         start, end = row["ts"], max(row["ts"], row["end_ts"])
-        numbers = [n for n in range((start - origin) // step, (end - origin) // step + 1)]
-        touched = [n for n in numbers if origin + n * step < end] or numbers[:1]
-        if len(touched) > max_panes:
-            touched = touched[-max_panes:]
-            start = origin + touched[0] * step
+        touched = _touched(start, end, step, origin)
+        if reach is not None and len(touched) > reach:
+            start = origin + touched[-reach] * step
+            touched = touched[-reach:]
+        width, many = step, len(touched)
+        if many > max_panes > 1:
+            # So many panes make a wide one that any flow over as many panes is over max_panes wide ones at most.
+            width = next(k for k in range(1, many + 1) if k * (max_panes - 1) >= many - 1) * step
+            touched = _touched(start, end, width, origin)
+        elif many > max_panes:
+            whole = {name: _share(row[name], 0, end - start, end - start) for name in columns}
+            found.append({**row, **whole, into: start})
+            continue
         for n in touched:
-            low, high = max(start, origin + n * step), min(end, origin + (n + 1) * step)
+            low, high = max(start, origin + n * width), min(end, origin + (n + 1) * width)
             part: Row = dict(row)
             for name in columns:
                 part[name] = _share(row[name], low - start, high - start, end - start)
             found.append({**part, into: low})
     return found
+
+
+def _touched(start: int, end: int, width: int, origin: int) -> list[int]:
+    """Number the panes of a width that a flow is in."""
+    numbers = list(range((start - origin) // width, (end - origin) // width + 1))
+    return [n for n in numbers if origin + n * width < end] or numbers[:1]
 
 
 def _share(amount: object, low: int, high: int, length: int) -> int | None:

@@ -11,6 +11,7 @@ EVERYTHING = (
     "SELECT exporter, count(*) AS records, sum(packets) AS packets, sum(bytes) AS bytes [RANGE 10 seconds, WA ts] "
     "FROM Flows GROUP BY exporter"
 )
+PROMISED = "Exporters promise ts and end_ts, and arrivals are promised: write a window over ts, end_ts or arrival_ts."
 
 
 @click.command(
@@ -66,7 +67,7 @@ def command(
     Exit status: 0 done or stopped, 2 refused, 3 failed in the run; where --state can no longer be written, with the
     results so far written.
     """
-    with reported():
+    with reported(promise=PROMISED):
         from oop_engine.cli.collecting import Collection, collect
         from oop_engine.cli.showing import Wishes
 

@@ -22,6 +22,7 @@ from oop_engine.facts import one_line
 from oop_engine.language import parse
 from oop_engine.language.syntax import Name, Query, SelectItem, WindowClause
 from oop_engine.meter import Statistics
+from oop_engine.notes import told as lost
 from oop_engine.plan import SourceNode
 from oop_engine.prepared import prepared
 from oop_engine.read import netflow
@@ -94,13 +95,17 @@ def collect(text: str, collection: Collection, wishes: Wishes) -> Statistics:
         return "\n".join([*lines, summary(plan, statistics, compiled=compiled)])
 
     try:
-        return run_shown(plan, wishes, told, line=_LiveProgress(sys.stderr, readers=readers))
+        statistics = run_shown(plan, wishes, told, line=_LiveProgress(sys.stderr, readers=readers))
     finally:
         if wishes.quiet:
             # What was lost is no progress and no summary.
             for reader in readers:
                 for trouble in reader.troubles():
                     say(f"note: {one_line(trouble)}")
+    if wishes.quiet:
+        for note in lost(plan, statistics.operators):
+            say(f"note: {one_line(note)}")
+    return statistics
 
 
 def exporter_table(reports: Sequence[ExporterReport]) -> list[str]:
@@ -130,7 +135,7 @@ def _cells(report: ExporterReport) -> tuple[str, ...]:
         str(c.domain),
         f"{c.datagrams:,}",
         f"{c.records:,}",
-        f"{c.lost:,} {unit}" if c.lost else "0",
+        (f"{c.lost:,} {unit}" if c.lost else "0") + (" + ?" if c.untold else ""),
         f"{c.reordered:,}",
         f"{c.duplicated:,}",
         f"{c.no_template + c.held:,}",

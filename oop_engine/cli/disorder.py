@@ -8,7 +8,7 @@ import sys
 import click
 
 from oop_engine.cli.errors import reported, say
-from oop_engine.cli.naming import FORMATS
+from oop_engine.cli.naming import FORMATS, types_said
 
 
 @click.command(
@@ -35,6 +35,7 @@ Examples:
 @click.option(
     "--format", "format_", type=click.Choice(FORMATS), help="The format, where neither suffix nor content tells."
 )
+@click.option("--types", multiple=True, metavar="ATTR=TYPE,...", help="Types of columns of tables, as of a query.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON, times in seconds.")
 @click.option("--plot", metavar="FILE", help="Draw events over arrival and lateness, as .svg or .png (Fig 6-8, 6-9).")
 @click.option("--against", metavar="ATTR", help="What the x axis of a plot is.  [default: the number of arrival]")
@@ -45,6 +46,7 @@ def command(
     whole: bool,
     share: float,
     format_: str | None,
+    types: tuple[str, ...],
     as_json: bool,
     plot: str | None,
     against: str | None,
@@ -59,10 +61,12 @@ def command(
     first, colon, rest = files[0].partition(":")
     if format_ is None and colon and first in FORMATS:
         format_, files = first, (rest, *files[1:])
+    kinds = types_said(types)
     with reported():
         from oop_engine.cli.compiling import NOTICE, compiled
         from oop_engine.disorder import disorder
         from oop_engine.disorder_words import HEAD, LEFT, advice, cells
+        from oop_engine.facts import one_line
         from oop_engine.scatter import check
 
         if plot is not None:
@@ -78,6 +82,7 @@ def command(
             share=share,
             samples=0 if plot is None else 8192,
             format=format_,
+            types=kinds,
         )
         if plot is not None:
             report.plot(plot)
@@ -88,7 +93,9 @@ def command(
             from rich.console import Console
             from rich.table import Table
 
-            shown = Table(title=f"{report.name}: {report.tuples:,} tuples in order of arrival", title_justify="left")
+            shown = Table(
+                title=f"{one_line(report.name)}: {report.tuples:,} tuples in order of arrival", title_justify="left"
+            )
             for name in HEAD:
                 shown.add_column(name, justify="left" if name in LEFT else "right")
             for row in cells(report):

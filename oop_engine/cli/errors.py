@@ -7,6 +7,7 @@ Status 0: done; 2: refused before anything ran, or a file that cannot be read; 3
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Generator
@@ -24,9 +25,17 @@ _IN_THE_RUN: Final = ("WriteFailed", "SourceEnded")
 """Errors that are only raised by what has begun; by name, since their classes load the engine."""
 
 
+_WAY_OUT: Final = re.compile(r"\n  (?:Give .* a punctuator|Exporters promise both)(?:.|\n)*")
+"""What errors say to write in Python where a promise is missing."""
+_PROMISE: Final = "On the command line: --every 1s where tuples are in order, else --slack 2s."
+
+
 @contextmanager
-def reported() -> Generator[None]:
-    """Turn what is raised inside into text on stderr and an exit status."""
+def reported(*, promise: str | None = None) -> Generator[None]:
+    """Turn what is raised inside into text on stderr and an exit status.
+
+    `promise` says what to write where a promise is missing, for a command that has no options to make one.
+    """
     try:
         yield
     except (click.ClickException, click.exceptions.Exit, click.Abort):
@@ -39,24 +48,36 @@ def reported() -> Generator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise click.exceptions.Exit(_BROKEN_PIPE) from None
     except Exception as error:
-        raise click.exceptions.Exit(tell(error)) from None
+        raise click.exceptions.Exit(tell(error, promise)) from None
 
 
-def tell(error: Exception) -> int:
-    """Write an error to stderr and give the exit status it deserves."""
+def tell(error: Exception, promise: str | None = None) -> int:
+    """Write an error to stderr and give the exit status it deserves; `promise` as in `reported`."""
     notes = [str(note) for note in getattr(error, "__notes__", ())]
     # The engine's notes say where a run was; one that names an operator says that it had begun.
     located = any(note.startswith("in operator") for note in notes) or type(error).__name__ in _IN_THE_RUN
     if isinstance(error, _foreseen()):
-        say(f"{type(error).__name__}: {error}")
+        text = _on_the_command_line(error)
+        missing = type(error).__name__ == "PlanError" and _WAY_OUT.search(text) is not None
+        if missing and promise is not None:
+            text = _WAY_OUT.sub("", text)
+        say(f"{type(error).__name__}: {text}")
         for note in notes:
             say(f"  {note}")
-        if type(error).__name__ == "PlanError" and "punctuate=" in str(error):
-            say("  On the command line: --every 1s where tuples are in order, else --slack 2s.")
+        if missing:
+            say(f"  {promise or _PROMISE}")
         return FAILED if located else REFUSED
     say("".join(traceback.format_exception(error)).rstrip())
     say("This is a bug in oop-engine or in an operator of your own: please report the lines above with the query.")
     return FAILED if located else BUG
+
+
+def _on_the_command_line(error: Exception) -> str:
+    """Give an error's text, with the options of the command line for what is written in Python otherwise."""
+    text = str(error)
+    if type(error).__name__ == "StreamViolation":
+        text = text.replace('late="drop"', "--late drop").replace('late="divert"', "--late-to FILE")
+    return text
 
 
 def say(text: str) -> None:

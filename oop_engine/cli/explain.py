@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from oop_engine.plan import Plan
 
 
-@click.command(name="explain", short_help="Show the plan of a query: text, Mermaid or SVG.")
+@click.command(
+    name="explain",
+    context_settings={"allow_extra_args": True},
+    short_help="Show the plan of a query: text, Mermaid or SVG.",
+)
 @click.argument("text")
 @naming_options
 @click.option("--mermaid", is_flag=True, help="Write a Mermaid flowchart.")
@@ -30,14 +34,12 @@ def command(text: str, naming: Naming, mermaid: bool, svg: str | None) -> None:
         raise click.UsageError("choose one of --mermaid and --svg.")
     with reported():
         from oop_engine import drawing
-        from oop_engine.cli.streams import opened
+        from oop_engine.cli.hints import translated
         from oop_engine.overwriting import check_files
         from oop_engine.prepared import prepared
         from oop_engine.sinks.files import written
-        from oop_engine.translate import query
 
-        words = query_text(text)
-        plan = prepared(query(words, opened(words, naming)).node)
+        plan = prepared(translated(query_text(text), naming).node)
         check_files(plan)
         if svg is not None and svg != "-":
             with written(Path(svg), example="plan.svg") as file:

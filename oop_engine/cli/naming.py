@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -17,7 +16,8 @@ if TYPE_CHECKING:
     from oop_engine.plan import Late
 
 Command: TypeAlias = Callable[..., None]
-_NAMED: Final = re.compile(r"([^\W\d][\w-]*)=(.*)", re.DOTALL)
+_NAMED: Final = re.compile(r"(?:([^\W\d](?:[\w -]*[\w-])?)|`((?:[^`]|``)+)`)=(.*)", re.DOTALL)
+"""A name, or one that stands in back-quotes as in the query, and what it is for."""
 STDIN: Final = "-"
 STDOUT: Final = "-"
 FORMATS: Final = ("pcap", "netflow", "zeek", "nfdump", "csv", "tsv", "ndjson", "parquet", "arrow")
@@ -73,6 +73,7 @@ def naming_options(command: Command) -> Command:
             raise click.UsageError(
                 f"--on {on} says on what to promise, and nothing says what; add --slack, --every or --punctuate."
             )
+        _no_more(click.get_current_context().args)
         places, formats = _places(stream)
         naming = Naming(
             places=places,
@@ -84,7 +85,7 @@ def naming_options(command: Command) -> Command:
             late="divert" if late_to is not None else late or "drop",
             late_to=late_to,
             format=format_,
-            types=_types(types),
+            types=types_said(types),
             strict=strict,
         )
         command(naming=naming, **others)
@@ -102,8 +103,9 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         multiple=True,
         metavar="NAME=PATH",
         help="Where a stream of the query comes from: captures, flow exports, Zeek logs, CSV, NDJSON, Parquet, Arrow. "
-        'Repeat it, use patterns or commas for several files; "-" is standard input. A bare PATH serves a query with '
-        "one stream. NAME=netflow:PATH reads flow records out of a capture of exports; any --format may stand so.",
+        'Repeat it, use patterns or commas for several files; "-" is standard input, which is a capture unless '
+        "--format says otherwise. A bare PATH serves a query with one stream. NAME=netflow:PATH reads flow records out "
+        "of a capture of exports; any --format may stand so.",
     ),
     click.option(
         "--slack",
@@ -143,7 +145,8 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
     click.option(
         "--strict",
         is_flag=True,
-        help="Take a damaged capture as an error, not as far as it can be read; no file of results is then left.",
+        help="Take a damaged capture as an error, not as far as it can be read, and so keys and columns of tables that "
+        "the first lines have not; no file of results is then left.",
     ),
 )
 
@@ -151,26 +154,37 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
 def query_text(given: str) -> str:
     """Give the text of a query from the command line: as it is, from `@FILE`, or from standard input (`-`)."""
     if given == STDIN:
-        return sys.stdin.read()
+        from oop_engine.sources.paths import standard_input
+
+        return _text(standard_input().read(), "standard input, which should hold the query,")
     if given.startswith("@"):
         try:
-            return Path(given[1:]).expanduser().read_text(encoding="utf-8")
+            return _text(Path(given[1:]).expanduser().read_bytes(), f'"{given[1:]}"')
         except OSError as error:
             raise click.UsageError(
                 f'the query is to be read from the file "{given[1:]}", as "@" says, but: {error.strerror}.'
             ) from None
-        except UnicodeDecodeError as error:
-            why = f"{error.reason} at byte {error.start}"
-            raise click.UsageError(f'"{given[1:]}" is no text in UTF-8: {why}.') from None
-    return given
+    # Python keeps bytes of arguments that are no text as halves of surrogate pairs.
+    return _text(given.encode("utf-8", "surrogateescape"), "the query")
+
+
+def _text(data: bytes, what: str) -> str:
+    """Read text in UTF-8, with or without the mark that some editors put first; UsageError names the place if not."""
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        *lines, before = data[: error.start].decode("utf-8-sig").split("\n")
+        place = f"line {len(lines) + 1}, column {len(before) + 1}"
+        raise click.UsageError(
+            f"{what} is no text in UTF-8: {place} has the byte 0x{data[error.start]:02x} ({error.reason})."
+        ) from None
 
 
 def _places(given: tuple[str, ...]) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
     found: dict[str, tuple[str, ...]] = {}
     formats: dict[str, str] = {}
     for text in given:
-        match = None if os.path.exists(text) else _NAMED.fullmatch(text)
-        name, paths = (match[1], match[2]) if match else ("", text)
+        name, paths = ("", text) if os.path.exists(text) else _named(text)
         said, colon, rest = paths.partition(":")
         if colon and said in FORMATS and not os.path.exists(paths):
             paths = rest
@@ -190,16 +204,31 @@ def _places(given: tuple[str, ...]) -> tuple[dict[str, tuple[str, ...]], dict[st
     return found, formats
 
 
+def _named(text: str) -> tuple[str, str]:
+    """Split NAME=WHAT; a text without a name has the name ""."""
+    match = _NAMED.fullmatch(text)
+    return ("", text) if match is None else (match[1] or match[2].replace("``", "`"), match[3])
+
+
+def _no_more(others: Sequence[str]) -> None:
+    """Refuse arguments behind the query: streams are named by an option."""
+    if others:
+        raise click.UsageError(
+            f'"{others[0]}" is one argument too many; a stream is named by an option: --stream {others[0]}'
+            f" (or NAME={others[0]})."
+        )
+
+
 def _by_name(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for text in given:
-        match = _NAMED.fullmatch(text)
-        name, how = (match[1], match[2]) if match else ("", text)
+        name, how = _named(text)
         found[name] = (*found.get(name, ()), how)
     return found
 
 
-def _types(given: tuple[str, ...]) -> dict[str, str]:
+def types_said(given: tuple[str, ...]) -> dict[str, str]:
+    """Read the types of columns as the command line writes them; UsageError for what is none."""
     found: dict[str, str] = {}
     for pair in (pair.strip() for text in given for pair in text.split(",")):
         name, equals, kind = pair.partition("=")

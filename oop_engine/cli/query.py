@@ -10,6 +10,7 @@ from oop_engine.cli.naming import Naming, naming_options, query_text
 
 @click.command(
     name="query",
+    context_settings={"allow_extra_args": True},
     short_help="Run a window query over captures, flows and tables.",
     epilog="""\b
 Examples:
@@ -24,7 +25,8 @@ Examples:
 @click.option(
     "--to",
     metavar="FILE",
-    help='Write results to a .parquet, .csv, .ndjson or .arrow file; "-", standard output, is a table or CSV.',
+    help='Write results to a .parquet, .csv, .ndjson (NaN and infinity as null) or .arrow file; "-", standard output, '
+    "is a table or CSV.",
 )
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
 @click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Tuples in a page at most.  [default: 8192]")

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from oop_engine.cli.errors import say
+from oop_engine.cli.hints import translated
 from oop_engine.cli.naming import Naming
 from oop_engine.cli.showing import Wishes, run_shown
-from oop_engine.cli.streams import opened
 from oop_engine.cli.summary import noted, summary
 from oop_engine.meter import Statistics
 from oop_engine.prepared import prepared
-from oop_engine.translate import query
 
 
 def run_query(text: str, naming: Naming, wishes: Wishes) -> Statistics:
     """Run a query to its end, or until SIGINT."""
-    plan = prepared(query(text, opened(text, naming, wishes.to)).node)
+    plan = prepared(translated(text, naming, wishes.to).node)
 
     def told(statistics: Statistics, compiled: bool) -> str:
         return summary(plan, statistics, late=naming.late, late_to=naming.late_to, compiled=compiled)

@@ -114,7 +114,9 @@ def _late_files(names: Iterable[str], target: str | None) -> dict[str, str]:
     if target is None or len(names) == 1:
         return {} if target is None else {names[0]: target}
     path = Path(target)
-    return {name: str(path.with_name(f"{path.stem}-{name}{path.suffix}")) for name in names}
+    # A name in back-quotes may have what separates folders.
+    shown = {name: "".join("_" if c in "/\\\0" else c for c in name) for name in names}
+    return {name: str(path.with_name(f"{path.stem}-{shown[name]}{path.suffix}")) for name in names}
 
 
 def flow_elements(text: str) -> list[str]:

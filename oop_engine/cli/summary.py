@@ -8,10 +8,8 @@ from typing import Final
 
 from oop_engine.cli.words import bytes_text, counted, lag_text, rate_text, time_text
 from oop_engine.facts import one_line
-from oop_engine.meter import OperatorStatistics, Statistics, watched
-from oop_engine.plan import Plan, SourceNode
-from operators.largest import Largest
-from operators.schema import Schema
+from oop_engine.meter import OperatorStatistics, Statistics
+from oop_engine.plan import Plan
 
 WIDTH: Final = 100
 """Columns that a table takes where there is no terminal."""
@@ -19,7 +17,6 @@ _HEAD: Final = ("tuples in", "out", "punct. in", "out", "low-watermark", "high-w
 _HIGH: Final = _HEAD.index("high-watermark")
 _LEAST: Final = 20
 """Columns of a label at least, if it stands beside its figures."""
-_VALUE: Final = "value of the progressing attribute"
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d (?=\d\d:)")
 _LATE: Final = {
     "drop": "dropped",
@@ -40,9 +37,6 @@ def summary(
         f"{counted(statistics.tuples, 'tuple')} read in {seconds:.2f} s ({speed}); {_late(statistics, late, late_to)}",
         "; ".join([*_released(plan, statistics), _state(statistics)]),
     ]
-    lines += _unusable(plan, statistics)
-    if gap := statistics.total("in_no_window"):
-        lines.append(f"note: {counted(gap, 'tuple')} in no window")
     lines += noted(statistics)
     if statistics.interrupted:
         lines.append("interrupted: the results so far are written; windows that were still open are not among them.")
@@ -50,52 +44,8 @@ def summary(
 
 
 def noted(statistics: Statistics) -> list[str]:
-    """Say what is null instead of wrong, and what the sources have to say, such as where a damaged file ended it."""
-    notes = [f"note: {one_line(note)}" for note in statistics.notes]
-    if overflowed := statistics.total("overflowed"):
-        what = (
-            "value is null, as it does not fit its type"
-            if overflowed == 1
-            else "values are null, as they do not fit their types"
-        )
-        notes.append(f"note: {overflowed:,} {what}")
-    return notes
-
-
-def _unusable(plan: Plan, statistics: Statistics) -> Iterator[str]:
-    """Say how many tuples had no value that a window could use, each counted once.
-
-    A tuple with a null is counted where its stream enters, and again by every window operator that it reaches; one with
-    a value beyond the ticks of windows by those alone. So the tuples are the fewest that explain all counts, where a
-    window counts those of all sources below it.
-    """
-    below: list[frozenset[int]] = []
-    places = {id(node): place for place, node in enumerate(plan.nodes)}
-    for place, node in enumerate(plan.nodes):
-        found = [below[places[id(upstream)]] for upstream in node.inputs]
-        below.append(frozenset((place,)) if isinstance(node, SourceNode) else frozenset().union(*found))
-    counts = {p: o.details.get("untimed", 0) for p, o in enumerate(statistics.operators)}
-    beyond: dict[str, None] = {}
-    windows = zip(plan.nodes, statistics.operators, below, strict=False)
-    for node, operator, sources in sorted(windows, key=lambda found: len(found[2])):
-        # What is largest is told by any attribute, mostly not by the progressing one.
-        if isinstance(node, SourceNode) or isinstance(node.operator, Largest):
-            continue
-        more = operator.details.get("without_value", 0) - sum(counts[source] for source in sources)
-        if more > 0:
-            counts[min(sources)] += more
-            beyond[_beyond(node.inputs[0].schema)] = None
-    if untimed := sum(counts.values()):
-        value = f"usable value of the progressing attribute (null, {', '.join(beyond)})" if beyond else _VALUE
-        yield f"note: {counted(untimed, 'tuple')} without a {value}"
-
-
-def _beyond(schema: Schema) -> str:
-    """Say which values of the progressing attribute are in no window."""
-    name = watched(schema)
-    if name is not None and str(schema.arrow.field(name).type).startswith("timestamp[ns"):
-        return "or beyond 1896-12 to 2043-01 in nanoseconds"
-    return "or beyond 2**61 of its unit"
+    """Say what is in no result or null instead of wrong, and what the sources have to say, such as where one ended."""
+    return [f"note: {one_line(note)}" for note in statistics.notes]
 
 
 def table(plan: Plan, statistics: Statistics, *, width: int = WIDTH) -> str:

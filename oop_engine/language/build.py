@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import typing as t
+from decimal import Decimal
 
 import attrs
 from lark import Token, Tree, v_args
@@ -97,6 +98,10 @@ class _Builder(Transformer_NonRecursive):
     def star(self, meta: Meta, _children: list[t.Any]) -> s.SelectItem:
         span = self._span(meta)
         return s.SelectItem(s.Star(span=span), None, span=span)
+
+    def star_of(self, meta: Meta, children: list[t.Any]) -> s.SelectItem:
+        span = self._span(meta)
+        return s.SelectItem(s.Star(stream=children[0], span=span), None, span=span)
 
     def item(self, meta: Meta, children: list[t.Any]) -> s.SelectItem:
         expr, alias = children
@@ -260,6 +265,9 @@ class _Builder(Transformer_NonRecursive):
         operator, x = children
         return s.Unary("-" if operator == "-" else "not", x, span=self._span(meta))
 
+    def positive(self, _meta: Meta, children: list[t.Any]) -> s.Expr:
+        return children[1]
+
     def between(self, meta: Meta, children: list[t.Any]) -> s.Between:
         x, negated, low, _, high = children
         return s.Between(x, low, high, negated=negated is not None, span=self._span(meta))
@@ -307,7 +315,7 @@ class _Builder(Transformer_NonRecursive):
             return s.Literal(int(digits), span=span)
         if math.isinf(number := float(token)):
             raise self._error(span, "this number is too large for a 64-bit float.")
-        return s.Literal(number, span=span)
+        return s.Literal(Decimal(token) if token.type == "DECIMAL" else number, span=span)
 
 
 def _unquoted(string: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import ipaddress
 import re
 import typing as t
 
@@ -11,6 +12,7 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from oop_engine.language.errors import LanguageError
+from oop_engine.language.habits import Stop, a_name, habit
 from oop_engine.language.scan import RESERVED, Lexeme, Places, lexeme_at
 
 KEYWORDS: t.Final[dict[str, str]] = {
@@ -49,14 +51,14 @@ KEYWORDS: t.Final[dict[str, str]] = {
 _NAMES: t.Final = frozenset({"NAME", "QUOTED", "ROW_NUM", "ARRIVAL_TS"})
 _NUMBERS: t.Final = frozenset({"INTEGER", "DECIMAL", "FLOAT"})
 _CONSTANTS: t.Final = frozenset({"STRING", "TRUE", "FALSE", "NULL"})
-_ARITHMETIC: t.Final = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"})
+_ARITHMETIC: t.Final = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "SLASHES", "PERCENT"})
 _PARAMETERS: t.Final = frozenset({"_RANGE", "_SLIDE", "_WA", "_RATTR", "_SATTR", "_PA", "_ORIGIN", "_NO"})
 _PREDICATES: t.Final = frozenset({"_BETWEEN", "_IN", "_IS", "NOT", "AND", "OR"})
 
 # Each kind of thing: the terminals that together mean it, those it also swallows, and how people call it.
 # A kind is named only when all its terminals are expected; the order is that of the sentence.
 _KINDS: t.Final = (
-    (_NAMES | _NUMBERS | {"MINUS"}, _CONSTANTS | {"NOT", "_OPEN"}, ("an expression",)),
+    (_NAMES | _NUMBERS | {"MINUS", "PLUS"}, _CONSTANTS | {"NOT", "_OPEN"}, ("an expression",)),
     (_PARAMETERS, frozenset({"_SESSION", "_CLOSED"}), ("RANGE", "SLIDE", "WA")),
     (_NAMES, frozenset[str](), ("a name",)),
     (frozenset({"INTEGER", "DECIMAL"}), frozenset({"FLOAT"}), ("a number",)),
@@ -78,18 +80,6 @@ _SYMBOLS: t.Final[dict[str, str]] = {
     "_CLOSE_WINDOW": '"]"',
     "MINUS": '"-"',
 }
-_OUTER: t.Final = 'Outer, semi and anti joins are asked for in Python: a.join(b, ..., kind="left").'
-_NOT_SPOKEN: t.Final[dict[str, str]] = {
-    "ORDER": "There is no ORDER BY: results come as their windows are released.",
-    "LIMIT": "There is no LIMIT: a stream is read to its end.",
-    "LIKE": "There is no LIKE; compare with = or IN (...).",
-    "JOIN": "Write a join as FROM A [RANGE ...], B [RANGE ...] WHERE ...",
-    "INNER": "Write a join as FROM A [RANGE ...], B [RANGE ...] WHERE ...",
-    **dict.fromkeys(("OVER", "WINDOW"), "A window stands in brackets after the SELECT list: [RANGE 1 minute, WA ts]."),
-    **dict.fromkeys(("LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI"), _OUTER),
-}
-
-
 _SEVERAL: t.Final = (
     "A query has one window; several at once are asked for in Python: "
     'stream.windows(a=oop.tumbling("1 s"), b=oop.session("30 s")).'
@@ -136,7 +126,9 @@ def diagnose(grammar: Lark, error: UnexpectedInput, text: str, *, what: str = "q
     wanted = _in_words(expected, what)
     if "_FROM" in expected and (found is None or found.text.upper() in _AFTER_FROM):
         wanted = "FROM and the name of a stream"
-    hint = _hint(expected, found, tokens) or _hint_about_last(grammar, tokens)
+    hint = _hint(expected, found, tokens, text) or _hint_about_last(grammar, tokens)
+    if not hint and found is not None:
+        hint = a_name(_stop(expected, found, tokens, text))
     return LanguageError.at(span, f"expected {wanted}, found {seen}.", text, hint=hint)
 
 
@@ -179,30 +171,46 @@ def _in_words(expected: set[str], what: str) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def _hint(expected: set[str], found: Lexeme | None, tokens: list[Token]) -> str:
-    if found is None or not tokens:
-        return "" if found is None else _meant(found, expected)
+def _stop(expected: set[str], found: Lexeme, tokens: list[Token], text: str) -> Stop:
+    following = lexeme_at(text, found.end)
+    if following is not None and following.kind == "skip":
+        following = lexeme_at(text, following.end)
+    return Stop(tokens, frozenset(expected), found, () if following is None else (following,))
+
+
+def _hint(expected: set[str], found: Lexeme | None, tokens: list[Token], text: str) -> str:
+    if found is None:
+        return ""
+    if not tokens:
+        return _meant(found, expected) or habit(_stop(expected, found, tokens, text))
     word, last = found.text.upper(), tokens[-1]
     types = [token.type for token in tokens]
     if word in _IN_WINDOWS and (word in _ANYWHERE or _in_window(types)):
         return _IN_WINDOWS[word]
-    if word in _NOT_SPOKEN:
-        return _NOT_SPOKEN[word]
     if last.type == "_CLOSE_WINDOW" and word in ("[", ",") and "_FROM" in expected:
         return _SEVERAL
-    if word == "/" and last == "/":
-        return 'Division is written with one "/"; floor(a / b) rounds down.'
-    if re.match(r"\.\d|:", word) and last.type in (_NUMBERS | {"NAME"}):
+    if re.match(r"\.\d", word) and last.type in _NUMBERS:
         return "An IP address stands in quotes, e.g. '10.0.0.7'."
-    if word == "=" and last == "=":
-        return 'Equality is written with one "=".'
+    if word in (":", "::") and last.type in (_NUMBERS | {"NAME"}) and _address(text, last, found):
+        return "An IP address stands in quotes, e.g. '2001:db8::7'."
     if word == "UNION" and "_UNION" not in expected and "_FROM" in types:
         return "An alias or window belongs to the whole union; for one member write (A AS x) UNION B."
     if types[-3:] == ["_PA", "NAME", "_COMMA"]:
         return f"Several attributes stand in parentheses: PA ({tokens[-2]}, {_shown(found.text)})."
     if found.kind == "word" and found.text.lower() in RESERVED and last.type in ("_AS", "_DOT"):
         return f"{word} is a word of the language; write `{found.text}` to use it as a name."
-    return _meant(found, expected)
+    return habit(_stop(expected, found, tokens, text)) or _meant(found, expected)
+
+
+def _address(text: str, last: Token, found: Lexeme) -> bool:
+    """Tell whether a number or a word before a colon begins an IPv6 address that has no quotes."""
+    written = re.match(r"[0-9a-f:.]+(?!\w)", text[last.start_pos or 0 :], re.IGNORECASE)
+    if written is None or last.end_pos != found.start:
+        return False
+    try:
+        return ipaddress.ip_address(written[0]).version == 6
+    except ValueError:
+        return False
 
 
 def _in_window(types: list[str]) -> bool:

@@ -19,7 +19,7 @@ DAY = 24 * HOUR
 WEEK = 7 * DAY
 
 LARGEST = 2**63 - 1
-"""The largest duration: attributes hold 64-bit integers; in nanoseconds it is 292 years."""
+"""The largest duration: attributes hold 64-bit integers; in nanoseconds it is 292 years, of which windows use 73."""
 
 TIME_UNITS: t.Final[dict[str, int]] = {
     **dict.fromkeys(("ns", "nsec", "nanosecond", "nanoseconds"), 1),
@@ -110,8 +110,10 @@ def measure(number: Word, unit: Word | None, text: str) -> Duration:
             return Duration(value, kind, written, span=span)
     elif len(fraction) > 30:
         raise LanguageError.at(number.span, _too_fine(written, kind), text)
-    limit = "292 years" if kind == "ns" else f"{LARGEST}"
-    raise LanguageError.at(number.span, f"{_shortened(written)} is too much; the most is {limit}.", text)
+    limit, hint = f"{LARGEST}", ""
+    if kind == "ns":
+        limit, hint = "292 years", "In a window on times in nanoseconds it is 73 years."
+    raise LanguageError.at(number.span, f"{_shortened(written)} is too much; the most is {limit}.", text, hint=hint)
 
 
 def format_duration(ns: int) -> str:

@@ -8,15 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from typing import TypeAlias
+from decimal import Decimal
+from typing import Final, TypeAlias
 
 import attrs
 import numpy as np
+import pyarrow as pa
 
+from oop_engine.errors import PlanError
 from oop_engine.language import syntax as s
+from oop_engine.language.elsewhere import about_function
 from oop_engine.language.errors import LanguageError
 from oop_engine.language.parse import parse_expr
 from oop_engine.language.placed import placed
+from oop_engine.language.quoted import Known, about_names, refuse_names
+from oop_engine.language.walk import Number, chain, negated, number_of
 from operators.address import parse_network
 from operators.errors import SchemaError, did_you_mean
 from operators.expression import (
@@ -52,12 +58,20 @@ _UFUNCS: dict[str, np.ufunc] = {
     "sqrt": np.sqrt,
 }
 SCALARS: frozenset[str] = frozenset({"abs", "cast", *_UFUNCS})
-"""The functions of one tuple's values; every other function is an aggregate or unknown."""
+"""The functions of one tuple's values; every other function is an aggregate or unknown.
+
+`round` gives the nearest whole number, as a float; a half goes to the even one, round(-2.5) is -2, as in Python, numpy
+and IEEE 754. `floor` and `ceil` give floats too; `a // b` is the integer below a / b, exactly.
+"""
+_OF_ROUND: Final = "It gives a whole number, a half the even one beside it; of hundredths write round(x * 100) / 100."
+_ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "//", "%"})
 
 
 def parse_expression(text: str, schema: Schema) -> Expression:
     """Read an expression that stands alone, such as `length * 8 > 1000`, over a schema; raises LanguageError."""
-    return expression_of(parse_expr(text), schema, text)
+    node = parse_expr(text)
+    refuse_names(node, Known.of(schema), text)
+    return expression_of(node, schema, text)
 
 
 def expression_of(node: s.Expr, schema: Schema, text: str, *, resolve: Resolve | None = None) -> Expression:
@@ -67,7 +81,7 @@ def expression_of(node: s.Expr, schema: Schema, text: str, *, resolve: Resolve |
     once, so `Stream.filter` and its kin will not refuse it. Raises LanguageError.
     """
     meaning = resolve if resolve is not None else lambda name: attribute_of(name, schema, text)
-    return _Reading(schema, text, meaning).expression(node)
+    return _Reading(schema, text, meaning).whole(node)
 
 
 def attribute_of(name: s.Name, schema: Schema, text: str, *, streams: Collection[str] = ()) -> str:
@@ -114,13 +128,30 @@ class _Reading:
     schema: Schema
     text: str
     resolve: Resolve
+    _pieces: list[tuple[s.Expr, Expression]] = attrs.field(init=False, factory=list)
+    """What was made of each piece, the smaller ones first."""
+
+    def whole(self, node: s.Expr) -> Expression:
+        """Make an expression; where it does not fit the schema, the smallest piece that does not is pointed at."""
+        made = self._typed(self.expression(node))
+        try:
+            made.bind(self.schema)
+        except (SchemaError, PlanError):
+            for piece, part in self._pieces:
+                self._check(piece, part)
+            self._check(node, made)
+        return made
 
     def expression(self, node: s.Expr) -> Expression:
-        """Make an expression from the leaves up, so that what does not fit is found in the smallest piece."""
+        """Make an expression from the leaves up, without a look at types."""
         made = self._made(node)
-        with placed(node.span, self.text, said=str(made)):
-            made.bind(self.schema)
+        self._pieces.append((node, made))
         return made
+
+    def _check(self, node: s.Expr, made: Expression) -> None:
+        known = Known.of(self.schema)
+        with placed(node.span, self.text, said=str(made), hint=lambda: about_names(node, known)):
+            made.bind(self.schema)
 
     def _made(self, node: s.Expr) -> Expression:
         match node:
@@ -128,20 +159,19 @@ class _Reading:
                 return Column(self.resolve(node))
             case s.Literal():
                 return Literal(node.value)
-            case s.Unary(op="-", x=s.Literal(value=int() | float() as value)) if not isinstance(value, bool):
-                return Literal(-value)
             case s.Unary(op="-"):
-                return Unary("-", self.expression(node.x))
+                return _negative(self.expression(node.x))
             case s.Unary():
                 return Not(self.expression(node.x))
-            case s.Binary(op="and" | "or"):
-                return Logical(node.op, self.expression(node.l), self.expression(node.r))
-            case s.Binary(op="+" | "-" | "*" | "/" | "%"):
-                return Binary(node.op, self.expression(node.l), self.expression(node.r))
+            case s.Binary(op="and" | "or" as op):
+                return self._together(op, node)
+            case s.Binary(op="+" | "-" | "*" | "/" | "//" | "%"):
+                return self._computed(node)
             case s.Binary():
                 return self._comparison(node)
             case s.Between():
-                test: Expression = Between(*(self.expression(part) for part in (node.x, node.low, node.high)))
+                argument = self.expression(node.x)
+                test: Expression = Between(argument, *(self._beside(argument, end) for end in (node.low, node.high)))
             case s.InList():
                 test = self._in_list(node)
             case s.InNetwork():
@@ -159,12 +189,62 @@ class _Reading:
                 hint = f"Write {shown} IS {'NOT ' if node.op == '<>' else ''}NULL."
                 raise LanguageError.at(node.span, "nothing compares with NULL.", self.text, hint=hint)
         op = "!=" if node.op == "<>" else node.op
-        return Comparison(op, self.expression(node.l), self.expression(node.r))
+        if number_of(node.l) is not None:
+            right = self.expression(node.r)
+            return Comparison(op, self._beside(right, node.l), right)
+        left = self.expression(node.l)
+        return Comparison(op, left, self._beside(left, node.r))
+
+    def _together(self, op: str, node: s.Binary) -> Expression:
+        links, parts = chain(node)
+        made = self.expression(parts[0])
+        for link, part in zip(links, parts[1:], strict=True):
+            made = Logical(op, made, self.expression(part))
+            if link is not node:
+                self._pieces.append((link, made))
+        return made
+
+    def _computed(self, node: s.Binary) -> Expression:
+        """Make a sum or product, in a walk along its left sides: many may stand in a row."""
+        waiting: list[s.Binary] = []
+        first: s.Expr = node
+        while isinstance(first, s.Binary) and first.op in _ARITHMETIC:
+            waiting.append(first)
+            first = first.l
+        made = self._plain(first)
+        for piece in reversed(waiting):
+            made = Binary(piece.op, made, self._plain(piece.r))
+            if piece is not node:
+                self._pieces.append((piece, made))
+        return made
+
+    def _plain(self, node: s.Expr) -> Expression:
+        """Make what is computed with: digits that no float has are rounded to one there."""
+        return _rounded(self.expression(node))
+
+    def _beside(self, argument: Expression, node: s.Expr) -> Expression:
+        """Make what is compared with an argument.
+
+        All digits of a constant count, but beside a float, where they mean the float nearest to them as ever.
+        """
+        made = self.expression(node)
+        if isinstance(made, Literal) and isinstance(made.value, Decimal):
+            if isinstance(argument, Literal):
+                return self._typed(made)
+            with suppress(SchemaError):
+                if pa.types.is_floating(argument.type(self.schema)):
+                    return _rounded(made)
+        return made
+
+    def _typed(self, made: Expression) -> Expression:
+        """Round a constant of more digits than any decimal has, where it stands alone."""
+        alone = isinstance(made, Literal) and isinstance(made.value, Decimal)
+        return _rounded(made) if alone and pa.types.is_null(made.type(self.schema)) else made
 
     def _in_list(self, node: s.InList) -> Expression:
         """Test constants at once, and computed items one by one."""
         argument = self.expression(node.x)
-        items = [self.expression(item) for item in node.items]
+        items = [self._beside(argument, item) for item in node.items]
         constants = tuple(item.value for item in items if isinstance(item, Literal))
         tests: list[Expression] = [IsIn(argument, constants)] if constants else []
         tests += [Comparison("=", argument, item) for item in items if not isinstance(item, Literal)]
@@ -188,14 +268,14 @@ class _Reading:
                 hint = "Aggregates stand in the SELECT list or in HAVING."
             else:
                 message = f'there is no function "{node.function}" of one tuple\'s values.'
-                hint = did_you_mean(node.function, sorted(SCALARS))
+                hint = about_function(node.function, SCALARS)
             raise LanguageError.at(node.span, message, self.text, hint=hint)
         if node.function == "cast":
             return self._cast(node)
         if len(node.args) != 1 or node.distinct:
             message = f"{node.function} takes one argument, as in {node.function}(length)."
-            raise LanguageError.at(node.span, message, self.text)
-        argument = self.expression(node.args[0])
+            raise LanguageError.at(node.span, message, self.text, hint=_OF_ROUND if node.function == "round" else "")
+        argument = self._plain(node.args[0])
         return Unary("abs", argument) if node.function == "abs" else Ufunc(_UFUNCS[node.function], (argument,))
 
     def _cast(self, node: s.Call) -> Expression:
@@ -204,3 +284,14 @@ class _Reading:
             message = "cast takes a value and the name of a type, as in cast(price, 'float64')."
             raise LanguageError.at(node.span, message, self.text)
         return Cast(self.expression(node.args[0]), kind.value)
+
+
+def _negative(argument: Expression) -> Expression:
+    if isinstance(argument, Literal) and isinstance(argument.value, Number) and not isinstance(argument.value, bool):
+        return Literal(negated(argument.value))
+    return Unary("-", argument)
+
+
+def _rounded(made: Expression) -> Expression:
+    """Give a decimal constant as the float nearest to it, anything else as it is."""
+    return Literal(float(made.value)) if isinstance(made, Literal) and isinstance(made.value, Decimal) else made

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import re
 import typing as t
 
 import attrs
 
 from oop_engine.language import syntax as s
 from oop_engine.language.errors import LanguageError
-from oop_engine.language.scan import MAX_DEPTH, scan
+from oop_engine.language.scan import MAX_DEPTH, Places, scan
 from oop_engine.language.span import Span
+from oop_engine.language.unparse import in_a_row
 
 if t.TYPE_CHECKING:
     from lark import Lark
@@ -20,6 +22,10 @@ MAX_LENGTH = 100_000
 
 EXAMPLE = "SELECT count(*) [RANGE TUMBLING 1 minute, WA ts] FROM Main"
 
+MAX_LINKS = 256
+"""How many operators of a chain such as a AND b AND c may stand in a row, those of chains around it counted too."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LEVELS = (*t.get_args(s.Expr), s.SubQuery, s.Union)
 
 
@@ -27,8 +33,8 @@ def parse(text: str) -> s.Query:
     """Read a query.
 
     Raises LanguageError, which points at the fault, for whatever is no query: also for more than `MAX_LENGTH`
-    characters and for more than `MAX_DEPTH` levels of nesting. Takes time linear in the text; the first call
-    also loads the grammar.
+    characters, for more than `MAX_DEPTH` levels of nesting and for chains of more than `MAX_LINKS` operators. Takes
+    time linear in the text; the first call also loads the grammar.
     """
     query = _parsed(text, "start", "query", EXAMPLE)
     assert isinstance(query, s.Query)
@@ -46,7 +52,14 @@ def _parsed(text: str, rule: str, what: str, example: str) -> s.Query | s.Expr:
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise LanguageError(f"the {what} should be text, it is of type {type(text).__name__}.")
     if len(text) > MAX_LENGTH:
-        raise LanguageError(f"the {what} has {len(text)} characters; at most {MAX_LENGTH} are read.")
+        hint = (
+            'Many values are looked up in Python, stream.filter(lambda p: p["x"].isin(values)), or in a stream of\n'
+            "  their own: FROM M [RANGE ...], wanted [RANGE ...] WHERE M.x = wanted.x."
+        )
+        raise LanguageError(f"the {what} has {len(text)} characters; at most {MAX_LENGTH} are read.", hint=hint)
+    if half := _SURROGATE.search(text):
+        span = Places(text).span(half.start(), half.end())
+        raise LanguageError.at(span, f"half of a surrogate pair, U+{ord(half[0]):04X}, is no character.", text)
     if not scan(text):
         raise LanguageError.at(Span(1, 1, 2), f"the {what} is empty.", text, hint=f"Write for example {example}")
     # The grammar and lark cost a tenth of a second, which a command that parses nothing must not pay.
@@ -76,16 +89,29 @@ def _grammar(rule: str) -> Lark:
 
 
 def _check_depth(tree: s.Query | s.Expr, text: str) -> None:
-    """Refuse a tree so deep that a recursive walk could exhaust the stack; does not recurse itself."""
-    stack: list[tuple[t.Any, int]] = [(tree, 0)]
+    """Refuse a tree so deep that a recursive walk could exhaust the stack; does not recurse itself.
+
+    What stands to the left in a chain is a link of it and not a level, for walks take chains in a loop. What they build
+    is as deep as the chain is long, so links are counted by themselves.
+    """
+    stack: list[tuple[t.Any, int, int]] = [(tree, 0, 0)]
     while stack:
-        node, depth = stack.pop()
+        node, depth, links = stack.pop()
         if isinstance(node, tuple):
-            stack.extend((item, depth) for item in t.cast("tuple[object, ...]", node))
+            stack.extend((item, depth, links) for item in t.cast("tuple[object, ...]", node))
         elif attrs.has(type(node)) and not isinstance(node, Span | s.Duration):
             depth += isinstance(node, _LEVELS)
             if depth > MAX_DEPTH:
                 message = f"expressions, unions or sub-queries nest more than {MAX_DEPTH} levels deep here."
-                hint = "A long chain of x = a OR x = b ... is shorter as x IN (a, b, ...)."
+                raise LanguageError.at(node.span, message, text, hint="Compute a part of it in FROM ( ... ).")
+            if links >= MAX_LINKS:
+                message = f"more than {MAX_LINKS} operators stand in a row here."
+                hint = (
+                    "x = a OR x = b ... is shorter as x IN (a, b, ...); or parts of a chain stand in parentheses, "
+                    "(a AND b) AND (c AND d)."
+                )
                 raise LanguageError.at(node.span, message, text, hint=hint)
-            stack.extend((getattr(node, field.name), depth) for field in attrs.fields(type(node)))
+            for field in attrs.fields(type(node)):
+                part = getattr(node, field.name)
+                linked = field.name == "l" and isinstance(part, s.Binary) and in_a_row(node, part)
+                stack.append((part, depth - linked, links + linked))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from oop_engine.errors import PlanError, SchemaError
@@ -12,16 +12,22 @@ from oop_engine.language.span import Span
 
 @contextmanager
 def placed(
-    span: Span, text: str, *, said: str = "", errors: tuple[type[ValueError], ...] = (SchemaError, PlanError)
+    span: Span,
+    text: str,
+    *,
+    said: str = "",
+    errors: tuple[type[ValueError], ...] = (SchemaError, PlanError),
+    hint: Callable[[], str] = str,
 ) -> Generator[None, None, None]:
     """Raise a SchemaError or PlanError of the block as the LanguageError that points at `span` of the query `text`.
 
-    `said` is what the error's first line begins with when it repeats the piece that the caret shows anyway.
+    `said` is what the error's first line begins with when it repeats the piece that the caret shows anyway; `hint`
+    gives a better one than the error's own, if there is one.
     """
     try:
         yield
     except errors as error:
         sentence, *rest = str(error).split("\n")
         sentence = sentence.removeprefix(f"{said}: ") if said else sentence
-        hint = "\n  ".join(line.strip() for line in rest)
-        raise LanguageError.at(span, sentence, text, hint=hint) from error
+        own = "\n  ".join(line.strip() for line in rest)
+        raise LanguageError.at(span, sentence, text, hint=hint() or own) from error

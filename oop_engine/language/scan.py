@@ -28,7 +28,7 @@ _LEXEME = re.compile(
       | (?P<quoted>`(?:[^`]|``)+`)
       | (?P<word>(?:row-num|arrival-ts|group-by)\b|[^\W\d]\w*)
       | (?P<number>[0-9]+(?:\.[0-9]+)?|\.[0-9]+)
-      | (?P<symbol><>|!=|<=|>=|==|.)""",
+      | (?P<symbol><>|!=|<=|>=|==|//|/\*|::|:=|\|\||&&|.)""",
     re.VERBOSE | re.IGNORECASE,
 )
 _PAIRS = {")": "(", "]": "["}

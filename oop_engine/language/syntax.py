@@ -9,6 +9,7 @@ listed in `BinaryOperator` and `UnaryOperator`, function names in lower case, `r
 from __future__ import annotations
 
 import typing as t
+from decimal import Decimal
 
 import attrs
 
@@ -16,31 +17,46 @@ from oop_engine.language.durations import Duration
 from oop_engine.language.span import NOWHERE, Span
 
 UnaryOperator = t.Literal["-", "not"]
-BinaryOperator = t.Literal["+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or"]
-Value = int | float | str | bool | None
+BinaryOperator = t.Literal["+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or"]
+Value = int | float | Decimal | str | bool | None
 
 
 def _typed(value: Value) -> tuple[str, Value]:
     return type(value).__name__, value
 
 
+def _shortest(value: Value) -> Value:
+    """Give the float that stands for a decimal digit by digit, as 0.1 does; a decimal of which there is none stays."""
+    if not isinstance(value, Decimal):
+        return value
+    nearest = float(value)
+    return nearest if Decimal(repr(nearest)) == value else value
+
+
 @attrs.frozen
 class Name:
-    """Name an attribute: ("srcIP",), or qualified by its stream, ("Main1", "srcIP")."""
+    """Name an attribute: ("srcIP",), or qualified by its stream, ("Main1", "srcIP").
+
+    `said` is what the query says where the tree has been changed to name what that means.
+    """
 
     parts: tuple[str, ...]
+    said: str = attrs.field(default="", kw_only=True, eq=False, repr=False)
     span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
     def __str__(self) -> str:
         """Write the name as a person says it, e.g. "Main1.srcIP"."""
-        return ".".join(self.parts)
+        return self.said or ".".join(self.parts)
 
 
 @attrs.frozen
 class Literal:
-    """Give a constant; no number is negative (`-1` is `Unary("-", Literal(1))`); 1, 1.0 and TRUE differ."""
+    """Give a constant; no number is negative (`-1` is `Unary("-", Literal(1))`); 1, 1.0 and TRUE differ.
 
-    value: Value = attrs.field(eq=_typed)
+    A number with a point is a float where its digits are those of one, and else a Decimal: no digit is lost.
+    """
+
+    value: Value = attrs.field(eq=_typed, converter=_shortest)
     span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 
@@ -119,8 +135,9 @@ Expr: t.TypeAlias = Name | Literal | Call | Unary | Binary | Between | InList | 
 
 @attrs.frozen
 class Star:
-    """Select every attribute."""
+    """Select every attribute, or every one of the stream called `stream`."""
 
+    stream: str | None = attrs.field(default=None, kw_only=True)
     span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 

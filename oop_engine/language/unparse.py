@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import typing as t
+from decimal import Decimal
 
 from oop_engine.language import syntax as s
 from oop_engine.language.scan import RESERVED
@@ -18,7 +19,7 @@ _BINDING: t.Final[dict[str, int]] = {
     "and": _AND,
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _PREDICATE),
     **dict.fromkeys("+-", _SUM),
-    **dict.fromkeys("*/%", _PRODUCT),
+    **dict.fromkeys(("*", "/", "//", "%"), _PRODUCT),
 }
 
 
@@ -44,7 +45,9 @@ def unparse(query: s.Query) -> str:
 
 def unparse_expression(expr: s.Expr | s.Star) -> str:
     """Write one expression in canonical text, for the name of a result's column or for a message."""
-    return "*" if isinstance(expr, s.Star) else _expr(expr)
+    if isinstance(expr, s.Star):
+        return "*" if expr.stream is None else f"{_identifier(expr.stream)}.*"
+    return _expr(expr)
 
 
 def _item(item: s.SelectItem) -> str:
@@ -117,10 +120,7 @@ def _written(expr: s.Expr) -> tuple[str, int]:
         case s.Unary():
             return f"NOT {_expr(expr.x, _NOT)}", _NOT
         case s.Binary():
-            binding = _BINDING[expr.op]
-            # Operators group from the left; a comparison does not follow another.
-            left = _SUM if binding == _PREDICATE else binding
-            return f"{_expr(expr.l, left)} {expr.op.upper()} {_expr(expr.r, binding + 1)}", binding
+            return _chain(expr), _BINDING[expr.op]
         case s.Between():
             test = f"BETWEEN {_expr(expr.low, _SUM)} AND {_expr(expr.high, _SUM)}"
         case s.InList():
@@ -132,16 +132,40 @@ def _written(expr: s.Expr) -> tuple[str, int]:
     return f"{_expr(expr.x, _SUM)} {'NOT ' if expr.negated else ''}{test}", _PREDICATE
 
 
+def _chain(expr: s.Binary) -> str:
+    """Write operators in a row, which group from the left; a comparison does not follow another."""
+    binding = _BINDING[expr.op]
+    written: list[str] = []
+    left: s.Expr = expr
+    while left is expr or (isinstance(left, s.Binary) and in_a_row(expr, left)):
+        assert isinstance(left, s.Binary)
+        written.append(f" {left.op.upper()} {_expr(left.r, binding + 1)}")
+        left = left.l
+    written.append(_expr(left, _SUM if binding == _PREDICATE else binding))
+    return "".join(reversed(written))
+
+
+def in_a_row(outer: s.Binary, left: s.Binary) -> bool:
+    """Tell whether what stands left of an operator needs no parentheses: a chain, as a + b - c or a AND b AND c."""
+    return _BINDING[outer.op] == _BINDING[left.op] != _PREDICATE
+
+
 def _constant(value: s.Value) -> str:
     if value is None or isinstance(value, bool):
         return str(value).upper() if value is not None else "NULL"
     if isinstance(value, str):
         doubled = value.replace('"', '""')
         return f'"{doubled}"'
-    written = repr(value)
+    written = _digits(value) if isinstance(value, Decimal) else repr(value)
     if not written[0].isdigit():
         raise ValueError(f"no query text says the constant {written}: write a sign as Unary('-', ...).")
     return written
+
+
+def _digits(value: Decimal) -> str:
+    """Write a decimal digit by digit, with a point: what has an exponent is read as a float."""
+    written = f"{value:f}"
+    return written if "." in written else f"{written}.0"
 
 
 def _identifier(name: str) -> str:

@@ -53,7 +53,10 @@ class Csv:
 
 @attrs.define
 class Ndjson:
-    """NDJSON: one object a line, every attribute in it; times, addresses and bytes are text, NaN and null are null."""
+    """NDJSON: one object a line, every attribute in it; times, addresses and bytes are text.
+
+    JSON has no NaN and no infinity: both are null, as null is. CSV, Parquet and Arrow tell them apart.
+    """
 
     _fields: list[pa.Field] = attrs.field(factory=list, init=False)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from oop_engine.sources.outline import Outline, Watch
 from oop_engine.sources.paths import expand
 from oop_engine.sources.protocol import Chunk
-from oop_engine.sources.tables import Table
+from oop_engine.sources.tables import Settled, Table
 from oop_engine.sources.turn import Turn
 from operators.page import Int64s
 
@@ -27,12 +27,16 @@ class Files:
     given: Input = attrs.field(repr=False)
     format: str | None = None
     types: Mapping[str, str | pa.DataType] | None = None
+    strict: bool = False
+    settled: Settled | None = attrs.field(default=None, repr=False)
+    """What was found out about columns and types, where other files than these decided them."""
     arrow: pa.Schema = attrs.field(init=False, repr=False)
     rewindable: bool = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         table = self._table(None, 8192)
         object.__setattr__(self, "arrow", table.schema)
+        object.__setattr__(self, "settled", table.settled)
         object.__setattr__(self, "rewindable", table.rewindable)
         object.__setattr__(self, "_first", None if table.rewindable else table)
 
@@ -57,7 +61,15 @@ class Files:
         return ()
 
     def _table(self, columns: Sequence[str] | None, batch_rows: int) -> Table:
-        return Table(self.given, format=self.format, columns=columns, types=self.types, batch_rows=batch_rows)
+        return Table(
+            self.given,
+            format=self.format,
+            columns=columns,
+            types=self.types,
+            batch_rows=batch_rows,
+            strict=self.strict,
+            settled=self.settled,
+        )
 
     def open(self, columns: Sequence[str], batch_rows: int) -> FileReader:
         # What can be read only once was opened to learn its schema; that opening is the reading.
@@ -96,4 +108,4 @@ class FileReader:
         return None
 
     def notes(self) -> list[str]:
-        return []
+        return self.table.notes()

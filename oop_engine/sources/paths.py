@@ -67,10 +67,18 @@ def opened(places: Sequence[str | Path | BinaryIO]) -> list[Path | BinaryIO]:
 
 
 def called(files: Sequence[object]) -> str:
-    """Say which files these are: the name of the first, or "stdin" for a stream, and how many more."""
+    """Say which files these are: the name of the first, which may be a stream's, and how many more."""
     given = files[0].path if isinstance(files[0], Pipe) else files[0]
-    first = given.name if isinstance(given, Path) else "stdin"
+    first = Path(given if isinstance(given, Path) else stream_name(given)).name
     return first if len(files) == 1 else f"{first} and {len(files) - 1} more"
+
+
+def stream_name(stream: object) -> str:
+    """Name a stream as people do: by its file, as standard input, else by its descriptor."""
+    name = getattr(stream, "name", "stream")
+    if name in (0, "<stdin>"):
+        return "standard input"
+    return f"file descriptor {name}" if isinstance(name, int) else str(name)
 
 
 def is_pipe(path: Path) -> bool:

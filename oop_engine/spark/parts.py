@@ -69,9 +69,8 @@ def _of_files(source: Files, count: int) -> tuple[Source, ...]:
         return _read_apart(source, groups, count) or (source,)
     if len(paths) < 2:
         return (source,)
-    # Types follow from the first lines of the first file, and hold for all.
-    types = {field.name: field.type for field in source.arrow if not field.metadata} | dict(source.types or {})
-    return tuple(attrs.evolve(source, given=tuple(share), types=types) for share in _shares(paths, count))
+    # Columns and types are `settled` by all files, and hold for each share of them.
+    return tuple(attrs.evolve(source, given=tuple(share)) for share in _shares(paths, count))
 
 
 def _read_apart(source: Source, pieces: Sequence[Piece], count: int) -> tuple[Source, ...]:

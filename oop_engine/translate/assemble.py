@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from oop_engine.entry import numbered, stamped
 from oop_engine.language import syntax as s
 from oop_engine.language.parse import parse
 from oop_engine.language.placed import placed
+from oop_engine.language.quoted import Known
+from oop_engine.language.walk import pieces
 from oop_engine.sources.protocol import ARRIVAL
 from oop_engine.stream import Stream
+from oop_engine.translate.checks import refuse_quoted, refuse_results
 from oop_engine.translate.groups import aggregated
 from oop_engine.translate.join import joined
-from oop_engine.translate.plain import selected
+from oop_engine.translate.plain import Starred, selected
 from oop_engine.translate.scope import check_condition
 from oop_engine.translate.source import Sources, given
-from oop_engine.translate.tree import aggregates, pieces
+from oop_engine.translate.tree import aggregates
 from oop_engine.translate.window import counts_arrivals
 from operators.number import ROW_NUM
 
@@ -36,12 +39,13 @@ def query(text: str, streams: Mapping[str, Stream] | None = None, **named: Strea
 
 def _stream_of(tree: s.Query, streams: Mapping[str, Stream]) -> Stream:
     sources = Sources(streams, tree.text, lambda nested: _stream_of(nested, streams))
-    starred: Collection[str]
+    starred: Starred
     if isinstance(tree.source, s.Join):
         tree, scope, starred = joined(tree, tree.source, sources)
     else:
         scope = sources.scope(tree.source)
-        starred = scope.schema.names
+        starred = scope.starred
+        refuse_quoted(tree, Known.of(scope.schema, streams=scope.streams))
     for name in (*_window_names(tree.window), *_names(tree)):
         if name.parts[-1] == ARRIVAL:
             with placed(name.span, tree.text):
@@ -49,6 +53,7 @@ def _stream_of(tree: s.Query, streams: Mapping[str, Stream]) -> Stream:
     if counts_arrivals(tree.window) or any(name.parts[-1] == ROW_NUM for name in _names(tree)):
         scope = scope.over(Stream(numbered(scope.stream.node)))
     if tree.where is not None:
+        refuse_results(tree, scope)
         condition = scope.expression(tree.where)
         check_condition(condition, scope.schema, "WHERE", tree.where, tree.text)
         scope = scope.over(scope.stream.filter(condition))

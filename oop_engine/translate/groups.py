@@ -9,24 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from decimal import Decimal
 
 import attrs
 
 from oop_engine.errors import SchemaError
 from oop_engine.language import syntax as s
+from oop_engine.language.elsewhere import about_function, of_one_tuple
 from oop_engine.language.errors import LanguageError
 from oop_engine.language.expressions import SCALARS, expression_of, is_aggregate
 from oop_engine.language.placed import placed
 from oop_engine.language.span import Span
+from oop_engine.language.unparse import unparse_expression
+from oop_engine.language.walk import number_of, pieces, rewritten
 from oop_engine.stream import Stream
 from oop_engine.translate.plain import Columns
 from oop_engine.translate.scope import Scope, check_condition
-from oop_engine.translate.tree import aggregates, column_name, free_name, pieces, rewritten, written_name
+from oop_engine.translate.tree import aggregates, column_name, free_name, written_name
 from oop_engine.translate.window import windowed
 from oop_engine.windowed import Windowed
 from operators.aggregate.wid import START, STOP, WID
 from operators.bucket import FROM, UNTIL
-from operators.errors import did_you_mean
 from operators.expression import Column, Expression
 from operators.functions import by_name, constants
 from operators.functions.protocol import AggregateFunction
@@ -208,9 +211,12 @@ class _Grouping:
         arguments = tuple(self.scope.resolved(argument) for argument in call.args)
         resolved = attrs.evolve(call, args=arguments)
         if resolved not in self.aggregates:
-            if not is_aggregate(call.function) and (near := did_you_mean(call.function, SCALARS)).startswith("Did"):
-                message = f'there is no function "{call.function}".'
-                raise LanguageError.at(call.span, message, self.tree.text, hint=near)
+            if not is_aggregate(call.function):
+                hint = about_function(call.function, SCALARS)
+                if not hint.startswith("Functions"):
+                    raise LanguageError.at(
+                        call.span, f'there is no function "{call.function}".', self.tree.text, hint=hint
+                    )
             given = [self._argument(call, place, argument) for place, argument in enumerate(arguments)]
             names = ["*"] if call.star else given
             with placed(call.span, self.tree.text), _of_ones_own(call, self.tree.text):
@@ -222,10 +228,8 @@ class _Grouping:
 
     def _argument(self, call: s.Call, place: int, resolved: s.Expr) -> str | float:
         """Give the number that stands where a function takes one, or the attribute that holds an expression."""
-        if place in constants(call.function) and isinstance(resolved, s.Literal):
-            value = resolved.value
-            if isinstance(value, int | float):
-                return value
+        if place in constants(call.function) and (value := number_of(resolved)) is not None:
+            return float(value) if isinstance(value, Decimal) else value
         return self._input(resolved, written_name(resolved))
 
     def _input(self, resolved: s.Expr, wanted: str, *, again: bool = False) -> str:
@@ -252,14 +256,23 @@ class _Grouping:
 
 @contextmanager
 def _of_ones_own(call: s.Call, text: str) -> Generator[None, None, None]:
-    """Say how a function that is not known, and none of a name near to it, is made."""
+    """Say how a function that is not known, and none of a name near to it, is made; and what stands for DISTINCT."""
     try:
         yield
     except SchemaError as error:
+        message, _, known = str(error).partition("\n")
+        if is_aggregate(call.function) and call.distinct:
+            listed = ", ".join(unparse_expression(argument) for argument in call.args)
+            query = f"SELECT {call.function}({listed}) FROM (SELECT DISTINCT {listed} FROM ...)"
+            hint = f"{known.strip()}\n  Over distinct values: {query}."
+            raise LanguageError.at(call.span, message, text, hint=hint) from error
         if is_aggregate(call.function) or "Did you mean" in str(error):
             raise
-        message, _, known = str(error).partition("\n")
-        hint = f"{known.strip()}\n  One of your own is computed in Python: .aggregate(x=oop.user_aggregate(...))."
+        hint = (
+            f"{of_one_tuple(SCALARS)}\n  Aggregates are {known.strip().removeprefix('Known are ')}\n"
+            "  One of your own is computed in Python: .aggregate(x=oop.user_aggregate(...))."
+        )
+        message = f'there is no function "{call.function}".'
         raise LanguageError.at(call.span, message, text, hint=hint) from error
 
 

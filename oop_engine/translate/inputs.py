@@ -1,6 +1,7 @@
 """In a query of several inputs a name means an attribute of one of them, and that has a name in the joined stream.
 
-The joined name is the input's own, or alias_name where an input before it has an attribute of that name.
+The joined name is the input's own, or alias_name where an input before it has an attribute of that name, or
+alias_2_name and so on where that is taken too.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from oop_engine.entry import numbered, stamped
 from oop_engine.language import syntax as s
 from oop_engine.language.errors import LanguageError
 from oop_engine.language.placed import placed
+from oop_engine.language.walk import rewritten
 from oop_engine.plan import Node
 from oop_engine.sources.protocol import ARRIVAL
 from oop_engine.stream import Stream
 from oop_engine.translate.scope import Scope
 from oop_engine.translate.source import Sources
-from oop_engine.translate.tree import free_name, rewritten
+from oop_engine.translate.tree import free_name
 from operators.errors import SchemaError, did_you_mean
 from operators.expression import Expression
 from operators.number import ROW_NUM
@@ -37,20 +39,27 @@ class Input:
     """The attributes that `*` stands for."""
     columns: dict[str, str] = attrs.field(init=False, factory=dict)
     """Attributes to their names in the joined stream."""
+    prefix: str = attrs.field(init=False, default="")
+    """What goes before an attribute's name that an input before this one has too."""
 
     @property
     def name(self) -> str:
         """What the query calls the input; empty when it does not."""
         return self.scope.streams[-1] if self.scope.streams else ""
 
-    @property
-    def prefix(self) -> str:
-        """What goes before an attribute's name that an input before this one has too."""
-        return f"{self.name or 'right'}_"
-
     def shown(self, attribute: str) -> str:
         """Write an attribute as the query may."""
         return f"{self.name}.{attribute}" if self.name else attribute
+
+    def name_columns(self, taken: Collection[str]) -> None:
+        """Say what the attributes are called in the joined stream, in which some names are taken."""
+        names, number = self.scope.schema.names, 1
+        others = {name for name in names if name not in taken}
+        self.prefix = f"{self.name or 'right'}_"
+        while any(self.prefix + name in others or self.prefix + name in taken for name in names if name in taken):
+            number += 1
+            self.prefix = f"{self.name or 'right'}_{number}_"
+        self.columns = {name: self.prefix + name if name in taken else name for name in names}
 
 
 @attrs.define(eq=False)
@@ -105,7 +114,7 @@ class Inputs:
         """Say what all attributes are called in the joined stream, as a chain of joins calls them."""
         taken: set[str] = set()
         for some in self.inputs:
-            some.columns = {n: some.prefix + n if n in taken else n for n in some.scope.schema.names}
+            some.name_columns(taken)
             taken |= set(some.columns.values())
 
     def meant(self, name: s.Name) -> tuple[int, str] | None:
@@ -125,7 +134,8 @@ class Inputs:
                 continue
         if len(found) > 1:
             ways = [self[number].shown(word) for number, _ in found]
-            message = f'"{name}" could be {" or ".join(ways)}.'
+            said = [way if "." in way else f"that of input {n + 1}" for way, (n, _) in zip(ways, found, strict=True)]
+            message = f'"{name}" could be {" or ".join(said)}.'
             hint = "Write it with the name of its stream."
             if not all("." in way for way in ways):
                 hint = "Give each input a name, as in (SELECT ...) AS a, and write a." + word + "."
@@ -167,7 +177,14 @@ class Inputs:
         written = name.parts[-1]
         known = any(written in some.columns.values() for some in self.inputs)
         same = not known and ALIASES.get(written) == column
-        return s.Name((written if same else column,), span=name.span)
+        return s.Name((written if same else column,), said=str(name), span=name.span)
+
+    def starred(self, star: s.Star) -> list[str]:
+        """Give the names, in the joined stream, of the attributes that `*` or `A.*` stands for."""
+        chosen = self.inputs
+        if star.stream is not None:
+            chosen = [self[self._qualified(s.Name((star.stream, "*"), span=star.span))]]
+        return [some.columns[name] for some in chosen for name in some.starred]
 
     def _qualified(self, name: s.Name) -> int:
         """Give the input that stands before the dot."""

@@ -20,26 +20,31 @@ from oop_engine.language import syntax as s
 from oop_engine.language.errors import LanguageError
 from oop_engine.language.expressions import expression_of
 from oop_engine.language.placed import placed
+from oop_engine.language.quoted import Known
 from oop_engine.language.unparse import unparse_expression
+from oop_engine.language.walk import pieces
 from oop_engine.stream import Stream
+from oop_engine.translate.checks import refuse_quoted
 from oop_engine.translate.inputs import Inputs
 from oop_engine.translate.join_window import InputWindow, input_windows, pair_window, within
+from oop_engine.translate.plain import Starred
 from oop_engine.translate.scope import Scope, check_condition
 from oop_engine.translate.source import Sources
-from oop_engine.translate.tree import pieces
 from operators.expression import Expression, Logical
 from operators.join import OAJoin, SameWindow
 from operators.schema import Schema
 
 
-def joined(tree: s.Query, source: s.Join, sources: Sources) -> tuple[s.Query, Scope, Sequence[str]]:
+def joined(tree: s.Query, source: s.Join, sources: Sources) -> tuple[s.Query, Scope, Starred]:
     """Join the inputs of a query.
 
-    Gives the query over the joined stream, with what of WHERE can only be asked there; that stream; and what `*` stands
-    for. Raises LanguageError.
+    Gives the query over the joined stream, with what of WHERE can only be asked there; that stream; and what `*` and
+    `A.*` stand for. Raises LanguageError.
     """
     inputs = Inputs.of(source, sources)
     inputs.enter(_names(tree))
+    schemas = [some.scope.schema for some in inputs.inputs]
+    refuse_quoted(tree, Known.of(*schemas, streams=[name for some in inputs.inputs for name in some.scope.streams]))
     windows = input_windows(inputs, source)
     conditions = _Conditions(inputs)
     conditions.sort(tree.where)
@@ -47,11 +52,10 @@ def joined(tree: s.Query, source: s.Join, sources: Sources) -> tuple[s.Query, Sc
     stream = inputs[0].scope.stream
     for number in range(1, len(inputs)):
         stream = _chained(stream, number, inputs, windows, conditions, source)
-    starred = [some.columns[name] for some in inputs.inputs for name in some.starred]
     left = None
     for condition in conditions.left:
         left = condition if left is None else s.Binary("and", left, condition, span=condition.span)
-    return _over(attrs.evolve(tree, where=left), inputs), Scope(stream, (), tree.text), starred
+    return _over(attrs.evolve(tree, where=left), inputs), Scope(stream, (), tree.text), inputs.starred
 
 
 @attrs.define(eq=False)

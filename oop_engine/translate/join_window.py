@@ -15,12 +15,10 @@ from oop_engine.language import syntax as s
 from oop_engine.language.errors import LanguageError
 from oop_engine.language.placed import placed
 from oop_engine.language.span import Span
-from oop_engine.ticks import tick_ns, ticks_of
+from oop_engine.translate.amounts import Amounts
 from oop_engine.translate.inputs import Inputs
 from operators.expression import Column, Comparison, Expression, Logical
-from operators.expression.constants import instant_ns
 from operators.join import Band, JoinWindow, SameWindow, WidJoin
-from operators.number import ROW_NUM
 from operators.window import SlidingWindow
 
 _EXAMPLE = "[RANGE 1 minute, WA ts]"
@@ -96,35 +94,20 @@ def _input_window(inputs: Inputs, number: int, clause: s.WindowClause) -> InputW
     inputs.enter_one(number, name)
     wattr = inputs[number].scope.attribute(name)
     field = inputs[number].scope.schema.field(wattr)
+    amounts = Amounts(field, text)
     if not (pa.types.is_integer(field.type) or pa.types.is_temporal(field.type)):
         message = f'"{wattr}" has type {field.type}; a window needs an attribute with an order in steps.'
         raise LanguageError.at(name.span, message, text, hint="Window on an integer or a time.")
 
-    def ticks(amount: s.Duration, what: str) -> int:
-        with placed(amount.span, text):
-            return ticks_of(amount, field, what=what, rows=wattr == ROW_NUM)
-
     return InputWindow(
         wattr=wattr,
-        length=ticks(clause.range, "RANGE"),
-        slide=None if clause.slide is None else ticks(clause.slide, "SLIDE"),
-        origin=0 if clause.origin is None else _origin(clause.origin, field, text),
+        length=amounts.ticks(clause.range, "RANGE"),
+        slide=None if clause.slide is None else amounts.ticks(clause.slide, "SLIDE"),
+        origin=0 if clause.origin is None else amounts.origin(clause.origin),
         tumbling=clause.tumbling,
         closed=clause.closed,
         span=clause.span,
     )
-
-
-def _origin(origin: s.Duration | s.Literal, field: pa.Field, text: str) -> int:
-    """Read where windows begin, an amount since the attribute's zero or a time as text."""
-    with placed(origin.span, text):
-        if isinstance(origin, s.Duration):
-            return ticks_of(origin, field, what="ORIGIN", rows=field.name == ROW_NUM, signed=True)
-        instant, tick = instant_ns(str(origin.value)), tick_ns(field.type)
-    if tick is None or instant % tick:
-        message = f'this ORIGIN is no value of "{field.name}" ({field.type}).'
-        raise LanguageError.at(origin.span, message, text, hint=f"Write one in the unit of {field.name}.")
-    return instant // tick
 
 
 def _refuse(clause: s.WindowClause, text: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import attrs
 
@@ -12,6 +13,9 @@ from oop_engine.stream import Stream
 from oop_engine.translate.scope import Scope
 from oop_engine.translate.tree import column_name
 from operators.expression import Column, Expression
+
+Starred: TypeAlias = Callable[[s.Star], Sequence[str]]
+"""Gives the attributes that `*` or `A.*` stands for, or raises the LanguageError that points at it."""
 
 
 @attrs.define(eq=False)
@@ -36,15 +40,15 @@ class Columns:
         return stream.project(**self.found)
 
 
-def selected(tree: s.Query, scope: Scope, starred: Collection[str]) -> Stream:
-    """Give the results of a query without aggregates; `starred` are the attributes that `*` stands for."""
+def selected(tree: s.Query, scope: Scope, starred: Starred) -> Stream:
+    """Give the results of a query without aggregates."""
     if tree.having is not None:
         message = "HAVING is about groups, and this query has neither GROUP BY nor aggregates."
         raise LanguageError.at(tree.having.span, message, tree.text, hint="Write the condition after WHERE.")
     columns = Columns(tree.text)
     for item in tree.select:
         if isinstance(item.expr, s.Star):
-            for name in starred:
+            for name in starred(item.expr):
                 columns.add(name, Column(name), item)
         else:
             columns.add(column_name(item), scope.expression(item.expr), item)

@@ -8,8 +8,9 @@ import pyarrow as pa
 from oop_engine.language import syntax as s
 from oop_engine.language.errors import LanguageError
 from oop_engine.language.expressions import attribute_of, expression_of
+from oop_engine.language.walk import rewritten
 from oop_engine.stream import Stream
-from oop_engine.translate.tree import rewritten
+from operators.errors import did_you_mean
 from operators.expression import Expression
 from operators.schema import Schema
 
@@ -43,6 +44,13 @@ class Scope:
     def attribute(self, name: s.Name) -> str:
         """Give the attribute that a name means; raises LanguageError."""
         return attribute_of(name, self.schema, self.text, streams=self.streams)
+
+    def starred(self, star: s.Star) -> list[str]:
+        """Give the attributes that `*`, or `M.*` of the stream M, stands for; raises LanguageError."""
+        if star.stream is not None and star.stream.lower() not in (stream.lower() for stream in self.streams):
+            hint = did_you_mean(star.stream, self.streams) if self.streams else "Write *."
+            raise LanguageError.at(star.span, f'there is no stream "{star.stream}" here.', self.text, hint=hint)
+        return self.schema.names
 
     def expression(self, node: s.Expr) -> Expression:
         """Make the expression that a piece of the query means; raises LanguageError."""

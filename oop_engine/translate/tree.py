@@ -1,42 +1,13 @@
-"""Pieces of a syntax tree are found and replaced here, and named as a result's columns are."""
+"""Aggregates are found in a syntax tree, and its pieces named as a result's columns are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-
-import attrs
+from collections.abc import Collection, Iterator
 
 from oop_engine.language import syntax as s
 from oop_engine.language.expressions import SCALARS
 from oop_engine.language.unparse import unparse_expression
-
-_NODES = (s.Name, s.Literal, s.Call, s.Unary, s.Binary, s.Between, s.InList, s.InNetwork, s.IsNull)
-
-
-def rewritten(node: s.Expr, change: Callable[[s.Expr], s.Expr | None]) -> s.Expr:
-    """Replace every piece for which `change` gives another, from the top down; a replacement is not looked into."""
-    found = change(node)
-    if found is not None:
-        return found
-    changed: dict[str, object] = {}
-    for field in attrs.fields(type(node)):
-        value: object = getattr(node, field.name)
-        if isinstance(value, _NODES):
-            changed[field.name] = rewritten(value, change)
-        elif isinstance(value, tuple) and value and isinstance(value[0], _NODES):
-            changed[field.name] = tuple(rewritten(part, change) for part in value)
-    return attrs.evolve(node, **changed) if changed else node
-
-
-def pieces(node: s.Expr) -> Iterator[s.Expr]:
-    """Give an expression and every expression inside it, from the top down."""
-    found: list[s.Expr] = []
-
-    def note(piece: s.Expr) -> None:
-        found.append(piece)
-
-    rewritten(node, note)
-    return iter(found)
+from oop_engine.language.walk import pieces
 
 
 def aggregates(node: s.Expr) -> Iterator[s.Call]:

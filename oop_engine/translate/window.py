@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import attrs
 import pyarrow as pa
 
 from oop_engine.language import syntax as s
 from oop_engine.language.errors import LanguageError
 from oop_engine.language.placed import placed
-from oop_engine.ticks import tick_ns, ticks_of
+from oop_engine.translate.amounts import Amounts, rows
 from oop_engine.translate.scope import Scope
 from oop_engine.windowed import Windowed
 from oop_engine.windowing import WindowOf, counted, latest, session, slide_by_rank, slide_by_rows, slide_by_tuple
-from operators.expression.constants import instant_ns
 from operators.number import ROW_NUM
 
 
@@ -31,7 +29,7 @@ def windowed(scope: Scope, clause: s.WindowClause) -> Windowed:
     counted = bool(partition) and name.parts[-1] == ROW_NUM
     wattr = ROW_NUM if counted else scope.attribute(name)
     field = pa.field(ROW_NUM, pa.int64()) if counted else _ordered(scope, name, wattr)
-    amounts = _Amounts(field, scope.text)
+    amounts = Amounts(field, scope.text)
     length = "ALL" if isinstance(clause.range, s.All) else amounts.ticks(clause.range, "RANGE")
     slide = None if clause.slide is None else amounts.ticks(clause.slide, "SLIDE")
     origin = 0 if clause.origin is None else amounts.origin(clause.origin)
@@ -59,34 +57,34 @@ def _special(scope: Scope, clause: s.WindowClause) -> WindowOf | None:
         raise LanguageError.at(clause.origin.span, "windows that tuples define have no ORIGIN.", scope.text)
     if isinstance(clause.wattr, s.Call):
         wattr = _ranked(scope, clause.wattr)
-        size, slide = _rows(scope, clause, clause.range, "RANGE"), None
+        size, slide = rows(clause.range, "RANGE", clause, scope.text), None
         if clause.slide is not None:
-            slide = _rows(scope, clause, clause.slide, "SLIDE")
+            slide = rows(clause.slide, "SLIDE", clause, scope.text)
         return counted(size, slide=slide, wattr=wattr, partial=clause.partial)
     if _of_last(clause):
         assert clause.slide is not None
         wattr, amounts = _wattr(scope, clause)
         origin = 0 if clause.origin is None else amounts.origin(clause.origin)
-        size = _rows(scope, clause, clause.range, "RANGE")
+        size = rows(clause.range, "RANGE", clause, scope.text)
         return latest(size, every=amounts.ticks(clause.slide, "SLIDE"), wattr=wattr, origin=origin)
     if clause.rattr is None or clause.sattr is None or not _by_tuples(clause):
         return None
     wattr = scope.attribute(clause.rattr)
-    amounts = _Amounts(_ordered(scope, clause.rattr, wattr), scope.text)
+    amounts = Amounts(_ordered(scope, clause.rattr, wattr), scope.text)
     if isinstance(clause.range, s.All):
         raise LanguageError.at(clause.range.span, "a window that slides by tuples has a RANGE.", scope.text)
     length = amounts.ticks(clause.range, "RANGE")
-    rows = 1 if clause.slide is None else _rows(scope, clause, clause.slide, "SLIDE")
+    count = 1 if clause.slide is None else rows(clause.slide, "SLIDE", clause, scope.text)
     if isinstance(clause.sattr, s.Name):
         if clause.sattr.parts[-1] != ROW_NUM:
             message = f"windows that range over {wattr} slide by row-num or by rank({wattr}), not by {clause.sattr}."
             hint = f"Or write WA {clause.rattr}, with RANGE and SLIDE both measured on {clause.rattr}."
             raise LanguageError.at(clause.sattr.span, message, scope.text, hint=hint)
-        return slide_by_tuple(length, wattr=wattr) if rows == 1 else slide_by_rows(length, rows, wattr=wattr)
+        return slide_by_tuple(length, wattr=wattr) if count == 1 else slide_by_rows(length, count, wattr=wattr)
     if _ranked(scope, clause.sattr) != wattr:
         message = f"tuples are ranked by the attribute that the RANGE is on, which is {wattr}."
         raise LanguageError.at(clause.sattr.span, message, scope.text, hint=f"Write SATTR rank({wattr}).")
-    return slide_by_tuple(length, wattr=wattr) if rows == 1 else slide_by_rank(length, rows, wattr=wattr)
+    return slide_by_tuple(length, wattr=wattr) if count == 1 else slide_by_rank(length, count, wattr=wattr)
 
 
 def _by_tuples(clause: s.WindowClause) -> bool:
@@ -94,10 +92,10 @@ def _by_tuples(clause: s.WindowClause) -> bool:
     return clause.sattr is not None and clause.sattr != clause.rattr
 
 
-def _wattr(scope: Scope, clause: s.WindowClause) -> tuple[str, _Amounts]:
+def _wattr(scope: Scope, clause: s.WindowClause) -> tuple[str, Amounts]:
     name = clause.wattr if isinstance(clause.wattr, s.Name) else clause.rattr or s.Name(("ts",), span=clause.span)
     wattr = scope.attribute(name)
-    return wattr, _Amounts(_ordered(scope, name, wattr), scope.text)
+    return wattr, Amounts(_ordered(scope, name, wattr), scope.text)
 
 
 def _ordered(scope: Scope, name: s.Name, wattr: str) -> pa.Field:
@@ -118,13 +116,6 @@ def _ranked(scope: Scope, call: s.Call) -> str:
     wattr = scope.attribute(name)
     _ordered(scope, name, wattr)
     return wattr
-
-
-def _rows(scope: Scope, clause: s.WindowClause, amount: s.Duration | s.All, what: str) -> int:
-    if isinstance(amount, s.Duration) and amount.unit in ("rows", "plain"):
-        return amount.value
-    span = getattr(amount, "span", clause.span)
-    raise LanguageError.at(span, f"{what} counts tuples here.", scope.text, hint="Write for example 100 rows.")
 
 
 def _attribute(clause: s.WindowClause, scope: Scope) -> s.Name:
@@ -155,30 +146,3 @@ def _of_last(clause: s.WindowClause) -> bool:
 
 def _in_rows(clause: s.WindowClause) -> bool:
     return any(isinstance(a, s.Duration) and a.unit == "rows" for a in (clause.range, clause.slide))
-
-
-@attrs.frozen(eq=False)
-class _Amounts:
-    """What amounts are measured on."""
-
-    field: pa.Field
-    text: str
-
-    def ticks(self, amount: s.Duration, what: str) -> int:
-        with placed(amount.span, self.text):
-            return ticks_of(amount, self.field, what=what, rows=self.field.name == ROW_NUM)
-
-    def origin(self, origin: s.Duration | s.Literal) -> int:
-        if isinstance(origin, s.Duration):
-            return self.ticks(origin, "ORIGIN")
-        with placed(origin.span, self.text):
-            instant = instant_ns(str(origin.value))
-        tick = tick_ns(self.field.type)
-        if tick is None:
-            message = f'ORIGIN is a time, but "{self.field.name}" is a number ({self.field.type}).'
-            hint = f"Write a number in the unit of {self.field.name}, without quotes."
-            raise LanguageError.at(origin.span, message, self.text, hint=hint)
-        if instant % tick:
-            message = f'this ORIGIN is finer than "{self.field.name}" ({self.field.type}) can tell.'
-            raise LanguageError.at(origin.span, message, self.text)
-        return instant // tick

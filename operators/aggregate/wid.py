@@ -38,6 +38,8 @@ WID, START, STOP = "wid", "window_start", "window_end"
 _NEVER = -(2**63)
 _ROWS = 1 << 16
 _EXPANDED = 1 << 20
+_MOST = 10_000_000
+"""So many windows a tuple may be in that are updated each by itself."""
 
 
 @attrs.define
@@ -226,6 +228,12 @@ class WindowAggregate:
         self, store: SliceStore, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int
     ) -> None:
         """Update each window of each tuple, as thesis Fig 6-4 has it; a bounded number of them at a time."""
+        if (most := int((last - first).max())) > _MOST:
+            raise SchemaError(
+                f'aggregate(strategy="wid"): a tuple is in {most:,} windows, from {int(first.min())} on, and has a'
+                f" partial aggregate in each ({self._repeats()}).\n"
+                "  Give the window a larger SLIDE, or leave strategy out: slices are shared."
+            )
         windows = np.cumsum(last - first)
         cuts = np.searchsorted(windows, np.arange(_EXPANDED, int(windows[-1]) + _EXPANDED, _EXPANDED), side="left") + 1
         at = 0
@@ -294,6 +302,12 @@ class WindowAggregate:
         for released in store.release_groups(which, self._released, stop):
             self._emit(released, emit)
         self._free(store.close_groups(which, FOREVER - 1 if bound is None else bound))
+
+    def _repeats(self) -> str:
+        """Say how windows repeat, in ticks."""
+        window = self.window.rows if isinstance(self.window, PartitionedWindow) else self.window
+        size, slide = getattr(window, "size", "ALL"), getattr(window, "slide", 0)
+        return f"RANGE {size}, SLIDE {slide}, in ticks of {window.wattr}"
 
     def _emit(self, released: Released, emit: Emit) -> None:
         output, store = self._output, self._store
@@ -385,6 +399,7 @@ class WindowAggregate:
         return 0 if self._groups is None else self._groups.nbytes
 
     def statistics(self) -> dict[str, int]:
+        self._measure()
         store = self._store
         return {
             "state_tuples": 0 if store is None else len(store),

@@ -235,6 +235,7 @@ class Windowed:
         which = matched(self.groups, groups)
         if len(which) == 0:
             return
+        self._measure()
         stop = self.store.horizon(self._latest) if bound is None else bound
         for released in self.store.release_groups(which, self._released, stop):
             self._emit(released, emit)
@@ -291,13 +292,15 @@ class Windowed:
     def statistics(self) -> dict[str, int]:
         """Give the counters that all window aggregates have."""
         store = self.store
-        held = 0 if self.groups is None else self.groups.nbytes
+        tuples = nbytes = 0
+        if store is not None:
+            tuples, nbytes = len(store), store.nbytes + (0 if self.groups is None else self.groups.nbytes)
         return {
-            "state_tuples": 0 if store is None else len(store),
-            "state_bytes": 0 if store is None else store.nbytes + held,
+            "state_tuples": tuples,
+            "state_bytes": nbytes,
             "groups": 0 if self.groups is None else len(self.groups),
-            "peak_state_tuples": self._peak,
-            "peak_state_bytes": self._peak_bytes,
+            "peak_state_tuples": max(self._peak, tuples),
+            "peak_state_bytes": max(self._peak_bytes, nbytes),
             "windows": self._windows,
             "results": self._results,
             "null_arguments": self._nulls,

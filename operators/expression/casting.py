@@ -20,12 +20,29 @@ NAMES: Final = (
     *_PLAIN, "string", "bool", *(f"timestamp[{u}]" for u in _NS), *(f"duration[{u}]" for u in _NS), "date32",
 )  # fmt: skip
 """Types that a value may be cast to. A timestamp keeps its time zone, and is in UTC where it had none."""
+OTHERWISE: Final = {
+    **dict.fromkeys(("double", "float", "float8", "real8", "number", "numeric", "decimal"), "float64"),
+    **dict.fromkeys(("real", "float4", "single"), "float32"),
+    **dict.fromkeys(("int", "integer", "bigint", "long", "int8", "signed"), "int64"),
+    **dict.fromkeys(("smallint", "int2", "short"), "int16"),
+    **dict.fromkeys(("int4", "mediumint"), "int32"),
+    **dict.fromkeys(("tinyint", "byte"), "int8"),
+    **dict.fromkeys(("unsigned", "ubigint", "uint"), "uint64"),
+    **dict.fromkeys(("text", "varchar", "char", "str", "utf8"), "string"),
+    **dict.fromkeys(("boolean", "logical"), "bool"),
+    **dict.fromkeys(("timestamp", "datetime", "timestamptz"), "timestamp[us]"),
+    **dict.fromkeys(("interval", "duration"), "duration[us]"),
+    "date": "date32",
+}
+"""What other languages call types; int8 is one of ours, of eight bits."""
 
 
 def cast(argument: Bound, name: str, said: str) -> Bound:
     """Bind `cast(x, "name")`; SchemaError where there is no such type, or nothing of it can be made of the argument."""
     if name not in NAMES:
-        raise SchemaError(f'{said}: there is no type "{name}" to cast to.\n  {did_you_mean(name, NAMES)}')
+        ours = OTHERWISE.get(name.lower(), name.lower())
+        hint = f"Write '{ours}'." if ours in NAMES else did_you_mean(name, NAMES)
+        raise SchemaError(f'{said}: there is no type "{name}" to cast to.\n  {hint}')
     kind = pa.type_for_alias(name)
     old = argument.type
     if pa.types.is_timestamp(kind):

@@ -218,7 +218,20 @@ def _address(value: str | bytes, said: str) -> bytes:
     try:
         return parse_ip(value)
     except ValueError as error:
-        raise SchemaError(f"{said}: {error}") from error
+        raise SchemaError(f"{said}: {_no_address(value, error)}") from error
+
+
+def _no_address(value: str, error: ValueError) -> str:
+    from operators.address import parse_network
+
+    try:
+        parse_network(value)
+    except ValueError:
+        return str(error)
+    return (
+        f'"{value}" is a network, and here stand addresses.\n'
+        f'  Write x IN \'{value}\', without = or parentheses, in Python p["x"].in_network("{value}").'
+    )
 
 
 def _steps(number: int, kind: pa.DataType) -> pa.Scalar:

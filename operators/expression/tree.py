@@ -6,7 +6,7 @@ One class stands behind all nodes because Python looks for `__add__` and its kin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, NoReturn
+from typing import ClassVar, NoReturn, TypeVar
 
 import attrs
 import numpy as np
@@ -199,6 +199,9 @@ class Expression:
         raise NotTraceable(f'({self}) has no method "{name}"')
 
 
+L = TypeVar("L", "Binary", "Logical")
+
+
 def _same(one: object, other: object) -> bool:
     if isinstance(one, Expression) and isinstance(other, Expression):
         return one.equals(other)
@@ -318,6 +321,20 @@ class Cast(Expression):
         return f"cast({self.argument}, {shown(self.name)})"
 
 
+def _links(node: L) -> list[L]:
+    """Give the operations of a chain such as a + b - c from the left on: one may be longer than recursion goes deep."""
+    links = [node]
+    while isinstance(left := links[-1].left, type(node)) and left.strength == node.strength:
+        links.append(left)
+    links.reverse()
+    return links
+
+
+def _in_a_row(links: Sequence[Binary | Logical]) -> str:
+    first = _inside(links[0].left, links[0].strength)
+    return "".join([first, *(f" {link.op} {_inside(link.right, link.strength + 1)}" for link in links)])
+
+
 _STRENGTHS = {"+": 6, "-": 6, "*": 7, "/": 7, "//": 7, "%": 7}
 
 
@@ -334,10 +351,14 @@ class Binary(Expression):
         return _STRENGTHS[self.op]
 
     def bind(self, schema: Schema) -> Bound:
-        return arithmetic.arithmetic(self.op, self.left.bind(schema), self.right.bind(schema), str(self))
+        links = _links(self)
+        bound = links[0].left.bind(schema)
+        for link in links:
+            bound = arithmetic.arithmetic(link.op, bound, link.right.bind(schema), str(link))
+        return bound
 
     def __str__(self) -> str:
-        return f"{_inside(self.left, self.strength)} {self.op} {_inside(self.right, self.strength + 1)}"
+        return _in_a_row(_links(self))
 
 
 @attrs.frozen(eq=False, str=False)
@@ -373,22 +394,26 @@ class Logical(Expression):
         return 3 if self.op == "and" else 2
 
     def bind(self, schema: Schema) -> Bound:
-        left, right = (_truth(side, schema, self) for side in (self.left, self.right))
-        function: Callable[..., object] = pc.and_kleene if self.op == "and" else pc.or_kleene
+        links = _links(self)
+        first = _truth(links[0].left, schema, links[0])
+        others = [_truth(link.right, schema, link) for link in links]
+        function: Callable[..., Datum] = pc.and_kleene if self.op == "and" else pc.or_kleene
         decided = self.op == "or"
 
         def run(page: Page) -> Datum:
-            one = left(page)
-            try:
-                other = right(page)
-            except ArithmeticError:
-                other = _where_open(right, page, one, decided)
-            return function(one, other)
+            found = first(page)
+            for right in others:
+                try:
+                    other = right(page)
+                except ArithmeticError:
+                    other = _where_open(right, page, found, decided)
+                found = function(found, other)
+            return found
 
         return comparison.truth(run, str(self))
 
     def __str__(self) -> str:
-        return f"{_inside(self.left, self.strength)} {self.op} {_inside(self.right, self.strength + 1)}"
+        return _in_a_row(_links(self))
 
 
 def _where_open(right: Run, page: Page, left: Datum, decided: bool) -> pa.Array:

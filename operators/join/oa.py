@@ -26,7 +26,7 @@ from operators.saved import part, prefixed, read_batch, read_int, read_text, sav
 from operators.schema import Schema
 from punctuation import END, Punctuation, whole
 
-_COUNTERS = ("not_stored", "purged", "results", "unmatched", "unjoinable", "peak_state_tuples")
+_COUNTERS = ("not_stored", "purged", "results", "unmatched", "unjoinable", "without_value", "peak_state_tuples")
 _PROMISES = attrs.validators.in_(("individual", "joint", "both"))
 _SIDES = ("left", "right")
 _ROWS = 1 << 16
@@ -216,11 +216,16 @@ class OAJoin:
         return self._shape
 
     def _arriving(self, shape: Shape, page: Page, port: int, emit: Emit) -> tuple[Page, Tuples]:
-        """Give the tuples that can have a partner; those without a key or a usable time come out, or go, at once."""
+        """Give the tuples that can have a partner; those without a key or a time come out, or go, at once.
+
+        A time out of range may well have partners, which cannot be told: such a tuple is counted, and never given as
+        one without.
+        """
         wattr = shape.wattrs[port]
+        page = self._in_range(page, wattr)
         ticks = page.ticks(wattr)
         low, high = self.window.partners(ticks, port)
-        masks = [usable(ticks), page.valid(wattr), *(_valid(page.column(name)) for name in shape.on[port])]
+        masks = [page.valid(wattr), *(_valid(page.column(name)) for name in shape.on[port])]
         able = low <= high
         for mask in masks:
             if mask is not None:
@@ -241,6 +246,18 @@ class OAJoin:
             high=high,
             matched=np.zeros(len(page), np.uint8) if shape.tracked[port] else None,
         )
+
+    def _in_range(self, page: Page, wattr: str) -> Page:
+        """Leave out tuples whose times are out of range; they are counted, and those that have none are too."""
+        within, valid = usable(page.ticks(wattr)), page.valid(wattr)
+        if valid is not None:
+            self._counts["without_value"] += int(np.count_nonzero(~valid))
+            # What stands where there is no value is no time at all.
+            within = None if within is None else within | ~valid
+        if within is None or within.all():
+            return page
+        self._counts["without_value"] += int(np.count_nonzero(~within))
+        return page.select(within)
 
     def _accepted(self, shape: Shape, page: Page, tuples: Tuples, port: int, some: Candidates) -> Candidates:
         """Give the pairs that the window relates and that satisfy the residual predicate."""

@@ -153,7 +153,10 @@ class OPIBJoin:
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         if port == 0:
             valid = page.valid(self._times[0])
-            page = page if valid is None else page.select(valid)
+            if valid is not None:
+                # What has no time waits for nothing, and has no partner; the join counts it.
+                self.join.process(page.select(~valid), emit, 0)
+                page = page.select(valid)
             self._held.add(page, page.ticks(self._times[0]))
         else:
             self.join.process(page, emit, port)

@@ -26,24 +26,30 @@ def measure(
     step: int,
     origin: int,
     most: int,
+    reach: int,
     begins: Int64s,
     lengths: Int64s,
+    widths: Int64s,
     panes: Int64s,
-) -> tuple[int, int, int]:
-    """Write where each flow begins, how long it is, and how many panes it touches; none without a usable time.
+) -> tuple[int, int, int, int]:
+    """Write where each flow begins, how long it is, and into how many parts of which width it is cut; none without a
+    usable time.
 
-    A flow that ends before it begins has no length. Of one that touches more than `most` panes, its last ones count.
-    Returns how many flows (ended before they began, touched too many panes, had no usable time).
+    A flow that ends before it begins has no length. Of one that touches more than `reach` panes, the last ones count.
+    One that touches more than `most` is cut at the edges of wider panes, so many times as wide that it touches at most
+    as many of these, wherever it lies. Returns how many flows (ended before they began, were cut so, reached back too
+    far, had no usable time).
     """
     backwards = 0
-    long = 0
+    wide = 0
+    far = 0
     unusable = 0
     checked = len(valid) > 0
     for i in range(len(starts)):
         start, end = starts[i], ends[i]
         outside = start >= limit or start <= -limit or end >= limit or end <= -limit
         if outside or (checked and not valid[i]):
-            begins[i], lengths[i], panes[i] = 0, 0, 0
+            begins[i], lengths[i], widths[i], panes[i] = 0, 0, step, 0
             unusable += 1
             continue
         if end < start:
@@ -53,28 +59,37 @@ def measure(
         last = first
         if end > start:
             last = (end - 1 - origin) // step
-        if last - first >= most:
-            long += 1
-            first = last - most + 1
+        if last - first >= reach:
+            far += 1
+            first = last - reach + 1
             start = origin + first * step
-        begins[i], lengths[i], panes[i] = start, end - start, last - first + 1
-    return backwards, long, unusable
+        times = 1
+        if last - first >= most:
+            wide += 1
+            if most == 1:
+                last = first
+            else:
+                times = -((first - last) // (most - 1))
+        begins[i], lengths[i], widths[i] = start, end - start, times * step
+        panes[i] = last // times - first // times + 1
+    return backwards, wide, far, unusable
 
 
 @kernel
 def cut(
-    begins: Int64s, lengths: Int64s, panes: Int64s, step: int, origin: int, rows: Int64s, times: Int64s, upto: Int64s
-) -> None:
+    begins: Int64s, lengths: Int64s, widths: Int64s, panes: Int64s, origin: int, rows: Int64s, times: Int64s,
+    upto: Int64s,
+) -> None:  # fmt: skip
     """Write for each part its flow, when it begins, and how far it reaches into the flow."""
     at = 0
     for i in range(len(begins)):
-        begin, end = begins[i], begins[i] + lengths[i]
-        edge = begin - (begin - origin) % step
-        for _ in range(panes[i]):
+        begin, width = begins[i], widths[i]
+        edge = begin - (begin - origin) % width
+        for part in range(panes[i]):
             rows[at] = i
             times[at] = max(edge, begin)
-            edge += step
-            upto[at] = min(edge, end) - begin
+            edge += width
+            upto[at] = lengths[i] if part == panes[i] - 1 else edge - begin
             at += 1
 
 

@@ -27,7 +27,7 @@ from operators.window.protocol import Int32s
 from punctuation import END, Punctuation, before
 
 _NEVER = -(2**63)
-_NUMBERS = ("bound", "released", "results", "windows", "peak")
+_NUMBERS = ("bound", "released", "results", "windows", "peak", "peak_bytes")
 
 
 @attrs.define(eq=False)
@@ -70,6 +70,7 @@ class SignedAggregate:
     _results: int = attrs.field(init=False, default=0)
     _windows: int = attrs.field(init=False, default=0)
     _peak: int = attrs.field(init=False, default=0)
+    _peak_bytes: int = attrs.field(init=False, default=0)
 
     @property
     def inputs(self) -> int:
@@ -127,6 +128,7 @@ class SignedAggregate:
         log = self._log
         if log is None:
             return
+        self._measure()
         settled = self._wids < bound
         positions = np.flatnonzero(settled)
         positions = positions[np.argsort(self._wids[positions], kind="stable")]
@@ -142,6 +144,7 @@ class SignedAggregate:
                 # Within one window changes may be made in any order, and the log gives them in its own.
                 self._change(np.sort(positions[done:stop]))
                 done = stop
+            self._measure()
             self._emit(w, emit)
             w += 1
         self._released = max(self._released, min(w, bound))
@@ -212,15 +215,22 @@ class SignedAggregate:
     def _held(self) -> int:
         return len(self._wids) + int(np.count_nonzero(self._members))
 
-    def statistics(self) -> dict[str, int]:
+    def _nbytes(self) -> int:
         held = self._wids.nbytes + self._signs.nbytes + self._members.nbytes + sum(s.nbytes for s in self._signed)
         held += 0 if self._log is None else self._log.nbytes
-        held += 0 if self._index is None else self._index.nbytes
+        return held + (0 if self._index is None else self._index.nbytes)
+
+    def _measure(self) -> None:
+        self._peak, self._peak_bytes = max(self._peak, self._held()), max(self._peak_bytes, self._nbytes())
+
+    def statistics(self) -> dict[str, int]:
+        held, nbytes = self._held(), self._nbytes()
         return {
-            "state_tuples": self._held(),
-            "state_bytes": held,
+            "state_tuples": held,
+            "state_bytes": nbytes,
             "groups": int(np.count_nonzero(self._members)),
-            "peak_state_tuples": self._peak,
+            "peak_state_tuples": max(self._peak, held),
+            "peak_state_bytes": max(self._peak_bytes, nbytes),
             "windows": self._windows,
             "results": self._results,
             "null_arguments": sum(s.nulls for s in self._signed),
@@ -244,7 +254,8 @@ class SignedAggregate:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         for name in _NUMBERS:
-            setattr(self, f"_{name}", read_int(state, name))
+            # States of before bytes were measured have no peak of them.
+            setattr(self, f"_{name}", read_int(state, name) if name in state or name != "peak_bytes" else 0)
         if "input" not in state:
             return
         self._bind(Schema(read_batch(state, "input").schema)).restore(part("log.", state))

@@ -49,6 +49,7 @@ class Expire:
     _until: Int64s = attrs.field(init=False, factory=lambda: np.empty(0, np.int64))
     _bound: int = attrs.field(init=False, default=_NEVER)
     _peak: int = attrs.field(init=False, default=0)
+    _peak_bytes: int = attrs.field(init=False, default=0)
 
     @property
     def inputs(self) -> int:
@@ -80,7 +81,7 @@ class Expire:
         self._change(page.batch.select(log.names), first, 1, emit)
         log.append(page, everything)
         self._until = np.concatenate((self._until, last))
-        self._peak = max(self._peak, len(self._until))
+        self._peak, self._peak_bytes = max(self._peak, len(self._until)), max(self._peak_bytes, self._nbytes())
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         if punctuation.is_end:
@@ -128,17 +129,27 @@ class Expire:
         return self._log
 
     def statistics(self) -> dict[str, int]:
-        held = 0 if self._log is None else self._log.nbytes + self._until.nbytes
-        return {"state_tuples": len(self._until), "state_bytes": held, "peak_state_tuples": self._peak}
+        return {
+            "state_tuples": len(self._until),
+            "state_bytes": self._nbytes(),
+            "peak_state_tuples": self._peak,
+            "peak_state_bytes": self._peak_bytes,
+        }
+
+    def _nbytes(self) -> int:
+        return 0 if self._log is None else self._log.nbytes + self._until.nbytes
 
     def state(self) -> State:
-        state: State = {"bound": self._bound, "until": self._until.copy(), "peak": self._peak}
+        state: State = {"bound": self._bound, "until": self._until.copy()}
+        state |= {"peak": self._peak, "peak_bytes": self._peak_bytes}
         if self._log is not None and self._schemas is not None:
             state |= {"input": save_schema(self._schemas[0].arrow), **prefixed("log.", self._log.state())}
         return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         self._bound, self._peak = read_int(state, "bound"), read_int(state, "peak")
+        # States of before it was measured have none.
+        self._peak_bytes = read_int(state, "peak_bytes") if "peak_bytes" in state else 0
         self._until = read_integers(state, "until")
         if "input" in state:
             self._bind(Schema(read_batch(state, "input").schema)).restore(part("log.", state))

@@ -174,7 +174,9 @@ class CountAggregate:
         )
 
     def _measure(self) -> None:
-        self._intake.measure(len(self._intake.waiting) + len(self._slices), self._slices.nbytes)
+        intake = self._intake
+        if intake.input is not None:
+            intake.measure(len(intake.waiting) + len(self._slices) + intake.partitions.numbered, self._slices.nbytes)
 
     def statistics(self) -> dict[str, int]:
         intake = self._intake
@@ -184,6 +186,7 @@ class CountAggregate:
             nbytes, nulls, groups = intake.nbytes + self._slices.nbytes, intake.nulls, intake.partitions.groups
         return {
             **intake.counts,
+            **intake.peaks(waiting + slices + parts, nbytes),
             "state_tuples": waiting + slices + parts,
             "state_bytes": nbytes,
             "waiting": waiting,

@@ -89,8 +89,12 @@ class Intake:
 
     def measure(self, tuples: int, nbytes: int) -> None:
         """Note the largest state so far: tuples and partial aggregates, and bytes besides what is held here."""
-        self.counts["peak_state_tuples"] = max(self.counts["peak_state_tuples"], tuples)
-        self.counts["peak_state_bytes"] = max(self.counts["peak_state_bytes"], nbytes + self.nbytes)
+        self.counts |= self.peaks(tuples, nbytes + self.nbytes)
+
+    def peaks(self, tuples: int, nbytes: int) -> dict[str, int]:
+        """Give the largest state when it is now so many tuples and bytes, all told."""
+        now = {"peak_state_tuples": tuples, "peak_state_bytes": nbytes}
+        return {name: max(self.counts[name], value) for name, value in now.items()}
 
     @property
     def nbytes(self) -> int:

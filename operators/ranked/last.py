@@ -212,6 +212,7 @@ class LastAggregate:
             nbytes, nulls, groups = intake.nbytes + self._latest.nbytes, intake.nulls, intake.partitions.groups
         return {
             **intake.counts,
+            **intake.peaks(waiting + latest, nbytes),
             "state_tuples": waiting + latest,
             "state_bytes": nbytes,
             "waiting": waiting,

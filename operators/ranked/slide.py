@@ -192,7 +192,7 @@ class SlideAggregate:
             runs = store.runs(parts, values, weights)
             limits = partitions.limits(runs.queues)
         store.open(runs, limits)
-        self._counts["peak_state_tuples"] = max(self._counts["peak_state_tuples"], len(store.bins))
+        self._counts["peak_state_tuples"] = max(self._counts["peak_state_tuples"], self._held())
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         if punctuation.is_end:
@@ -301,21 +301,28 @@ class SlideAggregate:
         self._results = Results(self.output_schema(schema), self.functions, self._partitions, pool, self.overflow)
 
     def _measure(self) -> None:
+        self._counts["peak_state_tuples"] = max(self._counts["peak_state_tuples"], self._held())
         self._counts["peak_state_bytes"] = max(self._counts["peak_state_bytes"], self._nbytes())
+
+    def _held(self) -> int:
+        """Count the bins, and the partitions whose tuples are counted."""
+        return len(self._store.bins) + (self._partitions.numbered if self.counting else 0)
 
     def _nbytes(self) -> int:
         return self._store.nbytes + self._partitions.nbytes + self._arrived.nbytes + self._ranks.nbytes
 
     def statistics(self) -> dict[str, int]:
-        bins = parts = groups = nbytes = nulls = 0
+        bins = held = groups = nbytes = nulls = 0
         if self._input is not None:
             bins, groups, nbytes = len(self._store.bins), self._partitions.groups, self._nbytes()
-            parts = self._partitions.numbered if self.counting else 0
+            held = self._held()
             nulls = sum(accumulator.nulls for accumulator in self._store.pool.accumulators)
         return {
             **self._counts,
-            "state_tuples": bins + parts,
+            "state_tuples": held,
             "state_bytes": nbytes,
+            "peak_state_tuples": max(self._counts["peak_state_tuples"], held),
+            "peak_state_bytes": max(self._counts["peak_state_bytes"], nbytes),
             "bins": bins,
             "groups": groups,
             "null_arguments": nulls,

@@ -235,7 +235,7 @@ class SlicingAggregate:
 
         `bit` is that of the window that was added, or removed from a place.
         """
-        if not self._spread:
+        if not self.in_vectors:
             self._link()
         intake = self._intake
         if intake is None:
@@ -311,6 +311,7 @@ class SlicingAggregate:
         which = matched(intake.groups, promise)
         which = which[intake.answers.bounds(which) < bound]
         if len(which):
+            self._measure(intake)
             for results in intake.answers.of_groups(which, bound):
                 self._emit(results, emit)
             intake.forget(self._bound)
@@ -343,7 +344,7 @@ class SlicingAggregate:
         self._counts["windows"] += results.windows if self.by else len(results)
 
     @property
-    def _spread(self) -> bool:
+    def in_vectors(self) -> bool:
         """Tell whether edges are the same for all groups, and aggregates of slices may be combined in any order."""
         if not self.by or len(self._used.sessions) or self._used.asked or self.waits:
             return False
@@ -353,6 +354,7 @@ class SlicingAggregate:
         """Let slices be of one group each from now on."""
         intake = self._intake
         if intake is not None and intake.vectors is not None and self._input is not None:
+            self._measure(intake)
             state = intake.linked()
             self._begin(self._input, vectors=False).restore(state)
 
@@ -363,7 +365,7 @@ class SlicingAggregate:
         if eager is None:
             eager = bool(self.combines_ahead)
         made = accumulators(self.functions.values(), schema)
-        joined = Vectors(made) if vectors or (vectors is None and self._spread) else None
+        joined = Vectors(made) if vectors or (vectors is None and self.in_vectors) else None
         slices = Slices(made if joined is None else [joined], not self.by or joined is not None)
         slices.use(used.bands, used.sessions, gappy=used.gappy, asked=bool(used.asked))
         store = Eager(slices) if eager else Lazy(slices) if joined is None else Grouped(slices, joined)
@@ -380,9 +382,12 @@ class SlicingAggregate:
         self._promised = Progress()
 
     def _measure(self, intake: Intake) -> None:
-        counts = self._counts
-        counts["peak_state_tuples"] = max(counts["peak_state_tuples"], intake.slices + intake.waiting_tuples)
-        counts["peak_state_bytes"] = max(counts["peak_state_bytes"], intake.nbytes)
+        self._counts |= self._peaks(intake.slices + intake.waiting_tuples, intake.nbytes)
+
+    def _peaks(self, tuples: int, nbytes: int) -> dict[str, int]:
+        """Give the largest state when it is now so many slices and tuples, and bytes."""
+        now = {"peak_state_tuples": tuples, "peak_state_bytes": nbytes}
+        return {name: max(self._counts[name], value) for name, value in now.items()}
 
     def statistics(self) -> dict[str, int]:
         intake = self._intake
@@ -390,15 +395,17 @@ class SlicingAggregate:
             names = ("state_tuples", "state_bytes", "slices", "cells", "waiting", "groups", "null_arguments")
             return dict.fromkeys(names, 0) | self._counts | self._lost
         slices = intake.answers.slices
+        tuples, nbytes = intake.slices + intake.waiting_tuples, intake.nbytes
         return {
-            "state_tuples": intake.slices + intake.waiting_tuples,
-            "state_bytes": intake.nbytes,
+            "state_tuples": tuples,
+            "state_bytes": nbytes,
             "slices": intake.slices,
             "cells": slices.occupied,
             "waiting": intake.waiting_tuples,
             "groups": 0 if intake.groups is None else len(intake.groups),
             "null_arguments": sum(accumulator.nulls for accumulator in slices.accumulators),
             **self._counts,
+            **self._peaks(tuples, nbytes),
             **self._lost_so_far(),
         }
 

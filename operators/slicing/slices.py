@@ -143,11 +143,7 @@ class Slices:
     def use(self, bands: Int64s, sessions: Int64s, *, gappy: bool, asked: bool) -> None:
         """Take the windows to slice for, before the first tuple or after `recut`."""
         if len(sessions) and len(self.sessions) == 0:
-            # Slices from before there were sessions stand for all of their cell, as far as tuples came.
-            self.times = np.zeros((len(self.links), 3), np.int64)
-            of = self.cells[self.links[:, kernels.CELL]]
-            self.times[:, kernels.FIRST] = of[:, kernels.BEGIN]
-            self.times[:, kernels.LAST] = np.minimum(of[:, kernels.END] - 1, self.ledger[kernels.TOP])
+            self.times = self._lasting()
         self.bands, self.sessions = bands, sessions
         # There will be a cell for most windows at least, and running totals besides slices.
         self._make_cells(2 * len(bands))
@@ -160,6 +156,13 @@ class Slices:
         ledger[kernels.ALL] = np.bitwise_or.reduce(sessions[:, kernels.BIT]) if len(sessions) else 0
         ledger[kernels.JOINED] = sessions[:, kernels.SINCE].max(initial=-NEVER)
         ledger[kernels.GAPPY], ledger[kernels.ASKED] = gappy, asked
+
+    def _lasting(self) -> Int64s:
+        """Give the times of slices from before there were sessions: all of their cell, as far as tuples came."""
+        times, of = np.zeros((len(self.links), 3), np.int64), self.cells[self.links[:, kernels.CELL]]
+        times[:, kernels.FIRST] = of[:, kernels.BEGIN]
+        times[:, kernels.LAST] = np.minimum(of[:, kernels.END] - 1, self.ledger[kernels.TOP])
+        return times
 
     def mark(self, bit: int, *, done: bool) -> None:
         """Say of all slices whether the session window of a bit has no use for them."""
@@ -263,7 +266,7 @@ class Slices:
         gone: list[tuple[int, int, int, int]] = []
         slots = self._members(cell)
         for slot in slots:
-            if len(self.times):
+            if len(self.sessions):
                 first, last, done = self.times[slot].tolist()
                 gone.append((int(self.links[slot, kernels.GROUP]), first, last, done))
             kernels.unlink(slot, self.cells, self.links, self.chains)
@@ -445,7 +448,9 @@ class Slices:
         links = read_integers(state, "links").astype(np.int32).reshape(-1, 6)
         times = read_integers(state, "times").reshape(-1, 3)
         self.links = _grown(links, max(_LEAST, len(links)))
-        self.times = _grown(times, len(self.links) if len(self.sessions) else 0)
+        if len(self.sessions):
+            times = _grown(times, len(self.links)) if len(times) else self._lasting()
+        self.times = times
         self.chains = read_integers(state, "chains").astype(np.int32).reshape(-1, 3)
         self.bounds = read_integers(state, "bounds").reshape(-1, 2)
         dues = read_integers(state, "dues").reshape(-1, 2)

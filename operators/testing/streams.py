@@ -1,6 +1,7 @@
 """Random grammatical streams on toy domains, where an error of one tick cannot hide.
 
-Times lie close together (gaps of 0 to 3, now and then 9), values are few, pages are cut anywhere and may be empty.
+Times lie close together (gaps of 0 to 3, now and then 9), from about 0 on or mostly before it; values are few, pages
+are cut anywhere and may be empty.
 Tuples arrive disordered; every punctuation that is drawn is true of the rest of its stream: linear ones, some stale or
 repeated, group-wise ones, and general ones on any attributes. Each port ends with END.
 """
@@ -29,6 +30,8 @@ except ImportError as error:
 
 T = TypeVar("T")
 
+_BEFORE = -30
+"""Where times begin that are mostly before 0: there, what was never set is no longer what lies before all of them."""
 _ADDRESSES = tuple(bytes(10) + b"\xff\xff" + bytes(rest) for rest in ((10, 0, 0, 1), (10, 0, 0, 2), (192, 168, 1, 0)))
 
 
@@ -82,7 +85,8 @@ def streams(
 
 @st.composite
 def _scripts(draw: st.DrawFn, domains: Sequence[Domain]) -> Script:
-    queues = [_elements(draw, domain) for domain in domains]
+    since = _pick(draw, (0, 0, _BEFORE))
+    queues = [_elements(draw, domain, since) for domain in domains]
     order = [port for port, queue in enumerate(queues) for _ in queue]
     if len(queues) > 1:
         order = draw(st.permutations(order))
@@ -90,9 +94,9 @@ def _scripts(draw: st.DrawFn, domains: Sequence[Domain]) -> Script:
     return Script(tuple(d.schema for d in domains), tuple((port, next(taken[port])) for port in order))
 
 
-def _elements(draw: st.DrawFn, domain: Domain) -> list[Element]:
+def _elements(draw: st.DrawFn, domain: Domain, since: int) -> list[Element]:
     """Draw the stream of one port: tuples in order of arrival, cut into pages, with true promises between."""
-    arriving = _tuples(draw, domain)
+    arriving = _tuples(draw, domain, since)
     elements: list[Element] = []
     page: list[Row] = []
     made: list[Punctuation] = []
@@ -119,9 +123,9 @@ def _elements(draw: st.DrawFn, domain: Domain) -> list[Element]:
     return [*elements, END]
 
 
-def _tuples(draw: st.DrawFn, domain: Domain) -> list[Row]:
+def _tuples(draw: st.DrawFn, domain: Domain, since: int) -> list[Row]:
     """Draw tuples in order of time, then let each arrive up to `disorder` ticks late."""
-    now: int = draw(st.integers(-3, 3))
+    now: int = since + draw(st.integers(-3, 3))
     drawn: list[tuple[int, Row]] = []
     count: int = draw(st.integers(0, domain.tuples))
     for _ in range(count):

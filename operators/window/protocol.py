@@ -34,11 +34,17 @@ def check_ticks(wattr: str, **lengths: int) -> None:
         if not isinstance(value, Integral):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise SchemaError(f"{name} must be a whole number of ticks of {wattr}, not {value!r}")
         if name == "origin" and abs(value) > LIMIT:
-            raise SchemaError(f"the origin {value} is out of range; choose one near the values of {wattr}")
+            raise SchemaError(
+                f"the origin {value} is out of range: at most {LIMIT} ticks of {wattr}, 73 years of nanoseconds.\n"
+                f"  Choose one near the values of {wattr}."
+            )
         if name != "origin" and value <= 0:
             raise SchemaError(f"{name} must be at least one tick of {wattr}, not {value}")
         if name != "origin" and value > LIMIT:
-            raise SchemaError(f"{name} must be at most {LIMIT} ticks of {wattr}, not {value}; write RANGE ALL for all")
+            raise SchemaError(
+                f"{name} must be at most {LIMIT} ticks of {wattr}, 73 years of nanoseconds, not {value}.\n"
+                '  Write RANGE ALL for all, in Python range="ALL"; or count in a coarser unit, such as timestamp[us].'
+            )
 
 
 class Window(Protocol):

@@ -15,8 +15,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
+from oop_engine.sources.asked import Grain
 from oop_engine.sources.flows import Datagrams, FlowDecoder, FlowExports, flow_columns
+from oop_engine.sources.live import Rules
+from oop_engine.sources.live.exporters import SECOND
 
 TEN = ("ts", "end_ts", "srcIP", "destIP", "srcPort", "destPort", "proto", "bytes", "packets", "flags")
 TWELVE = ((8, 4), (12, 4), (7, 2), (11, 2), (4, 1), (6, 1), (1, 8), (2, 8), (152, 8), (153, 8), (10, 4), (14, 4))
@@ -124,7 +128,14 @@ def capture(path: Path, payloads: list[bytes]) -> None:
             total = 28 + len(payload)
             head = b"\2" * 12 + b"\x08\0" + struct.pack(">BBHHHBBHII", 0x45, 0, total, 7, 0, 61, 17, 0, 0xC0000201, 1)
             frame = head + struct.pack(">HHHH", 5000, 2055, 8 + len(payload), 0) + payload
-            file.write(struct.pack("<IIII", START + k // 1000, k % 1000 * 1000, len(frame), len(frame)) + frame)
+            file.write(struct.pack("<IIII", START + k // 100, k % 100 * 10_000, len(frame), len(frame)) + frame)
+
+
+def replay(path: Path, often: int) -> int:
+    """Read a capture with the promises of its exporters, in steps of so many seconds."""
+    reader = FlowExports([path], rules=Rules(active=SECOND, inactive=SECOND)).open(TEN, 262_144)
+    reader.describe({"ts": Grain(often * SECOND)})
+    return sum(len(chunk) for chunk in reader.chunks() if isinstance(chunk, pa.RecordBatch))
 
 
 def latency(block: Datagrams) -> float:
@@ -168,6 +179,9 @@ def main(count: int = 20_000, runs: int = 7) -> None:
         source = FlowExports([path])
         run = lambda: sum(len(chunk) for chunk in source.open(TEN, 65_536).chunks() if hasattr(chunk, "num_rows"))  # noqa: E731
         show("v5, 10 columns, from a capture", *measured(run, runs), count, path.stat().st_size)
+        for often in (1, 10, 60):
+            name = f"v5, the same, promised by {often} s by its exporter"
+            show(name, *measured(lambda s=often: replay(path, s), runs), count, path.stat().st_size)
 
 
 def show(name: str, seconds: float, records: int, count: int, size: int) -> None:

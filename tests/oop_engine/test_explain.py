@@ -39,7 +39,8 @@ aggregate count(*), sum(length) by srcIP
 │  - strategy panes: one partial aggregate for each slice and group; carried over where cheaper
 │  - panes [RANGE 1 minute, SLIDE 1 minute, WA ts], windows over them [RANGE 10, SLIDE 1, WA
 │    pane-id]
-│  - state about 92 bytes for each slice and group; 11 slices open, more with disorder
+│  - state about 87 bytes for each slice and group, and 72 for each group; 11 slices open, more
+│    with disorder
 └─ bucket [RANGE 10 minutes, SLIDE 1 minute, WA ts]
    │  attributes  those of its input, and wid_from int64, wid_until int64
    │  punctuated  on wid_from
@@ -70,11 +71,13 @@ aggregate count(*) by srcIP
 │  attributes  srcIP ip, count int64, wid int64, window_start int64, window_end int64
 │  punctuated  on srcIP with wid
 │  - strategy panes: one partial aggregate for each slice and group; carried over where cheaper
-│  - state about 68 bytes for each slice and group
+│  - state about 63 bytes for each slice and group, and 72 for each group
 └─ bucket [RANGE 100 rows, SLIDE 10 rows, WA row_num, PA srcIP]
    │  attributes  those of its input, and wid_from int64, wid_until int64
    │  punctuated  on srcIP with wid_from
    │  - class FCF (forward-context free: the tuples before it tell a tuple's windows)
+   │  - state grows with every new value of srcIP: its tuples are counted on for ever, as
+   │    nothing promises that no more of it comes
    └─ Main
          attributes  srcIP ip (read 1 of 16)
          punctuated  on nothing before its end: nothing downstream asks for it

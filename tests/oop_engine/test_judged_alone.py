@@ -166,37 +166,43 @@ def stream(**options: object) -> Stream:
     return oop.rows([(1, "a"), (8, "b"), (5, "a")], SCHEMA, **({"slack": 0} | options))  # type: ignore[arg-type]
 
 
-def consistent(read: Stream, size: int) -> Stream:
-    return read.window(range=size, consistent=True).aggregate(oop.count())
+def relying(read: Stream, size: int) -> Stream:
+    return read.window(oop.latest(3, every=size)).aggregate(oop.count())
+
+
+def consistent(read: Stream, size: int, slide: int | None = None) -> Stream:
+    return read.window(range=size, slide=slide, consistent=True).aggregate(oop.count())
 
 
 def test_only_readers_that_promises_matter_to_are_guarded_and_those_judged_alike_together() -> None:
     read = stream()
-    assert not guards(consistent(read, 10))
-    assert not guards(consistent(read, 10), consistent(read, 10))
+    assert not guards(relying(read, 10))
+    assert not guards(consistent(read, 10), consistent(read, 4), read.window(range=10).aggregate(oop.count()))
+    assert not guards(relying(read, 10), relying(read, 10))
     assert not guards(*(read.window(range=n).aggregate(oop.count()) for n in (10, 2)))
-    apart = guards(consistent(read, 10), consistent(read, 4), read.window(range=10).aggregate(oop.sum("ts")).distinct())
+    apart = guards(relying(read, 10), relying(read, 4), read.window(range=10).aggregate(oop.sum("ts")).distinct())
     assert [(g.step, g.origin, g.allow) for g in apart] == [(4, 0, 0), (10, 0, 0)]
-    alike = guards(consistent(read, 10), read.window(oop.latest(3, every=10)).aggregate(oop.count()), read)
+    alike = guards(relying(read, 10), read.window(oop.latest(2, every=10)).aggregate(oop.sum("ts")), read)
     assert [g.step for g in alike] == [1, 10]
-    (sessions, whole) = guards(read.window(oop.session(8)).aggregate(oop.count()), consistent(read, 10))
+    (sessions, whole) = guards(read.window(oop.session(8)).aggregate(oop.count()), relying(read, 10))
     assert (sessions.step, sessions.allow, whole.step) == (2, ANY_DISTANCE, 10)
 
 
 def test_a_source_lets_through_what_the_coarsest_reader_may_take() -> None:
     read = stream()
     for outputs, allowed in (
-        ([consistent(read, 10)], 0),
-        ([consistent(read, 10), consistent(read, 4)], 9),
-        ([consistent(read, 10), read.window(range=30).aggregate(oop.count())], 30),
-        ([consistent(read, 10), read.window(oop.session(8)).aggregate(oop.count())], ANY_DISTANCE + 1),
+        ([relying(read, 10)], 0),
+        ([consistent(read, 10, 2)], 10),
+        ([relying(read, 10), relying(read, 4)], 9),
+        ([relying(read, 10), read.window(range=30).aggregate(oop.count())], 30),
+        ([relying(read, 10), read.window(oop.session(8)).aggregate(oop.count())], ANY_DISTANCE + 1),
     ):
         assert allowances(guarded(Plan(tuple(s.node for s in outputs)))) == {0: allowed}
 
 
 def test_readers_of_one_query_are_judged_together() -> None:
     read = stream()
-    assert not guards(oop.meld(consistent(read, 10), consistent(read, 4)))
+    assert not guards(oop.meld(relying(read, 10), relying(read, 4)))
     both = read.windows(a=oop.tumbling(10), b=oop.counted(2)).aggregate(oop.count())
     assert [(g.step, g.allow) for g in guards(both)] == [(None, 0)]
 
@@ -205,13 +211,13 @@ def test_what_several_queries_share_is_judged_by_what_they_need_together() -> No
     distinct = stream().distinct()
     shared_by_two = [distinct.window(range=n).aggregate(oop.count()) for n in (10, 4)]
     assert not guards(*shared_by_two)
-    other = consistent(Stream(distinct.node.inputs[0]), 6)
+    other = relying(Stream(distinct.node.inputs[0]), 6)
     assert [g.step for g in guards(*shared_by_two, other)] == [2, 6]
 
 
 def test_a_filter_in_front_is_made_for_each_guard_so_that_tuples_are_counted_before_it() -> None:
     filtered = stream().filter("k = 'a'")
-    plan = guarded(Plan((consistent(filtered, 10).node, consistent(filtered, 4).node)))
+    plan = guarded(Plan((relying(filtered, 10).node, relying(filtered, 4).node)))
     filters = [n for n in plan.nodes if isinstance(n, OperatorNode) and isinstance(n.operator, Filter)]
     assert len(filters) == 2
     assert all(isinstance(n.inputs[0], OperatorNode) and isinstance(n.inputs[0].operator, Guard) for n in filters)
@@ -230,11 +236,11 @@ def test_what_a_stream_promises_itself_is_the_same_for_all() -> None:
     schema = oop.Schema.of(ts=pa.int64(), progress=["ts"])
     page = Page.of(schema, {"ts": [3]})
     read = oop.pages([before("ts", 7), page, page], schema)
-    assert not guards(consistent(read, 10), consistent(read, 4))
-    (guard,) = guards(consistent(read, 10), read.window(range=4).aggregate(oop.count()))
+    assert not guards(relying(read, 10), relying(read, 4))
+    (guard,) = guards(relying(read, 10), read.window(range=4).aggregate(oop.count()))
     assert guard.step is None
-    for other in (consistent(read, 4), read.window(range=4).aggregate(oop.count())):
-        assert results(guarded(Plan((consistent(read, 10).node, other.node))), 1)[0] == (Counter(), 2)
+    for other in (relying(read, 4), read.window(range=4).aggregate(oop.count())):
+        assert results(guarded(Plan((relying(read, 10).node, other.node))), 1)[0] == (Counter(), 2)
 
 
 @pytest.mark.parametrize("late", ["refuse", "divert"])
@@ -242,9 +248,9 @@ def test_what_is_refused_or_diverted_is_judged_at_the_source_by_the_finest_promi
     diverted: list[Page] = []
     options = {"divert": diverted.append} if late == "divert" else {"late": late}
     read = stream(**options)
-    outputs = [consistent(read, 10), read.window(range=2).aggregate(oop.count())]
+    outputs = [relying(read, 10), read.window(range=2).aggregate(oop.count())]
     assert not guards(*outputs)
-    assert consistent(read, 10).run().statistics.late == len(diverted) == 0
+    assert relying(read, 10).run().statistics.late == len(diverted) == 0
     plan = guarded(Plan(tuple(s.node for s in outputs)))
     if late == "refuse":
         with pytest.raises(oop.StreamViolation, match=r"ts = 5\n  after the punctuation \[ts < 8\]"):
@@ -252,3 +258,46 @@ def test_what_is_refused_or_diverted_is_judged_at_the_source_by_the_finest_promi
     else:
         results(plan, 7)
         assert [page["ts"].tolist() for page in diverted] == [[5]]
+
+
+STREAM = oop.Schema.of(ts=pa.int64(), progress=["ts"])
+
+
+def test_a_consistent_window_drops_a_tuple_only_when_the_first_window_it_is_in_is_released() -> None:
+    def page(*ticks: int) -> Page:
+        return Page.of(STREAM, {"ts": list(ticks)})
+
+    tumbling = consistent(oop.pages([page(1, 5), before("ts", 3), page(2, 4)], STREAM), 6).run()
+    assert (tumbling.table["count"].to_pylist(), tumbling.statistics.late) == ([4], 0)
+    # Tick 2 is in [-3, 3) and [0, 6), the first of which is released; 3 is in [0, 6) and [3, 9).
+    sliding = consistent(oop.pages([page(1, 5), before("ts", 4), page(2, 3)], STREAM), 6, 3).run()
+    assert (sliding.table["count"].to_pylist(), sliding.statistics.late) == ([1, 3, 2], 1)
+
+
+@given(disordered(), st.integers(0, 5), sizes, sizes, st.integers(-3, 3))
+@example([(1, "a"), (5, "a"), (2, "a"), (4, "a")], 0, 6, 1, 0)
+def test_a_consistent_answer_depends_on_no_finer_promise_no_page_and_no_driver(
+    rows: list[tuple[int, str]], slack: int, slide: int, times: int, origin: int
+) -> None:
+    size, released, most = slide * times, -(2**62), -(2**62)
+    wanted: Counter[int] = Counter()
+    late = 0
+    for tick, _ in rows:
+        most = max(most, tick)
+        released = max(released, (most - slack - origin) // slide)
+        wids = range((tick - origin) // slide, (tick - origin + size) // slide)
+        if wids[0] < released:
+            late += 1
+        else:
+            wanted.update(wids)
+    for promise in (oop.slack(slack), oop.slack(slack, step=1)):
+        read = oop.rows(rows, SCHEMA, punctuate=promise)
+        query = read.window(range=size, slide=slide, origin=origin, consistent=True).aggregate(oop.count())
+        for page_rows in (1, 7, 8192):
+            ((found, dropped),) = results(guarded(Plan((query.node,))), page_rows)
+            assert dropped == late, (promise, page_rows)
+            assert found.total() == len(wanted)
+        run = query.run()
+        assert dict(zip(run.table["wid"].to_pylist(), run.table["count"].to_pylist(), strict=True)) == wanted
+        assert run.statistics.late == late
+        assert sorted(query.to_arrow()["count"].to_pylist()) == sorted(wanted.values())

@@ -74,7 +74,7 @@ def naive(
     """Go through the tuples one by one: the answer of each window; how many are late, late in part, behind."""
     counts: list[Counter[int]] = [Counter() for _ in windows]
     bound, highest, late, partly, behind = -(10**9), -(10**9), 0, 0, 0
-    reach = 0 if consistent else max(w.size for w in windows)
+    reach = max(w.size for w in windows)
     for t in times:
         if t < bound - reach:
             late += 1
@@ -83,6 +83,8 @@ def naive(
             for window, count in zip(windows, counts, strict=True):
                 mine = [w for w in range(-60, 60) if window.extent(w)[0] <= t < window.extent(w)[1]]
                 still = [w for w in mine if window.extent(w)[1] > bound]
+                if consistent and len(still) < len(mine):
+                    mine = still = []
                 late += not still
                 partly += 0 < len(still) < len(mine)
                 count.update(still)
@@ -195,7 +197,7 @@ def test_trio_counts_late_tuples_as_the_synchronous_driver_does() -> None:
         (lambda s: s.project(at="ts").window(range=10, wattr="at").aggregate(oop.count()), 10),
         (lambda s: s.window(range="ALL", slide=5, wattr="ts").aggregate(oop.count()), ANY_DISTANCE),
         (lambda s: counted(s.meld(s.filter(lambda p: p["n"] > 3)), 10, 5, 0), ANY_DISTANCE),
-        (lambda s: counted(s, 10, 5, 0, True), 0),
+        (lambda s: counted(s, 10, 5, 0, True), 10),
         (lambda s: s, 0),
         (lambda s: s.distinct("ts"), 0),
         (lambda s: s.aggregate(oop.count(), by="ts"), 0),

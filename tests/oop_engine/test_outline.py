@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.sources import tables
+from oop_engine.sources import columnar
 from oop_engine.sources.files import Files
 from oop_engine.sources.tables import Table, TableError
 from punctuation import NEVER, NO_TIME, Schedule, SuffixMinimum, Unfolding
@@ -33,7 +33,7 @@ def ticks(times: Sequence[int | None]) -> np.ndarray:
 
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "_LEAST_GROUP_ROWS", 1)
+    monkeypatch.setattr(columnar, "_LEAST_GROUP_ROWS", 1)
 
 
 def entries(schedule: Schedule | Unfolding, stop: int, page: int) -> list[tuple[int, int]]:
@@ -112,7 +112,7 @@ def test_there_is_no_outline_where_it_would_not_hold_or_not_pay(
 ) -> None:
     path = written(tmp_path / "a.parquet", [5, 1, 9, 3])
     assert Table(path).outline("ts") is None
-    monkeypatch.setattr(tables, "_LEAST_GROUP_ROWS", 1)
+    monkeypatch.setattr(columnar, "_LEAST_GROUP_ROWS", 1)
     assert Table(path).outline("ts") is not None
     assert Table(path, types={"k": "text"}).outline("k") is None
     pq.write_table(pq.read_table(path), tmp_path / "plain.parquet", write_statistics=False)
@@ -120,7 +120,7 @@ def test_there_is_no_outline_where_it_would_not_hold_or_not_pay(
     seconds = pa.table({"k": [1], "ts": pa.array([5], pa.timestamp("s", "UTC"))})
     pq.write_table(seconds, tmp_path / "z.parquet")
     assert Table([path, tmp_path / "z.parquet"]).outline("ts") is None
-    monkeypatch.setattr(tables, "_GROUP_ROWS", 2)
+    monkeypatch.setattr(columnar, "_GROUP_ROWS", 2)
     assert Table(path).outline("ts") is None
 
 

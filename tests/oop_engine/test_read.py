@@ -266,8 +266,8 @@ COLUMNS = {"columns": ["natEvent"]}
         ("e", TYPES, oop.PlanError, "netflow takes strict, columns, name, punctuate, slack, on"),
         ("e", {"arrival_ts": True}, oop.PlanError, "which takes no arrival_ts; that is for pcap, zeek, nfdump, csv"),
         ("l", COLUMNS, oop.PlanError, "is read as zeek, which takes no columns"),
-        ("t.csv", {"strict": True}, oop.PlanError, "is read as csv, which takes no strict; that is for pcap"),
-        ("t.csv", COLUMNS, oop.PlanError, "csv takes types, arrival_ts, name, punctuate"),
+        ("t.csv", COLUMNS, oop.PlanError, "is read as csv, which takes no columns; that is for netflow"),
+        ("t.csv", COLUMNS, oop.PlanError, "csv takes strict, types, arrival_ts, name, punctuate"),
         ("t.csv", {"on": "nosuch"}, oop.SchemaError, 'no attribute "nosuch"'),
     ],
 )

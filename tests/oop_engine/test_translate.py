@@ -300,7 +300,7 @@ REFUSED = {
     "SELECT count(*) [SESSION 5 s, NO PARTIAL] FROM Main": ("[SESSION", "a SESSION cannot", "Leave NO PARTIAL out"),
     "SELECT count(*) [RANGE ALL, SLIDE 5 s, NO PARTIAL] FROM Main": ("[RANGE", "RANGE ALL cannot", "Leave NO PARTIAL"),
     "SELECT count(*) AS srcIP [RANGE 2 rows, PA srcIP] FROM Main": ("srcIP]", "windows of the result", "AS"),
-    "SELECT zzqq(len) FROM Main": ("zzqq(len)", 'no aggregate function "zzqq"', "oop.user_aggregate"),
+    "SELECT zzqq(len) FROM Main": ("zzqq(len)", 'there is no function "zzqq".', "oop.user_aggregate"),
     "SELECT count(*) [RANGE 5, SLIDE 2 s, WA len] FROM Main": ("2 s", 'SLIDE is 2 s, but "length" is a number', ""),
     "SELECT count(*) [RANGE 5, WA srcIP] FROM Main": ("srcIP", "needs an attribute with an order in steps", ""),
     "SELECT count(*) [RANGE 5 s, WA tss] FROM Main": ("tss", 'there is no attribute "tss"', 'Did you mean "ts"?'),

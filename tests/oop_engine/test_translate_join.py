@@ -269,6 +269,14 @@ REFUSED = {
     f"SELECT sorceIP {FROM}": ("sorceIP", 'no attribute "sorceIP"', '"srcIP"'),
     f"SELECT a.M1.ts {FROM}": ("a.M1.ts", "has 3 parts", ""),
     "SELECT M1.ts FROM M1 [RANGE 3 s], M1 [RANGE 3 s]": ("M1.ts", 'several inputs are called "M1"', "M1 AS a"),
+    f"SELECT M3.* {FROM}": ("M3.*", 'there is no stream "M3" here', 'Known are "M1", "M2"'),
+    f"SELECT M1.srcIP, count(*) {FROM} GROUP BY M2.srcIP": (
+        "M1.srcIP",
+        '"M1.srcIP" is neither grouped',
+        "Add M1.srcIP to GROUP BY, or aggregate it, e.g. max(M1.srcIP)",
+    ),
+    f"SELECT M1.len * 2 AS b {FROM} WHERE b > M2.len": ("b > ", '"b" names a column of the result', "Write M1.len * 2"),
+    "SELECT * FROM M1 [RANGE 36500 days], M2 [RANGE 3 s]": ("36500 days", 'the most is 73 years on "ts"', "cast(ts"),
     f"SELECT M1.ts {FROM} WHERE M1.len + M2.len": ("M1.len + M2", "WHERE takes a condition", "Compare"),
     f"SELECT M1.ts {FROM} WHERE M1.len AND M1.len > M2.len": ("M1.len AND", "WHERE takes a condition", "Compare"),
     f"SELECT M1.ts {FROM} WHERE M1.srcIP = M2.len": ("M1.srcIP = M2.len", "do not compare", ""),
@@ -278,10 +286,50 @@ REFUSED = {
     f"SELECT count(*) [RANGE 1000, WA M1.flags, PA srcIP] {FROM}": ("srcIP]", '"srcIP" could be', "name of its stream"),
     "SELECT * FROM (SELECT ts FROM M1) [RANGE 3 s], (SELECT ts FROM M2) [RANGE 3 s] WHERE ts = 1": (
         "ts = 1",
-        '"ts" could be',
+        '"ts" could be that of input 1 or that of input 2.',
         "Give each input a name",
     ),
 }
+
+
+def test_joined_names_that_clash_are_numbered() -> None:
+    table = pa.table({"ts": [1, 2], "a": [1, 2]})
+    window = "[RANGE 5, WA ts]"
+    once = oop.query(f"SELECT * FROM A {window}, B {window} WHERE A.a = B.a", A=oop.arrow(table), B=oop.arrow(table))
+    assert once.schema.names == ["ts", "a", "B_ts", "B_a"]
+    again = {"R": oop.arrow(once.to_arrow()), "B": oop.arrow(table)}
+    counted = oop.query(f"SELECT count(*) AS n FROM R {window}, B {window} WHERE R.a = B.a", again)
+    assert counted.to_arrow().to_pylist() == [{"n": 2}]
+    text = f"SELECT *, B.ts AS other FROM R {window}, B {window} WHERE R.a = B.a AND B_a > 1"
+    found = oop.query(text, again).to_arrow().to_pylist()
+    assert found == [{"ts": 2, "a": 2, "B_ts": 2, "B_a": 2, "B_2_ts": 2, "B_2_a": 2, "other": 2}]
+    turned = oop.query(f"SELECT * FROM B {window}, R {window} WHERE R.a = B.a", again)
+    assert turned.schema.names == ["ts", "a", "R_ts", "R_a", "B_ts", "B_a"]
+
+
+def test_a_name_that_the_join_makes_may_be_one_of_the_same_input() -> None:
+    given = {"A": oop.arrow(pa.table({"ts": [1], "a": [1]})), "B": oop.arrow(pa.table({"ts": [1], "B_ts": [7]}))}
+    found = oop.query("SELECT * FROM A [RANGE 5, WA ts], B [RANGE 5, WA ts]", given).to_arrow().to_pylist()
+    assert found == [{"ts": 1, "a": 1, "B_2_ts": 1, "B_ts": 7}]
+
+
+@pytest.mark.parametrize(
+    ("select", "columns"),
+    {
+        "M1.*": ["ts", "k"],
+        "M2.*": ["M2_ts", "M2_k", "v"],
+        "m2.*, M1.k": ["M2_ts", "M2_k", "v", "k"],
+        "M2.v, M1.*": ["v", "ts", "k"],
+    }.items(),
+)
+def test_the_attributes_of_one_input_are_asked_for_by_its_name(select: str, columns: list[str]) -> None:
+    given = {
+        "M1": oop.arrow(pa.table({"ts": [1], "k": [1]})),
+        "M2": oop.arrow(pa.table({"ts": [1], "k": [1], "v": [2]})),
+    }
+    result = oop.query(f"SELECT {select} FROM M1 [RANGE 5, WA ts], M2 [RANGE 5, WA ts] WHERE M1.k = M2.k", given)
+    assert result.schema.names == columns
+    assert result.to_arrow().num_rows == 1
 
 
 @pytest.mark.parametrize(("text", "refusal"), REFUSED.items())

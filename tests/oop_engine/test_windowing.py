@@ -424,3 +424,57 @@ def test_over_a_time_partitions_are_groups(window: oop.WindowOf) -> None:
     one, other = (oop.query(text.format(*t), P=packets()) for t in ((", PA k", ""), ("", " GROUP BY k")))
     assert one.run().table.equals(other.run().table)
     assert packets().window("2 s", partition="k").aggregate(oop.count()).schema.names[0] == "k"
+
+
+def test_a_slide_without_its_unit_is_refused_before_it_takes_for_ever() -> None:
+    told = (
+        r'RANGE 1 hour and SLIDE 1 ns put each tuple into 3,600,000,000,000 windows, .*\n  .* ticks, of 1 ns in "ts"'
+        r' \(timestamp\[ns, tz=UTC\]\)\. Give SLIDE a unit, as in "1 second", and 360 us at least'
+    )
+    stream = packets()
+    for refused in (
+        lambda: stream.window("1 hour", slide=1),
+        lambda: stream.windows(a=oop.sliding("1 hour", 1), b=oop.tumbling("1 s")),
+        lambda: oop.query("SELECT count(*) [RANGE 1 hour, SLIDE 1 ns, WA ts] FROM main", {"main": stream}),
+        lambda: oop.query(
+            "SELECT k, count(*) [RANGE 1 hour, SLIDE 1 ns, WA ts] FROM main GROUP BY k", {"main": stream}
+        ),
+    ):
+        with pytest.raises((oop.PlanError, oop.LanguageError), match=f"(?s){told}"):
+            refused()
+    stream.window("1 hour", slide="360 us")
+    stream.window("1 ns")
+    oop.rows([(1,)], pa.schema([("ts", pa.int64())])).window(10**12, slide=1)
+
+
+@pytest.mark.parametrize(
+    ("window", "grows"),
+    [
+        (oop.counted(3), True),
+        (oop.latest(3, every="1 s", idle=False), True),
+        (oop.latest(3, every="1 s"), False),
+        (oop.slide_by_rank("10 s", 2), True),
+        (oop.slide_by_tuple("10 s"), False),
+    ],
+    ids=str,
+)
+def test_explain_says_that_what_is_counted_by_partition_grows(window: oop.WindowOf, grows: bool) -> None:
+    told = "state grows with every new value of k: its tuples are counted on for ever"
+    text = " ".join(packets().window(window, partition="k").aggregate(oop.count(), by="k").explain().split())
+    assert (told in text) == grows
+    assert told not in " ".join(packets().window(window).aggregate(oop.count(), by="k").explain().split())
+
+
+def test_explain_says_nothing_of_growth_where_rows_are_not_by_partition_or_a_partition_ends() -> None:
+    rows = packets().window("3 rows", wattr="row_num", partition="k").aggregate(oop.count())
+    assert "state grows with every new value of k" in rows.explain()
+    schema = oop.Schema.of(ts=pa.int64(), k=pa.string(), progress=["ts", "k"])
+    ends = oop.pages([], schema).window(oop.counted(3), partition="k").aggregate(oop.count(), by="k")
+    assert "state grows" not in ends.explain()
+
+
+def test_a_tuple_in_too_many_windows_is_told_where_each_has_an_aggregate() -> None:
+    integers = oop.rows([(5,), (7,)], pa.schema([("ts", pa.int64())]))
+    told = r"(?s)a tuple is in 1,000,000,000,000 windows, from 5 on, .*RANGE 1000000000000, SLIDE 1, in ticks of ts"
+    with pytest.raises(oop.SchemaError, match=told):
+        integers.window(10**12, slide=1).aggregate(oop.count(), strategy="wid").run()

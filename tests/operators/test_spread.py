@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import attrs
 import numpy as np
@@ -20,7 +21,7 @@ from operators.functions import sum as total
 from operators.page import Page, Row
 from operators.protocol import Emit
 from operators.schema import Schema
-from operators.spread import Spread
+from operators.spread import Spread, needs_reach
 from operators.testing import Script, check_operator, streams
 from operators.window import LIMIT, tumbling
 from punctuation import END, Below, Equals, Progress, Punctuation, before
@@ -38,14 +39,16 @@ spreads = st.builds(
     origin=st.integers(-2, 2),
     into=st.sampled_from(["ts", "at"]),
     max_panes=st.sampled_from([1, 2, 3, 100]),
+    reach=st.sampled_from([None, 1, 2, 3, 100]),
 )
 scripts = streams(SCHEMA, wattr=("ts", "end_ts"), group=("k",), tuples=9, nulls=("k", "bytes", "end_ts"))
 
 
 def naive(spread: Spread, table: Sequence[Row]) -> list[Row]:
     return naive_spread(
-        table, spread.columns, step=spread.step, origin=spread.origin, into=spread.into, max_panes=spread.max_panes
-    )
+        table, spread.columns, step=spread.step, origin=spread.origin, into=spread.into, max_panes=spread.max_panes,
+        reach=spread.reach,
+    )  # fmt: skip
 
 
 @given(spreads, scripts)
@@ -100,16 +103,53 @@ def test_no_share_lies_outside_its_flow(spread: Spread, script: Script) -> None:
 
 
 def test_what_is_odd_is_counted() -> None:
-    operator = Spread(("bytes",), step=10, max_panes=2)
     schema = Schema.of(ts=pa.int64(), end_ts=pa.int64(), bytes=pa.int64())
     page = Page.of(
         schema, {"ts": [5, 9, 0, 3, LIMIT], "end_ts": [5, 2, 95, None, LIMIT + 1], "bytes": [1, 2, 70, 4, 5]}
     )
-    found = [(row["ts"], row["bytes"]) for row in rows(drive(operator, [page]))]
-    assert found == [(5, 1), (9, 2), (80, 46), (90, 24)]
-    assert operator.statistics() == {
-        "flows": 5, "parts": 4, "backwards": 1, "too_long": 1, "without_time": 2, "state_tuples": 0,
-    }  # fmt: skip
+    counts = {"flows": 5, "parts": 4, "backwards": 1, "without_time": 2, "state_tuples": 0}
+    for operator, last, wide, far in (
+        (Spread(("bytes",), step=10, max_panes=2), [(0, 66), (90, 4)], 1, 0),
+        (Spread(("bytes",), step=10, reach=2), [(80, 46), (90, 24)], 0, 1),
+    ):
+        found = [(row["ts"], row["bytes"]) for row in rows(drive(operator, [page]))]
+        assert found == [(5, 1), (9, 2), *last]
+        assert operator.statistics() == {**counts, "in_wide_parts": wide, "too_long": far}
+
+
+@given(st.integers(-40, 40), st.integers(1, 400), st.integers(1, 3), st.integers(-3, 3), st.integers(1, 9))
+def test_a_flow_over_many_panes_stays_spread_over_all_of_its_time(
+    start: int, length: int, step: int, origin: int, most: int
+) -> None:
+    schema = Schema.of(ts=pa.int64(), end_ts=pa.int64(), bytes=pa.int64())
+    page = Page.of(schema, {"ts": [start], "end_ts": [start + length], "bytes": [1000 * length]})
+    found = rows(drive(Spread(("bytes",), step=step, origin=origin, into="at", max_panes=most), [page]))
+    assert len(found) <= most
+    begins = [int(str(row["at"])) for row in found]
+    assert begins[0] == start
+    # A part is whole panes, and as many bytes as there are ticks in it.
+    widths = {b - a for a, b in pairwise(begins[1:])}
+    assert len(widths) <= 1 and all(width % step == 0 for width in widths)
+    assert all((at - origin) % step == 0 for at in begins[1:])
+    for row, at, to in zip(found, begins, [*begins[1:], start + length], strict=True):
+        assert row["bytes"] == 1000 * (to - at)
+
+
+def test_a_promise_on_the_start_lets_flows_reach_back_and_one_on_the_end_alone_does_not() -> None:
+    kinds = {name: pa.int64() for name in ("ts", "end_ts", "k", "bytes")}
+    for promised, needed in (
+        (["ts"], False), (["end_ts"], True), (["ts", "end_ts"], False), ([("k", "ts"), "end_ts"], True),
+        ([("k", "ts"), ("k", "end_ts")], False), (["ts", ("k", "end_ts")], False), ([("ts", "end_ts")], True),
+        ([("ts", "end_ts"), "ts"], False), (["k"], False), ([], False),
+    ):  # fmt: skip
+        schema = Schema.of(**kinds, progress=promised)
+        assert needs_reach(schema, "ts", "end_ts") == needed, promised
+        if not needed:
+            # Nothing is promised of parts that was not of the start, and the end still of itself.
+            progress = Spread(("bytes",), step=5, into="at").output_schema(schema).progress
+            assert {p for p in progress if "at" in p} == {
+                p - {"ts"} | {"at"} for p in schema.progress if "ts" in p and "end_ts" not in p
+            }
 
 
 def test_floating_amounts_add_up_up_to_rounding_and_times_keep_their_type() -> None:
@@ -134,7 +174,7 @@ def test_a_page_of_long_flows_is_cut_into_pages() -> None:
 
 
 def test_promises_on_both_ends_promise_the_time_of_parts() -> None:
-    operator = Spread(("bytes",), step=10, into="at", max_panes=4)
+    operator = Spread(("bytes",), step=10, into="at", reach=4)
     script = [
         before("ts", 5), before("end_ts", 41), Punctuation({"k": Equals("a"), "ts": Below(19)}),
         Punctuation({"ts": Below(50), "end_ts": Below(90)}), before("bytes", 7), END,
@@ -145,6 +185,13 @@ def test_promises_on_both_ends_promise_the_time_of_parts() -> None:
     ]  # fmt: skip
     progress = operator.output_schema(SCHEMA).progress
     assert progress == {frozenset(p) for p in (("ts",), ("end_ts",), ("k", "ts"), ("k",), ("at",), ("k", "at"))}
+    # Where a flow may reach back as far as it likes, its end tells nothing of its parts.
+    anywhere = attrs.evolve(operator, reach=None)
+    assert [str(p) for p in punctuations(drive(anywhere, script))] == [
+        "[ts < 5]", "[at < 5]", "[end_ts < 41]", "[k = a, ts < 19]", "[at < 19, k = a]", "[end_ts < 90, ts < 50]",
+        "[END]",
+    ]  # fmt: skip
+    assert anywhere.output_schema(SCHEMA).progress == progress
 
 
 def test_windows_over_parts_have_what_panes_have() -> None:
@@ -184,8 +231,16 @@ def test_what_does_not_fit_is_refused(operator: Spread, why: str) -> None:
 class Trusting(Spread):
     """Promises the time of parts as if no flow reached back from its end."""
 
-    def _reaching_back(self, end: int) -> int:
+    def _reaching_back(self, end: int, reach: int) -> int:
         return end
+
+
+@attrs.define
+class Wishful(Spread):
+    """Promises the time of parts by the end though flows reach back as far as they like."""
+
+    def _images(self, promise: Punctuation) -> Iterator[Punctuation]:
+        yield from Spread(self.columns, step=self.step, reach=1)._images(promise)
 
 
 @attrs.define
@@ -198,16 +253,17 @@ class Closed(Spread):
         Spread.process(self, Page.of(page.schema, columns), emit)
 
 
-@pytest.mark.parametrize("broken", [Trusting, Closed])
+@pytest.mark.parametrize("broken", [Trusting, Closed, Wishful])
 def test_planted_bugs_are_caught(broken: type[Spread]) -> None:
     caught = 0
 
     @given(scripts)
     def attempt(script: Script) -> None:
         nonlocal caught
-        good = Spread(AMOUNTS, step=2)
+        reach = None if broken is Wishful else 4096
+        good = Spread(AMOUNTS, step=2, reach=reach)
         try:
-            check_operator(lambda: broken(AMOUNTS, step=2), script, naive=lambda table: naive(good, table))
+            check_operator(lambda: broken(AMOUNTS, step=2, reach=reach), script, naive=lambda table: naive(good, table))
         except OperatorBug:
             caught += 1
 

@@ -22,6 +22,7 @@ from oop_engine.sources.capture.formats import Blocks, Classic, Format, header_b
 from oop_engine.sources.capture.rows import WALKED, Rows
 from oop_engine.sources.capture.schema import prune
 from oop_engine.sources.capture.supply import Arriving, Stored, Supply
+from oop_engine.sources.paths import stream_name
 
 _Part = TypeVar("_Part", covariant=True)
 _COUNTS: Final = ("packets", "undecoded", "truncated", "untimed", "bytes")
@@ -90,7 +91,7 @@ class Capture:
             self._regular = stat.S_ISREG(about.st_mode)
             self.size = about.st_size if self._regular else None
         else:
-            self.name = str(getattr(source, "name", "stream"))
+            self.name = stream_name(source)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Give the packets in the order of the capture, in Arrow batches of 1 to `batch_rows` rows."""
@@ -243,7 +244,9 @@ class Capture:
             "  Read are classic pcap (micro- and nanoseconds, both byte orders) and pcapng, plain, in gzip or in zstd.",
         ]
         if head and all(byte in _TEXT for byte in head):
-            lines.append("  This looks like text; if it is a table, give its format: csv, tsv or ndjson.")
+            lines.append(
+                '  This looks like text; if it is a table, say --format csv (or tsv, ndjson), in Python format="csv".'
+            )
         return "\n".join(lines)
 
 

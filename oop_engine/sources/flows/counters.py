@@ -35,10 +35,13 @@ class ExporterCounters:
     beyond what holds it, a template or options that cannot be, a field of a length its type cannot have (which is left
     out), and a datagram of too many records, of which `beyond` counts those behind the most that are read.
     `no_template` counts sets of data whose template never came, `held` those that wait for it. `skipped` are sets and
-    samples of other kinds. `shed` are those of `records` that were left out. `left_out` counts sets of templates and
+    samples of other kinds. `untimed` are records without a start and `unended` those without an end, as far as these
+    columns are decoded. `shed` are those of `records` that were left out. `left_out` counts sets of templates and
     options, and first data of templates, that would have been more work than an exporter may make; `unused_rates` rates
     announced for what no record tells, such as a line card; `unsampled` packets that an agent of sFlow had not the
-    means to sample.
+    means to sample; `unrated` records that name a sampler that is not announced, whose sampling is 1 as nothing else
+    tells it (where `sampling` is read). `untold` counts datagrams behind which the sequence tells nothing of a loss, as
+    not all that they hold could be counted: of IPFIX, mostly for want of a template.
     """
 
     address: bytes | None
@@ -61,11 +64,14 @@ class ExporterCounters:
     restarts: int
     refused: int
     untimed: int
+    unended: int
     shed: int
     beyond: int
     left_out: int
     unused_rates: int
     unsampled: int
+    unrated: int
+    untold: int
     malformed: dict[str, int]
 
     @property
@@ -101,7 +107,8 @@ def _one(address: bytes | None, row: NDArray[np.int64]) -> ExporterCounters:
         counter_samples=of(e.COUNTER_SAMPLES), skipped=of(e.SKIPPED), templates=of(e.TEMPLATES_SEEN),
         withdrawn=of(e.WITHDRAWN), expired=of(e.EXPIRED), held=of(e.HELD), no_template=of(e.NO_TEMPLATE),
         lost=of(e.LOST), reordered=of(e.REORDERED), duplicated=of(e.DUPLICATED), restarts=of(e.RESTARTS),
-        refused=of(e.REFUSED), untimed=of(e.UNTIMED), shed=of(e.SHED), beyond=of(e.BEYOND),
+        refused=of(e.REFUSED), untimed=of(e.UNTIMED), unended=of(e.UNENDED), shed=of(e.SHED), beyond=of(e.BEYOND),
         left_out=of(e.LEFT_OUT), unused_rates=of(e.UNUSED_RATES), unsampled=of(e.UNSAMPLED),
+        unrated=of(e.UNRATED), untold=of(e.UNTOLD),
         malformed={reason: of(entry) for reason, entry in _MALFORMED.items() if of(entry)},
     )  # fmt: skip

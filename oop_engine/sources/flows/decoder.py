@@ -11,7 +11,7 @@ leave when it comes.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -28,14 +28,16 @@ from oop_engine.sources.flows.elements import Element
 from oop_engine.sources.flows.layout import Layout, Room, Runs
 from oop_engine.sources.flows.learnt import FACTS, SAVED, SAVED_BEFORE, save_learnt, template_of
 from oop_engine.sources.flows.options import Announced, of_interest, read_options
-from oop_engine.sources.flows.parts import Hearing, Parts
+from oop_engine.sources.flows.parts import Hearing
 from oop_engine.sources.flows.plans import Plan, compile_plan
 from oop_engine.sources.flows.sample import Sample
 from oop_engine.sources.flows.sampled import fill_samples
 from oop_engine.sources.flows.schema import COMMON, Column, more_columns
 from oop_engine.sources.flows.sessions import Held, Plans, Sessions
+from oop_engine.sources.flows.silence import Silence, parts_of
 from oop_engine.sources.flows.templates import Fault, Field, Template, Withdrawal, read_templates
 from operators.errors import SchemaError, did_you_mean
+from operators.page import Bools, Int64s
 from operators.protocol import State, StateValue
 from operators.saved import read_batch
 
@@ -138,9 +140,11 @@ class FlowDecoder:
         self._runs = Runs.empty(_MOST_RUNS)
         self._heads = np.zeros((0, e.H_WIDTH), np.int64)
         self._sample: Sample | None = None
+        self._silence = Silence()
         self._place = np.zeros(_ROOM, np.int64)
         self._value = np.zeros(_ROOM, np.int64)
         self._other = np.zeros(_ROOM, np.int64)
+        self._rated = np.zeros(_ROOM, np.int64)
 
     def decode(self, datagrams: Datagrams, sample: Sample | None = None) -> Iterator[pa.RecordBatch]:
         """Give the records of datagrams in batches of 1 to `batch_rows` rows; read them all before the next call.
@@ -155,6 +159,8 @@ class FlowDecoder:
         cursor[e.C_CLOCK] = clock
         if len(self._heads) < len(datagrams):
             self._heads = np.zeros((len(datagrams), e.H_WIDTH), np.int64)
+        self._heads[: len(datagrams), e.H_SESSION] = e.NOBODY
+        self._silence.begin(len(datagrams))
         while True:
             plans = sessions.plans
             why = w.walk(
@@ -190,6 +196,13 @@ class FlowDecoder:
         """Give what was counted of each session, in the order they came, and last what is nobody's any more."""
         return counted(self.sessions)
 
+    @property
+    def learnt(self) -> int:
+        """Give a number that moves with what exporters teach: templates, rates, clocks, timeouts. Sequence numbers and
+        what is sent again move it not.
+        """
+        return self.sessions.revision
+
     def state(self) -> State:
         """Give what exporters taught this decoder."""
         return {"sessions": save_learnt(self.sessions)}
@@ -220,9 +233,23 @@ class FlowDecoder:
     def _flush(self, datagrams: Datagrams) -> Iterator[pa.RecordBatch]:
         rows, count = int(self._cursor[e.C_ROWS]), int(self._cursor[e.C_RUNS])
         self._cursor[e.C_ROWS] = self._cursor[e.C_RUNS] = 0
-        if rows:
-            yield from self._batches(datagrams, self._runs, count, rows, self._heads, self._sample)
+        silent = None
+        if self._heard is not None:
+            until = int(self._cursor[e.C_DATAGRAM])
+            silent = self._silence.before(until, self._runs.datagram[:count], datagrams, self._heads, self.sessions)
+            silent = silent[~self._waited_for(datagrams, silent)]
+        if rows or (silent is not None and len(silent)):
+            yield from self._batches(datagrams, self._runs, count, rows, self._heads, self._sample, silent)
         self.sessions.plans.release()
+
+    def _waited_for(self, datagrams: Datagrams, places: Int64s) -> Bools:
+        """Tell of which of these datagrams the session has data that wait for their template, and not for too long."""
+        held, who = self.sessions.table[:, e.HELD], self._heads[places, e.H_SESSION]
+        waiting = np.flatnonzero(held[who])
+        for session, last in dict(zip(who[waiting].tolist(), places[waiting].tolist(), strict=True)).items():
+            if (now := self._came(datagrams, last)) != e.NO_TIME:
+                self._give_up(session, now)
+        return held[who] > 0
 
     def _batches(
         self,
@@ -232,9 +259,11 @@ class FlowDecoder:
         rows: int,
         heads: NDArray[np.int64],
         sample: Sample | None = None,
+        silent: Int64s | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Turn runs of records into batches."""
-        head, first = heads[runs.datagram[:count]], runs.row[:count]
+        """Turn runs of records into batches; let be heard too which datagrams were `silent`, without records."""
+        spoke, first = runs.datagram[:count], runs.row[:count]
+        head = heads[spoke]
         if sample is not None:
             records = runs.count[:count]
             runs, first, kept = sample.runs(runs, count)
@@ -246,8 +275,7 @@ class FlowDecoder:
         if sample is not None:
             batch = sample.weighed(batch)
         if self._heard is not None:
-            who, version, export, arrival = head.T[[e.H_SESSION, e.H_VERSION, e.H_EXPORT, e.H_ARRIVAL]]
-            batch = self._heard(batch, Parts(who, version, export, arrival, first))
+            batch = self._heard(batch, parts_of(heads, spoke, first, rows, silent))
         for start in range(0, rows, self._batch_rows):
             yield batch.slice(start, self._batch_rows)
 
@@ -258,12 +286,15 @@ class FlowDecoder:
         layout, plans = self._layout, self.sessions.plans
         room = layout.room(rows)
         out = room.bytes[: len(room.bytes) // 8 * 8]
+        unrated = np.zeros(count, np.int64)
         f.fill(
             datagrams.data, count, runs.plan, runs.at, runs.count, runs.row, runs.datagram, heads, datagrams.address,
             plans.facts, plans.segments, plans.operations, self.sessions.samplers, room.bases, room.sizes,
             layout.widths, out, out.view(np.uint16), out.view(np.uint32), out.view(np.uint64), out.view(np.float64),
-            room.untimed, self._place, self._value, self._other,
+            room.untimed, unrated, self._place, self._value, self._other, self._rated,
         )  # fmt: skip
+        if unrated.any():
+            np.add.at(self.sessions.table[:, e.UNRATED], heads[runs.datagram[:count], e.H_SESSION], unrated)
         if e.PLAN_SFLOW in runs.plan[:count]:
             bad = fill_samples(room, datagrams, runs, count, heads)
             np.add.at(self.sessions.table[:, e.BAD_SAMPLE], heads[runs.datagram[:count], e.H_SESSION], bad)
@@ -295,15 +326,20 @@ class FlowDecoder:
         return pa.RecordBatch.from_arrays([arrays[name] for name in self.schema.names], schema=self.schema)
 
     def _count_untimed(self, batch: pa.RecordBatch, runs: Runs, count: int, heads: NDArray[np.int64]) -> None:
-        if "ts" not in self.schema.names or not batch.column("ts").null_count:
-            return
-        absent = np.asarray(batch.column("ts").is_null().to_numpy(zero_copy_only=False), np.int64)
-        each = np.add.reduceat(absent, runs.row[:count])
-        np.add.at(self.sessions.table[:, e.UNTIMED], heads[runs.datagram[:count], e.H_SESSION], each)
+        """Count the records that lack a time which is asked for."""
+        for name, entry in (("ts", e.UNTIMED), ("end_ts", e.UNENDED)):
+            if name not in self.schema.names or not batch.column(name).null_count:
+                continue
+            absent = np.asarray(batch.column(name).is_null().to_numpy(zero_copy_only=False), np.int64)
+            each = np.add.reduceat(absent, runs.row[:count])
+            np.add.at(self.sessions.table[:, entry], heads[runs.datagram[:count], e.H_SESSION], each)
 
     def _now(self, datagrams: Datagrams) -> int:
-        """Give when the datagram at hand came, or was sent where that is not known."""
-        place = int(self._cursor[e.C_DATAGRAM])
+        """Give when the datagram at hand came."""
+        return self._came(datagrams, int(self._cursor[e.C_DATAGRAM]))
+
+    def _came(self, datagrams: Datagrams, place: int) -> int:
+        """Give when a datagram came, or was sent where that is not known."""
         arrived = int(datagrams.arrival[place])
         return arrived if arrived != e.NO_TIME else int(self._heads[place, e.H_EXPORT])
 
@@ -332,12 +368,8 @@ class FlowDecoder:
         for template in list(self.sessions.known[session].templates):
             self.sessions.drop(session, template)
         self._give_up(session, e.NO_TIME)
-        row = self.sessions.table[session]
-        row[e.T_INIT] = e.NO_TIME
-        self.sessions.forget_rates(session)
-        if row[e.T_VERSION] != e.V5:
-            row[e.T_RATE] = 1
-        self._tell(row)
+        self.sessions.begin_anew(session)
+        self._tell(self.sessions.table[session])
 
     def _tell(self, row: NDArray[np.int64]) -> None:
         """Let the rest of the datagram know what its session has announced."""
@@ -454,8 +486,8 @@ class FlowDecoder:
         row[e.HELD] -= len(ready)
         plans, plan = self.sessions.plans, known.templates[template][1]
         facts = plans.facts[plan]
-        if facts[e.P_KIND] != e.K_FLOWS:  # options that are overtaken by their template are not read
-            row[e.NO_TEMPLATE] += len(ready)
+        if facts[e.P_KIND] != e.K_FLOWS:
+            yield from self._late_options(datagrams, known.templates[template][0], plan, [h.body for h in ready])
             return
         bodies = Datagrams.of([held.body for held in ready])
         runs, used, rows = Runs.empty(len(ready)), 0, 0
@@ -519,14 +551,22 @@ class FlowDecoder:
             row[e.NO_TEMPLATE] += 1
 
     def _options(self, datagrams: Datagrams) -> Iterator[pa.RecordBatch]:
-        """Take note of what an exporter announces of itself."""
-        cursor, sessions = self._cursor, self.sessions
-        session = int(cursor[e.C_SESSION])
-        template = sessions.known[session].templates[int(cursor[e.C_TEMPLATE])][0]
-        row = sessions.table[session]
-        body, many = self._body(datagrams), int(cursor[e.C_COUNT])
+        """Take note of what a set of options announces."""
+        cursor = self._cursor
+        session, number, many = int(cursor[e.C_SESSION]), int(cursor[e.C_TEMPLATE]), int(cursor[e.C_COUNT])
+        template, mark = self.sessions.known[session].templates[number][0], int(cursor[e.C_BYTES])
+        whole = yield from self._tell_options(datagrams, template, self._body(datagrams), many)
+        if whole:
+            self.sessions.was_read(session, mark, 0, _FOREVER)
+
+    def _tell_options(
+        self, datagrams: Datagrams, template: Template, body: bytes, many: int
+    ) -> Generator[pa.RecordBatch, None, bool]:
+        """Take note of what the first `many` records announce; tell whether all of them could be read."""
+        session = int(self._cursor[e.C_SESSION])
+        row = self.sessions.table[session]
         each = _OPTION_WORK + template.least
-        most = many if self._reliable else max((e.MOST_WORK - int(cursor[e.C_WORK])) // each, 1)
+        most = many if self._reliable else max((e.MOST_WORK - int(self._cursor[e.C_WORK])) // each, 1)
         self._work(datagrams, _SET_WORK + each * min(many, most))
         if many > most:
             row[e.LEFT_OUT] += 1
@@ -534,39 +574,42 @@ class FlowDecoder:
             announced = list(read_options(template, body, min(many, most)))
         except ValueError:
             row[e.BAD_OPTIONS] += 1
-            return
+            return False
+        yield from self._announced(datagrams, session, announced)
+        return many <= most
+
+    def _late_options(
+        self, datagrams: Datagrams, template: Template, plan: int, bodies: Sequence[bytes]
+    ) -> Iterator[pa.RecordBatch]:
+        """Read options that came before their template: what they announce is the latest, and holds from here on."""
+        row, facts = self.sessions.table[int(self._cursor[e.C_SESSION])], self.sessions.plans.facts[plan]
+        read, variable, least = facts[e.P_KIND] == e.K_READ_OPTIONS, int(facts[e.P_VARIABLE]), int(facts[e.P_SIZE])
+        for body in bodies:
+            many, fault = len(body) // least, 0
+            if variable:
+                data = np.frombuffer(body, np.uint8)
+                many, fault = w.measure(data, 0, len(body), least, variable, plan, self.sessions.plans.segments, many)
+            if fault:
+                row[fault] += 1
+            row[e.OPTION_RECORDS] += many
+            if read and many:
+                yield from self._tell_options(datagrams, template, body, int(many))
+
+    def _announced(
+        self, datagrams: Datagrams, session: int, announced: Sequence[Announced]
+    ) -> Iterator[pa.RecordBatch]:
+        """Take note of what an exporter announces; of records that came before holds what held before."""
+        sessions = self.sessions
+        row = sessions.table[session]
         row[e.UNUSED_RATES] += sum(said.unused for said in announced)
         news = False
         for said in announced:
-            if not said.unused and self._is_news(session, said):
+            if sessions.is_news(session, said):
                 if not news:
                     news = True
-                    sessions.read[session] = 0
-                    if cursor[e.C_ROWS]:
+                    if self._cursor[e.C_ROWS]:
                         self._work(datagrams, _FLUSH_WORK)
-                    yield from self._flush(datagrams)  # records that came before keep what held before
-                if said.init is not None:
-                    row[e.T_INIT] = said.init
-                elif said.active is not None or said.inactive is not None:
-                    known = sessions.known[session]
-                    known.active = known.active if said.active is None else said.active
-                    known.inactive = known.inactive if said.inactive is None else said.inactive
-                elif said.kind == 0:
-                    row[e.T_RATE] = said.rate
-                else:
-                    sessions.rate(session, said.kind, said.key, said.rate)
+                    yield from self._flush(datagrams)
+                sessions.announce(session, said)
         if news:
             self._tell(row)
-        if many <= most:
-            sessions.was_read(session, int(cursor[e.C_BYTES]), 0, _FOREVER)
-
-    def _is_news(self, session: int, said: Announced) -> bool:
-        row = self.sessions.table[session]
-        if said.init is not None:
-            return bool(row[e.T_INIT] != said.init)
-        known = self.sessions.known[session]
-        if said.active is not None or said.inactive is not None:
-            return said.active not in (None, known.active) or said.inactive not in (None, known.inactive)
-        if said.kind == 0:
-            return bool(row[e.T_RATE] != said.rate)
-        return self.sessions.news(session, said.kind, said.key, said.rate)

@@ -9,6 +9,8 @@ Arithmetic is on int64, of which unsigned numbers keep all their bits; only an i
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy import bool_, float64, int32, int64, uint8, uint16, uint32, uint64
 from numpy.typing import NDArray
@@ -16,6 +18,8 @@ from numpy.typing import NDArray
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows.entries import Whole
 from operators.kernels.kernel import kernel
+
+_NAMED: Final = 1 << e.BY_SAMPLER
 
 
 @kernel
@@ -41,13 +45,15 @@ def fill(
     facts: NDArray[int64], segments: NDArray[int32], operations: NDArray[int32], samplers: NDArray[int64],
     bases: NDArray[int64], sizes: NDArray[int64], widths: NDArray[int64], out8: NDArray[uint8], out16: NDArray[uint16],
     out32: NDArray[uint32], out64: NDArray[uint64], outf: NDArray[float64], untimed: NDArray[int64],
-    place: NDArray[int64], value: NDArray[int64], other: NDArray[int64],
+    unrated: NDArray[int64], place: NDArray[int64], value: NDArray[int64], other: NDArray[int64],
+    rated: NDArray[int64],
 ) -> None:  # fmt: skip
-    """Fill the columns from `runs` runs of records; count in `untimed` the times of each column that cannot be.
+    """Fill the columns from `runs` runs of records; count in `untimed` the times of each column that cannot be, and in
+    `unrated` the records of each run that name a sampler that is not announced, and of which nothing tells the rate.
 
     `bases` and `widths` say where in `out` (one memory under five types) a column begins and the bytes of an entry; a
-    column of width 0 holds eight bytes of position and, at `sizes`, four of length. `place`, `value` and `other` are
-    room to work in; `place` is as long as `value`, and has room for a record's segments.
+    column of width 0 holds eight bytes of position and, at `sizes`, four of length. `place`, `value`, `other` and
+    `rated` are room to work in; `place` is as long as `value`, and has room for a record's segments.
     """
     room = len(value)
     for r in range(runs):
@@ -65,6 +71,11 @@ def fill(
             uptime = (export // 1_000_000 - heads[datagram, e.H_INIT]) & 0xFFFFFFFF
         session = heads[datagram, e.H_SESSION]
         rates = heads[datagram, e.H_SAMPLERS]
+        # Records may name samplers, of which some may not be announced, where nothing holds for all.
+        naming = False
+        if heads[datagram, e.H_RATE] == 1:
+            for o in range(many):
+                naming |= operations[plan, o, e.O_KIND] == e.SAMPLER and operations[plan, o, e.O_EXTRA] == _NAMED
         while left > 0:
             n = min(left, room // (variable + 1))
             # 1. Where the records' segments begin.
@@ -85,6 +96,9 @@ def fill(
                         at += size
                     place[uint64(variable * n + k)] = at
                     at += int64(segments[plan, variable])
+            if naming:
+                for k in range(n):
+                    rated[uint64(k)] = 0
 
             for o in range(many):
                 column = int64(operations[plan, o, e.O_COLUMN])
@@ -95,7 +109,7 @@ def fill(
                 extra = int64(operations[plan, o, e.O_EXTRA])
                 width = widths[column]
                 base = bases[column]
-                if rates == 0 and kind in (e.SAMPLER, e.OF_TEMPLATE):
+                if rates == 0 and (kind == e.OF_TEMPLATE or (kind == e.SAMPLER and not (naming and extra == _NAMED))):
                     continue
 
                 # 2. What is copied as it lies there.
@@ -225,6 +239,8 @@ def fill(
                                 if samplers[session, j, 1] == key and extra >> samplers[session, j, 0] & 1:
                                     found = samplers[session, j, 2]
                                     break
+                        if naming and kind == e.SAMPLER and extra == _NAMED and key != 0 and found == 0:
+                            rated[uint64(k)] |= 2
                         value[uint64(k)] = found
                 elif kind == e.FLOAT32:
                     to = (base >> 3) + row
@@ -287,6 +303,8 @@ def fill(
                     for k in range(n):
                         if value[uint64(k)] == 0:
                             continue
+                        if naming and kind != e.UNSIGNED_SET:
+                            rated[uint64(k)] |= 1
                         if width == 8:
                             out64[uint64((base >> 3) + row + k)] = uint64(value[uint64(k)])
                         elif width == 4:
@@ -311,6 +329,9 @@ def fill(
                     to = base + row
                     for k in range(n):
                         out8[uint64(to + k)] = uint8(value[uint64(k)] & 0xFF)
+            if naming:
+                for k in range(n):
+                    unrated[r] += rated[uint64(k)] == 2
             row += n
             left -= n
 

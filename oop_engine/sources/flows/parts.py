@@ -8,14 +8,15 @@ from typing import TypeAlias
 import attrs
 import pyarrow as pa
 
-from operators.page import Int64s
+from operators.page import Bools, Int64s
 
 
 @attrs.frozen(eq=False)
 class Parts:
     """Part i is of a session (its number in the decoder), from row `first[i]` on; all of shape (parts,).
 
-    A part whose records were left out has no rows.
+    A part whose records were left out has no rows; neither has one of a datagram without records, such as of templates,
+    options or counters: those are not `recorded`.
     `export` and `arrival` are ns since 1970, NO_TIME where that is not known; sFlow says no export time.
     """
 
@@ -24,6 +25,7 @@ class Parts:
     export: Int64s
     arrival: Int64s
     first: Int64s
+    recorded: Bools
 
 
 Hearing: TypeAlias = Callable[[pa.RecordBatch, Parts], pa.RecordBatch]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows import walk as w
+from oop_engine.sources.flows.options import Announced
 from oop_engine.sources.flows.plans import Plan
 from oop_engine.sources.flows.templates import Template
 
@@ -40,11 +41,32 @@ class Held:
     since: int
 
 
+@attrs.frozen(eq=False)
+class Packed:
+    """Templates as arrays, one entry each: plan, number, scopes, whether of options, how many numbers their fields are;
+    and those numbers, one template's behind the other's.
+    """
+
+    plans: NDArray[np.int64]
+    number: NDArray[np.int64]
+    scopes: NDArray[np.int64]
+    options: NDArray[np.bool_]
+    sizes: NDArray[np.int64]
+    fields: NDArray[np.int64]
+
+
+_NONE: Final = np.zeros(0, np.int64)
+NONE: Final = Packed(_NONE, _NONE, _NONE, np.zeros(0, np.bool_), _NONE, _NONE)
+"""No templates."""
+
+
 @attrs.define(eq=False)
 class Known:
     """What Python knows of a session beside its arrays."""
 
     templates: dict[int, tuple[Template, int]] = attrs.field(factory=dict)
+    packed: Packed | None = NONE
+    """The templates as they are saved, None where they have changed since."""
     rates: dict[tuple[int, int], int] = attrs.field(factory=dict)
     """Where the rates announced for something stand among `samplers`, the oldest first."""
     held: deque[Held] = attrs.field(factory=deque)
@@ -143,6 +165,8 @@ class Sessions:
     forgotten: NDArray[np.int64] = attrs.field(factory=lambda: np.zeros(e.TABLE_WIDTH, np.int64))
     evicted: int = 0
     evicted_templates: int = 0
+    revision: int = 0
+    """Moves with all that exporters teach: templates, rates, clocks, timeouts; not with templates sent again."""
     _allowed: dict[bytes, int] = attrs.field(factory=dict)
     """The row of `allowances` of each sender."""
     _sessions_of: list[int] = attrs.field(factory=lambda: [0] * (MOST_SESSIONS + 2))
@@ -214,8 +238,10 @@ class Sessions:
         table[e.HELD] = 0
         self.forgotten[e.COUNTERS :] += table[e.COUNTERS :]
         self.evicted += 1
-        for _, plan in self.known[number].templates.values():
+        known = self.known[number]
+        for _, plan in known.templates.values():
             self.plans.retired.append(plan)
+        self.revision += bool(known.templates or known.rates)
         self.known[number] = Known()
 
     def _grow(self, rows: int) -> None:
@@ -238,7 +264,7 @@ class Sessions:
         elif len(known) >= MOST_TEMPLATES:
             self._drop_least(session)
         known[template.number] = template, plan
-        self.read[session] = 0
+        self._changed(session)
         place = int(w.find_template(self.slot_ids, session, template.number))
         slot = place if place >= 0 else -1 - place
         self.slot_ids[session, slot] = template.number
@@ -248,8 +274,14 @@ class Sessions:
         """Let a template go."""
         known = self.known[session].templates
         self.plans.retired.append(known.pop(template)[1])
-        self.read[session] = 0
+        self._changed(session)
         w.remove_template(self.slot_ids, self.slot_plans, session, template)
+
+    def _changed(self, session: int) -> None:
+        """Note that a session has other templates: sets that were read may say something new now."""
+        self.read[session] = 0
+        self.known[session].packed = None
+        self.revision += 1
 
     def make_room(self) -> None:
         """Let templates go until another can be learnt: of the session that is the next to go, the one least used."""
@@ -271,10 +303,34 @@ class Sessions:
         self.read[session, row[e.T_READ]] = mark, templates, until
         row[e.T_READ] = (row[e.T_READ] + 1) % _READ
 
-    def news(self, session: int, kind: int, key: int, rate: int) -> bool:
-        """Tell whether another rate of a sampler, an interface or a template is known, or none."""
-        place = self.known[session].rates.get((kind, key))
-        return place is None or int(self.samplers[session, place, 2]) != rate
+    def is_news(self, session: int, said: Announced) -> bool:
+        """Tell whether something else than this is known, or nothing; what is not used never is."""
+        row, known = self.table[session], self.known[session]
+        if said.unused:
+            return False
+        if said.init is not None:
+            return bool(row[e.T_INIT] != said.init)
+        if said.active is not None or said.inactive is not None:
+            return said.active not in (None, known.active) or said.inactive not in (None, known.inactive)
+        if said.kind == 0:
+            return bool(row[e.T_RATE] != said.rate)
+        place = known.rates.get((said.kind, said.key))
+        return place is None or int(self.samplers[session, place, 2]) != said.rate
+
+    def announce(self, session: int, said: Announced) -> None:
+        """Take note of what an exporter announces: sets that were read may say something new now."""
+        row, known = self.table[session], self.known[session]
+        self.read[session] = 0
+        self.revision += 1
+        if said.init is not None:
+            row[e.T_INIT] = said.init
+        elif said.active is not None or said.inactive is not None:
+            known.active = known.active if said.active is None else said.active
+            known.inactive = known.inactive if said.inactive is None else said.inactive
+        elif said.kind == 0:
+            row[e.T_RATE] = said.rate
+        else:
+            self.rate(session, said.kind, said.key, said.rate)
 
     def rate(self, session: int, kind: int, key: int, rate: int) -> None:
         """Note the rate of a sampler, an interface or a template; if there is no room, in the place of the oldest."""
@@ -286,7 +342,11 @@ class Sessions:
         self.samplers[session, place] = kind, key, rate
         self.table[session, e.T_SAMPLERS] = len(rates)
 
-    def forget_rates(self, session: int) -> None:
-        """Let the rates go that were announced for something."""
+    def begin_anew(self, session: int) -> None:
+        """Let go what an exporter announced before it began anew, but what each of its datagrams says."""
+        row = self.table[session]
         self.known[session].rates.clear()
-        self.table[session, e.T_SAMPLERS] = 0
+        row[e.T_SAMPLERS], row[e.T_INIT] = 0, e.NO_TIME
+        if row[e.T_VERSION] != e.V5:
+            row[e.T_RATE] = 1
+        self.revision += 1

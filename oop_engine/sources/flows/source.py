@@ -13,16 +13,19 @@ import pyarrow as pa
 from oop_engine.sources.asked import Grain
 from oop_engine.sources.capture import Capture
 from oop_engine.sources.capture.compression import PackedDamage, Plain, unpack
+from oop_engine.sources.capture.errors import DecodeError
 from oop_engine.sources.capture.formats import header_bytes
 from oop_engine.sources.columns import ticks
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.flows.captured import PORTS, CapturedDatagrams
 from oop_engine.sources.flows.counters import ExporterCounters
+from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.decoder import LIFETIME, MOST_RECORDS, FlowDecoder, Networks, flow_columns
 from oop_engine.sources.flows.elements import Element
+from oop_engine.sources.flows.looks import Look, Looks
 from oop_engine.sources.flows.schema import Column
 from oop_engine.sources.flows.stored import StoredDatagrams, is_stored
-from oop_engine.sources.paths import called
+from oop_engine.sources.paths import called, stream_name
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.turn import Turn
 from operators.address import format_ip, parse_network
@@ -65,7 +68,8 @@ class FlowExports:
     may be withdrawn and do not expire.
 
     With `rules` the stream makes its own promises on the attributes `on`, as the collector does that listens to the
-    same exporters: by their clocks, as if the datagrams came now, and, with `by_exporter`, for each of them.
+    same exporters: by their clocks, as if the datagrams came now, and, with `by_exporter`, for each of them. Nothing
+    but the datagrams and when they came decides where (see `looks`).
     """
 
     paths: tuple[Path | BinaryIO, ...] = attrs.field(converter=tuple)
@@ -130,9 +134,8 @@ class FlowExports:
         )
         if hearing is not None:
             hearing.sessions = decoder.sessions
-        return FlowReader(
-            decoder, self.paths, self.ports, self.strict, exporting=None if hearing is None else hearing.progress
-        )
+        progress = None if hearing is None else hearing.progress
+        return FlowReader(decoder, self.paths, self.ports, self.strict, batch_rows=batch_rows, exporting=progress)
 
 
 @attrs.define
@@ -143,6 +146,7 @@ class FlowReader:
     paths: tuple[Path | BinaryIO, ...]
     ports: frozenset[int] = PORTS
     strict: bool = False
+    batch_rows: int = attrs.field(default=65_536, kw_only=True)
     exporting: ExporterProgress | None = attrs.field(default=None, kw_only=True)
     _feeds: list[CapturedDatagrams | StoredDatagrams] = attrs.field(init=False, factory=list)
     _ended: bool = attrs.field(init=False, default=False)
@@ -150,21 +154,48 @@ class FlowReader:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Give the records in batches of at most the decoder's rows."""
+        for datagrams in self._blocks():
+            yield from self.decoder.decode(datagrams)
+        self._finish()
+
+    def chunks(self) -> Iterator[Chunk]:
+        return self.batches() if self.exporting is None else self._promising(self.exporting)
+
+    def _promising(self, exporting: ExporterProgress) -> Iterator[Chunk]:
+        """Give the records, and between them what the exporters have promised by then."""
+        looks, held = Looks(exporting), _Held(self.batch_rows)
+        try:
+            for block in self._blocks():
+                yield from self._told(looks.cut(block), exporting, held)
+        except DecodeError:
+            yield from self._told(looks.rest(), exporting, held)
+            raise
+        yield from self._told(looks.rest(), exporting, held)
+        self._finish()
+
+    def _told(self, looks: Iterator[Look], exporting: ExporterProgress, held: _Held) -> Iterator[Chunk]:
+        for times, datagrams in looks:
+            promises = [promise for now in times for promise in exporting.elapse(now)]
+            if promises:
+                yield from held.give()
+                yield from promises
+            for batch in self.decoder.decode(datagrams):
+                yield from held.take(batch)
+            if self._polled:
+                self._polled = False
+                yield from held.give()
+                yield from exporting.poll(exporting.latest)
+        yield from held.give()
+
+    def _blocks(self) -> Iterator[Datagrams]:
         for path in self.paths:
             feed = feed_of(path, self.ports, strict=self.strict)
             self._feeds.append(feed)
-            for datagrams in feed.blocks():
-                yield from self.decoder.decode(datagrams)
+            yield from feed.blocks()
+
+    def _finish(self) -> None:
         self.decoder.finish()
         self._ended = True
-
-    def chunks(self) -> Iterator[Chunk]:
-        for batch in self.batches():
-            yield batch
-            if self.exporting is not None:
-                polled, self._polled = self._polled, False
-                say = self.exporting.poll if polled else self.exporting.elapse
-                yield from say(self.exporting.latest)
 
     def describe(self, grains: Mapping[str, Grain]) -> bool:
         """Promise these attributes so finely from now on, where the stream makes its own promises."""
@@ -205,6 +236,26 @@ class FlowReader:
         return found + told[:_SHOWN] + more
 
 
+@attrs.define
+class _Held:
+    """Batches between which nothing was promised leave as one, of at most so many rows."""
+
+    most: int
+    _batches: list[pa.RecordBatch] = attrs.field(init=False, factory=list)
+    _rows: int = attrs.field(init=False, default=0)
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        if self._rows + len(batch) > self.most:
+            yield from self.give()
+        self._batches.append(batch)
+        self._rows += len(batch)
+
+    def give(self) -> Iterator[pa.RecordBatch]:
+        held, self._batches, self._rows = self._batches, [], 0
+        if held:
+            yield held[0] if len(held) == 1 else pa.concat_batches(held)
+
+
 def trouble(counters: ExporterCounters) -> str | None:
     """Say in one line what was lost of an exporter or could not be read; None when nothing was."""
     lost = "flow records" if counters.version in (5, 10) else "datagrams"
@@ -217,13 +268,16 @@ def trouble(counters: ExporterCounters) -> str | None:
             (counters.restarts, "restarts"),
             (counters.no_template, "sets without a template"),
             (counters.held, "sets that wait for a template"),
-            (counters.untimed, "records without a time"),
+            (counters.untimed, "records without a start"),
+            (counters.unended, "records without an end"),
             (counters.refused, "datagrams refused"),
             (counters.skipped, "sets or samples of other kinds"),
             (counters.beyond, "records beyond what a datagram may hold"),
             (counters.left_out, "sets of templates or options left out, as they came too fast to be read"),
             (counters.unused_rates, "sampling rates not used, as no record tells whether it is of their scope"),
             (counters.unsampled, "packets not sampled for lack of means"),
+            (counters.unrated, "records of a sampler that is not announced, which stand for themselves alone"),
+            (counters.untold, "datagrams behind which no loss can be told, as not all in them could be counted"),
             *((number, f"malformed ({reason})") for reason, number in counters.malformed.items()),
         )
         if number
@@ -266,7 +320,7 @@ def feed_of(
 ) -> CapturedDatagrams | StoredDatagrams:
     """Tell by its first bytes how the datagrams in a file are found; SourceError for what holds none."""
     head = _head(path)
-    name = str(path) if isinstance(path, Path) else str(getattr(path, "name", "stream"))
+    name = str(path) if isinstance(path, Path) else stream_name(path)
     if is_stored(head):
         return StoredDatagrams(path, name, strict=strict)
     if head[:2] in _NFDUMP:

@@ -778,6 +778,8 @@ def walk(
             table[session, e.T_IDLE] = units == 0
         else:
             _settle(table, gaps, session, cursor[e.C_MODE], cursor[e.C_SEQUENCE], units, after)
+        # What cannot be counted leaves it open which number is to come, and what was lost before the next datagram.
+        table[session, e.UNTOLD] += units < 0 and cursor[e.C_MODE] != _OLD and table[session, e.T_EXPECTED] < 0
         if cursor[e.C_MODE] != _LATE and cursor[e.C_MODE] != _OLD and table[session, e.T_EXPECTED] == after:
             # A header that announces more than was sent may be wrong, or the rest is cut by a capture.
             short = version == e.V5 and cursor[e.C_COUNT] < units

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import attrs
 
@@ -43,19 +41,3 @@ def _is_whole(rest: bytes) -> bool:
         return isinstance(json.loads(rest), dict)
     except ValueError:
         return False
-
-
-def first_bad_line(piece: Piece, read: Callable[[Piece], object]) -> int:
-    """Give the number of the first line of a piece that cannot be read; `read` raises ValueError for the piece."""
-    ends = [end.end() for end in re.finditer(rb"\n|[^\n]\Z", piece.data)]
-
-    def fails(count: int) -> bool:
-        lines = piece.data[: ends[count - 1]]
-        try:
-            if lines.strip(b"\r\n"):
-                read(Piece(piece.line, lines))
-        except ValueError:
-            return True
-        return False
-
-    return piece.line + bisect_left(range(1, len(ends)), True, key=fails)

@@ -23,10 +23,12 @@ from oop_engine.sources.columns import TIME, convert, ticks
 from oop_engine.sources.errors import TableError
 from oop_engine.sources.flows.schema import FLOW_ALIASES
 from oop_engine.sources.flows.undamaged import Undamaged
-from oop_engine.sources.flows.whole_lines import WholeLines, first_bad_line
-from oop_engine.sources.paths import called
+from oop_engine.sources.flows.whole_lines import WholeLines
+from oop_engine.sources.lines import untyped
+from oop_engine.sources.objects import Objects
+from oop_engine.sources.paths import called, stream_name
 from oop_engine.sources.protocol import Chunk
-from oop_engine.sources.text import Objects, Piece
+from oop_engine.sources.text import Piece, first_bad_line
 from oop_engine.sources.turn import Turn
 from operators.errors import SchemaError, did_you_mean
 from operators.page import Int64s
@@ -255,7 +257,8 @@ class Json:
 
         def found(piece: Piece) -> Objects:
             try:
-                return Objects.of(piece.data, kinds)
+                objects = Objects.of(piece.data, kinds)
+                return objects.typed(dict.fromkeys(untyped(objects.schema), pa.string()))
             except TableError as error:
                 raise _unplaced(error) from error
 
@@ -421,7 +424,7 @@ class _Opened:
     def of(cls, path: Path | BinaryIO) -> _Opened:
         owned = isinstance(path, Path)
         file = cast(BinaryIO, path.open("rb", buffering=0)) if isinstance(path, Path) else path
-        name = str(path) if isinstance(path, Path) else str(getattr(path, "name", "stream"))
+        name = str(path) if isinstance(path, Path) else stream_name(path)
         try:
             lines = WholeLines(Undamaged(unpack(Plain(file))))
             given = lines.pieces()

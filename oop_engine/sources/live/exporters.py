@@ -34,6 +34,11 @@ FARTHEST: Final = 24 * 60 * MINUTE
 """Flow times are believed as far ahead as their exporter's own clock is, up to this."""
 RESOLUTION: Final = SECOND
 """What a header of NetFlow v9 and IPFIX can tell."""
+FOLLOWED: Final = 2 * SECOND
+"""One that is followed is assumed to be as far as its clock must be, less this: headers tell whole seconds, and
+datagrams are under way for some time."""
+MANY: Final = -1
+"""Stands for the port of those that are one exporter, though they send from too many ports to be told apart."""
 
 
 def _span(_: object, attribute: attrs.Attribute[int], value: int | None) -> None:
@@ -118,16 +123,20 @@ SAVED: Final = pa.schema(
         *(pa.field(name, pa.int64()) for name in (*_PLAIN, *_LATER, "doubtful", "agreeing")),
         pa.field("trailing", pa.map_(pa.string(), pa.int64())),
         *(pa.field(name, pa.list_(pa.int64())) for name in ("ahead", "clock")),
+        pa.field("port", pa.int64()),
     ]
 )
 """What an exporter is saved as: a row of these columns."""
-SAVED_BEFORE: Final = pa.schema([field for field in SAVED if field.name not in _LATER])
-"""What it was saved as before those were counted."""
+SAVED_BEFORE: Final = tuple(
+    pa.schema([field for field in SAVED if field.name not in without]) for without in (("port",), ("port", *_LATER))
+)
+"""What it was saved as before ports were told apart, and before some things were counted."""
 
 
 @attrs.define(eq=False)
 class Exporter:
-    """What is known of one exporter: an address and an observation domain.
+    """What is known of one exporter: an address, an observation domain, and a port (MANY for those that are not told
+    apart, None where it was saved before ports were); see `roster`.
 
     `ahead` is by how much its clock is ahead of ours, as near as arrivals tell: what is under way longer seems older,
     so the greatest of the last minutes counts. A single header that disagrees with it moves nothing; AGREE of them in
@@ -136,11 +145,13 @@ class Exporter:
 
     address: bytes
     domain: int
+    port: int | None
     first: int
     last: int
     datagrams: int = attrs.field(init=False, default=0)
-    """Those that brought records and agreed with the clock."""
+    """Those that brought records and agreed with the clock; with those of who was there before, if it shares them."""
     doubted: int = attrs.field(init=False, default=0)
+    """Those whose header disagreed with its clock, and moved nothing."""
     steps: int = attrs.field(init=False, default=0)
     offset: int = attrs.field(init=False, default=0)
     """What is added to its times to put them right."""
@@ -160,13 +171,17 @@ class Exporter:
     """Records of which a time was too far ahead to be believed."""
     listened: int = attrs.field(init=False, default=NO_TIME)
     """Since when its silence counts: before that, nobody listened."""
+    newest: int = attrs.field(init=False, default=NO_TIME)
+    """When the newest of its address and domain was first heard."""
     _ahead: Greatest | None = attrs.field(init=False, default=None)
     _clock: Greatest | None = attrs.field(init=False, default=None)
     _doubtful: int = attrs.field(init=False, default=0)
     _agreeing: int = attrs.field(init=False, default=0)
 
-    def hear(self, headers: Int64s, arrivals: Int64s, rules: Rules) -> None:
-        """Take the export times and the arrivals of datagrams with records, in order of arrival, both of shape (n,)."""
+    def hear(self, headers: Int64s, arrivals: Int64s, rules: Rules, recorded: Bools) -> None:
+        """Take the export times and the arrivals of datagrams, in order of arrival, and which have records; all of
+        shape (n,).
+        """
         ahead = headers - arrivals
         known = self._ahead
         started = known.began if known is not None else 0
@@ -182,10 +197,10 @@ class Exporter:
             known.note(int(ahead.max()), int(arrivals[-1]))
             believed = headers if rules.correct else np.minimum(headers, arrivals + rules.future)
             self._clock.note(int(believed.max()), int(arrivals[-1]))
-            self.datagrams += len(headers)
+            self.datagrams += int(np.count_nonzero(recorded))
         else:
-            for header, arrival in zip(headers.tolist(), arrivals.tolist(), strict=True):
-                self._hear(header, arrival, rules)
+            for header, arrival, counts in zip(headers.tolist(), arrivals.tolist(), recorded.tolist(), strict=True):
+                self._hear(header, arrival, rules, counts=counts)
         self.last = max(self.last, int(arrivals.max()))
         if rules.correct and self._ahead is not None and abs(self._ahead.value + self.offset) > RESOLUTION:
             self.offset = -self._ahead.value
@@ -196,7 +211,7 @@ class Exporter:
         self.timeless += without
         self.undated = self.undated + without if without == len(told) else int(np.argmax(told[::-1]))
 
-    def _hear(self, header: int, arrival: int, rules: Rules) -> None:
+    def _hear(self, header: int, arrival: int, rules: Rules, *, counts: bool) -> None:
         ahead = header - arrival
         # A clock that is put right is held to the future where it is used.
         believed = header if rules.correct else min(header, arrival + rules.future)
@@ -208,14 +223,15 @@ class Exporter:
             self._doubtful = ahead
             if self._agreeing < AGREE:
                 return
-            self.steps += 1
+            # Those that agreed were right.
+            self.steps, self.doubted = self.steps + 1, self.doubted - self._agreeing
             self._agreeing = 0
             self._ahead, self._clock = Greatest(ahead, arrival), Greatest(believed, arrival)
         else:
             self._agreeing = 0
             self._ahead.note(ahead, arrival)
             self._clock.note(believed, arrival)
-        self.datagrams += 1
+        self.datagrams += counts
 
     def learn(self, attribute: str, trailing: int) -> None:
         """Take how far a record trailed its header."""
@@ -231,13 +247,32 @@ class Exporter:
         """Give by how much its clock is behind ours, with the least time a datagram was under way."""
         return 0 if self._ahead is None else -self._ahead.value
 
+    @property
+    def key(self) -> tuple[bytes, int, int | None]:
+        """Give its address, domain and port."""
+        return self.address, self.domain, self.port
+
+    @property
+    def spoke(self) -> int:
+        """Give since when it is silent, as far as anybody listened."""
+        return max(self.last, self.listened)
+
+    @property
+    def followed(self) -> bool:
+        """Tell whether another port of its address and domain was new since it was heard: it may be that now."""
+        return self.spoke < self.newest
+
+    def gone(self, rules: Rules, now: int) -> bool:
+        """Tell whether another port is taken for what it was: nobody waits for it, or thinks that it may still send."""
+        return self.followed and self.idle(rules, now)
+
     def trusted(self, rules: Rules) -> bool:
         """Tell whether enough came from it for it to have a say."""
         return self.datagrams >= max(1, rules.trusted_after)
 
     def idle(self, rules: Rules, now: int) -> bool:
         """Tell whether it has been silent for too long to be waited for."""
-        return now - max(self.last, self.listened) > rules.idle
+        return now - self.spoke > rules.idle
 
     def aside(self, rules: Rules) -> bool:
         """Tell whether its clock is too far off for it to have a say."""
@@ -270,9 +305,12 @@ class Exporter:
         clock, ahead, assumed = self._clock.value + self.offset, self.ahead, self.undated > 0
         if self.aside(rules):
             clock, ahead, assumed = min(clock, self.last), min(ahead, 0), True
-        if rules.lull is not None and now - max(self.last, self.listened) > rules.lull:
+        lull = rules.lull
+        if self.followed:
+            lull = FOLLOWED if lull is None else min(lull, FOLLOWED)
+        if lull is not None and now - self.spoke > lull:
             # Whatever it sends from now on, it will stamp with its clock of now, or of just before.
-            silent = now + ahead - rules.lull
+            silent = now + ahead - lull
             if silent > clock:
                 clock, assumed = silent, True
         allowed, certain = self.allowance(attribute, rules)
@@ -288,12 +326,13 @@ class Exporter:
             "trailing": list(self.trailing.items()),
             "ahead": None if self._ahead is None else self._ahead.state(),
             "clock": None if self._clock is None else self._clock.state(),
+            "port": self.port,
         }
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Exporter:
         """Give back the exporter that a row tells of."""
-        made = cls(row["address"], row["domain"], row["first"], row["last"])
+        made = cls(row["address"], row["domain"], row.get("port"), row["first"], row["last"])
         for name in _PLAIN:
             setattr(made, name, row[name])
         for name in _LATER:

@@ -13,7 +13,8 @@ from oop_engine.sources.columns import ticks
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows.parts import Parts
 from oop_engine.sources.flows.sessions import Sessions
-from oop_engine.sources.live.progress import ExporterProgress, Heard, Key
+from oop_engine.sources.live.progress import ExporterProgress, Heard
+from oop_engine.sources.live.roster import Key
 from operators.page import Bools, Int64s
 
 _TIMES = ("ts", "end_ts")
@@ -35,7 +36,7 @@ class Hearing:
         keys = [key_of(self.sessions, number) for number in numbers.tolist()]
         header = np.where(parts.version == e.SFLOW, parts.arrival, parts.export)
         times = {name: ticks(batch, name) for name in _TIMES if name in batch.schema.names}
-        heard = Heard(keys, who, header, parts.arrival, parts.first, times)
+        heard = Heard(keys, who, header, parts.arrival, parts.first, times, parts.recorded)
         shifts = self.progress.hear(heard)
         batch = _without(batch, self.progress.beyond(heard, shifts))
         for key, number in zip(keys, numbers.tolist(), strict=True):
@@ -47,7 +48,8 @@ class Hearing:
 
 def key_of(sessions: Sessions, number: int) -> Key:
     """Give the exporter that a session is of."""
-    return sessions.keys[number].tobytes(), int(sessions.table[number, e.T_DOMAIN])
+    row = sessions.table[number]
+    return sessions.keys[number].tobytes(), int(row[e.T_DOMAIN]), int(row[e.T_PORT])
 
 
 def _without(batch: pa.RecordBatch, beyond: Mapping[str, Bools]) -> pa.RecordBatch:

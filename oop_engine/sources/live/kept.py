@@ -27,7 +27,9 @@ from operators.saved import decode_state, encode_state, part, prefixed
 _PROGRESS: Final = "progress."
 _DECODER: Final = "decoder."
 OFTEN: Final = 10 * 10**9
-"""Nanoseconds after which what was learnt is written, if nothing was promised in the meantime."""
+"""Nanoseconds after which who was heard is written, if nothing was promised in the meantime."""
+SOON: Final = OFTEN // 50
+"""Nanoseconds after which what an exporter newly teaches is: data are read by no template that was another's before."""
 
 
 @attrs.define(eq=False)
@@ -37,8 +39,7 @@ class Kept:
     path: Path
     _written: int = attrs.field(init=False, default=0)
     _heard: int = attrs.field(init=False, default=0)
-    _asked: int = attrs.field(init=False, default=-OFTEN)
-    _learnt: State = attrs.field(init=False, factory=dict)
+    _learnt: int = attrs.field(init=False, default=0)
     _lock: Lock | None = attrs.field(init=False, default=None)
 
     def lock(self) -> None:
@@ -82,19 +83,23 @@ class Kept:
                 "  Name another file, or remove this one: exporters then settle anew, and no promise is remembered."
             ) from None
 
-    def write(self, progress: ExporterProgress, decoder: FlowDecoder, now: int, *, last: bool = False) -> None:
-        """Replace the file by what is known now; what the decoder was taught is looked up anew now and then."""
-        self._written, self._heard = now, progress.latest
-        if last or abs(now - self._asked) >= OFTEN:
-            self._asked, self._learnt = now, prefixed(_DECODER, decoder.state())
+    def write(self, progress: ExporterProgress, decoder: FlowDecoder, now: int) -> None:
+        """Replace the file by what is known now.
+
+        Templates and sequence numbers are of one moment, so that after a restart data are read as they were before it,
+        and what is said to be lost is what was sent since.
+        """
+        self._written, self._heard, self._learnt = now, progress.latest, decoder.learnt
+        known = {**prefixed(_PROGRESS, progress.state()), **prefixed(_DECODER, decoder.state())}
         try:
-            replace(self.path, encode_state({**prefixed(_PROGRESS, progress.state()), **self._learnt}))
+            replace(self.path, encode_state(known))
         except OSError as error:
             raise SourceError(f'state="{self.path}" cannot be written: {error.strerror}') from error
 
     def write_sometimes(self, progress: ExporterProgress, decoder: FlowDecoder, now: int) -> None:
-        """Replace the file if it is old and something was heard since."""
-        if abs(now - self._written) >= OFTEN and progress.latest != self._heard:
+        """Replace the file if something was learnt since, or if it is old and something was heard."""
+        old = abs(now - self._written)
+        if (old >= SOON and decoder.learnt != self._learnt) or (old >= OFTEN and progress.latest != self._heard):
             self.write(progress, decoder, now)
 
 

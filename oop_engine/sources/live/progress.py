@@ -13,19 +13,20 @@ the rules allow, but nobody can push it beyond the clock here plus five minutes.
 record that contradicts it is counted; so is one that breaks what exporters themselves had said.
 
 An exporter is an address and an observation domain, since the line cards of a router have clocks, caches and sequences
-of their own. UDP proves neither, so whoever can send from an allowed address can make up a domain. Known by address
-alone it would be no less of a danger, but a greater one: its headers would pass for those of the real exporter and step
-its clock, so that promises are made which the real one must break. On its own it can only hold promises back, until it
-has been silent for `idle`, and not without bound: by `skew`, beyond which it is set aside, and by what its records may
-trail, which is `longest` at most for what was seen and for each timeout announced, and what the user says where the
-user says it. So `active` and `inactive` leave it five minutes; a network that drops forged senders leaves it nothing.
+of their own, and a port where several speak (see `roster`). UDP proves none of them, so whoever can send from an
+allowed address can make up a domain or a port. Known by address alone it would be no less of a danger, but a greater
+one: its headers would pass for those of the real exporter and step its clock, so that promises are made which the real
+one must break. On its own it can only hold promises back, until it has been silent for `idle`, and not without bound:
+by `skew`, beyond which it is set aside, and by what its records may trail, which is `longest` at most for what was seen
+and for each timeout announced, and what the user says where the user says it. So `active` and `inactive` leave it five
+minutes; a network that drops forged senders leaves it nothing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 import attrs
 import numpy as np
@@ -34,20 +35,19 @@ import pyarrow as pa
 from oop_engine.sources.asked import Grain
 from oop_engine.sources.live.exporters import FARTHEST, SAVED, SAVED_BEFORE, SECOND, Exporter, Rules
 from oop_engine.sources.live.promised import Promised, to_each
+from oop_engine.sources.live.roster import Key, Roster
 from operators.page import Bools, Int64s
 from operators.protocol import State, StateValue
 from operators.saved import read_batch, read_int, read_text
 from punctuation import NEVER, NO_TIME, Punctuation, before
 
-Key: TypeAlias = tuple[bytes, int]
-"""An exporter's address (16 bytes) and observation domain."""
-
-MOST_EXPORTERS: Final = 1024
-
 
 @attrs.frozen(eq=False)
 class Heard:
     """Records that were decoded together, of several datagrams: part i begins at row `first[i]`, and may have none.
+
+    A part that is not `recorded` (all are where it is None) is of a datagram without records: its header tells how far
+    an exporter is, and earns nobody a say.
 
     `who` says which of `keys` sent a part, `header` its export time (NO_TIME where that cannot be: its arrival stands
     for it; for sFlow, which has none, the arrival), and `arrival` when it came, NO_TIME where nobody knows; of shape
@@ -60,6 +60,7 @@ class Heard:
     arrival: Int64s
     first: Int64s
     times: Mapping[str, Int64s]
+    recorded: Bools | None = None
 
 
 _SPARSE: Final = Grain(SECOND)
@@ -79,18 +80,15 @@ class ExporterProgress:
     by_exporter: bool = False
     grains: dict[str, Grain] = attrs.field(factory=dict)
     """How finely what is wanted is promised; may be changed while a stream runs."""
-    _known: dict[Key, Exporter] = attrs.field(init=False, factory=dict)
-    _untrusted: dict[Key, None] = attrs.field(init=False, factory=dict)
-    """Those that have no say yet, the first heard first."""
+    roster: Roster = attrs.field(init=False)
     _promised: dict[str, Promised] = attrs.field(init=False)
     _began: int | None = attrs.field(init=False, default=None)
     _latest: int = attrs.field(init=False, default=NO_TIME)
-    forgotten: int = attrs.field(init=False, default=0)
-    """Exporters that had to make room for others."""
     late: int = attrs.field(init=False, default=0)
     contradicted: int = attrs.field(init=False, default=0)
 
     def __attrs_post_init__(self) -> None:
+        self.roster = Roster(self.rules)
         self._promised = {attribute: Promised() for attribute in self.attributes}
 
     @property
@@ -105,7 +103,7 @@ class ExporterProgress:
     @property
     def exporters(self) -> list[Exporter]:
         """Give what is known of each exporter, in the order they were first heard."""
-        return list(self._known.values())
+        return list(self.roster)
 
     def describe(self, grains: Mapping[str, Grain]) -> bool:
         """Promise these attributes so finely from now on, others as before (Tucker's describe); False if none is."""
@@ -115,7 +113,7 @@ class ExporterProgress:
 
     def announce(self, key: Key, *, active: int | None, inactive: int | None) -> None:
         """Take the timeouts that an exporter announces, in ns; one beyond the longest that is believed is not."""
-        exporter, longest = self._known.get(key), self.rules.longest
+        exporter, longest = self.roster.find(key), self.rules.longest
         if exporter is not None:
             exporter.active = exporter.active if active is None or active > longest else active
             exporter.inactive = exporter.inactive if inactive is None or inactive > longest else inactive
@@ -129,21 +127,28 @@ class ExporterProgress:
         header = np.where(told, heard.header, heard.arrival)
         arrival = np.where(heard.arrival == NO_TIME, header, heard.arrival)
         known = header != NO_TIME
+        recorded = np.ones(parts, np.bool_) if heard.recorded is None else heard.recorded
         shifts = np.zeros(parts, np.int64)
         speakers: list[tuple[Exporter, Int64s]] = []
         for own in _grouped(heard.who, known):
-            exporter = self._exporter(heard.keys[int(heard.who[own[0]])], int(arrival[own].min()))
-            exporter.hear(header[own], arrival[own], self.rules)
+            key = heard.keys[int(heard.who[own[0]])]
+            exporter = self.roster.find(key, now=int(arrival[own].min()))
+            if exporter is None:
+                # Who is not known by records is not by what is silent.
+                own = own[int(np.argmax(recorded[own])) :]
+                if not recorded[own[0]]:
+                    continue
+                exporter = self.roster.add(key, int(header[own[0]] - arrival[own[0]]), int(arrival[own].min()))
+            exporter.hear(header[own], arrival[own], self.rules, recorded[own])
             exporter.date(told[own])
-            if exporter.trusted(self.rules):
-                self._untrusted.pop((exporter.address, exporter.domain), None)
+            self.roster.heard(exporter)
             shifts[own] = exporter.offset
             speakers.append((exporter, own))
         if not speakers:
             return None
-        self._latest = max(self._latest, int(arrival[known].max()))
+        self._latest = max(self._latest, *(int(arrival[own].max()) for _, own in speakers))
         if self._began is None:
-            self._began = int(arrival[known].min())
+            self._began = min(int(arrival[own].min()) for _, own in speakers)
         self._learn(heard, np.where(known, header, 0), shifts, known, speakers)
         return shifts if shifts.any() else None
 
@@ -192,7 +197,7 @@ class ExporterProgress:
         if not parts or not len(next(iter(heard.times.values()), ())):
             return {}
         arrival = np.where(heard.arrival == NO_TIME, heard.header, heard.arrival)
-        known = [self._known.get(key) for key in heard.keys]
+        known = [self.roster.find(key) for key in heard.keys]
         ahead = np.array([0 if e is None else min(max(e.ahead, 0), FARTHEST) for e in known], np.int64)
         most = np.where(arrival == NO_TIME, NEVER, arrival + self.rules.future + ahead[heard.who])
         most -= 0 if shifts is None else shifts
@@ -211,21 +216,6 @@ class ExporterProgress:
                     exporter.future += int(number)
         return found
 
-    def _exporter(self, key: Key, now: int) -> Exporter:
-        found = self._known.get(key)
-        if found is None:
-            if len(self._known) >= MOST_EXPORTERS:
-                # Whoever has no say goes first, so that forged ones push out each other.
-                gone = next(iter(self._untrusted), None)
-                if gone is None:
-                    gone = min(self._known, key=lambda k: self._known[k].last)
-                del self._known[gone]
-                self._untrusted.pop(gone, None)
-                self.forgotten += 1
-            found = self._known[key] = Exporter(*key, first=now, last=now)
-            self._untrusted[key] = None
-        return found
-
     def elapse(self, now: int) -> list[Punctuation]:
         """Give the promises that have become true by this time, as finely as they are wanted."""
         return self._say(now, self.grains)
@@ -240,7 +230,7 @@ class ExporterProgress:
         When the clocks of all are too far off, they have it none the less, as far as their arrivals. When all are
         silent for too long and lulls are assumed away, those that were there last have it.
         """
-        trusted = [e for e in self._known.values() if e.trusted(self.rules)]
+        trusted = self.roster.trusted(now)
         there = [e for e in trusted if not e.aside(self.rules)] or trusted
         live = [e for e in there if not e.idle(self.rules, now)]
         if not live:
@@ -259,7 +249,7 @@ class ExporterProgress:
             if reached:
                 found += self._linear(attribute, min(r for _, r, _ in reached), reached, others, grain)
             if self.by_exporter:
-                found += self._of_each(attribute, reached, grain)
+                found += self._of_each(attribute, reached, grain, now)
         return found
 
     def _linear(
@@ -279,11 +269,11 @@ class ExporterProgress:
         return [before(attribute, bound, assumed=assumed)]
 
     def _of_each(
-        self, attribute: str, reached: Sequence[tuple[Exporter, int, bool]], grain: Grain
+        self, attribute: str, reached: Sequence[tuple[Exporter, int, bool]], grain: Grain, now: int
     ) -> list[Punctuation]:
-        """Promise of every exporter what all of its domains have reached, where that is more than was said of all."""
+        """Promise of every address what all of its domains and ports have reached, where that is more than of all."""
         promised = self._promised[attribute]
-        domains = Counter(e.address for e in self._known.values() if e.trusted(self.rules))
+        domains = Counter(e.address for e in self.roster.trusted(now))
         own: dict[bytes, tuple[int, bool]] = {}
         for exporter, bound, assumed in reached:
             least, guessed = own.get(exporter.address, (bound, assumed))
@@ -305,10 +295,10 @@ class ExporterProgress:
         state: State = {
             "began": self._began,
             "latest": self._latest,
-            "forgotten": self.forgotten,
+            "forgotten": self.roster.forgotten,
             "late": self.late,
             "contradicted": self.contradicted,
-            "exporters": pa.RecordBatch.from_pylist([e.row() for e in self._known.values()], schema=SAVED),
+            "exporters": pa.RecordBatch.from_pylist([e.row() for e in self.roster], schema=SAVED),
             "attributes": " ".join(self.attributes),
         }
         for attribute, promised in self._promised.items():
@@ -321,7 +311,7 @@ class ExporterProgress:
         Of an attribute that was not promised then, records are still to be seen, so exporters settle anew.
         """
         exporters = read_batch(state, "exporters")
-        if not (exporters.schema.equals(SAVED) or exporters.schema.equals(SAVED_BEFORE)):
+        if exporters.schema not in (SAVED, *SAVED_BEFORE):
             raise ValueError(
                 f"exporters are saved as {', '.join(SAVED.names)}, not {', '.join(exporters.schema.names)}"
             )
@@ -332,12 +322,11 @@ class ExporterProgress:
         known = [Exporter.of(row) for row in exporters.to_pylist()]
         for exporter in known:
             exporter.offset = exporter.offset if self.rules.correct else 0
-        self._known = {(e.address, e.domain): e for e in known}
-        self._untrusted = {key: None for key, e in self._known.items() if not e.trusted(self.rules)}
+        self.roster.restore(known)
         settled = state.get("began") is not None and set(self.attributes) <= set(before_that)
         self._began = read_int(state, "began") if settled else None
         self._latest = read_int(state, "latest")
-        self.forgotten, self.late = read_int(state, "forgotten"), read_int(state, "late")
+        self.roster.forgotten, self.late = read_int(state, "forgotten"), read_int(state, "late")
         self.contradicted = read_int(state, "contradicted")
 
     def resume(self, now: int) -> list[Punctuation]:
@@ -345,7 +334,7 @@ class ExporterProgress:
 
         Whoever was there when listening ended is waited for as if it had been heard now.
         """
-        for exporter in self._known.values():
+        for exporter in self.roster:
             if not exporter.idle(self.rules, self._latest):
                 exporter.listened = now
         return [p for attribute, promised in self._promised.items() for p in promised.repeated(attribute)]

@@ -12,8 +12,9 @@ from oop_engine.sources.flows.counters import ExporterCounters
 from oop_engine.sources.flows.decoder import FlowDecoder
 from oop_engine.sources.flows.source import trouble
 from oop_engine.sources.live.door import Door
-from oop_engine.sources.live.exporters import SECOND, Exporter
+from oop_engine.sources.live.exporters import DOUBT, MANY, SECOND, Exporter
 from oop_engine.sources.live.progress import ExporterProgress
+from oop_engine.sources.live.roster import PORTS
 from operators.address import format_ip
 
 _SHOWN: Final = 20
@@ -23,12 +24,14 @@ _OFF: Final = 5 * SECOND
 
 @attrs.frozen
 class ExporterReport:
-    """One session of an exporter, with what its address and domain are known for; without those, nobody's.
+    """One session of an exporter, with what its address, domain and port are known for; without those, nobody's.
 
     `skew` is by how much its clock is behind ours, `trails` how far its promise on the first attribute is behind now;
     `last` when it was last heard; `late` how many records were behind a promise, `contradicted` those of them behind
     what was only assumed. All times in ns. `state` is "live", "new" (not heard often enough to have a say), "idle",
-    "set aside" (its clock is too far off), "refused" or "silent" (nothing that could be read).
+    "set aside" (its clock is too far off), "moved" (it was heard no more since another port of its address and domain
+    came, for too long), "refused" or "silent" (nothing that could be read). What is late of ports that are one exporter
+    is told of the busiest of them.
     """
 
     counters: ExporterCounters
@@ -57,8 +60,16 @@ class Report:
 
     def exporters(self, now: int) -> list[ExporterReport]:
         """Give a report of every session."""
-        known = {(e.address, e.domain): e for e in self.progress.exporters}
-        return [self._one(c, known.get((c.address or b"", c.domain)), now) for c in self.decoder.exporters()]
+        every = self.decoder.exporters()
+        find = self.progress.roster.find
+        known = [find((c.address or b"", c.domain, c.port)) for c in every]
+        found = [self._one(c, exporter, now) for c, exporter in zip(every, known, strict=True)]
+        told = set[int]()
+        for place in sorted(range(len(every)), key=lambda k: -every[k].datagrams):
+            if id(known[place]) in told:
+                found[place] = attrs.evolve(found[place], late=0, contradicted=0)
+            told.add(id(known[place]))
+        return found
 
     def _one(self, counters: ExporterCounters, exporter: Exporter | None, now: int) -> ExporterReport:
         if exporter is None:
@@ -68,6 +79,8 @@ class Report:
         state = "live"
         if not exporter.trusted(rules):
             state = "new"
+        elif exporter.gone(rules, now):
+            state = "moved"
         elif exporter.aside(rules):
             state = "set aside"
         elif exporter.idle(rules, now):
@@ -126,13 +139,25 @@ class Report:
             )
         if exporter.steps:
             parts.append(f"its clock was stepped {exporter.steps} times")
+        if exporter.doubted:
+            parts.append(
+                f"{exporter.doubted:,} datagrams whose header is more than {DOUBT // SECOND} s off its clock, which"
+                " moved nothing (held up on the way, or of somebody else who sends from there)"
+            )
+        if exporter.port == MANY:
+            parts.append(
+                f"more than {PORTS} of its ports sent within {rules.idle / SECOND:g} s, so the others are taken for one"
+                " exporter, with one clock"
+            )
         if exporter.late:
             parts.append(
                 f"{exporter.late:,} records behind a promise, {exporter.contradicted:,} of them an assumed one"
             )
         if not parts:
             return None
-        return f"{address_text(exporter.address)}, domain {exporter.domain}: {', '.join(parts)}"
+        several = len(self.progress.roster.at((exporter.address, exporter.domain))) > 1
+        port = f" port {exporter.port}" if several and exporter.port not in (None, MANY) else ""
+        return f"{address_text(exporter.address)}{port}, domain {exporter.domain}: {', '.join(parts)}"
 
 
 def utc(now: int) -> str:

@@ -287,7 +287,7 @@ class LiveReader:
         if self.kept is not None and self._unkept is None:
             try:
                 if promised or last:
-                    self.kept.write(self.exporting, self.decoder, now, last=last)
+                    self.kept.write(self.exporting, self.decoder, now)
                 else:
                     self.kept.write_sometimes(self.exporting, self.decoder, now)
             except SourceError as error:
@@ -342,6 +342,7 @@ class LiveReader:
             found.append(
                 f"{self._report.name}: went on from what {self.source.state} kept of exporters and promises; windows"
                 f" that were open are not kept, so those that begin before {utc(self._began)} lack what came before it"
+                ", and what exporters sent since it was last written counts as lost"
             )
         return found
 

@@ -114,3 +114,70 @@ def test_the_oldest_rate_goes_where_there_is_no_room() -> None:
     said = [(k, 10 + k) for k in range(300)]
     seen = read([message(10, [(10, 4)], said, *(record(k, 0) for k in (0, 43, 44, 299)))])
     assert seen.column("sampling") == [1, 1, 54, 309] * 2
+
+
+NAMING = [(1, 4), (48, 1)]
+SAMPLER = v9_options(300, [(1, 4)], [(48, 1), (50, 4)])
+
+
+def named(*samplers: int, more: bytes = b"") -> bytes:
+    return a_set(256, b"".join(number(100, 4) + number(sampler, 1) + more for sampler in samplers))
+
+
+def rate_of(sampler: int, rate: int) -> bytes:
+    return a_set(300, number(0, 4) + number(sampler, 1) + number(rate, 4))
+
+
+@pytest.mark.parametrize("columns", [None, ["bytes", "sampling"]])
+def test_records_of_a_sampler_that_is_not_announced_are_counted(columns: list[str] | None) -> None:
+    layout = v9_templates(template(256, NAMING))
+    seen = read(
+        [
+            v9([layout, named(1, 1, 0)]),
+            v9([SAMPLER, rate_of(1, 1000), named(1, 2, 0, 2)], sequence=1),
+            v9([rate_of(2, 10), named(1, 2)], sequence=2),
+        ],
+        columns=columns,
+    )
+    assert seen.column("sampling") == [1, 1, 1, 1000, 1, 1, 1, 1000, 10]
+    assert seen.only.unrated == 4
+    assert "4 records of a sampler that is not announced, which stand for themselves alone" in (
+        trouble(seen.only) or ""
+    )
+
+
+@pytest.mark.parametrize("element", [48, 302])
+def test_a_record_whose_rate_is_told_otherwise_is_not_counted(element: int) -> None:
+    for scope, said in ([(1, 4)], [(7, 64)]), ([(2, 4)], [(5, 64)]), ([(5, 4)], [(256, 64), (257, 64)]):
+        told = message(9, scope, said, record(5, 6, 3), more=[(element, 4)])
+        seen = read([told])
+        assert seen.column("sampling") == [64, 64] and seen.only.unrated == 0
+    for own, kept in ((34, 1), (50, 7), (305, 1)):
+        told = message(9, [(3, 4)], [(5, 64)], record(5, 6, 3, kept), more=[(element, 4), (own, 4)])
+        assert read([told]).only.unrated == 0
+    without = message(9, [(3, 4)], [(5, 64)], record(5, 6, 3, 0), more=[(element, 4), (34, 4)])
+    assert read([without]).only.unrated == 2
+    assert read([without], columns=["bytes"]).only.unrated == 0
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_options_whose_template_follows_hold_from_there_on(whole: bool) -> None:
+    layout = v9_templates(template(256, NAMING))
+    payloads = [
+        v9([layout, rate_of(1, 500), rate_of(1, 1000), named(1)]),
+        v9([named(1), SAMPLER, named(1)], sequence=1),
+        v9([named(1)], sequence=2),
+    ]
+    seen = read(payloads, block=0 if whole else 1)
+    assert seen.column("sampling") == [1, 1, 1000, 1000]
+    assert (seen.only.no_template, seen.only.held, seen.only.options, seen.only.unrated) == (0, 0, 2, 2)
+
+
+def test_options_whose_template_follows_are_as_bounded_as_others_and_may_be_cut() -> None:
+    long = [(346, 4)], [(34, 4), (82, 65535)]
+    body = number(1, 4) + number(8, 4) + b"\x09abc"
+    seen = read([ipfix([a_set(300, body)]), ipfix([ipfix_options(300, *long)])])
+    assert seen.only.malformed == {"record": 1} and (seen.only.no_template, seen.only.options) == (0, 0)
+    many = b"".join(number(1, 4) + number(k, 4) for k in range(1, 3000))
+    seen = read([ipfix([a_set(300, many)]), ipfix([ipfix_options(300, [(149, 4)], [(34, 4)])])])
+    assert seen.only.left_out == 1 and seen.only.options > 100

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine.sources.flows import ExporterCounters
+from oop_engine.sources.flows.source import trouble
 from tests.oop_engine.flows.exporter import (
     NOW,
     a_set,
@@ -249,3 +250,32 @@ def test_a_header_of_v5_that_announces_more_than_it_sends_goes_on_either_way(res
     assert counts(one) == (0, 0, 0, 0) and one.malformed == {"length": 1} and one.records == 60
     always = [v5(records, sequence=20 * k, count=30, seconds=NOW + k, uptime=100_000 + 1000 * k) for k in range(9)]
     assert counts(read(always).only) == (0, 0, 0, 0)
+
+
+OTHER = template(400, [(8, 4), (1, 4)])
+
+
+def with_other(k: int, sequence: int, *more: bytes) -> bytes:
+    """Give three records of a template that is known, and two of one that is not unless `more` brings it."""
+    sets = [ipfix_templates(_FIELDS), *more, a_set(256, _records(k, 3)), a_set(400, _records(k, 2))]
+    return ipfix(sets, sequence=sequence, seconds=NOW + k)
+
+
+def test_where_a_loss_cannot_be_told_for_want_of_a_template_that_is_said_and_no_longer_than_that() -> None:
+    unknown = [with_other(k, 5 * k) for k in range(10)]
+    seen = read([one for k, one in enumerate(unknown) if k % 3 != 1])
+    assert (seen.only.lost, seen.only.untold) == (0, 7)
+    assert "7 datagrams behind which no loss can be told" in (trouble(seen.only) or "")
+    # From the template on, losses are told again.
+    known = [with_other(k, 5 * k, *([ipfix_templates(OTHER)] if k == 10 else [])) for k in range(10, 20)]
+    seen = read([*unknown, *(one for k, one in enumerate(known) if k % 3 != 2)])
+    assert (seen.only.lost, seen.only.untold, seen.only.records) == (15, 10, 5 * 17)
+    seen = read([*unknown[:2], *(_ipfix(k, 3, 5 * 2 + 3 * (k - 2)) for k in (2, 3, 5, 6))])
+    assert (seen.only.lost, seen.only.untold) == (3, 2)
+
+
+@pytest.mark.parametrize("protocol", ["v5", "v9", "ipfix"])
+def test_where_all_is_counted_every_loss_is_told(protocol: str) -> None:
+    make, by_records = PROTOCOLS[protocol]
+    seen = read([make(k, 2, 2 * k if by_records else k, 0) for k in range(9) if k != 4])
+    assert (seen.only.lost, seen.only.untold) == (2 if by_records else 1, 0)

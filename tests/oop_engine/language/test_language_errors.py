@@ -109,7 +109,8 @@ line 1, column 28: expected "," or "]", found "SLIDE".
         """
 line 1, column 20: expected AS, UNION, WHERE, GROUP BY, HAVING or the end of the query, found "nonsense".
   SELECT a FROM Main nonsense
-                     ^^^^^^^^""",
+                     ^^^^^^^^
+  A name is given with AS: AS nonsense.""",
     ),
     "stray text after the semicolon": (
         "SELECT a FROM Main; SELECT b FROM Main",
@@ -164,7 +165,8 @@ line 1, column 31: expected an operator, GROUP BY, HAVING or the end of the quer
 line 1, column 25: expected an operator, GROUP BY, HAVING or the end of the query, found "LIKE".
   SELECT a FROM M WHERE a LIKE 'x'
                           ^^^^
-  There is no LIKE; compare with = or IN (...).""",
+  There is no LIKE; compare with = or IN (...).
+  In Python: stream.filter(lambda p: pc.match_like(p.column("s"), "x%")).""",
     ),
     "an alias inside a union": (
         "SELECT a FROM A AS x UNION B",
@@ -263,7 +265,6 @@ def test_who_asks_for_an_outer_join_is_told_where_it_is(word: str) -> None:
         ("SELECT count(*) [RANGE 3 s] FROM M [RANGE 5 s]", "stream.windows("),
         ("SELECT count(*) [SLIDING 3 s] FROM M", "[RANGE 10 minutes, SLIDE 1 minute, WA ts]"),
         ("SELECT count(*) OVER (PARTITION BY k) FROM M", "[RANGE 1 minute, WA ts]"),
-        ("SELECT a // b FROM M", "floor(a / b)"),
     ],
 )
 def test_what_the_language_does_not_say_is_told_where_it_is_said(text: str, python: str) -> None:

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from oop_engine.language import LanguageError, Query, Span, parse
 from oop_engine.language import syntax as s
 from oop_engine.language.durations import HOUR, MINUTE, SECOND, Duration
+from oop_engine.language.parse import MAX_LINKS
 from oop_engine.language.scan import MAX_DEPTH, RESERVED
 
 TS = s.Name(("ts",))
@@ -471,15 +472,22 @@ def refusal(text: str) -> LanguageError:
 def test_depth_is_limited_whatever_makes_it() -> None:
     deepest = MAX_DEPTH - 1
     assert where("not " * deepest + "a")
-    assert where("a + " * deepest + "a")
+    assert where("a + " * MAX_LINKS + "a")
+    assert where("a and " * MAX_LINKS + "a")
     assert where("(" * MAX_DEPTH + "a" + ")" * MAX_DEPTH) == A
     for text in (
         "not " * MAX_DEPTH + "a",
-        "a + " * MAX_DEPTH + "a",
         "not " * 20_000 + "a",
-        "a or " * 10_000 + "a",
+        "a + (" * 63 + "a + a" + ")" * 63,
     ):
         assert "64 levels deep" in refusal(f"SELECT * FROM Main WHERE {text}").message
+    for text in (
+        "a + " * (MAX_LINKS + 1) + "a",
+        "a or " * 10_000 + "a",
+        "(" + "a * " * 200 + "a)" + " + a" * 100,
+    ):
+        told = refusal(f"SELECT * FROM Main WHERE {text}")
+        assert told.message == "more than 256 operators stand in a row here." and "IN (a, b, ...)" in told.hint
     for text in (
         "(" * 10_000 + "a" + ")" * 10_000,
         "(" * 10_000,
@@ -495,7 +503,7 @@ def test_length_is_limited() -> None:
     assert parse(text + " " * (100_000 - len(text)))
     told = refusal(text + " " * 100_000)
     assert told.message == "the query has 100027 characters; at most 100000 are read."
-    assert told.line == 0
+    assert told.line == 0 and ".isin(values)" in told.hint
 
 
 _PIECES = """SELECT FROM WHERE GROUP BY GROUP-BY HAVING UNION AS AND OR NOT BETWEEN IN IS NULL NETWORK RANGE

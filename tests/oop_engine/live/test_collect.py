@@ -264,6 +264,13 @@ def test_the_line_tells_of_losses_exporters_clocks_and_how_far_it_is() -> None:
     assert len(many) == 42 and many[-1] == "... and 10 more"
 
 
+def test_where_losses_cannot_be_told_the_table_says_so() -> None:
+    listening, waiting = bound(), a_set(400, bytes(16))
+    send([ipfix([waiting], sequence=k) for k in range(3)], listening)
+    _, row = exporter_table(collect(listening, most=3).reader.exporters())
+    assert " 0 + ? " in row
+
+
 def test_where_nobody_draws_a_line_it_is_written_every_minute() -> None:
     listening, seconds, said = bound(), [0.0], list[str]()
     send([flows(0)], listening)

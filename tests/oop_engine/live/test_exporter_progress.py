@@ -16,6 +16,7 @@ from oop_engine.sources.asked import Grain
 from oop_engine.sources.live import progress as progress_module
 from oop_engine.sources.live.exporters import MINUTE, SAVED_BEFORE, SECOND, Exporter, Rules
 from oop_engine.sources.live.progress import ExporterProgress, Heard
+from oop_engine.sources.live.roster import MOST_EXPORTERS
 from operators.saved import decode_state, encode_state
 from punctuation import NO_TIME, GroupPromise, Punctuation
 from tests.naive_exporters import Export, NaiveExporters, Said
@@ -37,14 +38,17 @@ def heard(exports: Sequence[Export], attributes: Sequence[str] = BOTH) -> Heard:
     return Heard(
         keys, np.array([keys.index(e.key) for e in exports]), np.array([e.header for e in exports], np.int64),
         np.array([e.arrival for e in exports], np.int64), first.astype(np.int64), times,
+        np.array([not e.silent for e in exports]),
     )  # fmt: skip
 
 
-def export(who: bytes, at: float, *, ahead: float = 0, start: float = 0, end: float = 0, domain: int = 0) -> Export:
+def export(
+    who: bytes, at: float, *, ahead: float = 0, start: float = 0, end: float = 0, domain: int = 0, port: int = 0
+) -> Export:
     """Give a datagram at second `at` whose clock is `ahead`, with a record that starts and ends so long before it."""
     header = NOW + round((at + ahead) * SECOND)
     row = {"ts": header - round(start * SECOND), "end_ts": header - round(end * SECOND)}
-    return Export((who, domain), header, NOW + round(at * SECOND), [row])
+    return Export((who, domain, port), header, NOW + round(at * SECOND), [row])
 
 
 def time(seconds: float) -> int:
@@ -78,7 +82,7 @@ halves = st.integers(0, 60).map(lambda n: n / 2)
 def scripts(draw: st.DrawFn) -> list[list[Export]]:
     """Draw batches of datagrams of three exporters whose clocks are off, stepped and mad, with records of any age."""
     now, batches = 0.0, list[list[Export]]()
-    ahead = {key: draw(st.sampled_from([0, 0, -3, 7, 90, -86_400, 400])) for key in ((A, 0), (A, 1), (B, 0))}
+    ahead = {key: draw(st.sampled_from([0, 0, -3, 7, 90, -86_400, 400])) for key in ((A, 0, 0), (A, 1, 0), (B, 0, 0))}
     for _ in range(draw(st.integers(1, 12))):
         batch: list[Export] = []
         for _ in range(draw(st.integers(1, 4))):
@@ -96,7 +100,8 @@ def scripts(draw: st.DrawFn) -> list[list[Export]]:
                 rows[0]["end_ts"] = 0
             if draw(st.integers(0, 9)) == 0:
                 header = NO_TIME
-            batch.append(Export(key, header, time(now), rows))
+            silent = draw(st.integers(0, 4)) == 0
+            batch.append(Export(key, header, time(now), [] if silent else rows, silent))
         batches.append(batch)
     return batches
 
@@ -146,7 +151,9 @@ def test_a_run_that_is_saved_and_restored_at_any_moment_says_the_same(
             parted = ExporterProgress(chosen, attributes, by_exporter, {"ts": Grain(SECOND)})
             parted.restore(decode_state(state))
             assert encode_state(parted.state()) == state
-    assert (whole.late, whole.contradicted, whole.forgotten) == (parted.late, parted.contradicted, parted.forgotten)
+    assert (whole.late, whole.contradicted, whole.roster.forgotten) == (
+        parted.late, parted.contradicted, parted.roster.forgotten,
+    )  # fmt: skip
     assert encode_state(whole.state()) == encode_state(parted.state())
 
 
@@ -218,7 +225,7 @@ def obedient(draw: st.DrawFn) -> list[Export]:
                 header = time(now + ahead)
                 rows.append({"ts": header - start * SECOND, "end_ts": header - end * SECOND})
                 records += 1
-            exports.append(Export((who, draw(st.integers(0, 1))), time(now + ahead), time(now), rows))
+            exports.append(Export((who, draw(st.integers(0, 1)), 0), time(now + ahead), time(now), rows))
     return sorted(exports, key=lambda e: e.arrival)
 
 
@@ -248,14 +255,14 @@ KEPT = attrs.evolve(PLAIN, active=ACTIVE * SECOND, inactive=INACTIVE * SECOND, s
 def test_who_keeps_the_timeouts_never_breaks_its_own_promise(exports: list[Export], cut: int) -> None:
     for who in (A, B, C):
         for domain in (0, 1):
-            own = [e for e in exports if e.key == (who, domain)]
+            own = [e for e in exports if e.key == (who, domain, 0)]
             assert broken(own, KEPT, cut, by_exporter=True) == 0
 
 
 @given(obedient(), st.integers(1, 4))
 def test_of_several_nobody_breaks_what_all_promise_once_all_are_heard(exports: list[Export], cut: int) -> None:
     keys = {e.key for e in exports}
-    hello = [export(who, -1, domain=domain, ahead=-200) for who, domain in sorted(keys)]
+    hello = [export(who, -1, domain=domain, ahead=-200) for who, domain, _ in sorted(keys)]
     assert broken([*hello, *exports], KEPT, cut if cut < len(hello) else len(hello)) == 0
 
 
@@ -385,11 +392,11 @@ def test_the_end_is_promised_by_the_inactive_timeout_and_the_scan_the_start_by_t
 def test_what_is_announced_is_a_promise_what_is_only_seen_an_assumption() -> None:
     seen = ExporterProgress(PLAIN)
     assert told(seen, [export(A, 0, start=12.5)], 0) == [("ts", None, time(-14), True)]
-    seen.announce((A, 0), active=30 * SECOND, inactive=15 * SECOND)
+    seen.announce((A, 0, 0), active=30 * SECOND, inactive=15 * SECOND)
     assert told(seen, [export(A, 60)], 60) == [("ts", None, time(60 - 55), False)]
     ends = ExporterProgress(PLAIN, ("end_ts",))
     told(ends, [export(A, 0)], 0)
-    ends.announce((A, 0), active=None, inactive=15 * SECOND)
+    ends.announce((A, 0, 0), active=None, inactive=15 * SECOND)
     assert told(ends, [export(A, 60)], 60) == [("end_ts", None, time(60 - 25), False)]
 
 
@@ -400,7 +407,7 @@ def test_a_made_up_domain_holds_promises_back_by_what_is_believed_at_most() -> N
         progress = ExporterProgress(rules)
         forged = [export(A, 0, ahead=-299, start=7199, domain=666), export(A, 1, ahead=-299, start=10**9, domain=666)]
         told(progress, [export(A, 0), *forged], 1)
-        progress.announce((A, 666), active=2**32 * SECOND, inactive=2**32 * SECOND)
+        progress.announce((A, 666, 0), active=2**32 * SECOND, inactive=2**32 * SECOND)
         assert told(progress, [export(A, 2)], 2) == []
         lag = ACTIVE + INACTIVE if said_by_user else 7200
         assert progress.bound("ts") == time(1 - 299 - lag)
@@ -412,7 +419,7 @@ def test_a_made_up_domain_holds_promises_back_by_what_is_believed_at_most() -> N
 def test_who_does_not_keep_to_what_it_announces_is_believed_what_is_seen() -> None:
     progress = ExporterProgress(attrs.evolve(PLAIN, scan=0))
     told(progress, [export(A, 0)], 0)
-    progress.announce((A, 0), active=5 * SECOND, inactive=5 * SECOND)
+    progress.announce((A, 0, 0), active=5 * SECOND, inactive=5 * SECOND)
     found = told(progress, [export(A, 60, start=30), export(A, 61)], 61)
     assert found == [("ts", None, time(61 - 31), True)]
 
@@ -537,14 +544,14 @@ def test_finer_promises_appear_when_they_are_asked_for_and_exact_ones_on_demand(
 
 def test_records_that_trail_too_far_or_have_no_time_are_not_learnt_from() -> None:
     progress = ExporterProgress(PLAIN)
-    old = Export((A, 0), time(0), time(0), [{"ts": 0, "end_ts": None}, {"ts": time(-4), "end_ts": None}])
+    old = Export((A, 0, 0), time(0), time(0), [{"ts": 0, "end_ts": None}, {"ts": time(-4), "end_ts": None}])
     progress.hear(heard([old, attrs.evolve(old, rows=[{"ts": None, "end_ts": None}])]))
     assert said(progress.elapse(time(0))) == [("ts", None, time(-5), True)]
 
 
 def test_who_tells_no_time_is_held_to_its_arrivals_which_is_only_assumed() -> None:
     progress = ExporterProgress(KEPT)
-    timeless = [Export((A, 0), NO_TIME, time(k), [{"ts": time(k)}]) for k in range(3)]
+    timeless = [Export((A, 0, 0), NO_TIME, time(k), [{"ts": time(k)}]) for k in range(3)]
     assert progress.hear(heard(timeless, ("ts",))) is None
     assert said(progress.elapse(time(2))) == [("ts", None, time(2 - 35), True)]
     (exporter,) = progress.exporters
@@ -603,19 +610,23 @@ def test_who_is_ahead_loses_no_records_for_that_unless_it_is_more_than_a_day(cor
     assert beyond(progress, odd) == (
         {"ts": [True, True], "end_ts": [True, True]} if correct else {"ts": [True, False], "end_ts": [True, True]}
     )
-    timeless = Export((A, 7), NO_TIME, NO_TIME, [{"ts": 2**62, "end_ts": None}])
+    timeless = Export((A, 7, 0), NO_TIME, NO_TIME, [{"ts": 2**62, "end_ts": None}])
     assert beyond(progress, [timeless]) == {}
 
 
-def test_what_was_saved_before_times_ahead_were_counted_is_taken_up() -> None:
+@pytest.mark.parametrize("before", SAVED_BEFORE)
+def test_what_was_saved_before_ports_were_told_apart_or_times_ahead_counted_is_taken_up(before: pa.Schema) -> None:
     progress = ExporterProgress(KEPT)
     told(progress, [export(A, 0)], 0)
     state = progress.state()
     saved = state["exporters"]
     assert isinstance(saved, pa.RecordBatch)
     again = ExporterProgress(KEPT)
-    again.restore({**state, "exporters": saved.select(SAVED_BEFORE.names)})
-    assert encode_state(again.state()) == encode_state(state)
+    again.restore({**state, "exporters": saved.select(before.names)})
+    assert [e.port for e in again.exporters] == [None]
+    for one in (progress, again):
+        told(one, [export(A, 1)], 1)
+    assert encode_state(again.state()) == encode_state(progress.state())
 
 
 def test_forged_exporters_push_out_each_other_and_memory_stays_bounded() -> None:
@@ -624,10 +635,8 @@ def test_forged_exporters_push_out_each_other_and_memory_stays_bounded() -> None
         progress.hear(heard([export(A, k)], ("ts",)))
     for n in range(3000):
         progress.hear(heard([export(n.to_bytes(16, "big"), 1, domain=9)], ("ts",)))
-    assert len(progress.exporters) == progress_module.MOST_EXPORTERS and (A, 0) in {
-        (e.address, e.domain) for e in progress.exporters
-    }
-    assert progress.forgotten == 3001 - progress_module.MOST_EXPORTERS
+    assert len(progress.exporters) == MOST_EXPORTERS and (A, 0) in {(e.address, e.domain) for e in progress.exporters}
+    assert progress.roster.forgotten == 3001 - MOST_EXPORTERS
     assert said(progress.elapse(time(2))) == [("ts", None, time(1 - 35), False)]
 
 

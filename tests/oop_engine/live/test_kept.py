@@ -13,6 +13,7 @@ import pytest
 
 import oop_engine as oop
 from oop_engine.sources.errors import SourceEnded, SourceError
+from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.decoder import FlowDecoder
 from oop_engine.sources.live import LiveFlows, Rules, kept
 from oop_engine.sources.live import lock as lock_module
@@ -21,7 +22,19 @@ from oop_engine.sources.live.kept import Kept, replace
 from oop_engine.sources.live.lock import Lock
 from oop_engine.sources.live.progress import ExporterProgress
 from punctuation import Punctuation
-from tests.oop_engine.flows.exporter import NOW, a_set, four, number, template, v5, v5_record, v9, v9_templates
+from tests.oop_engine.flows.exporter import (
+    HERE,
+    NOW,
+    a_set,
+    four,
+    number,
+    template,
+    v5,
+    v5_record,
+    v9,
+    v9_options,
+    v9_templates,
+)
 from tests.oop_engine.live.collector import Collected, Time, bound, collect, send, senders
 
 SURE = Rules(active=0, inactive=0, scan=0, settle=30 * SECOND, trusted_after=1, lull=None)
@@ -96,7 +109,7 @@ def test_nothing_is_promised_that_is_not_kept(exporter: socket.socket, tmp_path:
     state = tmp_path / "state"
     read(exporter, [flows(0)], 0, state)
     listening = bound()
-    send([flows(40)], listening)
+    exporter.sendto(flows(40), listening.getsockname())
     source = LiveFlows(listening, clock=Time((NOW + 40) * SECOND), rules=SURE, state=state)
     for chunk in source.open(source.arrow.names, 1000).chunks():
         if isinstance(chunk, Punctuation):
@@ -113,6 +126,93 @@ def test_what_is_learnt_is_kept_though_nothing_is_promised(tmp_path: Path, monke
         progress._latest = latest
         keeping.write_sometimes(progress, FlowDecoder(), now * SECOND)
         assert len(written) == count
+
+
+def restarted(state: Path) -> FlowDecoder:
+    """Give the decoder of a collector that begins with this file."""
+    decoder = FlowDecoder()
+    Kept(state).take_up(ExporterProgress(SURE), decoder)
+    return decoder
+
+
+A_LAYOUT, B_LAYOUT = [(1, 4), (2, 4)], [(2, 4), (1, 4)]
+
+
+def taught(decoder: FlowDecoder, layout: list[tuple[int, int]], k: int, *, data: bool = True) -> list[tuple[int, int]]:
+    """Send a template, and a record by it; give the bytes and packets that are read."""
+    sets = [v9_templates(template(256, layout))] * bool(layout)  # type: ignore[arg-type]
+    sets += [a_set(256, number(1000, 4) + number(1, 4))] * data
+    sent = Datagrams.of([v9(sets, sequence=k)], exporters=[HERE], arrival=[(NOW + k) * SECOND])
+    rows = [row for batch in decoder.decode(sent) for row in batch.to_pylist()]
+    return [(row["bytes"], row["packets"]) for row in rows]
+
+
+def test_a_template_that_was_changed_just_before_a_kill_is_in_the_file_with_the_promise_that_followed(
+    tmp_path: Path,
+) -> None:
+    keeping, progress, decoder = Kept(tmp_path / "state"), ExporterProgress(SURE), FlowDecoder()
+    keeping.write(progress, decoder, 0)
+    for k, (layout, read_as) in enumerate([(A_LAYOUT, (1000, 1)), (B_LAYOUT, (1, 1000))]):
+        assert taught(decoder, layout, k) == [read_as]
+        keeping.write(progress, decoder, k * SECOND)
+        assert taught(restarted(tmp_path / "state"), [], k + 1) == [read_as]
+
+
+def test_a_template_that_was_changed_is_kept_soon_though_nothing_is_promised_and_one_sent_again_not_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeping, progress, decoder = Kept(tmp_path / "state"), ExporterProgress(SURE), FlowDecoder()
+    keeping.write(progress, decoder, 0)
+    taught(decoder, A_LAYOUT, 0, data=False)
+    keeping.write_sometimes(progress, decoder, kept.SOON)
+    assert taught(restarted(tmp_path / "state"), [], 1) == [(1000, 1)]
+    written = list[int]()
+    monkeypatch.setattr(kept, "replace", lambda path, content: written.append(1))
+    for k in range(1, 40):
+        taught(decoder, A_LAYOUT, k, data=False)
+        keeping.write_sometimes(progress, decoder, k * SECOND // 8)
+    assert written == []
+    for k in range(40, 60):
+        # Who changes its templates all the time makes no more writing than that.
+        taught(decoder, (A_LAYOUT, B_LAYOUT)[k % 2], k)
+        keeping.write_sometimes(progress, decoder, 5 * SECOND + (k - 40) * kept.SOON // 4)
+    assert len(written) == 5
+
+
+def test_what_came_before_a_kill_is_not_lost_after_it_as_far_as_the_last_promise(tmp_path: Path) -> None:
+    keeping, progress, decoder = Kept(tmp_path / "state"), ExporterProgress(SURE), FlowDecoder()
+    for k in range(9):
+        taught(decoder, A_LAYOUT if k == 0 else [], k)
+        keeping.write(progress, decoder, k * SECOND)
+    after = restarted(tmp_path / "state")
+    taught(after, [], 11)
+    assert [(c.lost, c.records) for c in after.exporters()] == [(2, 1)]
+
+
+def announcing(layout: list[tuple[int, int]], *values: bytes) -> list[bytes]:
+    return [v9_options(300, [(1, 4)], layout), a_set(300, number(0, 4) + b"".join(values))]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        announcing([(34, 4)], number(100, 4)),
+        announcing([(48, 1), (50, 4)], number(5, 1), number(100, 4)),
+        announcing([(36, 2), (37, 2)], number(60, 2), number(15, 2)),
+        announcing([(160, 8)], number(NOW * 1000, 8)),
+    ],
+)
+def test_what_options_tell_and_a_restart_forgets_is_new_once(sets: list[bytes]) -> None:
+    decoder, moved = FlowDecoder(), list[int]()
+    for k, sent in enumerate([sets[:1], sets[1:], sets[1:], sets, sets]):
+        before = decoder.learnt
+        one = Datagrams.of([v9(sent, sequence=k)], exporters=[HERE], arrival=[(NOW + k) * SECOND])
+        list(decoder.decode(one))
+        moved.append(decoder.learnt - before)
+    assert [n > 0 for n in moved] == [True, True, False, False, False]
+    before = decoder.learnt
+    list(decoder.decode(Datagrams.of([v9([], sequence=0, uptime=0, seconds=NOW + 9)], exporters=[HERE])))
+    assert decoder.exporters()[0].restarts == 1 and decoder.learnt > before
 
 
 def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

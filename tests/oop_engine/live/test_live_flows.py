@@ -311,15 +311,17 @@ def test_promises_are_as_fine_as_they_were_asked_for_and_exact_when_polled() -> 
     )
     assert reader.describe({"end_ts": Grain(3600 * SECOND)})
     chunks = reader.chunks()
-    send([flows(k) for k in range(10)], listening)
-    assert len(next(chunks)) == 10  # type: ignore[arg-type]
-    assert str(next(chunks)) == f"[end_ts < {(NOW + 9 - (NOW + 9) % 3600) * SECOND}]"
-    assert len(next(chunks)) == 0  # type: ignore[arg-type]
-    reader.poll()
-    assert str(next(chunks)) == f"[end_ts < {(NOW + 9) * SECOND}]"
-    assert reader.describe({"end_ts": Grain(SECOND)}) and not reader.describe({"ts": Grain(SECOND)})
-    send([flows(10)], listening)
-    found = [next(chunks) for _ in range(3)]
+    with senders("127.0.0.1") as (exporter,):
+        for k in range(10):
+            exporter.sendto(flows(k), listening.getsockname())
+        assert len(next(chunks)) == 10  # type: ignore[arg-type]
+        assert str(next(chunks)) == f"[end_ts < {(NOW + 9 - (NOW + 9) % 3600) * SECOND}]"
+        assert len(next(chunks)) == 0  # type: ignore[arg-type]
+        reader.poll()
+        assert str(next(chunks)) == f"[end_ts < {(NOW + 9) * SECOND}]"
+        assert reader.describe({"end_ts": Grain(SECOND)}) and not reader.describe({"ts": Grain(SECOND)})
+        exporter.sendto(flows(10), listening.getsockname())
+        found = [next(chunks) for _ in range(3)]
     assert f"[end_ts < {(NOW + 10) * SECOND}]" in map(str, found)
 
 

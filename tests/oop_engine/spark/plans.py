@@ -45,6 +45,7 @@ FREE: Mapping[str, Callable[[Streams], Stream]] = {
     "sliding": lambda s: s["a"].window(range=6, slide=2).aggregate(f.count(), f.sum("x"), f.avg("x"), by="k"),
     "two keys": lambda s: s["a"].window(range=5, slide=5).aggregate(f.min("x"), f.max("x"), by=("n", "k")),
     "median": lambda s: s["a"].window(range=4, slide=3).aggregate(f.median("x"), by="k"),
+    "consistent": lambda s: s["a"].window(range=6, slide=2, consistent=True).aggregate(f.count(), f.sum("x"), by="k"),
     "sessions": lambda s: s["a"].window(session(3)).aggregate(f.count(), by="n"),
     "no groups": lambda s: s["a"].window(range=7, slide=3).aggregate(f.count(), f.sum("x")),
     "landmark": lambda s: s["a"].window(range="ALL", slide=9).aggregate(f.count(), by="k"),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 import statistics
+import time
 
+import attrs
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -16,6 +18,7 @@ from operators import functions as fn
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions import Accumulator, AggregateFailure, AggregateFunction, Subtractable, user_aggregate
 from operators.functions.ordered import ordered
+from operators.functions.trial import SIZES, sized
 from operators.functions.user import UserAggregate
 from operators.kernels.lifted import switched_off
 from operators.page import Page
@@ -326,3 +329,79 @@ def test_the_compiled_sum_is_that_of_python_or_told(values: list[int]) -> None:
 
 
 COMPILED = a_sum()
+
+
+def saturating(most: int) -> UserAggregate:
+    """What is right of a sum that stops at a largest state, and wrong of its inverse."""
+    return a_sum(
+        lift=lambda x: x if x > 0 else 0,
+        combine=lambda a, b: a + b if a + b < most else most,
+        invert=lambda a, b: a - b,
+        interpreted=True,
+    )
+
+
+@pytest.mark.parametrize("most", [20_000, 2**16, 3 * 2**20, 2**31, 2**32, 2**37, 2**40])
+def test_an_inverse_that_fails_for_large_values_alone_is_told(most: int) -> None:
+    with pytest.raises(SchemaError, match=r"invertibility does not hold: with a = \d+, b = \d+, .*\n  Leave invert"):
+        saturating(most).output_field(SCHEMA, "n")
+    attrs.evolve(saturating(most), invert=None).output_field(SCHEMA, "n")
+
+
+def test_a_floating_state_that_is_rounded_for_large_values_is_told() -> None:
+    rounded = a_sum(
+        lift=lambda x: float(x), combine=lambda a, b: a + b if a + b < 1e7 else float(round(a + b, -6)),
+        identity=0.0, output=pa.float64(), interpreted=True,
+    )  # fmt: skip
+    with pytest.raises(SchemaError, match=r"associativity does not hold: with a = .*, b = .*, c = "):
+        rounded.over("f").output_field(SCHEMA, "n")
+
+
+def welford(a: tuple[int, float, float], b: tuple[int, float, float]) -> tuple[int, float, float]:
+    if a[0] + b[0] == 0:
+        return a
+    n, apart = a[0] + b[0], b[1] - a[1]
+    return n, a[1] + apart * b[0] / n, a[2] + b[2] + apart * apart * a[0] * b[0] / n
+
+
+LAWFUL = {
+    "sum": a_sum(invert=lambda a, b: a - b),
+    "sum of squares": a_sum(lift=lambda x: float(x) * x, identity=0.0, output=pa.float64()),
+    "largest": a_sum(combine=lambda a, b: a if a > b else b, identity=-(2**63)),
+    "least": a_sum(lift=lambda x: float(x), combine=min, identity=math.inf, output=pa.float64()),
+    "parity": a_sum(combine=lambda a, b: a ^ b, invert=lambda a, b: a ^ b),
+    "divisor": a_sum(lift=lambda x: abs(x), combine=math.gcd),
+    "remainder": a_sum(combine=lambda a, b: (a + b) % 97, lift=lambda x: x % 97, invert=lambda a, b: (a - b) % 97),
+    "variance": a_sum(
+        lift=lambda x: (1, float(x), 0.0), combine=welford, identity=(0, 0.0, 0.0), output=pa.float64(),
+        lower=lambda s: s[2] / s[0],
+    ),
+    "logarithms": a_sum(lift=lambda x: math.log(abs(x) + 1), identity=0.0, output=pa.float64()),
+    "directions": a_sum(
+        lift=lambda x: (math.sin(x), math.cos(x)), identity=(0.0, 0.0), output=pa.float64(),
+        combine=lambda a, b: (a[0] + b[0], a[1] + b[1]), lower=lambda s: math.atan2(s[0], s[1]),
+    ),
+    "only small ones": a_sum(lift=lambda x: [0, 1, 2, 3, 4][x]),
+    "as often as it says": a_sum(lift=lambda x: len([i for i in range(x)])),
+    "a power": a_sum(lift=lambda x: float(2**x), identity=0.0, output=pa.float64()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAWFUL)
+@pytest.mark.parametrize("column", ["x", "f", "t"])
+def test_what_holds_for_all_values_is_taken_and_soon(name: str, column: str) -> None:
+    if column == "f" and name in ("parity", "divisor", "remainder", "only small ones", "as often as it says"):
+        return
+    function = attrs.evolve(LAWFUL[name].over(column), interpreted=True, output=pa.float64())
+    began = time.process_time()
+    function.output_field(SCHEMA, "n")
+    assert time.process_time() - began < 1
+
+
+def test_values_that_are_tried_fit_their_type() -> None:
+    for kind in (pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.float64()):
+        for power in SIZES:
+            tried = sized(kind, power, 0)
+            assert pa.array(tried, kind).to_pylist() == list(tried)
+            assert max(map(abs, tried)) > 2 ** min(power, kind.bit_width - 1) - 2
+    assert {*sized(pa.bool_(), 40, 0)} == {True, False}

@@ -208,7 +208,7 @@ def test_planted_bugs_are_found_out(bug: str, monkeypatch: pytest.MonkeyPatch) -
     changed = changed if name == "kernels" else getattr(changed, name)
     window = SlideByRank("ts", size=3, rows=2) if "row 12" in bug else SlideByTuple("ts", size=3)
     monkeypatch.setattr(module, name, changed)
-    assert found_out(lambda script: check(window, ((), None), script), scripts) in (3, 5, 7, 9, 10)
+    assert found_out(lambda script: check(window, ((), None), script), scripts) in (3, 4, 5, 7, 9, 10)
 
 
 def test_group_wise_promises_release_single_partitions() -> None:

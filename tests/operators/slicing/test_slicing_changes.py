@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Sequence
 
@@ -19,7 +20,7 @@ from operators.saved import decode_state, encode_state
 from operators.schema import Schema
 from operators.slicing import SlicingAggregate
 from operators.testing import Script, streams
-from operators.window import tumbling
+from operators.window import SlidingWindow, tumbling
 from operators.window.delimited import DelimitedWindow
 from operators.window.session import SessionWindow
 from operators.window.user import EdgeWindow, ExtentWindow
@@ -57,6 +58,35 @@ marked = st.just(DelimitedWindow("ts", "v"))
 def test_windows_added_and_removed_at_any_time_give_the_naive_answer(
     first: Mix, planned: list[Change], by: tuple[str, ...], store: str, saving: bool, script: Script
 ) -> None:
+    changed(first, planned, by, store, saving, script)
+
+
+@pytest.mark.parametrize("origin", [-90, 0, 90])
+def test_the_first_session_may_come_while_groups_share_their_slices(origin: int) -> None:
+    # Seldom drawn otherwise: a group with a tuple before the session came, and two after it on both sides of an edge.
+    for seed in range(60):
+        drawn = random.Random(seed)
+        windows: dict[str, object] = {}
+        for name in "ab":
+            size, slide = drawn.randint(1, 9), drawn.randint(1, 9)
+            windows[name] = SlidingWindow("ts", size=size, slide=slide, origin=drawn.choice((0, 1, -7)))
+        ticks = [origin + place + drawn.choice((0, 0, 1, 4)) for place in range(0, 48, 2)]
+        elements: list[tuple[int, Element]] = []
+        for at in range(0, len(ticks), 4):
+            rows = [[tick, drawn.choice("ab"), drawn.randint(-1, 3)] for tick in ticks[at : at + 4]]
+            elements.append((0, Page.of_rows(SCHEMA, rows)))
+            if ticks[at + 4 :]:
+                elements.append((0, before("ts", min(ticks[at + 4 :]))))
+        script = Script((SCHEMA,), (*elements, (0, END)))
+        place = drawn.randint(1, 4)
+        planned: list[Change] = [(place, SessionWindow("ts", gap=drawn.randint(1, 7)))]
+        if drawn.random() < 0.6:
+            planned.append((place + drawn.randint(0, 2), drawn.randint(0, 1)))
+        changed(windows, planned, ("k",), "auto", drawn.random() < 0.2, script)
+
+
+def changed(first: Mix, planned: list[Change], by: tuple[str, ...], store: str, saving: bool, script: Script) -> None:
+    """Check what windows give that are changed as planned."""
     windows: dict[str, object] = dict(first)
 
     def make() -> SlicingAggregate:
@@ -176,3 +206,20 @@ def test_names_are_taken_once_and_known_when_removed() -> None:
         operator.add("b", tumbling("other", 2))
     with pytest.raises(SchemaError, match="write named=True"):
         SlicingAggregate({"a": tumbling("ts", 1)}, {"n": count()}).add("b", tumbling("ts", 2))
+
+
+@pytest.mark.parametrize("origin", [-1000, 1000])
+def test_a_session_that_joins_groups_that_shared_their_slices_does_not_fall_apart(origin: int) -> None:
+    schema = Schema.of(ts=pa.int64(), g=pa.int64(), progress=["ts"])
+    windows = {"a": SlidingWindow("ts", size=7, slide=5, origin=1), "b": SlidingWindow("ts", size=3, slide=5)}
+    operator = SlicingAggregate(windows, {"n": count()}, ("g",))
+
+    def page(*ticks: int) -> Page:
+        return Page.of(schema, {"ts": [origin + tick for tick in ticks], "g": [0] * len(ticks)})
+
+    drive(operator, [page(-100, 51), before("ts", origin - 50)])
+    assert operator.add("s", SessionWindow("ts", gap=6)) == origin + 52
+    operator.remove("b")
+    found = rows(drive(operator, [page(53, 55), END]))
+    sessions = [(r["window_start"] - origin, r["window_end"] - origin, r["n"]) for r in found if r["window"] == "s"]  # type: ignore[operator]
+    assert sessions == [(53, 61, 2)]

@@ -1,0 +1,218 @@
+"""What other languages say, and where or how it is said here: the hint to a text that the grammar does not know."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from collections.abc import Sequence
+
+import attrs
+from lark import Token
+
+from oop_engine.language.elsewhere import CASE, TEXT, without_function
+from oop_engine.language.scan import RESERVED, Lexeme
+from operators.expression.casting import OTHERWISE
+
+_OUTER: t.Final = 'Outer, semi and anti joins are asked for in Python: a.join(b, ..., kind="left").'
+_JOIN: t.Final = "Write a join as FROM A [RANGE ...], B [RANGE ...] WHERE ..."
+_LIKE: t.Final = (
+    "There is no LIKE; compare with = or IN (...).\n"
+    '  In Python: stream.filter(lambda p: pc.match_like(p.column("s"), "x%")).'
+)
+_NESTED: t.Final = (
+    "A query stands in FROM alone: join it, FROM A [RANGE ...], (SELECT ...) AS b [RANGE ...] WHERE A.x = b.x,\n"
+    '  or in Python: a.join(b, "x", ..., kind="semi"), kind="anti" for NOT.'
+)
+_PARAMETER: t.Final = "A query has no parameters: the value stands in the text."
+_COMMENT: t.Final = "A comment begins with two hyphens, --, and goes to the end of the line."
+_FILTER: t.Final = "A condition of one aggregate counts as 1 or 0, sum(length > 100); of all stands after WHERE."
+_ROWS: t.Final = "a stream is read to its end."
+_STATEMENT: t.Final = "A query begins with SELECT and reads streams; what it is written to is said outside of it."
+_DIGITS: t.Final = "A number is written in decimal digits, 1000000 or 0.5 or 1e6."
+_NOT_SPOKEN: t.Final[dict[str, str]] = {
+    "ORDER": "There is no ORDER BY: results come as their windows are released.",
+    **dict.fromkeys(("LIMIT", "OFFSET", "FETCH", "TOP"), ""),
+    **dict.fromkeys(("LIKE", "ILIKE", "RLIKE", "SIMILAR", "REGEXP", "GLOB"), _LIKE),
+    **dict.fromkeys(("JOIN", "INNER", "CROSS", "NATURAL"), _JOIN),
+    **dict.fromkeys(("OVER", "WINDOW"), "A window stands in brackets after the SELECT list: [RANGE 1 minute, WA ts]."),
+    **dict.fromkeys(("LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI"), _OUTER),
+    **dict.fromkeys(("WHEN", "THEN", "ELSE"), CASE),
+    **dict.fromkeys(("EXCEPT", "MINUS"), 'In Python: a.join(b, ..., kind="anti").'),
+    "INTERSECT": 'In Python: a.join(b, ..., kind="semi").',
+    **dict.fromkeys(("#", "–", "—", "/*"), _COMMENT),
+    **dict.fromkeys(("$", "?", "@", ":"), _PARAMETER),
+    **dict.fromkeys(("“", "”", "‘", "’", "„", "«"), "Quotes are straight: 'x' is text, `x` a name."),
+    **dict.fromkeys(("||", "|"), f"There is no ||. {TEXT}"),
+    **dict.fromkeys(("&&", "&"), "Write AND; numbers have no bits here."),
+    **dict.fromkeys(("!", "~"), "Write NOT."),
+    ":=": 'Equality is written with one "=".',
+    "^": 'Write x * x; in Python stream.derive(y=lambda p: np.power(p["x"], 2)).',
+    "FILTER": _FILTER,
+    "WITH": "Write the query where it is read: SELECT ... FROM (SELECT ...) AS x.",
+    **dict.fromkeys(("INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "MERGE", "VALUES"), _STATEMENT),
+    **dict.fromkeys(("EXPLAIN", "DESCRIBE"), "Plans are told by oop-engine explain, in Python by stream.explain()."),
+}  # fmt: skip
+_BEFORE: t.Final[dict[str, tuple[str, ...]]] = {
+    "FROM": ("_WHERE", "_GROUP_BY", "_HAVING"),
+    "WHERE": ("_GROUP_BY", "_HAVING"),
+    "GROUP": ("_HAVING",),
+    "GROUPBY": ("_HAVING",),
+    "GROUP-BY": ("_HAVING",),
+}
+_CLAUSES: t.Final = {"_FROM": "FROM", "_WHERE": "WHERE", "_GROUP_BY": "GROUP BY", "_HAVING": "HAVING"}
+
+
+@attrs.frozen
+class Stop:
+    """Where the parser stopped: what it had taken, what it would have taken, what it found, and what follows that."""
+
+    tokens: Sequence[Token]
+    expected: frozenset[str]
+    found: Lexeme
+    following: Sequence[Lexeme]
+
+    @property
+    def word(self) -> str:
+        """What was found, in capitals."""
+        return self.found.text.upper()
+
+    def types(self, count: int) -> list[str]:
+        """Give the types of the last tokens."""
+        return [token.type for token in self.tokens[-count:]]
+
+    def last(self, place: int = 1) -> str:
+        """Give a token in capitals, counted from the last; empty where there is none."""
+        return str(self.tokens[-place]).upper() if len(self.tokens) >= place else ""
+
+
+def habit(stop: Stop) -> str:
+    """Say what to write instead of what was found, where another language has it; empty where none is known."""
+    return _about_words(stop) or _about_expressions(stop) or _about_order(stop) or _about_names(stop)
+
+
+def a_name(stop: Stop) -> str:
+    """Say how a name is given, where one seems to be: the last guess, after that of a misspelt keyword."""
+    if "_AS" not in stop.expected:
+        return ""
+    if stop.found.kind == "word" and stop.found.text.lower() not in RESERVED:
+        return f"A name is given with AS: AS {stop.found.text}."
+    if stop.found.kind == "string":
+        return f"A name is given with AS, and without quotes: AS {_named(stop.found.text)}."
+    return ""
+
+
+def _about_words(stop: Stop) -> str:
+    word = stop.word
+    if stop.last() == "TOP" and stop.found.kind == "number":
+        return f"There is no TOP: {_ROWS}"
+    if stop.last() == "CASE" or (word == "END" and "CASE" in map(str.upper, stop.tokens)):
+        return CASE
+    if word in ("LIMIT", "OFFSET", "FETCH"):
+        return f"There is no {word}: {_ROWS}"
+    if word == "::":
+        wanted = stop.following[0].text if stop.following else ""
+        return f"Write cast({stop.tokens[-1] if stop.tokens else 'x'}, '{OTHERWISE.get(wanted.lower(), 'int64')}')."
+    if word in ("SELECT", "WITH") and "_SELECT" in stop.types(len(stop.tokens)) and "_SELECT" not in stop.expected:
+        return "" if stop.types(1) == ["_SEMICOLON"] else _united(stop) or _NESTED
+    if word in ("TRUE", "FALSE") and stop.types(1) in (["_IS"], ["NOT"]):
+        return f"A condition stands alone: x for IS TRUE, NOT x for IS FALSE, x = {word} for either."
+    if word == "ALL" or stop.last() == "ALL" or (word == "DISTINCT" and stop.types(1) == ["_UNION"]):
+        return _united(stop)
+    if stop.found.kind in ("word", "symbol"):
+        return _NOT_SPOKEN.get(word, "")
+    return ""
+
+
+def _united(stop: Stop) -> str:
+    types = stop.types(2)
+    if stop.word == "SELECT" and types[-1:] == ["_UNION"]:
+        return "UNION stands between sources: SELECT ... FROM (SELECT ...) UNION (SELECT ...)."
+    if stop.word == "DISTINCT" and types[-1:] == ["_UNION"]:
+        return "UNION keeps duplicates; SELECT DISTINCT ... FROM A UNION B gives each result once."
+    if stop.last() == "ALL" and types[:1] == ["_UNION"]:
+        return "UNION keeps duplicates, as UNION ALL elsewhere: write UNION alone, FROM A UNION B."
+    return ""
+
+
+def _about_expressions(stop: Stop) -> str:
+    word, last, types = stop.word, stop.last(), stop.types(3)
+    if word == "AS" and (argument := _cast(stop.tokens)):
+        wanted = stop.following[0].text.lower() if stop.following else "float64"
+        return f"Write cast({argument}, '{OTHERWISE.get(wanted, wanted)}')."
+    if word == "*" and last == "/":
+        return _COMMENT
+    if word == "=" and last == "=":
+        return 'Equality is written with one "=".'
+    if types[-1:] == ["COMPARISON"] and word in ("=", ">", "<"):
+        return ""
+    if stop.found.kind == "symbol" and word in ("<", ">", "<=", ">=", "=", "<>", "!=") and _compared(stop.tokens):
+        return "A comparison has two sides: write x BETWEEN 1 AND 3, or 1 < x AND x < 3."
+    if types[-1:] == ["_IS"]:
+        return "IS is said of NULL alone: x IS NULL; write = to compare."
+    if types[-1:] == ["NOT"] and "_BETWEEN" in stop.expected and word not in _NOT_SPOKEN:
+        return "NOT stands before a condition, NOT x = 5; or write <>."
+    if word == ")" and types[-2:] == ["_IN", "_OPEN"]:
+        return "A list has at least one constant: IN (1, 2)."
+    if word == ")" and types[-2:] == ["NAME", "_OPEN"]:
+        return without_function(stop.tokens[-2]) or f"{stop.tokens[-2]} takes an argument."
+    if types[-1:] == ["INTEGER"] and re.fullmatch(r"(x[0-9a-f]+|[0-9a-z]*_[0-9_]+|b[01]+)", stop.found.text, re.I):
+        return _DIGITS
+    return ""
+
+
+def _about_order(stop: Stop) -> str:
+    """Say which clause stands before which."""
+    here = _clauses(stop.tokens)
+    after = [written for kind, written in _CLAUSES.items() if kind in here and kind in _BEFORE.get(stop.word, ())]
+    if after and stop.found.kind == "word":
+        first = "GROUP BY" if stop.word.startswith("GROUP") else stop.word
+        return f"{first} stands before {after[0]}: SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ..."
+    if stop.word == "[" and here & {"_WHERE", "_GROUP_BY", "_HAVING"}:
+        return "A window stands before WHERE: after the SELECT list, or after the stream."
+    return ""
+
+
+def _about_names(stop: Stop) -> str:
+    """Say how a name is written where a string stands for one."""
+    wants_name = "QUOTED" in stop.expected and "STRING" not in stop.expected
+    if stop.found.kind == "string" and wants_name and "_AS" not in stop.expected:
+        return f"What is in quotes is text; as a name write {_named(stop.found.text)}."
+    return ""
+
+
+def _named(string: str) -> str:
+    name = string[1:-1]
+    return name if re.fullmatch(r"[^\W\d]\w*", name) and name.lower() not in RESERVED else f"`{name}`"
+
+
+def _cast(tokens: Sequence[Token]) -> str:
+    """Give what a cast( that is still open is of; empty where there is none."""
+    depth = 0
+    for place in range(len(tokens) - 1, 0, -1):
+        depth += {"_CLOSE": 1, "_OPEN": -1}.get(tokens[place].type, 0)
+        if depth < 0:
+            return " ".join(tokens[place + 1 :]) if str(tokens[place - 1]).upper() == "CAST" else ""
+    return ""
+
+
+def _clauses(tokens: Sequence[Token]) -> set[str]:
+    """Give the clauses of the query that is being read, those of queries around it and inside it left out."""
+    open_: list[set[str]] = [set()]
+    for token in tokens:
+        if token.type == "_OPEN":
+            open_.append(set())
+        elif token.type == "_CLOSE":
+            open_.pop()
+        else:
+            open_[-1].add(token.type)
+    return open_[-1]
+
+
+def _compared(tokens: Sequence[Token]) -> bool:
+    """Tell whether the condition that is being read has been compared already."""
+    for token in reversed(tokens):
+        if token.type in ("COMPARISON", "_BETWEEN"):
+            return True
+        if token.type in ("AND", "OR", "_WHERE", "_HAVING", "_OPEN", "_COMMA", "_SELECT"):
+            return False
+    return False

@@ -1,0 +1,74 @@
+"""Pieces of an expression are found, replaced and read here; a long chain of operators is walked, not recursed into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+
+import attrs
+
+from oop_engine.language import syntax as s
+
+_NODES = (s.Name, s.Literal, s.Call, s.Unary, s.Binary, s.Between, s.InList, s.InNetwork, s.IsNull)
+Number = int | float | Decimal
+
+
+def rewritten(node: s.Expr, change: Callable[[s.Expr], s.Expr | None]) -> s.Expr:
+    """Replace every piece for which `change` gives another, from the top down; a replacement is not looked into."""
+    spine: list[s.Binary] = []
+    while (found := change(node)) is None and isinstance(node, s.Binary):
+        spine.append(node)
+        node = node.l
+    done = _inside(node, change) if found is None else found
+    for piece in reversed(spine):
+        done = attrs.evolve(piece, l=done, r=rewritten(piece.r, change))
+    return done
+
+
+def _inside(node: s.Expr, change: Callable[[s.Expr], s.Expr | None]) -> s.Expr:
+    changed: dict[str, object] = {}
+    for field in attrs.fields(type(node)):
+        value: object = getattr(node, field.name)
+        if isinstance(value, _NODES):
+            changed[field.name] = rewritten(value, change)
+        elif isinstance(value, tuple) and value and isinstance(value[0], _NODES):
+            changed[field.name] = tuple(rewritten(part, change) for part in value)
+    return attrs.evolve(node, **changed) if changed else node
+
+
+def pieces(node: s.Expr) -> Iterator[s.Expr]:
+    """Give an expression and every expression inside it, from the top down."""
+    found: list[s.Expr] = []
+
+    def note(piece: s.Expr) -> None:
+        found.append(piece)
+
+    rewritten(node, note)
+    return iter(found)
+
+
+def chain(node: s.Binary) -> tuple[list[s.Binary], list[s.Expr]]:
+    """Give the links of a chain of one operator, such as a AND b AND c, and what they link; both from the left."""
+    links: list[s.Binary] = []
+    first: s.Expr = node
+    while isinstance(first, s.Binary) and first.op == node.op:
+        links.append(first)
+        first = first.l
+    links.reverse()
+    return links, [first, *(link.r for link in links)]
+
+
+def number_of(node: s.Expr) -> Number | None:
+    """Give the number that a constant is, with or without a sign; None for what is none."""
+    negative = False
+    while isinstance(node, s.Unary) and node.op == "-":
+        negative = not negative
+        node = node.x
+    if not isinstance(node, s.Literal) or not isinstance(node.value, Number) or isinstance(node.value, bool):
+        return None
+    return negated(node.value) if negative else node.value
+
+
+def negated(value: Number) -> Number:
+    """Give a number with the other sign; a decimal keeps all its digits."""
+    return value.copy_negate() if isinstance(value, Decimal) else -value

@@ -1,0 +1,203 @@
+"""Parquet and Arrow files: they say their columns and types themselves, and are read in the batches they hold."""
+
+from __future__ import annotations
+
+import io
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from oop_engine.sources.capture.compression import Pieces, Plain, unpack
+from oop_engine.sources.errors import TableError
+from oop_engine.sources.inputs import Input
+from operators.schema import is_ip
+from punctuation import NEVER
+
+_GROUP_ROWS: Final = 1 << 22
+_GROUP_BYTES: Final = 1 << 28
+"""Larger row groups are not decoded as a whole."""
+_LEAST_GROUP_ROWS: Final = 1 << 14
+"""Row groups smaller than that on average are not decoded one by one."""
+
+
+class ParquetFile:
+    def __init__(self, given: Input) -> None:
+        # A stream cannot be read from its end, where Parquet keeps its table of contents.
+        whole = io.BytesIO(given.stream.read()) if given.stream is not None else str(given.path)
+        schema = pq.read_schema(whole)
+        # Addresses written as text are parsed once a distinct one.
+        texts = [f.name for f in schema if is_ip(f) and pa.types.is_string(f.type)]
+        self._file = pq.ParquetFile(whole, page_checksum_verification=True, read_dictionary=texts)
+        self._path = given.path if given.stream is None and not texts else None
+        self._size = given.size() or 0
+        self._read = 0
+
+    @property
+    def file_schema(self) -> pa.Schema:
+        return self._file.schema_arrow
+
+    def batches(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        found = (
+            self._groups(self._path, columns)
+            if self._path is not None and self._whole_groups()
+            else self._file.iter_batches(batch_rows, columns=columns, use_threads=True)
+        )
+        for batch in found:
+            self._read += len(batch)
+            yield batch
+
+    def outline(self, column: str) -> list[tuple[int, int]] | None:
+        """Give rows and least tick of each row group; None where a group is not read whole, or has no statistics."""
+        metadata = self._file.metadata
+        place = self._file.schema_arrow.get_field_index(column)
+        if self._path is None or place < 0 or not _is_int64(self.file_schema.field(column).type):
+            return None
+        if any(pa.types.is_nested(field.type) for field in self.file_schema) or not self._whole_groups():
+            return None
+        found: list[tuple[int, int]] = []
+        for number in range(metadata.num_row_groups):
+            statistics = metadata.row_group(number).column(place).statistics
+            rows = metadata.row_group(number).num_rows
+            if statistics is None or not (statistics.has_min_max or statistics.null_count == rows):
+                return None
+            found.append((rows, int(statistics.min_raw) if statistics.has_min_max else NEVER))
+        return found
+
+    def _groups(self, path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """Decode row group by row group, two ahead; each is one batch."""
+
+        def decode(number: int) -> pa.RecordBatch:
+            with pq.ParquetFile(str(path), page_checksum_verification=True) as file:
+                return _one_batch(file.read_row_group(number, columns=columns, use_threads=True))
+
+        numbers = iter(range(self._file.metadata.num_row_groups))
+        with ThreadPoolExecutor(2) as pool:
+            # Nothing goes on before the first one is there, so it has both threads.
+            waiting = deque(pool.submit(decode, number) for number in islice(numbers, 1))
+            while waiting:
+                batch = waiting.popleft().result()
+                waiting.extend(pool.submit(decode, number) for number in islice(numbers, 2 - len(waiting)))
+                yield batch
+
+    def _whole_groups(self) -> bool:
+        """Tell whether row groups are large enough to be read one by one, and small enough to be held."""
+        metadata = self._file.metadata
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        return bool(groups) and (
+            max(group.num_rows for group in groups) <= _GROUP_ROWS
+            and max(group.total_byte_size for group in groups) <= _GROUP_BYTES
+            and metadata.num_rows >= _LEAST_GROUP_ROWS * (len(groups) - 1)
+        )
+
+    def position(self) -> int:
+        rows = self._file.metadata.num_rows
+        return self._size * self._read // rows if rows else self._size
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _is_int64(kind: pa.DataType) -> bool:
+    return pa.types.is_int64(kind) or (pa.types.is_temporal(kind) and getattr(kind, "bit_width", 0) == 64)
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    batches = table.combine_chunks().to_batches()
+    if len(batches) == 1:
+        return batches[0]
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in table.schema], schema=table.schema)
+
+
+class ArrowFile:
+    """Arrow IPC, the file form or the stream form: the first bytes tell."""
+
+    def __init__(self, given: Input) -> None:
+        self._file = given.open()
+        self._owned = given.stream is None
+        self._plain = Plain(self._file)
+        # A file of its own on the disk; not mapped, since whoever cut it would end this process.
+        self._random: pa.NativeFile | None = None
+        try:
+            self._reader = self._open(_Whole(unpack(self._plain)), given.path)
+        except BaseException:
+            self.close()
+            raise
+        self._size = given.size() or 0
+        self._share = 0.0
+
+    def _open(self, whole: _Whole, path: Path | None) -> pa.RecordBatchFileReader | pa.RecordBatchStreamReader:
+        if not (first := whole.peek(6)):
+            raise TableError("the file is empty")
+        if first != b"ARROW1":
+            return pa.ipc.open_stream(pa.PythonFile(whole, mode="r"))
+        if path is None or not isinstance(whole.source, Plain):
+            return pa.ipc.open_file(pa.BufferReader(whole.read(-1)))
+        self._random = pa.OSFile(str(path))
+        return pa.ipc.open_file(self._random)
+
+    @property
+    def file_schema(self) -> pa.Schema:
+        return self._reader.schema
+
+    def batches(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        if isinstance(self._reader, pa.RecordBatchFileReader):
+            reader, count = self._reading(columns), self._reader.num_record_batches
+            for number in range(count):
+                self._share = (number + 1) / count
+                yield reader.get_batch(number).select(columns)
+        else:
+            for batch in self._reader:
+                yield batch.select(columns)
+
+    def _reading(self, columns: list[str]) -> pa.RecordBatchFileReader:
+        """Give a reader of these columns, and of no others where they lie apart on the disk."""
+        schema = self._reader.schema
+        chosen = [schema.get_field_index(name) for name in columns] or [0]
+        if self._random is None or not len(schema) or min(chosen) < 0:
+            return self._reader
+        return pa.ipc.open_file(self._random, options=pa.ipc.IpcReadOptions(included_fields=sorted(chosen)))
+
+    def position(self) -> int:
+        return self._plain.taken if self._random is None else int(self._size * self._share)
+
+    def close(self) -> None:
+        if self._owned:
+            self._file.close()
+        if self._random is not None:
+            self._random.close()
+
+
+@attrs.define
+class _Whole:
+    """Bytes in the form that Arrow asks for: all that it wants (-1: everything), unless they end."""
+
+    source: Pieces
+    closed: bool = attrs.field(default=False, init=False)
+    _ahead: bytes = attrs.field(default=b"", init=False)
+
+    def peek(self, count: int) -> bytes:
+        self._ahead = self.read(count)
+        return self._ahead
+
+    def read(self, most: int) -> bytes:
+        held = bytearray(self._ahead[: most if most >= 0 else None])
+        self._ahead = self._ahead[len(held) :]
+        while len(held) < most or most < 0:
+            piece = self.source.read(most - len(held) if most >= 0 else 1 << 20)
+            if not piece:
+                break
+            held += piece
+        return bytes(held)
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.closed = True

@@ -1,0 +1,138 @@
+"""What the lines of a file say of its columns, and what is said where a later line does not fit it.
+
+The first value of a column decides its type. A column of which no value was seen has the type null: it is read as
+text, and a first value that is anything else is an error, since what it should be was decided without it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from oop_engine.sources.columns import WORDS, Types
+from oop_engine.sources.errors import TableError
+from oop_engine.sources.text import Piece
+
+_NUMBER: Final = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+
+
+class Lines(Protocol):
+    """How the lines of a file are read: its columns and their types, found in its first piece."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Give the columns as they are read, before they become those of a stream; null where no value was seen."""
+        ...
+
+    def parse(self, piece: Piece, columns: Sequence[str]) -> pa.Table:
+        """Read the wanted columns of a piece; TableError names line and column of what cannot be read.
+
+        A column without a type has that of its values in the piece: null where there are none, else text.
+        """
+        ...
+
+    def look(self, piece: Piece, columns: Sequence[str]) -> Mapping[str, pa.DataType]:
+        """Give the types of those columns, among some without one, that have a value in a piece."""
+        ...
+
+    def typed(self, kinds: Mapping[str, pa.DataType]) -> Lines:
+        """Read columns as these types from now on."""
+        ...
+
+    def holds(self, piece: Piece) -> bool:
+        """Tell whether a piece has a tuple."""
+        ...
+
+
+def untyped(schema: pa.Schema) -> tuple[str, ...]:
+    """Name the columns of which no value was seen."""
+    return tuple(field.name for field in schema if pa.types.is_null(field.type))
+
+
+def retyped(schema: pa.Schema, kinds: Mapping[str, pa.DataType]) -> pa.Schema:
+    """Give a schema with other types for some of its columns."""
+    return pa.schema([pa.field(f.name, kinds.get(f.name, f.type)) for f in schema])
+
+
+def raw(types: Types) -> Mapping[str, pa.DataType]:
+    """Give the types to read for a user's words: what Arrow does not read itself is read as text or number first."""
+    found: dict[str, pa.DataType] = {}
+    for name, word in types.items():
+        if word == "timestamp":
+            continue
+        if isinstance(word, str):
+            found[name] = (
+                pa.string() if word in ("ip", "epoch") else pa.int64() if word.startswith("timestamp[") else WORDS[word]
+            )
+        else:
+            found[name] = word
+    return found
+
+
+def settled(field: pa.Field, types: Types) -> pa.Field:
+    """Give the type that is read for the whole file: times to the nanosecond."""
+    kind = field.type
+    if pa.types.is_timestamp(kind) and field.name not in raw(types):
+        kind = pa.timestamp("ns", kind.tz)
+    return pa.field(field.name, kind)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether a column is text, coded or not."""
+    if pa.types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
+
+
+def word_for(kind: pa.DataType) -> str:
+    """Give the word with which a user says a type."""
+    if pa.types.is_integer(kind):
+        return "int"
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "float"
+    if pa.types.is_boolean(kind):
+        return "bool"
+    return "timestamp" if pa.types.is_timestamp(kind) or pa.types.is_date(kind) else "text"
+
+
+def word_of(value: str, kind: pa.DataType) -> str:
+    """Give the word for the type that reads a value as well as those before it, which are of another."""
+    return "float" if pa.types.is_integer(kind) and _NUMBER.fullmatch(value) else "text"
+
+
+def way_out(name: str, word: str) -> str:
+    """Say how the type of a column is given."""
+    return f'--types {shlex.quote(f"{name}={word}")} (in Python types={{"{name}": "{word}"}})'
+
+
+def overruled(name: str, word: str) -> str:
+    """Say, for a value that does not fit, what decided the type and what goes before it."""
+    return f'\n  The first lines decided the type of "{name}"; {way_out(name, word)} overrules them.'
+
+
+def check_first(table: pa.Table, kinds: Mapping[str, pa.DataType], line: int) -> None:
+    """Refuse the first value of a column without a type that is no text.
+
+    `kinds` are what the values of such columns are; `line` is that of the table's row 0.
+    """
+    for name, kind in kinds.items():
+        column = table.column(name)
+        if not is_text(kind) and column.null_count < len(column):
+            row = pc.index(pc.is_valid(column), True).as_py()
+            where = f"line {line + row}, blank lines not counted"
+            raise TableError(f"{where}: {first_value(name, column[row], kind)}")
+
+
+def first_value(name: str, value: pa.Scalar, kind: pa.DataType) -> str:
+    """Say that the first value of a column came after its type was decided."""
+    word = word_for(kind)
+    also = "" if word == "text" else f"; as text: {name}=text"
+    return (
+        f'"{name}" is {value} here, and had no value in all that was looked at before, so it was taken as text.'
+        f"\n  Say what it is: {way_out(name, word)}{also}."
+    )

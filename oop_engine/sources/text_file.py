@@ -1,0 +1,132 @@
+"""One reading of a file of lines, CSV, TSV or NDJSON, piece by piece."""
+
+from __future__ import annotations
+
+import select
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from oop_engine.sources.capture.compression import Plain, unpack
+from oop_engine.sources.columns import Types
+from oop_engine.sources.delimited import Delimited
+from oop_engine.sources.inputs import Input
+from oop_engine.sources.json_keys import LeftOut
+from oop_engine.sources.lines import Lines, untyped
+from oop_engine.sources.objects import Objects
+from oop_engine.sources.text import Piece, pieces
+
+LOOK: Final = 64 << 20
+"""Bytes of files that are looked at for the types of columns that had no value in the first lines."""
+_HOLD: Final = 16 << 20
+"""Bytes that are held of a stream for the same purpose, since it gives them once."""
+_PATIENCE: Final = 1.0
+"""Seconds for which tuples of a stream are held back for it, at most."""
+_PAUSE: Final = 0.2
+"""Seconds without bytes after which a stream is taken to have no more for now."""
+
+
+class TextFile:
+    """One reading of a file or stream of lines.
+
+    `settled` are the columns that other files have decided. Reading ahead for types uses a file up, so that it is
+    opened again to be read; of a stream it holds what it has read.
+    """
+
+    def __init__(self, given: Input, types: Types, settled: pa.Schema | None) -> None:
+        self._name = given.name
+        self._file = given.open()
+        self._plain = Plain(self._file, again=given.stream is None)
+        self._owned = given.stream is None
+        self._held: deque[Piece] = deque()
+        try:
+            self._source = unpack(self._plain)
+            self._pieces = pieces(self._source, quotes=given.format != "ndjson")
+            # The first piece of a live stream may be late in coming, but without it nobody knows the columns.
+            head = next(self._pieces, Piece(1, b""))
+            while given.format == "ndjson" and not head.data.strip() and (more := next(self._pieces, None)):
+                head = more
+            self._held.append(head)
+            self.lines: Lines = _lines_of(head.data, given.format, types, settled)
+            self.names_columns = given.format != "ndjson" or bool(head.data.strip())
+            """Whether the file has a line that says which columns there are."""
+            self.has_tuples = self.lines.holds(head)
+            """Whether a tuple was seen."""
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def file_schema(self) -> pa.Schema:
+        return self.lines.schema
+
+    @property
+    def held(self) -> int:
+        """Give how many bytes were read ahead."""
+        return sum(len(piece.data) for piece in self._held)
+
+    def settle(self, columns: pa.Schema) -> None:
+        """Read the columns that were decided, each as its type."""
+        kinds = {field.name: field.type for field in columns}
+        self.lines = Objects(columns) if isinstance(self.lines, Objects) else self.lines.typed(kinds)
+
+    def look(self, columns: Sequence[str], room: int) -> tuple[Mapping[str, pa.DataType], int]:
+        """Read on for the types of columns without one; give what was found, and the bytes it took."""
+        found: dict[str, pa.DataType] = {}
+        used, held, until = 0, not self._owned, time.monotonic() + _PATIENCE
+        waiting = [name for name in columns if name in self.lines.schema.names]
+        while waiting and used < (_HOLD if held else room):
+            # Where there is no tuple yet, nobody waits for one either.
+            if held and self.has_tuples and not (time.monotonic() < until and self._at_hand()):
+                break
+            if (piece := next(self._pieces, None)) is None:
+                break
+            if held:
+                self._held.append(piece)
+            used += len(piece.data)
+            self.has_tuples |= self.lines.holds(piece)
+            found.update(self.lines.look(piece, waiting))
+            waiting = [name for name in waiting if name not in found]
+        return found, used
+
+    def _at_hand(self) -> bool:
+        """Tell whether a stream has more bytes, or will within a moment, as one that another program writes."""
+        if self._source.ready():
+            return True
+        try:
+            return bool(select.select([self._file.fileno()], [], [], _PAUSE)[0])
+        except (OSError, ValueError, AttributeError):  # no descriptor to wait for
+            return False
+
+    def batches(self, columns: list[str], batch_rows: int, left_out: LeftOut | None = None) -> Iterator[pa.RecordBatch]:
+        """Read the wanted columns, and count what NDJSON has besides."""
+        if left_out is not None and isinstance(self.lines, Objects):
+            left_out.known(self.lines.schema.names)
+        else:
+            left_out = None
+        while (piece := self._held.popleft() if self._held else next(self._pieces, None)) is not None:
+            table = self.lines.parse(piece, columns)
+            if left_out is not None:
+                left_out.look(piece, self._name)
+            if without := [name for name in untyped(self.lines.schema) if name in columns]:
+                # The first value was text, as what had none is taken to be.
+                self.lines = self.lines.typed({name: table.schema.field(name).type for name in without})
+            yield from table.to_batches(max_chunksize=batch_rows)
+
+    def position(self) -> int:
+        return self._plain.taken
+
+    def close(self) -> None:
+        if self._owned:
+            self._file.close()
+
+
+def _lines_of(first: bytes, format: str, types: Types, settled: pa.Schema | None) -> Lines:
+    """Say how a file's lines are read: CSV in its own order of columns, with the types that were decided."""
+    if format == "ndjson":
+        return Objects.of(first, types) if settled is None else Objects(settled)
+    lines = Delimited.of(first, types, "\t" if format == "tsv" else ",")
+    return lines if settled is None else lines.typed({field.name: field.type for field in settled})
