@@ -13,6 +13,7 @@ import pyarrow as pa
 from oop_engine.errors import PlanError
 from oop_engine.plan import Divert, Late
 from oop_engine.promising import Arrival, Promises, from_source
+from oop_engine.sources.dictionaries import renumbered, widely_numbered
 from oop_engine.sources.memory import Once, Rows
 from oop_engine.sources.protocol import Source
 from oop_engine.sources.rows import PlainRow, from_pages, from_rows
@@ -70,16 +71,22 @@ def arrow(
     divert: Divert = None,
     arrival_ts: Arrival = False,
 ) -> Stream:
-    """Make a stream of an Arrow table or of record batches; an iterator of batches needs `schema` and `punctuate`."""
+    """Make a stream of an Arrow table or of record batches; an iterator of batches needs `schema` and `punctuate`.
+
+    Dictionaries, as of pandas' categories, are numbered by int32 at least: batches together have more words than one.
+    """
     source: Source
+    schema = None if schema is None else widely_numbered(schema)
     if isinstance(data, pa.Table):
-        source = Rows(name, tuple(data.to_batches()), data.schema)  # pyright: ignore[reportAttributeAccessIssue]
+        known = widely_numbered(data.schema)  # pyright: ignore[reportAttributeAccessIssue]
+        batches = data.to_batches()  # pyright: ignore[reportAttributeAccessIssue]
+        source = Rows(name, tuple(map(renumbered, batches)), known)
     elif isinstance(data, pa.RecordBatch):
-        source = Rows(name, (data,))
+        source = Rows(name, (renumbered(data),))
     elif isinstance(data, Iterator):
         if schema is None:
             raise PlanError("an iterator of record batches needs schema=, since it can be read only once")
-        source = Once(name, schema, lambda: data, again=False)
+        source = Once(name, schema, lambda: map(renumbered, data), again=False)
     else:
         batches = tuple(data)
         if not all(isinstance(batch, pa.RecordBatch) for batch in batches):
@@ -87,7 +94,7 @@ def arrow(
                 f"arrow takes a table or record batches, and {type(data).__name__} is neither.\n"
                 "  Write pa.table(...), or pa.Table.from_pandas(frame, preserve_index=False) for a pandas frame."
             )
-        source = Rows(name, batches, schema)
+        source = Rows(name, tuple(map(renumbered, batches)), schema)
     return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
 
 
