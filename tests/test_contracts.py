@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import shutil
 import subprocess
 import sys
@@ -15,10 +16,16 @@ PACKAGES = ("oop_engine", "operators", "punctuation")
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 
+@functools.cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Give all there is in a module, at whatever depth."""
+    return tuple(ast.walk(ast.parse(path.read_text())))
+
+
 def imported(path: Path) -> set[str]:
     """Give the modules that a file names in its imports, wherever they stand."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -98,16 +105,11 @@ def test_nothing_is_pickled_or_evaluated() -> None:
     for path in MODULES:
         assert not imported(path) & {"pickle", "cloudpickle", "marshal", "shelve"}, path
         names = {
-            alias.name
-            for node in ast.walk(ast.parse(path.read_text()))
-            if isinstance(node, ast.Import | ast.ImportFrom)
-            for alias in node.names
+            alias.name for node in nodes(path) if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names
         }
         assert any("pickle" in name.lower() for name in names) == (path in SHIPPED), path
         called = {
-            node.func.id
-            for node in ast.walk(ast.parse(path.read_text()))
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            node.func.id for node in nodes(path) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
         assert not called & {"eval", "exec"}, path
 

@@ -16,6 +16,8 @@ from punctuation import NO_TIME, Punctuation, before
 
 _STEP, _STEP_NS = 4096, 250_000_000
 """Tuples, and time of arrival, between two looks at which link's packets arrived first."""
+_LEAST = 256
+"""So many tuples at least come between two looks, or a slow link would cost a run more looks than tuples."""
 
 
 @attrs.frozen
@@ -53,6 +55,7 @@ class GeneratedPackets:
 
     def _chunks(self, made: Generated, names: list[str], arrived: Callable[[int], None]) -> Iterator[Chunk]:
         elements = made.elements(page_rows=made.batch_rows) if self.promised else made.batches()
+        step = max(_STEP_NS, int(_LEAST / made.rate * 1e9))
         for element in elements:
             if isinstance(element, Punctuation):
                 if not element.is_end:
@@ -60,7 +63,7 @@ class GeneratedPackets:
                 continue
             batch = element.batch if isinstance(element, Page) else element
             times = batch.column(ARRIVAL).view(pa.int64()).to_numpy()
-            cuts = np.flatnonzero(np.diff(times // _STEP_NS)) + 1
+            cuts = np.flatnonzero(np.diff(times // step)) + 1
             for start, stop in zip([0, *cuts.tolist()], [*cuts.tolist(), len(times)], strict=True):
                 if start < stop:
                     if ARRIVAL in self.promised:

@@ -1,7 +1,7 @@
 """Random grammatical streams on toy domains, where an error of one tick cannot hide.
 
-Times lie close together (gaps of 0 to 3, now and then 9), from about 0 on or mostly before it; values are few, pages
-are cut anywhere and may be empty.
+Times lie close together (gaps of 0 to 3, now and then 9), from about 0 on or mostly before it; values are few, tuples
+come twice now and then, pages are cut anywhere and may be empty.
 Tuples arrive disordered; every punctuation that is drawn is true of the rest of its stream: linear ones, some stale or
 repeated, group-wise ones, and general ones on any attributes. Each port ends with END.
 """
@@ -129,7 +129,11 @@ def _tuples(draw: st.DrawFn, domain: Domain, since: int) -> list[Row]:
     drawn: list[tuple[int, Row]] = []
     count: int = draw(st.integers(0, domain.tuples))
     for _ in range(count):
-        now += _pick(draw, (0, 1, 1, 2, 3, 9))
+        gap = _pick(draw, (0, 1, 1, 2, 3, 9, None))
+        if gap is None and drawn:
+            drawn.append((now + _pick(draw, range(domain.disorder + 1)), dict(drawn[-1][1])))
+            continue
+        now += gap or 0
         row: Row = {}
         for field in domain.schema.arrow:
             if field.name in domain.wattrs:

@@ -29,6 +29,7 @@ from oop_engine.runtime import run_to_end
 from oop_engine.sources.generator import SECOND, Band, packets
 from oop_engine.sources.recording import write_pcap
 from oop_engine.stream import Stream
+from tests.examples import mostly_slow
 
 ROOT = Path(oop_engine.__file__).resolve().parents[1]
 PER_MINUTE = "SELECT count(*) [RANGE 1 minute, WA ts] FROM Main"
@@ -677,7 +678,7 @@ def _small_files() -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow", "ndjson"])
+@pytest.mark.parametrize("suffix", mostly_slow(["csv", "parquet", "arrow", "ndjson"], but=("csv", "parquet")))
 def test_a_disk_that_is_full_is_a_failure_in_the_run_that_names_the_file(
     captures: Path, tmp_path: Path, suffix: str
 ) -> None:

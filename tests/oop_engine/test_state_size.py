@@ -11,7 +11,7 @@ import pytest
 import oop_engine as oop
 from operators.functions import AggregateFunction
 
-GROUPS, EACH = 20_000, 20
+GROUPS, EACH = 5_000, 20
 """Groups, and tuples of each in a window."""
 FUNCTIONS = {
     "count": oop.count(),

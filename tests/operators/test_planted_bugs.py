@@ -9,10 +9,8 @@ import attrs
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, find, settings
 
 from operators.distinct import Distinct
-from operators.errors import OperatorBug
 from operators.expression import Column
 from operators.filter import Filter
 from operators.meld import Meld
@@ -25,16 +23,9 @@ from operators.schema import Schema
 from operators.testing import ALL_LAWS, Script, check_operator, streams
 from punctuation import END, Punctuation, before
 from tests.naive import naive_distinct, naive_union
+from tests.operators.planted import shown
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), x=pa.int64(), progress=["ts"])
-SEARCH = settings(
-    max_examples=300,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.generate],
-)
 
 
 def caught_by(
@@ -47,19 +38,10 @@ def caught_by(
 ) -> tuple[int, Script]:
     """Give the law that a script shows to be broken, and that script; hypothesis fails when it finds none."""
 
-    def broken(script: Script) -> int | None:
-        try:
-            check_operator(make, script, naive=naive, laws=laws, order_matters=order_matters)
-        except OperatorBug as bug:
-            return int(str(bug).split()[1])
-        return None
+    def check(script: Script) -> None:
+        check_operator(make, script, naive=naive, laws=laws, order_matters=order_matters)
 
-    script = find(
-        streams(SCHEMA, group=("k",), ports=ports, tuples=5), lambda s: broken(s) is not None, settings=SEARCH
-    )
-    law = broken(script)
-    assert law is not None
-    return law, script
+    return shown(check, streams(SCHEMA, group=("k",), ports=ports, tuples=5))
 
 
 @attrs.define(eq=False)

@@ -6,6 +6,7 @@ M2.srcIP" is an equality), for Q7-2 a range is chosen, and Q7-1 is printed in wo
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -97,6 +98,7 @@ def _batch(table: Sequence[Row]) -> pa.RecordBatch:
     return Page.of(Schema(PACKETS), dict(zip(ATTRIBUTES, columns, strict=True))).batch
 
 
+@functools.cache
 def _stored(value: Scalar) -> Scalar:
     return parse_ip(value) if isinstance(value, str) else value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv6Address
@@ -91,6 +92,7 @@ def plain(row: Row) -> tuple[Scalar, ...]:
     return tuple(_shown(value) for value in row.values())
 
 
+@functools.cache
 def _stored(value: Scalar, name: str) -> Scalar:
     return parse_ip(value) if name.endswith("IP") and isinstance(value, str) else value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections import Counter
 from collections.abc import Iterable
@@ -21,6 +22,7 @@ from tests.queries.streams import TABLES, plain, stream, streams
 all_golden = pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: golden.name)
 
 
+@functools.cache
 def answer(golden: Golden) -> Counter[Result]:
     """Give the answer by definition, and make sure that there is something to compare."""
     expected = Counter(golden.expected(TABLES))

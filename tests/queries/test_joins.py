@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections import Counter
 
@@ -16,7 +17,6 @@ from oop_engine.translate import query
 from operators.page import Page
 from tests.queries.golden import Golden, Result
 from tests.queries.joins import BOTH, GOLDEN, JOINED, OUTER, stream, streams
-from tests.queries.streams import Tables
 from tests.queries.test_golden import results
 
 all_golden = pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: golden.name)
@@ -25,9 +25,10 @@ written_twice = pytest.mark.parametrize(
 )
 
 
-def answer(golden: Golden, tables: Tables = JOINED) -> Counter[Result]:
+@functools.cache
+def answer(golden: Golden) -> Counter[Result]:
     """Give the answer by definition, and make sure that there is something to compare."""
-    expected = Counter(golden.expected(tables))
+    expected = Counter(golden.expected(JOINED))
     assert expected.total() > 3
     return expected
 

@@ -31,7 +31,7 @@ from oop_engine.spark.results import LogStream, ResultSource
 from oop_engine.spark.run import on_spark
 from oop_engine.spark.sources import PacketSource
 from tests.capture_files import FRAMES, pcap
-from tests.examples import share
+from tests.examples import mostly_slow, share
 from tests.oop_engine.spark.plans import ARROW, FREE, ORDERED, Row, batch, pages, stream
 from tests.oop_engine.spark.simulated import embedded, on_batch, on_stream
 from tests.oop_engine.spark.test_on_spark import answer, frame_of
@@ -69,7 +69,7 @@ def arriving(given: dict[str, list[list[Row]]], draw: random.Random) -> list[lis
     return arrivals
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", mostly_slow(PLANS, but=("sliding", "join", "rows")))
 @share(0.1)
 @given(a=pages, b=pages, buckets=st.integers(1, 5), seed=st.integers(0, 99))
 def test_a_stream_that_ends_has_the_whole_answer_at_any_boundaries(

@@ -17,6 +17,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oo
 from oop_engine.plan import Plan
 from oop_engine.spark.schema import Wanted
 from oop_engine.translate import query
+from tests.examples import mostly_slow
 from tests.oop_engine.spark.plans import FREE, ONE, ORDERED, Row, batch, pages, promised, stream
 from tests.oop_engine.spark.simulated import embedded, on_batch, on_stream, shown
 from tests.queries import joins
@@ -26,7 +27,7 @@ from tests.queries.streams import streams
 cuts = st.integers(1, 5)
 
 
-@pytest.mark.parametrize("name", FREE)
+@pytest.mark.parametrize("name", mostly_slow(FREE, but=("sliding", "sessions", "join")))
 @settings(max_examples=8)
 @given(a=pages, b=pages, buckets=cuts, partitions=cuts, seed=st.integers(0, 9), low=st.booleans())
 def test_partitions_and_buckets_make_no_difference(
@@ -80,7 +81,7 @@ def micro_batches(given: Sequence[Sequence[Row]], draw: random.Random) -> list[l
 
 
 @pytest.mark.parametrize("late", ["drop", "revise"])
-@pytest.mark.parametrize("name", ONE)
+@pytest.mark.parametrize("name", mostly_slow(ONE, but=("sliding", "rows of each")))
 @settings(max_examples=8)
 @given(a=pages, buckets=cuts, seed=st.integers(0, 99), low=st.booleans())
 def test_a_stream_gives_what_embedded_has_released_at_any_boundaries(

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
 from operators.adaptive.adaptive import AdaptiveAggregate
@@ -34,6 +34,7 @@ from operators.window.protocol import Int32s
 from punctuation import END, Below, Equals, Punctuation, before
 from tests.naive_adaptive import NaiveAdaptive
 from tests.naive_aggregate import naive_windows
+from tests.operators.planted import SEARCH
 from tests.operators.test_window_aggregate import ANSWERS, FUNCTIONS, must_be_out
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts"), "k"])
@@ -176,16 +177,6 @@ def planted(store: type[MixedStore]) -> AdaptiveAggregate:
             return store(whole.objects, whole.policy, whole.weights)
 
     return Planted(WINDOW, {"n": count()}, ("k",), cost=tight)
-
-
-SEARCH = settings(
-    max_examples=500,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.generate],
-)
 
 
 @pytest.mark.parametrize("store", [LiteralRow18, LiteralRow19])

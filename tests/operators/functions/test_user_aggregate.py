@@ -23,6 +23,7 @@ from operators.functions.user import UserAggregate
 from operators.kernels.lifted import switched_off
 from operators.page import Page
 from operators.schema import Schema
+from tests.examples import mostly_slow
 
 SCHEMA = Schema.of(x=pa.int64(), f=pa.float64(), t=pa.timestamp("s"), s=pa.string(), u=pa.uint64())
 
@@ -263,7 +264,7 @@ LEAVING: dict[str, tuple[dict[str, object], list[object]]] = {
 
 
 @pytest.mark.parametrize("interpreted", [False, True])
-@pytest.mark.parametrize("how", LEAVING)
+@pytest.mark.parametrize("how", mostly_slow(LEAVING, but=("add", "both fields")))
 def test_a_whole_number_that_leaves_64_bits_is_told_of_its_group_alone(how: str, interpreted: bool) -> None:
     changed, values = LEAVING[how]
     accumulator = fed(a_sum(**changed, interpreted=interpreted), [*values, 2, 3, 5], [*[1] * len(values), 1, 2, 2])

@@ -23,6 +23,7 @@ from operators.window.counted import CountWindow
 from punctuation import END, Below, Equals, Progress, Punctuation, before
 from tests.examples import share
 from tests.naive_ranked import naive_ranked
+from tests.operators.planted import found_out, mutated
 from tests.operators.ranked.cases import (
     ANSWERS,
     FUNCTIONS,
@@ -36,7 +37,6 @@ from tests.operators.ranked.cases import (
     scripts_with_nulls,
     untied,
 )
-from tests.operators.ranked.planted import found_out, mutated
 
 
 def check(window: CountWindow, mode: Mode, script: Script, *, order_matters: bool = False) -> None:

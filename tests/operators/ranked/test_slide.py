@@ -25,6 +25,7 @@ from operators.window.counted import SlideByRank, SlideByRows, SlideByTuple, Sli
 from operators.window.protocol import LIMIT
 from punctuation import END, Below, Equals, Progress, Punctuation, before
 from tests.naive_ranked import naive_ranked
+from tests.operators.planted import found_out, mutated
 from tests.operators.ranked.cases import (
     ANSWERS,
     FUNCTIONS,
@@ -41,7 +42,6 @@ from tests.operators.ranked.cases import (
     scripts_with_nulls,
     sizes,
 )
-from tests.operators.ranked.planted import found_out, mutated
 
 
 def check(window: SlideWindow, mode: Mode, script: Script, *, order_matters: bool = False) -> None:
