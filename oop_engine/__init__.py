@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import oop_engine.queries as queries  # noqa: F401  # pyright: ignore[reportUnusedImport]
     import oop_engine.spark as spark  # noqa: F401  # pyright: ignore[reportUnusedImport]
     from oop_engine.disorder import Disorder, disorder
+    from oop_engine.early import Early, early
     from oop_engine.errors import (
         AggregateFailure,
         AggregateOverflow,
@@ -107,6 +108,7 @@ _PLACES = {
         "AggregateFailure AggregateOverflow Error OperatorBug PlanError SchemaError StreamError StreamViolation"
     ),
     "oop_engine.given": "arrow packets pages rows",
+    "oop_engine.early": "Early early",
     "oop_engine.in_order": "in_order",
     "oop_engine.language": "LanguageError",
     "oop_engine.meter": "Statistics",
@@ -147,6 +149,7 @@ __all__ = [
     "Column",
     "DecodeError",
     "Disorder",
+    "Early",
     "Error",
     "LanguageError",
     "OperatorBug",
@@ -186,6 +189,7 @@ __all__ = [
     "count_distinct",
     "counted",
     "disorder",
+    "early",
     "edges",
     "embedded",
     "every",

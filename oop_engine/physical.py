@@ -50,6 +50,8 @@ _BUCKETED: Final = (*_COMBINED, "adaptive", "adaptive_panes", "buffer", "buffer_
 _RANKED: Final = (SlideByTuple, SlideByRows, SlideByRank, CountWindow, LastTuples)
 SLICED: Final = (SlidingWindow, SessionWindow, FixedBandWindow, OwnWindow)
 """Windows that share slices with others over the same attribute."""
+_LISTED: Final = 12
+"""So many windows at most are told by name."""
 _MANY_SLIDES: Final = 16
 """From so many windows a tuple on, an ungrouped window is answered by slices in order, not combined anew."""
 
@@ -321,8 +323,10 @@ def slicing_remarks(operator: SlicingAggregate, schema: Schema, why: str) -> tup
     """Say of a slicing aggregate what it computes, why, what the three decision trees say of it, and what it keeps."""
     windows = cast(Mapping[str, Windowing], operator.windows)
     remarks = [f"strategy slicing: {STRATEGIES['slicing']}; {why}"]
-    for name, window in windows.items():
+    for name, window in list(windows.items())[:_LISTED]:
         remarks.append(f"{name} {window_text(window, schema)}, {window_remarks(window)[0]}".strip())
+    if len(windows) > _LISTED:
+        remarks.append(f"and {len(windows) - _LISTED:,} windows more")
     kept, split, ahead = operator.waits, operator.splits, operator.combines_ahead
     remarks.append(f"tuples are {'' if kept else 'not '}kept besides slices: {kept.why} (Fig 4)")
     remarks.append(f"slices {'may' if split else 'need not'} be split: {split.why} (Fig 5)")

@@ -8,12 +8,13 @@ for page in running:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Self, cast
 
 import attrs
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from oop_engine.demand import window_pace
@@ -23,9 +24,11 @@ from oop_engine.physical import SLICED
 from oop_engine.plan import OperatorNode, Plan, SourceNode
 from oop_engine.synchronous import Run
 from oop_engine.taking import open_for
+from oop_engine.twin import released_at_end
 from oop_engine.windowing import WindowOf
 from oop_engine.windows import Windowing
 from operators.apply import Apply
+from operators.early.firing import Fire
 from operators.expression import Column
 from operators.filter import Filter
 from operators.page import Page
@@ -46,10 +49,12 @@ class Running:
     page_rows: int
     _run: Run = attrs.field(init=False)
     _pages: Generator[Page] = attrs.field(init=False)
+    _within: bool = attrs.field(init=False, default=False)
+    """Whether the operators are at work, or were when the run failed: some know of a page, others not yet."""
 
     def __attrs_post_init__(self) -> None:
         self._run = Run(self.plan, self.page_rows)
-        self._pages = (element for _, element in self._run if isinstance(element, Page))
+        self._pages = self._released()
 
     def __iter__(self) -> Iterator[Page]:
         """Give the pages of the result as they are released; again, from where it was left."""
@@ -120,17 +125,53 @@ class Running:
         place, operator = self._slicing()
         operator.remove(name)
         for attribute in self._telling(place):
-            self._run.leave_out(partial(_without, attribute=attribute, name=name))
+            self._run.leave_out(functools.partial(_without, attribute=attribute, name=name))
 
     def poll(self) -> None:
         """Ask the sources how far they are: they promise it as soon as they are read again (row O9)."""
         for output in self.plan.outputs:
             self._run.circuit.poll(self.plan.position(output))
 
+    def partial(self) -> pa.Table:
+        """Give what the run would release if every stream ended here: the windows still open, as far as they are.
+
+        It is one consistent cut: of all tuples that were taken in, and of no other, through the whole plan. Tuples are
+        taken in by pages of at most `page_rows`; those that are read and wait to be taken in are not in it. Neither are
+        pages that were released, also where they wait to be given next: those given so far, those that wait and this
+        table are together the answer of a run that ended here. Windows that were added are in it, those removed are
+        not. With `lateness` it has the revisions that late tuples caused, and no other.
+
+        The run goes on as if nothing had been asked, and gives all of this again when it is complete. So that nobody
+        takes the one for the other, the table has `oop.partial` among the metadata of its schema, which is otherwise
+        that of `to_arrow`: addresses are text. When the run has ended, it is empty; when it was closed, it is of the
+        place where that was. The user's own operators and functions are called as at the end of their streams.
+
+        Cost: the state of all operators is saved, restored and released once, which takes room for it twice more.
+        PlanError within the run, as in a function that it calls, and when the run has failed.
+        """
+        from oop_engine.outcome import table_of
+
+        if self._within:
+            raise PlanError(
+                "partial: the run is in the middle of a page, or failed there, and only some operators know of it.\n"
+                "  Ask between two pages, where you iterate over the run."
+            )
+        table = table_of(self.plan.outputs[0].schema.arrow, released_at_end(self._run.circuit))
+        return table.replace_schema_metadata({**(table.schema.metadata or {}), b"oop.partial": b"true"})
+
     @property
     def statistics(self) -> Statistics:
         """What the operators did so far."""
         return Statistics(self._run.circuit.statistics(), tuple(self._run.circuit.notes()))
+
+    def _released(self) -> Generator[Page]:
+        self._within = True
+        for _, element in self._run:
+            if isinstance(element, Page):
+                self._within = False
+                yield element
+                self._within = True
+        self._within = False
 
     def _telling(self, place: int) -> list[str]:
         """Give the attributes of the result that tell the window of each row, if it has the rows of the aggregate."""
@@ -159,6 +200,8 @@ class Running:
                 f"windows come and go where several share slices, and this stream has {len(places)} such aggregates.\n"
                 "  Write stream.windows(a=..., b=...).aggregate(...), and start() that."
             )
+        if any(isinstance(node, OperatorNode) and isinstance(node.operator, Fire) for node in self.plan.nodes):
+            raise PlanError("windows that give early results do not come and go: start a stream without early=....")
         running = self._run.circuit.operators
         if not running:
             raise PlanError("the run has not begun: ask for its first page, or name the window in windows(...).")

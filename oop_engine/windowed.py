@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -17,9 +17,11 @@ from oop_engine.windows import Windowing
 from operators.aggregate.wid import START, STOP, WID
 from operators.bucket import FROM
 from operators.functions.protocol import AggregateFunction
+from operators.slicing.results import WINDOW
 from operators.window import PartitionedWindow
 
 if TYPE_CHECKING:
+    from oop_engine.early import Early
     from oop_engine.strategies import Strategy
 
 _RELEASING: Final = (FROM, WID, START, STOP)
@@ -47,6 +49,7 @@ class Windowed:
         empty: bool = False,
         strategy: str | Strategy = "auto",
         lateness: Amount = 0,
+        early: Early | Amount | None = None,
         **named: AggregateFunction,
     ) -> Stream:
         """Compute aggregates over each window, for each group of `by`.
@@ -63,11 +66,15 @@ class Windowed:
         `filter("count > 1")` on the stream leaves out what takes a session back (null is not true), and revisions that
         no longer pass.
 
+        With `early`, sliding windows give results before they are complete, over the tuples before the tick `fired`,
+        and say whether they are `final` (see `oop.early`; an amount alone is how often they fire).
+
         The result has the grouping attributes, one attribute a function (named as the keyword, else `count`,
         `sum_length`, ...), `window` when there are several, then wid, window_start, window_end. PlanError when nothing
         could ever release a window.
         """
-        return self.compute(named_results(functions, named), by=by, empty=empty, strategy=strategy, lateness=lateness)
+        options: dict[str, Any] = {"by": by, "empty": empty, "strategy": strategy, "lateness": lateness}
+        return self.compute(named_results(functions, named), **options, early=early)
 
     def compute(
         self,
@@ -77,8 +84,14 @@ class Windowed:
         empty: bool = False,
         strategy: str | Strategy = "auto",
         lateness: Amount = 0,
+        early: Early | Amount | None = None,
     ) -> Stream:
         """Compute aggregates as `aggregate` does, by the names of their results."""
+        if early is not None:
+            if empty or lateness:
+                other = "empty=True" if empty else "lateness=..."
+                raise PlanError(f"aggregate(early=..., {other}): these do not go together. Leave one of them out.")
+            return self._early(functions, early, by=by, strategy=strategy)
         from oop_engine.physical import Wanted, steps
         from oop_engine.strategies import named_strategy
 
@@ -127,6 +140,27 @@ class Windowed:
                     f'aggregate(lateness=...): "{strict.label}" relies on what is promised, so late tuples are left out'
                     ' before it.\n  Put it behind the window, or give the source late="revise".'
                 )
+        return Stream(node)
+
+    def _early(
+        self,
+        functions: Mapping[str, AggregateFunction],
+        early: Early | Amount,
+        *,
+        by: str | Sequence[str],
+        strategy: str | Strategy,
+    ) -> Stream:
+        """Compute parts of windows that end early beside these, and say of each result when it fired."""
+        from oop_engine.early import Early
+        from oop_engine.early import early as said
+
+        when = early if isinstance(early, Early) else said(early)
+        windows, fire = when.parts(self.windows, self.stream.schema)
+        parts = attrs.evolve(self, windows=windows).compute(functions, by=by, strategy=strategy)
+        node = operator_node(fire, parts.node, label=f"early results {when}")
+        names = [name for name in parts.schema.names if name not in (*functions, WINDOW, *_RELEASING)]
+        if (refine := when.follow(names)) is not None:
+            node = operator_node(refine, node, label="take back what the next result replaces")
         return Stream(node)
 
     def _beside(

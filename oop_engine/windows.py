@@ -92,14 +92,17 @@ def _positive(amount: Amount, field: pa.Field, what: str, rows: bool) -> int:
     return ticks_of(positive(amount, what=what), field, what=what, rows=rows)
 
 
+def amount_text(amount: int, window: Windowing, schema: Schema) -> str:
+    """Write an amount of ticks of a window's attribute with its unit."""
+    counted = isinstance(window, PartitionedWindow) or window.wattr == ROW_NUM
+    return _amount(amount, None if counted else tick_ns(schema.field(window.wattr, where="window").type), counted)
+
+
 def window_text(window: Windowing, schema: Schema) -> str:
     """Write a window specification as the query language does."""
-    partitioned = isinstance(window, PartitionedWindow)
-    counted = partitioned or window.wattr == ROW_NUM
-    tick = None if counted else tick_ns(schema.field(window.wattr, where="window").type)
 
     def ticks(amount: int) -> str:
-        return _amount(amount, tick, counted)
+        return amount_text(amount, window, schema)
 
     match window:
         case SessionWindow():

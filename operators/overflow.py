@@ -87,8 +87,12 @@ class Overflow:
         AggregateOverflow names the aggregate, and where it was, if it is not forgiven.
         """
         try:
-            return self.filled(len(slots), kind, lambda start, stop: accumulator.finalize(slots[start:stop]))
-        except AggregateOverflow as overflow:
+            return accumulator.finalize(slots)
+        except (AggregateOverflow, OverflowError) as overflow:
+            if self.forgiving:
+                return self.filled(len(slots), kind, lambda start, stop: accumulator.finalize(slots[start:stop]))
+            if not isinstance(overflow, AggregateOverflow):
+                raise
             at = int(np.argmax(slots == overflow.slot))
             raise AggregateOverflow(f"aggregate {name} of {where(at)}: {overflow}") from overflow
 

@@ -195,10 +195,13 @@ class _Builder(Transformer_NonRecursive):
         length, given["tumbling"], given["session"] = given.pop("range")
         if given["tumbling"] and "slide" in given:
             raise self._error(span, "a TUMBLING window moves by its RANGE; it has no SLIDE.")
-        for field, written in (("slide", "SLIDE"), ("origin", "ORIGIN"), ("sattr", "SATTR")):
+        for field, written in (("slide", "SLIDE"), ("origin", "ORIGIN"), ("sattr", "SATTR"), ("early", "EARLY")):
             if given["session"] and field in given:
                 raise self._error(span, f"a SESSION ends where a gap begins; it has no {written}.")
-        for written, duration in (("SESSION" if given["session"] else "RANGE", length), ("SLIDE", given.get("slide"))):
+        given["early"], given["refine"] = given.get("early", (None, "accumulate"))
+        amounts = [("SESSION" if given["session"] else "RANGE", length)]
+        amounts += [(name.upper(), given.get(name)) for name in ("slide", "early")]
+        for written, duration in amounts:
             closed = written == "RANGE" and "closed" in given
             if isinstance(duration, s.Duration) and duration.value == 0 and not closed:
                 raise self._error(duration.span, f"{written} must be more than 0.")
@@ -248,6 +251,10 @@ class _Builder(Transformer_NonRecursive):
 
     def closed(self, meta: Meta, _children: list[t.Any]) -> _Parameter:
         return self._parameter("closed", "CLOSED", True, meta)
+
+    def early(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        duration, refine = children
+        return self._parameter("early", "EARLY", (duration, "accumulate" if refine is None else refine.lower()), meta)
 
     def duration(self, _meta: Meta, children: list[t.Any]) -> s.Duration:
         number, unit = (None if token is None else Word(str(token), self._span(token)) for token in children)

@@ -47,6 +47,8 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "_NO": "NO PARTIAL",
     "_PARTIAL": "PARTIAL",
     "_CLOSED": "CLOSED",
+    "_EARLY": "EARLY",
+    "REFINE": "RETRACT",
 }
 _NAMES: t.Final = frozenset({"NAME", "QUOTED", "ROW_NUM", "ARRIVAL_TS"})
 _NUMBERS: t.Final = frozenset({"INTEGER", "DECIMAL", "FLOAT"})
@@ -59,7 +61,7 @@ _PREDICATES: t.Final = frozenset({"_BETWEEN", "_IN", "_IS", "NOT", "AND", "OR"})
 # A kind is named only when all its terminals are expected; the order is that of the sentence.
 _KINDS: t.Final = (
     (_NAMES | _NUMBERS | {"MINUS", "PLUS"}, _CONSTANTS | {"NOT", "_OPEN"}, ("an expression",)),
-    (_PARAMETERS, frozenset({"_SESSION", "_CLOSED"}), ("RANGE", "SLIDE", "WA")),
+    (_PARAMETERS, frozenset({"_SESSION", "_CLOSED", "_EARLY"}), ("RANGE", "SLIDE", "WA")),
     (_NAMES, frozenset[str](), ("a name",)),
     (frozenset({"INTEGER", "DECIMAL"}), frozenset({"FLOAT"}), ("a number",)),
     (frozenset({"UNIT"}), frozenset[str](), ("a unit",)),

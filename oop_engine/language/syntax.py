@@ -166,7 +166,8 @@ class WindowClause:
     `rattr` and `sattr`, which come together or not at all; as a call it is rank(...), the place in the order of an
     attribute.
     `origin` is a duration since the attribute's zero (it may be negative), or a string constant that holds
-    a timestamp. `closed` says CLOSED: in a join, tuples exactly RANGE apart still meet (thesis 7.1).
+    a timestamp. `closed` says CLOSED: in a join, tuples exactly RANGE apart still meet (thesis 7.1). `early` says how
+    often windows give results before they are complete, and `refine` what the next result makes of those.
     """
 
     range: Duration | All
@@ -180,6 +181,8 @@ class WindowClause:
     origin: Duration | Literal | None = None
     partial: bool = True
     closed: bool = False
+    early: Duration | None = None
+    refine: t.Literal["accumulate", "discard", "retract"] = "accumulate"
     span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 

@@ -77,6 +77,9 @@ def _window(window: s.WindowClause) -> str:
         parts.append("NO PARTIAL")
     if window.closed:
         parts.append("CLOSED")
+    if window.early is not None:
+        refine = "" if window.refine == "accumulate" else f" {window.refine.upper()}"
+        parts.append(f"EARLY {window.early}{refine}")
     return f"[{', '.join(parts)}]"
 
 

@@ -18,6 +18,7 @@ from operators.bucket import FROM, Bucket
 from operators.buffering.aggregate import BufferAggregate
 from operators.chain import Chain
 from operators.distinct import Distinct
+from operators.early.refine import Refine
 from operators.guard import Guard
 from operators.protocol import OneByOne, Operator
 from operators.ranked.counted import CountAggregate
@@ -71,6 +72,8 @@ def need(node: Node) -> Need:
             return Need(keys=(keys,) if keys else (), arrival=True, why="ties are told apart by arrival")
         case GroupAggregate():
             return _grouped(operator, None, operator.by, operator.functions)
+        case Refine():
+            return Need(keys=(operator.by,) if operator.by else (), why="" if operator.by else "there are no groups")
         case Distinct():
             return Need(keys=(operator.attributes or tuple(node.inputs[0].schema.names),))
         case WindowJoin() if not operator.buffered:

@@ -26,16 +26,18 @@ from oop_engine.stream import Stream
 from oop_engine.translate.plain import Columns
 from oop_engine.translate.scope import Scope, check_condition
 from oop_engine.translate.tree import aggregates, column_name, free_name, written_name
-from oop_engine.translate.window import windowed
+from oop_engine.translate.window import early_of, windowed
 from oop_engine.windowed import Windowed
 from operators.aggregate.wid import START, STOP, WID
 from operators.bucket import FROM, UNTIL
+from operators.early.firing import FINAL, FIRED
 from operators.expression import Column, Expression
 from operators.functions import by_name, constants
 from operators.functions.protocol import AggregateFunction
+from operators.negative.expire import SIGN
 
-WINDOW = (WID, START, STOP)
-"""The attributes that a windowed result has after its own."""
+WINDOW, EARLY = (WID, START, STOP), (FIRED, FINAL)
+"""The attributes that a windowed result has after its own, and one that may be given early."""
 
 
 def aggregated(tree: s.Query, scope: Scope) -> Stream:
@@ -55,13 +57,13 @@ def aggregated(tree: s.Query, scope: Scope) -> Stream:
     made = Columns(tree.text)
     for item, expression in columns:
         name = column_name(item)
-        if grouping.window is not None and name in WINDOW and expression != s.Name((name,)):
+        if name in grouping.told and expression != s.Name((name,)):
             message = f'"{name}" is what a windowed result calls its window.'
             raise LanguageError.at(item.span, message, tree.text, hint="Rename this column with AS.")
         made.add(name, grouping.expression(expression, stream), item)
     if grouping.window is not None:
         grouping.add_partition(made)
-        for name in WINDOW:
+        for name in grouping.told:
             made.found.setdefault(name, Column(name))
     return made.of(stream)
 
@@ -83,6 +85,15 @@ class _Grouping:
     @property
     def window(self) -> s.WindowClause | None:
         return self.tree.window
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The attributes that tell of the window of a result."""
+        if self.window is None:
+            return ()
+        if self.window.early is None:
+            return WINDOW
+        return (*WINDOW, *EARLY, SIGN) if self.window.refine == "retract" else (*WINDOW, *EARLY)
 
     def group(self) -> None:
         """Find the groups of PA and GROUP BY."""
@@ -124,7 +135,7 @@ class _Grouping:
             hint = "Group by attributes, by expressions over them, or by what AS names in the SELECT list."
             raise LanguageError.at(expr.span, message, self.tree.text, hint=hint)
         if resolved not in self.keys:
-            reserved = self.window is not None and isinstance(resolved, s.Name) and resolved.parts[0] in WINDOW
+            reserved = isinstance(resolved, s.Name) and resolved.parts[0] in self.told
             self.keys[resolved] = self._input(resolved, alias or written_name(expr), again=reserved)
         if alias is not None:
             self.aliases[alias] = self.keys[resolved]
@@ -170,7 +181,8 @@ class _Grouping:
         stream = scope.stream if self.window is None else windowed(scope, self.window)
         with placed(span, text, errors=(SchemaError,)):
             if isinstance(stream, Windowed):
-                return stream.compute(functions, by=by)
+                early = None if self.window is None else early_of(stream, self.window, text)
+                return stream.compute(functions, by=by, early=early)
             return stream.aggregate(by=by, **functions)
 
     def expression(self, lifted: s.Expr, stream: Stream) -> Expression:
@@ -197,7 +209,7 @@ class _Grouping:
                 return s.Name((self.aliases[word],), span=name.span)
             if word in named:
                 return named[word]
-            if word in WINDOW and self.window is not None:
+            if word in self.told:
                 return name
         self.scope.attribute(name)
         message = f'"{name}" is neither grouped nor aggregated: a result stands for many tuples.'
@@ -276,5 +288,5 @@ def _of_ones_own(call: s.Call, text: str) -> Generator[None, None, None]:
         raise LanguageError.at(call.span, message, text, hint=hint) from error
 
 
-_RESERVED = (*WINDOW, FROM, UNTIL, "by", "self")
+_RESERVED = (*WINDOW, *EARLY, SIGN, FROM, UNTIL, "by", "self")
 """Names that an attribute in between cannot have: Python takes the last two for itself."""

@@ -121,6 +121,7 @@ def _refuse(clause: s.WindowClause, text: str) -> None:
         (not clause.partial, "NO PARTIAL"),
         (clause.origin is not None and not sliding, "ORIGIN without TUMBLING"),
         (clause.closed and sliding, "CLOSED with TUMBLING or SLIDE"),
+        (clause.early is not None, "EARLY"),
     )
     for given, written in said:
         if given:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from oop_engine.early import Early, early
 from oop_engine.language import syntax as s
 from oop_engine.language.errors import LanguageError
 from oop_engine.language.placed import placed
@@ -37,6 +38,16 @@ def windowed(scope: Scope, clause: s.WindowClause) -> Windowed:
         return scope.stream.window(
             range=length, slide=slide, wattr=wattr, partition=partition, origin=origin, partial=clause.partial
         )
+
+
+def early_of(stream: Windowed, clause: s.WindowClause, text: str) -> Early | None:
+    """Say when windows give results before they are complete, None when they do not. Raises LanguageError."""
+    if clause.early is None:
+        return None
+    with placed(clause.early.span, text, said="aggregate(early=...)"):
+        asked = early(str(clause.early), refine=clause.refine)
+        asked.parts(stream.windows, stream.stream.schema)
+        return asked
 
 
 def counts_arrivals(clause: s.WindowClause | None) -> bool:

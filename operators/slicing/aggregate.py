@@ -200,7 +200,8 @@ class SlicingAggregate:
         """Let another window count from now on: its windows that begin after all ticks seen and promised so far.
 
         A session window counts the tuples from there on. Gives the first tick that counts, which is one more than the
-        largest seen, or what was promised if that is more: up to there, slices may not be cut at the new edges.
+        largest that is in a slice, or what was promised if that is more: up to there, slices may not be cut at the new
+        edges.
         """
         if name in self.windows:
             raise SchemaError(f'slicing: there is a window "{name}" already; choose another name, or remove it first.')

@@ -75,6 +75,8 @@ class Output:
     """Type of the ticks of windows."""
     named: bool
     revised: bool
+    kinds: Sequence[pa.DataType]
+    """Types of the aggregates."""
 
     @classmethod
     def of(
@@ -100,7 +102,8 @@ class Output:
         names = [field.name for field in fields]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise SchemaError(f"slicing: two results are named {', '.join(twice)}; rename one.")
-        return cls(Schema(pa.schema(fields)), list(functions), by, times, named, revised)
+        kinds = [field.type for field in of_functions]
+        return cls(Schema(pa.schema(fields)), list(functions), by, times, named, revised, kinds)
 
     def pages(
         self, results: Results, columns: Sequence[pa.Array], groups: KeyIndex | None, labels: Labels
@@ -139,10 +142,9 @@ class Output:
             keys = [] if groups is None else groups.keys(results.groups[at : at + 1])
             return f"{window}, {group_text(self.schema, self.by, keys)}"
 
-        kinds = [self.schema.arrow.field(name).type for name in self.functions]
         return [
             overflow.finalized(name, accumulator, results.slots, kind, where)
-            for name, accumulator, kind in zip(self.functions, accumulators, kinds, strict=True)
+            for name, accumulator, kind in zip(self.functions, accumulators, self.kinds, strict=True)
         ]
 
 

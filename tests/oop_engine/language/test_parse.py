@@ -337,6 +337,19 @@ def test_the_windows_of_a_joins_inputs_may_be_closed() -> None:
     assert source == s.Join((s.Table("A", window=closed), s.Table("B", window=closed)))
 
 
+def test_windows_may_give_results_early() -> None:
+    clause = s.WindowClause(range=ns(MINUTE), wattr=TS, early=Duration(10 * SECOND, "ns", "10 s"))
+    for text, refine in (
+        ("early 10 s", "accumulate"),
+        ("EARLY 10 s RETRACT", "retract"),
+        ("EARLY 10 s discard", "discard"),
+    ):
+        window = parse(f"SELECT max(x) [RANGE 1 minute, {text}, WA ts] FROM M").window
+        assert window == attrs.evolve(clause, refine=refine)
+    # They are words of windows alone.
+    assert parse("SELECT early, retract FROM discard").select[0] == s.SelectItem(s.Name(("early",)), None)
+
+
 def test_every_window_parameter_is_kept() -> None:
     clause = parse("SELECT a [NO PARTIAL, ORIGIN -5 s, PA (x, M.y), WA ts, SLIDE 2, RANGE 3] FROM M").window
     assert clause == s.WindowClause(

@@ -53,6 +53,9 @@ def durations(least: int = 1) -> st.SearchStrategy[Duration]:
     return st.builds(Duration, values, units, st.just(""))
 
 
+REFINEMENTS = st.sampled_from(["accumulate", "discard", "retract"])
+
+
 @st.composite
 def windows(draw: st.DrawFn, *, tumbling: bool | None = None, closed: bool = True) -> s.WindowClause:
     tumbling = draw(st.booleans()) if tumbling is None else tumbling
@@ -72,6 +75,7 @@ def windows(draw: st.DrawFn, *, tumbling: bool | None = None, closed: bool = Tru
         partial=draw(st.booleans()),
         closed=closed and draw(st.booleans()),
         **more,
+        **(draw(st.just({}) | st.fixed_dictionaries({"early": durations(), "refine": REFINEMENTS}))),
     )
 
 

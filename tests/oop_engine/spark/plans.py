@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from oop_engine.early import early
 from oop_engine.plan import source_node
 from oop_engine.punctuate import Promise, slack
 from oop_engine.sources.memory import Rows
@@ -46,6 +47,9 @@ FREE: Mapping[str, Callable[[Streams], Stream]] = {
     "two keys": lambda s: s["a"].window(range=5, slide=5).aggregate(f.min("x"), f.max("x"), by=("n", "k")),
     "median": lambda s: s["a"].window(range=4, slide=3).aggregate(f.median("x"), by="k"),
     "consistent": lambda s: s["a"].window(range=6, slide=2, consistent=True).aggregate(f.count(), f.sum("x"), by="k"),
+    "early": lambda s: (
+        s["a"].window(range=6, slide=3).aggregate(f.count(), f.sum("x"), by="k", early=early(2, refine="retract"))
+    ),
     "sessions": lambda s: s["a"].window(session(3)).aggregate(f.count(), by="n"),
     "no groups": lambda s: s["a"].window(range=7, slide=3).aggregate(f.count(), f.sum("x")),
     "landmark": lambda s: s["a"].window(range="ALL", slide=9).aggregate(f.count(), by="k"),

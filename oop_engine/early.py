@@ -1,0 +1,128 @@
+"""Results of windows before they are complete: `aggregate(..., early=oop.early("10 s"))`.
+
+Triggers on event time: a part of a window that ends early is a window of its own, computed from the same slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Literal, TypeAlias, get_args
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.errors import PlanError
+from oop_engine.ticks import Amount, positive, ticks_of
+from oop_engine.windows import Windowing, amount_text, window_text
+from operators.early.firing import Fire, Part
+from operators.early.refine import Refine
+from operators.protocol import Operator
+from operators.schema import Schema
+from operators.window import SlidingWindow
+
+Refinement: TypeAlias = Literal["accumulate", "discard", "retract"]
+_SAID: Mapping[Refinement, str] = {"accumulate": "", "discard": ", discarding", "retract": ", retracting"}
+_MOST = 1000
+"""So many parts of windows at most are computed side by side."""
+
+
+@attrs.frozen
+class Early:
+    """When windows give results before they are complete, and what the next result of a window makes of these.
+
+    The same one can be used for several windows.
+    """
+
+    every: Amount | None = None
+    at: tuple[float | Amount, ...] = ()
+    refine: Refinement = "accumulate"
+
+    def parts(self, windows: Mapping[str, Windowing], schema: Schema) -> tuple[dict[str, SlidingWindow], Fire]:
+        """Give the windows to compute, and what makes early results of theirs; PlanError where there are none."""
+        computed: dict[str, SlidingWindow] = {}
+        parts: dict[str, Part] = {}
+        discard = self.refine == "discard"
+        for name, window in windows.items():
+            if not isinstance(window, SlidingWindow):
+                raise PlanError(
+                    f"aggregate(early=...): {window_text(window, schema)} is not known to be of a length before it is"
+                    " over.\n  Sliding and tumbling windows give early results; of any other, ask a run for"
+                    " running.partial()."
+                )
+            begin = 0
+            for after in self._ticks(window, schema.field(window.wattr, where="early")):
+                # It ends `after` ticks behind where its window begins, and has the same window-id.
+                origin = window.origin - window.size + after
+                part = attrs.evolve(window, size=after - begin if discard else after, origin=origin, partial=True)
+                label = f"{name} after {amount_text(after, window, schema)}".strip()
+                computed[label] = part
+                parts[label] = Part(name, after, window.size, None if window.partial else window.origin)
+                begin = after
+        if len(parts) == len(windows):
+            texts = ", ".join(window_text(window, schema) for window in windows.values())
+            raise PlanError(f"aggregate(early=...): {self} is not before the end of {texts}.\n  Leave early out.")
+        if len(parts) > _MOST:
+            raise PlanError(
+                f"aggregate(early=...): windows would fire more than {_MOST:,} times, which is the most there is.\n"
+                "  Let them fire less often, with a longer `every`."
+            )
+        return computed, Fire(parts, named=len(windows) > 1, whole=not discard)
+
+    def follow(self, by: Sequence[str]) -> Operator | None:
+        """Give what takes results back, if they are to be."""
+        return Refine(tuple(by)) if self.refine == "retract" else None
+
+    def __str__(self) -> str:
+        said = [] if self.every is None else [f"every {self.every}"]
+        said += [f"at {at}" for at in self.at]
+        return " and ".join(said) + _SAID[self.refine]
+
+    def _ticks(self, window: SlidingWindow, field: pa.Field) -> list[int]:
+        """Give the ticks, behind where the window begins, at which it fires; the last one is its end."""
+        found = {window.size}
+        if self.every is not None:
+            step = ticks_of(self.every, field, what="early(every)")
+            if window.size // step <= _MOST:
+                found.update(range(step, window.size, step))
+            else:
+                found.update(range(step, (_MOST + 2) * step, step))
+        for at in self.at:
+            if isinstance(at, float):
+                found.add(int(Fraction(str(at)) * window.size))
+            else:
+                found.add(ticks_of(at, field, what="early(at)"))
+        return sorted(tick for tick in found if 0 < tick <= window.size)
+
+
+def early(
+    every: Amount | None = None,
+    *,
+    at: float | Amount | Iterable[float | Amount] = (),
+    refine: Refinement = "accumulate",
+) -> Early:
+    """Say when windows give results before they are complete: triggers on event time, which compose.
+
+    `every`: so long after a window begins, and again and again. `at`: shares of a window, as 0.5, or times since it
+    begins. A result that fires at a tick T is given when all tuples before T are promised, and is over these alone: it
+    is the same whatever the order of arrival. `refine` says what the next result of a window makes of those before:
+    "accumulate" has all since the window began, "discard" only what is new since the last firing, "retract" gives the
+    last one again with `sign` -1 before the new one with `sign` 1, and leaves out what has not changed.
+
+    >>> str(early("10 s", at=[0.5], refine="retract"))
+    'every 10 s and at 0.5, retracting'
+    """
+    if every is not None:
+        positive(every, what="early(every)")
+    listed = (at,) if isinstance(at, float | int | str) or not isinstance(at, Iterable) else tuple(at)
+    for one in listed:
+        if isinstance(one, float):
+            if not 0 < one < 1:
+                raise PlanError(f"early(at={one}): a share of a window lies between 0 and 1, as 0.5 does.")
+        else:
+            positive(one, what="early(at)")
+    if every is None and not listed:
+        raise PlanError('early() fires never: say every="10 s", or at=0.5 for the middle of a window.')
+    if refine not in get_args(Refinement):
+        raise PlanError(f'early(refine="{refine}"): write {", ".join(map(repr, get_args(Refinement)))}.')
+    return Early(every, listed, refine)

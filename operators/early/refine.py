@@ -1,0 +1,181 @@
+"""Early results are taken back by the next ones of the same window, so that what stands is always one result a window.
+
+A result is given with sign 1; before the next one of its window and group it is given again with sign -1. The signed
+tuples are negative tuples (thesis 3.1): added up they are the newest results, and in the end the final ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.early.firing import FINAL, FIRED
+from operators.errors import SchemaError
+from operators.keys import KeyIndex
+from operators.negative.expire import SIGN
+from operators.page import Bools, Int64s, Page, concatenate
+from operators.protocol import Emit, State, StateValue
+from operators.saved import read_batch, read_int
+from operators.schema import Schema
+from operators.slicing.digests import digests
+from operators.slicing.results import START, STOP, WID, WINDOW
+from punctuation import Punctuation, below
+
+
+@attrs.define(eq=False)
+class Refine:
+    """Give each result after taking back the one before it; one that is not final and has changed nothing, not at all.
+
+    Pass: results that fired before a bound, or of which nothing earlier can come, in the order of their firings. Keep:
+    those that fired later, and of each window and group that is not over the result that stands. Propagate: promises on
+    groups, windows and their ends; none on `fired` nor on results, for what is taken back is given as it was.
+    Cost: O(log n) a result by sorting; state one result for each group of an open window.
+    Source: Onyx's notes (retraction), features row O20.
+    """
+
+    by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    """The groups of the results."""
+    _fitted: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
+    _waiting: list[Page] = attrs.field(init=False, factory=list)
+    _held: Page | None = attrs.field(init=False, default=None)
+    """The results that stand, of windows that are not over."""
+    _counts: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(_COUNTS, 0))
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        return self._fit(schema)
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        self._fit(page.schema)
+        if len(page):
+            self._waiting.append(page)
+            self._measure()
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        patterns = dict(punctuation.patterns)
+        bounds = [patterns.pop(name) for name in (STOP, FIRED) if name in patterns]
+        if self._fitted is None:
+            telling = set(patterns) <= {*self.by, WINDOW, WID, START}
+        else:
+            telling = set(patterns) <= set(self._telling(self._fitted[0]))
+        if not punctuation.is_end and not (telling and all(below(bound) is not None for bound in bounds)):
+            return
+        self._settle(punctuation, emit)
+        if punctuation.is_end:
+            self._held = None
+            emit(punctuation)
+        elif FIRED not in punctuation.attributes:
+            if self._held is not None:
+                self._held = _some(self._held, ~self._held.matching(punctuation))
+            emit(punctuation)
+
+    def statistics(self) -> dict[str, int]:
+        held = self._pages()
+        now = {"state_tuples": sum(map(len, held)), "state_bytes": sum(page.batch.nbytes for page in held)}
+        return {**now, **self._counts}
+
+    def state(self) -> State:
+        state: State = {f"count.{name}": value for name, value in self._counts.items()}
+        if self._fitted is not None and self._waiting:
+            state["waiting"] = concatenate(self._fitted[0], self._waiting).batch
+        if self._held is not None:
+            state["held"] = self._held.batch
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._counts = {name: read_int(state, f"count.{name}") for name in _COUNTS}
+        batches = {name: read_batch(state, name) for name in ("waiting", "held") if name in state}
+        pages = {name: Page(Schema(batch.schema), batch) for name, batch in batches.items()}
+        self._waiting, self._held = [pages["waiting"]] if "waiting" in pages else [], pages.get("held")
+        self._fitted = None
+
+    def _pages(self) -> list[Page]:
+        return self._waiting if self._held is None else [*self._waiting, self._held]
+
+    def _measure(self) -> None:
+        held = self._pages()
+        self._counts["peak_state_tuples"] = max(self._counts["peak_state_tuples"], sum(map(len, held)))
+        self._counts["peak_state_bytes"] = max(self._counts["peak_state_bytes"], sum(p.batch.nbytes for p in held))
+
+    def _settle(self, punctuation: Punctuation, emit: Emit) -> None:
+        """Give the waiting results that match a promise, after what they take back."""
+        if not self._waiting:
+            return
+        waiting = concatenate(self._waiting[0].schema, self._waiting)
+        due: Bools = np.ones(len(waiting), np.bool_) if punctuation.is_end else waiting.matching(punctuation)
+        if not due.any():
+            self._waiting = [waiting]
+            return
+        self._waiting = [] if due.all() else [waiting.select(~due)]
+        output = self._fit(waiting.schema)
+        held = [] if self._held is None else [self._held]
+        rows = concatenate(waiting.schema, [*held, *([waiting] if due.all() else [waiting.select(due)])])
+        taken, signs, standing = self._chains(rows, sum(map(len, held)))
+        self._held = rows.take(standing) if len(standing) else None
+        self._counts["taken_back"] += int(np.count_nonzero(signs < 0))
+        if len(taken):
+            batch = rows.take(taken).batch
+            columns = [*batch.columns, pa.array(signs)]
+            emit(Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow)))
+        self._measure()
+
+    def _chains(self, rows: Page, held: int) -> tuple[Int64s, np.typing.NDArray[np.int8], Int64s]:
+        """Give which rows are given, with which signs, and which stand then; the first `held` rows stood before."""
+        names = self._telling(rows.schema)
+        ids = KeyIndex([rows.schema.arrow.field(name) for name in names]).assign([rows.column(name) for name in names])
+        fired, final = rows.ticks(FIRED), rows[FINAL].astype(np.bool_)
+        values = [rows.column(name) for name in rows.schema.names if name not in (*names, STOP, FIRED, FINAL)]
+        order = np.lexsort((fired, ids))
+        words = digests(values, len(rows))[order]
+        follows = ids[order][1:] == ids[order][:-1]
+        given = np.ones(len(order), np.bool_)
+        given[1:] = ~follows | (words[1:] != words[:-1]) | final[order[1:]]
+        given |= order < held
+        chain = order[given]
+        follows = ids[chain][1:] == ids[chain][:-1]
+        before = np.full(len(chain), -1)
+        before[1:][follows] = chain[:-1][follows]
+        standing = np.append(~follows, True)[: len(chain)] & ~final[chain]
+        new = chain >= held
+        chosen, earlier = chain[new], before[new]
+        in_time = np.argsort(fired[chosen], kind="stable")
+        chosen, earlier = chosen[in_time], earlier[in_time]
+        ends = np.cumsum(1 + (earlier >= 0))
+        taken = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
+        signs = np.ones(len(taken), np.int8)
+        taken[ends - 1] = chosen
+        back = ends[earlier >= 0] - 2
+        taken[back], signs[back] = earlier[earlier >= 0], -1
+        return taken, signs, np.sort(chain[standing])
+
+    def _telling(self, schema: Schema) -> list[str]:
+        """Name what tells results of one window and group from others."""
+        return [name for name in (*self.by, WINDOW, WID, START) if name in schema]
+
+    def _fit(self, schema: Schema) -> Schema:
+        if self._fitted is None or self._fitted[0] is not schema:
+            for name in (WID, START, STOP, FIRED, FINAL, *self.by):
+                schema.field(name, where="refine")
+            if SIGN in schema:
+                raise SchemaError(
+                    f'refine: "{SIGN}" is the name of what tells results from those taken back; rename yours.'
+                )
+            telling = {*self._telling(schema), STOP}
+            progress = [promise for promise in schema.progress if promise <= telling]
+            self._fitted = schema, Schema(schema.arrow.append(pa.field(SIGN, pa.int8())), progress=progress)
+        return self._fitted[1]
+
+
+_COUNTS = ("taken_back", "peak_state_tuples", "peak_state_bytes")
+
+
+def _some(page: Page, chosen: Bools) -> Page | None:
+    """Give the chosen tuples; None for none."""
+    return page if chosen.all() else page.select(chosen) if chosen.any() else None

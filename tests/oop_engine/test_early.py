@@ -1,0 +1,156 @@
+"""Windows give results before they are complete, from text and from Python, and these are what was promised of them."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import oop_engine as oop
+from oop_engine.errors import PlanError
+from oop_engine.language import LanguageError
+from operators.window import SlidingWindow
+from tests.naive_early import naive_early, naive_refined
+
+ROWS = [{"ts": t, "k": "ab"[t % 3 == 0], "x": t * 7 % 11} for t in (*range(0, 40, 2), 3, 3, 17, 90)]
+ANSWERS = {"n": len, "most": lambda rows: max(row["x"] for row in rows)}
+AGGREGATES = {"n": oop.count(), "most": oop.max("x")}
+
+
+def stream(seed: int = 0, rows: Sequence[Mapping[str, object]] = ROWS) -> oop.Stream:
+    return oop.arrow(pa.Table.from_pylist(random.Random(seed).sample(list(rows), len(rows))))
+
+
+def found(stream: oop.Stream) -> Counter[str]:
+    return Counter(str(sorted(row.items())) for row in stream.to_arrow().to_pylist())
+
+
+def expected(rows: Sequence[Mapping[str, object]]) -> Counter[str]:
+    return Counter(str(sorted(row.items())) for row in rows)
+
+
+@pytest.mark.parametrize("refine", ["accumulate", "discard", "retract"])
+def test_text_and_python_give_the_naive_answer_in_any_order_of_arrival(refine: str) -> None:
+    window = SlidingWindow("ts", size=10, slide=5)
+    naive = naive_early({"w": window}, {"w": [4, 8, 10]}, ANSWERS, ["k"], ROWS, discard=refine == "discard")
+    right = expected(naive_refined(naive, list(ANSWERS)) if refine == "retract" else naive)
+    assert right.total() > 20
+    text = f"SELECT k, count(*) AS n, max(x) AS most [RANGE 10, SLIDE 5, WA ts, EARLY 4 {refine}] FROM S GROUP BY k"
+    for seed in range(3):
+        early = oop.early(4, refine=refine)  # type: ignore[arg-type]
+        python = stream(seed).window(range=10, slide=5).aggregate(by="k", early=early, **AGGREGATES)
+        assert found(python) == right == found(oop.query(text, S=stream(seed)))
+
+
+def test_one_trigger_is_used_for_several_windows_and_triggers_compose() -> None:
+    windows = {"short": oop.tumbling(6), "long": oop.sliding(20, 10)}
+    early = oop.early(8, at=[0.5, 3])
+    ticks = {"short": [3, 6], "long": [3, 8, 10, 16, 20]}
+    named = {"short": SlidingWindow("ts", size=6, slide=6), "long": SlidingWindow("ts", size=20, slide=10)}
+    right = expected(naive_early(named, ticks, ANSWERS, ["k"], ROWS))
+    assert found(stream().windows(**windows).aggregate(by="k", early=early, **AGGREGATES)) == right
+
+
+def test_an_early_result_is_given_as_soon_as_it_is_certain() -> None:
+    rows = [{"ts": t, "x": 1} for t in (1, 5, 2, 12, 19, 21, 40)]
+    streamed = oop.rows(rows, pa.schema([("ts", pa.int64()), ("x", pa.int64())]), slack=3)
+    running = streamed.window(range=20).aggregate(oop.count(), early=10).start(page_rows=1)
+    given = [
+        (running.statistics.tuples, row["count"], row["fired"], row["final"]) for page in running for row in page.rows()
+    ]
+    # The tick 10 is past when 19 has come, with a slack of 3; 20 and 30 are when 40 has.
+    assert sorted(given) == [
+        (5, 3, 10, False), (7, 1, 30, False), (7, 1, 40, True), (7, 1, 50, False), (7, 1, 60, True), (7, 5, 20, True)
+    ]  # fmt: skip
+
+
+def test_windows_that_begin_before_the_origin_are_left_out_as_without_early_results() -> None:
+    window = stream().window(oop.sliding(10, 4, partial=False))
+    starts = {row["window_start"] for row in window.aggregate(oop.count(), early=3).to_arrow().to_pylist()}
+    assert starts == {row["window_start"] for row in window.aggregate(oop.count()).to_arrow().to_pylist()}
+    assert min(starts) >= 0
+
+
+def test_what_stands_after_all_is_the_answer_without_early_results() -> None:
+    window = stream().window(range=10, slide=5)
+    signed = window.aggregate(by="k", early=oop.early(2, refine="retract"), **AGGREGATES).to_arrow()
+    standing: Counter[str] = Counter()
+    for row in signed.to_pylist():
+        sign = row.pop("sign")
+        del row["fired"]
+        final = row.pop("final")
+        standing[f"{row} {final}"] += sign
+    last = {text.removesuffix(" True"): n for text, n in standing.items() if n}
+    assert last == Counter(map(str, window.aggregate(by="k", **AGGREGATES).to_arrow().to_pylist()))
+
+
+def test_early_results_share_slices_with_another_query_that_is_run_with_them(tmp_path: Path) -> None:
+    packets = stream()
+    early = packets.window(range=10).aggregate(by="k", early=oop.early(4, refine="retract"), **AGGREGATES)
+    other = packets.window(range=20, slide=10).aggregate(oop.sum("x"), by="k")
+    paths = tmp_path / "early.arrow", tmp_path / "other.arrow"
+    oop.run_outputs([early.to(paths[0]), other.to(paths[1])])
+    for path, alone in zip(paths, (early, other), strict=True):
+        found = pa.ipc.open_file(path).read_all().to_pylist()
+        assert sorted(map(str, found)) == sorted(map(str, alone.to_arrow().to_pylist()))
+
+
+def test_on_times_it_fires_at_times() -> None:
+    ts = pa.array([0, 3_000, 7_000, 12_000], pa.timestamp("ms"))
+    stream = oop.arrow(pa.table({"ts": ts}))
+    table = stream.window(range="10 s").aggregate(oop.count(), early="5 s").to_arrow()
+    assert table.schema.field("fired").type == pa.timestamp("ms")
+    assert [(r["count"], r["fired"].second) for r in table.to_pylist()] == [(2, 5), (3, 10), (1, 15), (1, 20)]
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (lambda s: oop.early(), "fires never"),
+        (lambda s: oop.early(at=1.0), "between 0 and 1"),
+        (lambda s: oop.early(0), "more than nothing"),
+        (lambda s: oop.early(1, refine="undo"), "'accumulate', 'discard', 'retract'"),  # type: ignore[arg-type]
+        (lambda s: s.window(oop.session(5)).aggregate(oop.count(), early=2), r"running.partial\(\)"),
+        (lambda s: s.window(range=20).aggregate(oop.count(), early=30), "is not before the end"),
+        (lambda s: s.window(range=9999).aggregate(oop.count(), early=1), "more than 1,000 times"),
+        (lambda s: s.window(range=20).aggregate(oop.count(), early=2, lateness=3), "do not go together"),
+        (lambda s: s.window(range=20).aggregate(oop.count(), early=2, strategy="wid"), "share slices"),
+        (lambda s: s.window(range=20).aggregate(fired=oop.count(), early=2), '"fired" is the name'),
+    ],
+)
+def test_what_cannot_be_is_refused(made: object, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        made(stream())  # type: ignore[operator]
+
+
+def test_in_text_what_cannot_be_is_shown_where_it_stands() -> None:
+    text = "SELECT count(*) [RANGE 20, WA ts, EARLY 40] FROM S"
+    with pytest.raises(LanguageError, match="is not before the end of") as caught:
+        oop.query(text, S=stream())
+    assert caught.value.column == text.index("40") + 1
+
+
+def test_windows_are_not_added_to_a_run_whose_windows_give_early_results() -> None:
+    running = stream().window(range=10).aggregate(oop.count(), early=4).start()
+    next(running)
+    with pytest.raises(PlanError, match="early"):
+        running.add("more", oop.tumbling(5))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_final_results_are_those_without_early_ones_where_tuples_come_late_too(seed: int) -> None:
+    shuffled = random.Random(seed).sample(ROWS, len(ROWS))
+    arrow = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("x", pa.int64())])
+
+    def window() -> oop.Windowed:
+        return oop.rows(shuffled, arrow, slack=6).window(range=20, slide=10)
+
+    plain = window().aggregate(by="k", **AGGREGATES).run()
+    early = window().aggregate(by="k", early=3, **AGGREGATES).run()
+    final = [row for row in early.table.to_pylist() if row.pop("final") and row.pop("fired") == row["window_end"]]
+    assert plain.statistics.late > 0 and early.statistics.late == plain.statistics.late
+    assert sorted(map(str, final)) == sorted(map(str, plain.table.to_pylist()))
