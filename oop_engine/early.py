@@ -6,11 +6,12 @@ Triggers on event time: a part of a window that ends early is a window of its ow
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
-from typing import Literal, TypeAlias, get_args
+from numbers import Integral, Real
+from typing import Literal, TypeAlias, cast, get_args
 
 import attrs
-import pyarrow as pa
 
 from oop_engine.errors import PlanError
 from oop_engine.ticks import Amount, positive, ticks_of
@@ -43,6 +44,7 @@ class Early:
         computed: dict[str, SlidingWindow] = {}
         parts: dict[str, Part] = {}
         discard = self.refine == "discard"
+        idle = dict.fromkeys(self._said())
         for name, window in windows.items():
             if not isinstance(window, SlidingWindow):
                 raise PlanError(
@@ -51,7 +53,7 @@ class Early:
                     " running.partial()."
                 )
             begin = 0
-            for after in self._ticks(window, schema.field(window.wattr, where="early")):
+            for after in self._ticks(window, schema, idle):
                 # It ends `after` ticks behind where its window begins, and has the same window-id.
                 origin = window.origin - window.size + after
                 part = attrs.evolve(window, size=after - begin if discard else after, origin=origin, partial=True)
@@ -59,13 +61,16 @@ class Early:
                 computed[label] = part
                 parts[label] = Part(name, after, window.size, None if window.partial else window.origin)
                 begin = after
-        if len(parts) == len(windows):
+        if idle:
             texts = ", ".join(window_text(window, schema) for window in windows.values())
-            raise PlanError(f"aggregate(early=...): {self} is not before the end of {texts}.\n  Leave early out.")
+            raise PlanError(
+                f"aggregate(early=...): {' and '.join(idle)} is not between the begin and the end of {texts}.\n"
+                "  Leave it out."
+            )
         if len(parts) > _MOST:
             raise PlanError(
                 f"aggregate(early=...): windows would fire more than {_MOST:,} times, which is the most there is.\n"
-                "  Let them fire less often, with a longer `every`."
+                "  Let them fire less often."
             )
         return computed, Fire(parts, named=len(windows) > 1, whole=not discard)
 
@@ -74,25 +79,30 @@ class Early:
         return Refine(tuple(by)) if self.refine == "retract" else None
 
     def __str__(self) -> str:
-        said = [] if self.every is None else [f"every {self.every}"]
-        said += [f"at {at}" for at in self.at]
-        return " and ".join(said) + _SAID[self.refine]
+        return " and ".join(self._said()) + _SAID[self.refine]
 
-    def _ticks(self, window: SlidingWindow, field: pa.Field) -> list[int]:
-        """Give the ticks, behind where the window begins, at which it fires; the last one is its end."""
-        found = {window.size}
+    def _said(self) -> list[str]:
+        return ([] if self.every is None else [f"every {self.every}"]) + [f"at {at}" for at in self.at]
+
+    def _ticks(self, window: SlidingWindow, schema: Schema, idle: dict[str, None]) -> list[int]:
+        """Give the ticks, behind where the window begins, at which it fires; the last one is its end.
+
+        Triggers that fire before the end are taken out of `idle`.
+        """
+        field, end = schema.field(window.wattr, where="early"), window.size
+        found = {end}
         if self.every is not None:
-            step = ticks_of(self.every, field, what="early(every)")
-            if window.size // step <= _MOST:
-                found.update(range(step, window.size, step))
-            else:
-                found.update(range(step, (_MOST + 2) * step, step))
+            step = ticks_of(self.every, field, what="the time between early results")
+            found.update(range(step, min(end, (_MOST + 2) * step), step))
+            if step < end:
+                idle.pop(f"every {self.every}", None)
         for at in self.at:
-            if isinstance(at, float):
-                found.add(int(Fraction(str(at)) * window.size))
-            else:
-                found.add(ticks_of(at, field, what="early(at)"))
-        return sorted(tick for tick in found if 0 < tick <= window.size)
+            share = isinstance(at, float)
+            tick = round(Fraction(str(at)) * end) if share else ticks_of(at, field, what="the time of an early result")
+            if 0 < tick < end:
+                found.add(tick)
+                idle.pop(f"at {at}", None)
+        return sorted(found)
 
 
 def early(
@@ -109,12 +119,17 @@ def early(
     "accumulate" has all since the window began, "discard" only what is new since the last firing, "retract" gives the
     last one again with `sign` -1 before the new one with `sign` 1, and leaves out what has not changed.
 
+    A tuple that breaks the promise is missing in the results that were given, and is in the next ones of its window;
+    with "discard" it is in none, and counted as late. With "discard", a window has no final result when nothing came
+    behind its last firing.
+
     >>> str(early("10 s", at=[0.5], refine="retract"))
     'every 10 s and at 0.5, retracting'
     """
     if every is not None:
         positive(every, what="early(every)")
-    listed = (at,) if isinstance(at, float | int | str) or not isinstance(at, Iterable) else tuple(at)
+    several = isinstance(at, Iterable) and not isinstance(at, str | bytes)
+    listed = tuple(map(_plain, cast("Iterable[object]", at) if several else (at,)))
     for one in listed:
         if isinstance(one, float):
             if not 0 < one < 1:
@@ -126,3 +141,12 @@ def early(
     if refine not in get_args(Refinement):
         raise PlanError(f'early(refine="{refine}"): write {", ".join(map(repr, get_args(Refinement)))}.')
     return Early(every, listed, refine)
+
+
+def _plain(at: object) -> float | Amount:
+    """Give numbers of other types, as numpy's, as Python's own; what is no number as it is."""
+    if isinstance(at, bool):
+        return cast("Amount", at)
+    if isinstance(at, Integral):
+        return int(at)
+    return float(at) if isinstance(at, Real | Decimal) else cast("Amount", at)

@@ -155,11 +155,16 @@ class Windowed:
         from oop_engine.early import early as said
 
         when = early if isinstance(early, Early) else said(early)
+        groups = grouping(self.stream.schema, by, "aggregate", "by")
+        if WINDOW in (*groups, *functions):
+            raise PlanError(
+                f'aggregate(early=...): "{WINDOW}" is what tells the parts of windows apart.\n'
+                f"  Rename the {'group' if WINDOW in groups else 'result'} that is called so."
+            )
         windows, fire = when.parts(self.windows, self.stream.schema)
         parts = attrs.evolve(self, windows=windows).compute(functions, by=by, strategy=strategy)
         node = operator_node(fire, parts.node, label=f"early results {when}")
-        names = [name for name in parts.schema.names if name not in (*functions, WINDOW, *_RELEASING)]
-        if (refine := when.follow(names)) is not None:
+        if (refine := when.follow(groups)) is not None:
             node = operator_node(refine, node, label="take back what the next result replaces")
         return Stream(node)
 

@@ -48,7 +48,7 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "_PARTIAL": "PARTIAL",
     "_CLOSED": "CLOSED",
     "_EARLY": "EARLY",
-    "REFINE": "RETRACT",
+    "REFINE": "ACCUMULATE, DISCARD, RETRACT",
 }
 _NAMES: t.Final = frozenset({"NAME", "QUOTED", "ROW_NUM", "ARRIVAL_TS"})
 _NUMBERS: t.Final = frozenset({"INTEGER", "DECIMAL", "FLOAT"})

@@ -35,6 +35,7 @@ from operators.expression import Column, Expression
 from operators.functions import by_name, constants
 from operators.functions.protocol import AggregateFunction
 from operators.negative.expire import SIGN
+from operators.slicing.results import WINDOW as PART
 
 WINDOW, EARLY = (WID, START, STOP), (FIRED, FINAL)
 """The attributes that a windowed result has after its own, and one that may be given early."""
@@ -135,7 +136,7 @@ class _Grouping:
             hint = "Group by attributes, by expressions over them, or by what AS names in the SELECT list."
             raise LanguageError.at(expr.span, message, self.tree.text, hint=hint)
         if resolved not in self.keys:
-            reserved = isinstance(resolved, s.Name) and resolved.parts[0] in self.told
+            reserved = isinstance(resolved, s.Name) and resolved.parts[0] in (*self.told, PART)
             self.keys[resolved] = self._input(resolved, alias or written_name(expr), again=reserved)
         if alias is not None:
             self.aliases[alias] = self.keys[resolved]
@@ -288,5 +289,5 @@ def _of_ones_own(call: s.Call, text: str) -> Generator[None, None, None]:
         raise LanguageError.at(call.span, message, text, hint=hint) from error
 
 
-_RESERVED = (*WINDOW, *EARLY, SIGN, FROM, UNTIL, "by", "self")
+_RESERVED = (*WINDOW, *EARLY, SIGN, PART, FROM, UNTIL, "by", "self")
 """Names that an attribute in between cannot have: Python takes the last two for itself."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.errors import SchemaError
 from operators.keys import KeyIndex
 
 Words: TypeAlias = npt.NDArray[np.uint64]
@@ -18,7 +19,7 @@ _NULL: Final = np.uint64(0x6A09E667F3BCC909)
 
 
 def digests(columns: Sequence[pa.Array], rows: int) -> Words:
-    """Hash the rows of columns, shape (rows,): what is equal as a grouping key is equal here, and so are lists of it.
+    """Hash the rows of columns, shape (rows,): equal as grouping keys, or as text, is equal here, and so are lists.
 
     >>> one, other, _ = digests([pa.array([[1, 2], [2, 1], None])], 3)
     >>> bool(one == digests([pa.array([[1, 2]])], 1)[0]), bool(one == other)
@@ -48,7 +49,12 @@ def _hashed(array: pa.Array) -> Words:
     elif isinstance(array, pa.StructArray):
         found = digests(array.flatten(), len(array))
     else:
-        index, found = KeyIndex([pa.field("", array.type)]), np.zeros(len(array), np.uint64)
+        try:
+            index = KeyIndex([pa.field("", array.type)])
+        except SchemaError:
+            # What is no grouping key is told apart by its text.
+            return _hashed(array.cast(pa.string()))
+        found = np.zeros(len(array), np.uint64)
         # The words behind say what is null, and are there only beside a null.
         for words in index.words([array]).T[: index.width]:
             found = _mixed(found ^ words)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -115,11 +118,15 @@ def test_on_times_it_fires_at_times() -> None:
         (lambda s: oop.early(0), "more than nothing"),
         (lambda s: oop.early(1, refine="undo"), "'accumulate', 'discard', 'retract'"),  # type: ignore[arg-type]
         (lambda s: s.window(oop.session(5)).aggregate(oop.count(), early=2), r"running.partial\(\)"),
-        (lambda s: s.window(range=20).aggregate(oop.count(), early=30), "is not before the end"),
+        (lambda s: s.window(range=20).aggregate(oop.count(), early=30), "is not between the begin and the end"),
         (lambda s: s.window(range=9999).aggregate(oop.count(), early=1), "more than 1,000 times"),
         (lambda s: s.window(range=20).aggregate(oop.count(), early=2, lateness=3), "do not go together"),
         (lambda s: s.window(range=20).aggregate(oop.count(), early=2, strategy="wid"), "share slices"),
         (lambda s: s.window(range=20).aggregate(fired=oop.count(), early=2), '"fired" is the name'),
+        (lambda s: s.window(range=20).aggregate(window=oop.count(), early=2), "Rename the result that is called so"),
+        (lambda s: s.window(range=20).aggregate(oop.count(), early=oop.early(5, at=[0.01])), "at 0.01 is not between"),
+        (lambda s: s.window(range=20).aggregate(oop.count(), early=oop.early(5, at=500)), "at 500 is not between"),
+        (lambda s: oop.early(at=b"ab"), "no amount"),  # type: ignore[arg-type]
     ],
 )
 def test_what_cannot_be_is_refused(made: object, says: str) -> None:
@@ -129,7 +136,7 @@ def test_what_cannot_be_is_refused(made: object, says: str) -> None:
 
 def test_in_text_what_cannot_be_is_shown_where_it_stands() -> None:
     text = "SELECT count(*) [RANGE 20, WA ts, EARLY 40] FROM S"
-    with pytest.raises(LanguageError, match="is not before the end of") as caught:
+    with pytest.raises(LanguageError, match="every 40 is not between") as caught:
         oop.query(text, S=stream())
     assert caught.value.column == text.index("40") + 1
 
@@ -154,3 +161,43 @@ def test_final_results_are_those_without_early_ones_where_tuples_come_late_too(s
     final = [row for row in early.table.to_pylist() if row.pop("final") and row.pop("fired") == row["window_end"]]
     assert plain.statistics.late > 0 and early.statistics.late == plain.statistics.late
     assert sorted(map(str, final)) == sorted(map(str, plain.table.to_pylist()))
+
+
+def test_shares_are_rounded_to_the_nearest_tick_and_numbers_of_other_types_are_numbers() -> None:
+    for at in (2 / 3, Decimal("0.66"), np.float32(0.66), np.int64(6), 6, Fraction(2, 3)):
+        table = stream().window(range=9).aggregate(oop.count(), early=oop.early(at=at)).to_arrow()  # type: ignore[arg-type]
+        assert {row["fired"] - row["window_start"] for row in table.to_pylist()} == {6, 9}
+
+
+def test_groups_are_told_apart_whatever_their_names() -> None:
+    table = pa.table({"ts": [1, 2], "wid_from": ["a", "b"], "window": ["c", "c"], "x": [1, 2]})
+    windows = oop.arrow(table).window(range=10)
+    found = windows.aggregate(oop.sum("x"), by="wid_from", early=oop.early(5, refine="retract")).to_arrow().to_pylist()
+    assert sorted((row["wid_from"], row["fired"], row["sign"]) for row in found) == [
+        ("a", 5, -1), ("a", 5, 1), ("a", 10, 1), ("b", 5, -1), ("b", 5, 1), ("b", 10, 1)
+    ]  # fmt: skip
+    text = "SELECT window, count(*) AS `window2` [RANGE 10, WA ts, EARLY 5] FROM S GROUP BY window"
+    assert [row["window"] for row in oop.query(text, S=oop.arrow(table)).to_arrow().to_pylist()] == ["c", "c"]
+    text = "SELECT count(*) AS window [RANGE 10, WA ts, EARLY 5] FROM S"
+    assert [row["window"] for row in oop.query(text, S=oop.arrow(table)).to_arrow().to_pylist()] == [2, 2]
+
+
+@pytest.mark.parametrize("kind", [pa.decimal256(50, 2), pa.decimal128(30, 2), pa.null(), pa.float64(), pa.string()])
+def test_results_of_any_type_are_taken_back(kind: pa.DataType) -> None:
+    values = pa.nulls(4) if pa.types.is_null(kind) else pa.array([1, 1, 3, 3]).cast(kind)
+    windows = oop.arrow(pa.table({"ts": [0, 1, 6, 12], "v": values})).window(range=10)
+    found = windows.aggregate(v=oop.last("v"), early=oop.early(5, refine="retract")).to_arrow().to_pylist()
+    assert [(row["fired"], row["sign"]) for row in found if row["wid"] == 0] == [(5, 1), (5, -1), (10, 1)]
+
+
+def test_who_discards_loses_tuples_that_come_behind_a_firing_and_says_so() -> None:
+    arrow = pa.schema([("ts", pa.int64())])
+
+    def counts(refine: str) -> tuple[int, list[tuple[int, int]]]:
+        late = oop.rows([{"ts": t} for t in (1, 15, 2, 3, 30)], arrow, slack=5).window(range=20)
+        found = late.aggregate(oop.count(), early=oop.early(7, refine=refine)).run()  # type: ignore[arg-type]
+        rows = [row for row in found.table.to_pylist() if row["window_start"] == 0]
+        return found.statistics.late, [(row["count"], row["fired"]) for row in rows]
+
+    assert counts("accumulate") == (0, [(1, 7), (3, 14), (4, 20)])
+    assert counts("discard") == (2, [(1, 7), (1, 20)])
