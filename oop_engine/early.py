@@ -44,7 +44,7 @@ class Early:
         computed: dict[str, SlidingWindow] = {}
         parts: dict[str, Part] = {}
         discard = self.refine == "discard"
-        idle = dict.fromkeys(self._said())
+        idle = set(self._said())
         for name, window in windows.items():
             if not isinstance(window, SlidingWindow):
                 raise PlanError(
@@ -52,8 +52,9 @@ class Early:
                     " over.\n  Sliding and tumbling windows give early results; of any other, ask a run for"
                     " running.partial()."
                 )
-            begin = 0
-            for after in self._ticks(window, schema, idle):
+            begin, ticks = 0, self._ticks(window, schema)
+            idle -= {said for said, found in ticks.items() if found}
+            for after in sorted({window.size}.union(*ticks.values())):
                 # It ends `after` ticks behind where its window begins, and has the same window-id.
                 origin = window.origin - window.size + after
                 part = attrs.evolve(window, size=after - begin if discard else after, origin=origin, partial=True)
@@ -64,7 +65,7 @@ class Early:
         if idle:
             texts = ", ".join(window_text(window, schema) for window in windows.values())
             raise PlanError(
-                f"aggregate(early=...): {' and '.join(idle)} is not between the begin and the end of {texts}.\n"
+                f"aggregate(early=...): {' and '.join(sorted(idle))} is not between the begin and the end of {texts}.\n"
                 "  Leave it out."
             )
         if len(parts) > _MOST:
@@ -84,25 +85,18 @@ class Early:
     def _said(self) -> list[str]:
         return ([] if self.every is None else [f"every {self.every}"]) + [f"at {at}" for at in self.at]
 
-    def _ticks(self, window: SlidingWindow, schema: Schema, idle: dict[str, None]) -> list[int]:
-        """Give the ticks, behind where the window begins, at which it fires; the last one is its end.
-
-        Triggers that fire before the end are taken out of `idle`.
-        """
+    def _ticks(self, window: SlidingWindow, schema: Schema) -> dict[str, list[int]]:
+        """Give the ticks, behind where the window begins and before its end, at which each trigger fires."""
         field, end = schema.field(window.wattr, where="early"), window.size
-        found = {end}
+        found: dict[str, list[int]] = {}
         if self.every is not None:
             step = ticks_of(self.every, field, what="the time between early results")
-            found.update(range(step, min(end, (_MOST + 2) * step), step))
-            if step < end:
-                idle.pop(f"every {self.every}", None)
+            found[f"every {self.every}"] = list(range(step, min(end, (_MOST + 2) * step), step))
         for at in self.at:
             share = isinstance(at, float)
             tick = round(Fraction(str(at)) * end) if share else ticks_of(at, field, what="the time of an early result")
-            if 0 < tick < end:
-                found.add(tick)
-                idle.pop(f"at {at}", None)
-        return sorted(found)
+            found[f"at {at}"] = [tick] if 0 < tick < end else []
+        return found
 
 
 def early(

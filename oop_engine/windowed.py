@@ -102,9 +102,8 @@ class Windowed:
             if len(parts(self.windows)) > 1:
                 check_asked(self.windows, strategy=asked.name, empty=empty, lateness=lateness)
                 return self._beside(functions, by=by, strategy=asked, lateness=lateness)
-        names = grouping(self.stream.schema, by, "aggregate", "by")
+        names = self._groups(by)
         window = next(iter(self.windows.values()))
-        names = (*self.partition, *(n for n in names if n not in self.partition))
         node = self.stream.node
         field = None if isinstance(window, PartitionedWindow) else node.schema.field(window.wattr, where="window")
         # Windows counted by partition have no unit for it: any lateness is one too many, and refused with its reasons.
@@ -142,6 +141,11 @@ class Windowed:
                 )
         return Stream(node)
 
+    def _groups(self, by: str | Sequence[str]) -> tuple[str, ...]:
+        """Name the groups of the results: what the windows are parted by is one of them."""
+        names = grouping(self.stream.schema, by, "aggregate", "by")
+        return (*self.partition, *(name for name in names if name not in self.partition))
+
     def _early(
         self,
         functions: Mapping[str, AggregateFunction],
@@ -155,7 +159,7 @@ class Windowed:
         from oop_engine.early import early as said
 
         when = early if isinstance(early, Early) else said(early)
-        groups = grouping(self.stream.schema, by, "aggregate", "by")
+        groups = self._groups(by)
         if WINDOW in (*groups, *functions):
             raise PlanError(
                 f'aggregate(early=...): "{WINDOW}" is what tells the parts of windows apart.\n'

@@ -136,7 +136,8 @@ class _Grouping:
             hint = "Group by attributes, by expressions over them, or by what AS names in the SELECT list."
             raise LanguageError.at(expr.span, message, self.tree.text, hint=hint)
         if resolved not in self.keys:
-            reserved = isinstance(resolved, s.Name) and resolved.parts[0] in (*self.told, PART)
+            taken = (*self.told, PART) if self.window is not None and self.window.early is not None else self.told
+            reserved = isinstance(resolved, s.Name) and resolved.parts[0] in taken
             self.keys[resolved] = self._input(resolved, alias or written_name(expr), again=reserved)
         if alias is not None:
             self.aliases[alias] = self.keys[resolved]

@@ -14,13 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.errors import SchemaError
-from operators.page import Page, tick_column
+from operators.page import Int64s, Page, tick_column
 from operators.protocol import Emit, State, StateValue
 from operators.schema import Schema
 from operators.slicing.results import START, STOP, WINDOW
 from punctuation import Below, Pattern, Punctuation, below
 
 FIRED, FINAL = "fired", "final"
+_NEVER = -(2**63)
 
 
 @attrs.frozen
@@ -32,6 +33,25 @@ class Part:
     size: int
     since: int | None = None
     """Windows that begin before it are left out."""
+
+
+@attrs.frozen(eq=False)
+class _Columns:
+    """What the parts say, a place for each in the order of their names."""
+
+    names: pa.Array
+    windows: pa.Array
+    after: Int64s
+    sizes: Int64s
+    since: Int64s
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Part]) -> _Columns:
+        given = list(parts.values())
+        windows = pa.array([part.window for part in given], pa.string())
+        since = [_NEVER if part.since is None else part.since for part in given]
+        numbers = ([part.after for part in given], [part.size for part in given], since)
+        return cls(pa.array(list(parts), pa.string()), windows, *(np.array(column, np.int64) for column in numbers))
 
 
 @attrs.define(eq=False)
@@ -49,7 +69,11 @@ class Fire:
     """Whether results tell the name of their window."""
     whole: bool = True
     """Whether parts begin with their window, or each where the one before it ends."""
+    _columns: _Columns = attrs.field(init=False)
     _fitted: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        self._columns = _Columns.of(self.parts)
 
     @property
     def inputs(self) -> int:
@@ -69,12 +93,11 @@ class Fire:
         output = self._fit(page.schema)
         if not len(page):
             return
-        parts = list(self.parts.values())
-        place = pc.index_in(page.column(WINDOW), value_set=pa.array(list(self.parts))).to_numpy()
-        after, size = (np.array(column, np.int64) for column in zip(*((p.after, p.size) for p in parts), strict=True))
-        fired = page.ticks(STOP)
-        starts = fired - after[place]
-        stops = starts + size[place]
+        said, fired = self._columns, page.ticks(STOP)
+        places = pc.index_in(page.column(WINDOW), value_set=said.names)
+        place = places.to_numpy()
+        starts = fired - said.after[place]
+        stops = starts + said.sizes[place]
         kind = output.arrow.field(STOP).type
         made = {
             START: tick_column(starts, kind),
@@ -83,12 +106,12 @@ class Fire:
             FINAL: pa.array(fired == stops),
         }
         if self.named:
-            made[WINDOW] = pa.array([part.window for part in parts], pa.string()).take(pa.array(place))
+            made[WINDOW] = said.windows.take(places)
         columns = [made[name] if name in made else page.column(name) for name in output.names]
         found = Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow))
-        if any(part.since is not None for part in parts):
-            since = np.array([-(2**63) if part.since is None else part.since for part in parts], np.int64)
-            found = found.select(starts >= since[place])
+        early = starts < said.since[place]
+        if early.any():
+            found = found.select(~early)
         if len(found):
             emit(found)
 

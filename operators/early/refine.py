@@ -56,16 +56,12 @@ class Refine:
         self._fit(page.schema)
         if len(page):
             self._waiting.append(page)
-            self._measure()
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         patterns = dict(punctuation.patterns)
         bounds = [patterns.pop(name) for name in (STOP, FIRED) if name in patterns]
-        if self._fitted is None:
-            telling = set(patterns) <= {*self.by, WINDOW, WID, START}
-        else:
-            telling = set(patterns) <= set(self._telling(self._fitted[0]))
-        if not punctuation.is_end and not (telling and all(below(bound) is not None for bound in bounds)):
+        telling = set(patterns) <= {*self.by, *_TELLING} and all(below(bound) is not None for bound in bounds)
+        if not punctuation.is_end and not telling:
             return
         self._settle(punctuation, emit)
         if punctuation.is_end:
@@ -77,14 +73,14 @@ class Refine:
             emit(punctuation)
 
     def statistics(self) -> dict[str, int]:
-        held = self._pages()
-        now = {"state_tuples": sum(map(len, held)), "state_bytes": sum(page.batch.nbytes for page in held)}
-        return {**now, **self._counts}
+        self._measure()
+        tuples, nbytes = self._size()
+        return {"state_tuples": tuples, "state_bytes": nbytes, **self._counts}
 
     def state(self) -> State:
         state: State = {f"count.{name}": value for name, value in self._counts.items()}
-        if self._fitted is not None and self._waiting:
-            state["waiting"] = concatenate(self._fitted[0], self._waiting).batch
+        if self._waiting:
+            state["waiting"] = concatenate(self._waiting[0].schema, self._waiting).batch
         if self._held is not None:
             state["held"] = self._held.batch
         return state
@@ -96,18 +92,21 @@ class Refine:
         self._waiting, self._held = [pages["waiting"]] if "waiting" in pages else [], pages.get("held")
         self._fitted = None
 
-    def _pages(self) -> list[Page]:
-        return self._waiting if self._held is None else [*self._waiting, self._held]
+    def _size(self) -> tuple[int, int]:
+        """Give the results held, and their bytes."""
+        pages = self._waiting if self._held is None else [*self._waiting, self._held]
+        return sum(map(len, pages)), sum(page.batch.nbytes for page in pages)
 
     def _measure(self) -> None:
-        held = self._pages()
-        self._counts["peak_state_tuples"] = max(self._counts["peak_state_tuples"], sum(map(len, held)))
-        self._counts["peak_state_bytes"] = max(self._counts["peak_state_bytes"], sum(p.batch.nbytes for p in held))
+        for name, now in zip(("peak_state_tuples", "peak_state_bytes"), self._size(), strict=True):
+            self._counts[name] = max(self._counts[name], now)
 
     def _settle(self, punctuation: Punctuation, emit: Emit) -> None:
         """Give the waiting results that match a promise, after what they take back."""
         if not self._waiting:
             return
+        # It only grew since the last time.
+        self._measure()
         waiting = concatenate(self._waiting[0].schema, self._waiting)
         due: Bools = np.ones(len(waiting), np.bool_) if punctuation.is_end else waiting.matching(punctuation)
         if not due.any():
@@ -124,7 +123,6 @@ class Refine:
             batch = rows.take(taken).batch
             columns = [*batch.columns, pa.array(signs)]
             emit(Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow)))
-        self._measure()
 
     def _chains(self, rows: Page, held: int) -> tuple[Int64s, np.typing.NDArray[np.int8], Int64s]:
         """Give which rows are given, with which signs, and which stand then; the first `held` rows stood before."""
@@ -157,7 +155,7 @@ class Refine:
 
     def _telling(self, schema: Schema) -> list[str]:
         """Name what tells results of one window and group from others."""
-        return [name for name in (*self.by, WINDOW, WID, START) if name in schema]
+        return [name for name in (*self.by, *_TELLING) if name in schema]
 
     def _fit(self, schema: Schema) -> Schema:
         if self._fitted is None or self._fitted[0] is not schema:
@@ -173,6 +171,7 @@ class Refine:
         return self._fitted[1]
 
 
+_TELLING = (WINDOW, WID, START)
 _COUNTS = ("taken_back", "peak_state_tuples", "peak_state_bytes")
 
 

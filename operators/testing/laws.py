@@ -186,7 +186,8 @@ def _checked(
             total += rows
             yield from rows
         _ask(oracles, laws, operator, seen, progress, total, made, script)
-        if saving:
+        # Twice: one that was just restored can be saved, too.
+        for _ in range(2 if saving else 0):
             fresh = make()
             fresh.output_schema(*script.schemas)
             fresh.restore(decode_state(encode_state(operator.state())))

@@ -176,6 +176,12 @@ def test_groups_are_told_apart_whatever_their_names() -> None:
     assert sorted((row["wid_from"], row["fired"], row["sign"]) for row in found) == [
         ("a", 5, -1), ("a", 5, 1), ("a", 10, 1), ("b", 5, -1), ("b", 5, 1), ("b", 10, 1)
     ]  # fmt: skip
+    parted = (
+        oop.arrow(table)
+        .window(range=10, partition="wid_from")
+        .aggregate(oop.sum("x"), early=oop.early(5, refine="retract"))
+    )
+    assert sorted(map(str, parted.to_arrow().to_pylist())) == sorted(map(str, found))
     text = "SELECT window, count(*) AS `window2` [RANGE 10, WA ts, EARLY 5] FROM S GROUP BY window"
     assert [row["window"] for row in oop.query(text, S=oop.arrow(table)).to_arrow().to_pylist()] == ["c", "c"]
     text = "SELECT count(*) AS window [RANGE 10, WA ts, EARLY 5] FROM S"

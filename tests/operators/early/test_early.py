@@ -95,6 +95,14 @@ def test_every_order_paging_and_punctuation_gives_the_naive_answer(refinement: s
     check()
 
 
+@given(asked("accumulate"), streams(SCHEMA, group=("k",), tuples=12))
+def test_results_are_taken_back_in_their_order_however_they_come_and_are_saved(one: Asked, script: Script) -> None:
+    above = one.operator()
+    schema = above.output_schema(SCHEMA)
+    results = Script.of(schema, [e for e in drive(above, script) if not isinstance(e, Page) or len(e)])
+    check_operator(lambda: Refine(one.by), results, naive=lambda table: naive_refined(table, list(ANSWERS)))
+
+
 @given(asked("retract"), streams(SCHEMA, group=("k",), tuples=12, promises=("linear",)))
 def test_what_stands_in_the_end_is_the_final_answer_and_nothing_is_held(one: Asked, script: Script) -> None:
     operator = one.operator()
@@ -178,9 +186,9 @@ class Forgetful(Refine):
 class Whole(Fire):
     """Takes the end of a part for that of its window."""
 
-    def process(self, page: Page, emit: Callable[[object], None], port: int = 0) -> None:
+    def __attrs_post_init__(self) -> None:
         self.parts = {name: attrs.evolve(part, size=part.after) for name, part in self.parts.items()}
-        super().process(page, emit, port)  # type: ignore[arg-type]
+        super().__attrs_post_init__()
 
 
 @pytest.mark.parametrize("bug", [Forgetful, Whole])
