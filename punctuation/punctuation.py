@@ -32,6 +32,8 @@ from punctuation.pattern import (
 def _ordered(
     patterns: Mapping[str, Pattern] | Iterable[tuple[str, Pattern]],
 ) -> tuple[tuple[str, Pattern], ...]:
+    if isinstance(patterns, tuple) and len(patterns) == 1:
+        return () if isinstance(patterns[0][1], Any) else patterns
     kept = [item for item in dict(patterns).items() if not isinstance(item[1], Any)]
     return tuple(kept if len(kept) < 2 else sorted(kept, key=lambda item: item[0]))
 
@@ -121,7 +123,7 @@ END = Punctuation({})
 
 def before(attribute: str, bound: Value, *, assumed: bool = False) -> Punctuation:
     """Make the linear promise `[attribute < bound]`."""
-    return Punctuation({attribute: Below(bound)}, assumed=assumed)
+    return Punctuation(((attribute, Below(bound)),), assumed=assumed)
 
 
 def below(pattern: Pattern) -> Value | None:

@@ -92,7 +92,10 @@ class Counts:
 
     def difference(self, into: Slots, later: Slots, earlier: Slots) -> None:
         # Of nothing, the last count is taken, and then none.
-        self._counts[into] = self._counts[later] - np.where(earlier >= 0, self._counts[earlier], 0)
+        self._counts[into] = self.between(later, earlier)
+
+    def between(self, later: Slots, earlier: Slots) -> Int64s:
+        return self._counts[later] - np.where(earlier >= 0, self._counts[earlier], 0)
 
     def finalize(self, slots: Slots) -> pa.Array:
         return pa.array(self._counts[slots])

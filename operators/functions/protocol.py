@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators.page import Page
+from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
 from operators.schema import Schema
 
@@ -100,6 +100,13 @@ class Totalling(Protocol):
 
     def difference(self, into: Slots, later: Slots, earlier: Slots) -> None:
         """Set self[into[j]] to self[later[j]] (-) self[earlier[j]], which is a part of it, or -1 for nothing."""
+        ...
+
+    def between(self, later: Slots, earlier: Slots) -> Int64s | None:
+        """Give the results of these differences without slots for them, as the 64 bits of their type.
+
+        None where one is null or does not fit, and where they are not made in this way: then by slots.
+        """
         ...
 
 

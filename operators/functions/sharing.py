@@ -6,15 +6,17 @@ avg(x) and sum(x) remember the same total; median(x), quantile(x, 0.95) and mode
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import attrs
 import pyarrow as pa
 
 from operators.functions.protocol import Accumulator, AggregateFunction, Slots, Subtractable
-from operators.page import Page
+from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
 from operators.schema import Schema
+
+Between: TypeAlias = Callable[[Slots, Slots], Int64s | None]
 
 
 @runtime_checkable
@@ -47,9 +49,11 @@ def accumulators(functions: Iterable[AggregateFunction], schema: Schema) -> list
     return made
 
 
-def view(owner: Accumulator, answer: Callable[[Slots], pa.Array]) -> Accumulator:
+def view(
+    owner: Accumulator, answer: Callable[[Slots], pa.Array], between: Between = lambda later, earlier: None
+) -> Accumulator:
     """Make the accumulator that remembers nothing and answers from what another holds."""
-    return SubtractableView(owner, answer) if isinstance(owner, Subtractable) else View(owner, answer)
+    return SubtractableView(owner, answer, between) if isinstance(owner, Subtractable) else View(owner, answer)
 
 
 @attrs.define(eq=False)
@@ -95,6 +99,9 @@ class View:
 @attrs.define(eq=False)
 class SubtractableView(View):
     """Answer from an accumulator from which slices can be taken away."""
+
+    between: Between
+    """As `Totalling` says."""
 
     def subtract(self, into: Slots, source: Slots) -> None:
         pass

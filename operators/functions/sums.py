@@ -28,7 +28,7 @@ from operators.functions.arguments import (
     whole,
 )
 from operators.functions.columns import frozen, grown, present
-from operators.functions.protocol import Accumulator, Slots, Totalling
+from operators.functions.protocol import Accumulator, Slots
 from operators.functions.saved import saved_array, saved_int
 from operators.functions.sharing import view
 from operators.functions.totalling import Stepwise
@@ -148,8 +148,21 @@ class WholeTotals:
     def difference(self, into: Slots, later: Slots, earlier: Slots) -> None:
         self._totalling.difference(into, later, earlier)
 
+    def between(self, later: Slots, earlier: Slots) -> Int64s | None:
+        return self.between_of(self.of, later, earlier)
+
+    def between_of(self, of: Of, later: Slots, earlier: Slots) -> Int64s | None:
+        """Give the sums or the averages of differences, as `Totalling.between` does."""
+        found = self._held.differences(later, earlier) if isinstance(self._held, Rows) else None
+        if found is None or of == "sum":
+            return None if found is None else found[0]
+        low, number = found
+        if pa.types.is_duration(self.kind) or not ((low >= -EXACT) & (low <= EXACT)).all():
+            return None
+        return (low / number).view(np.int64)
+
     @property
-    def _totalling(self) -> Totalling:
+    def _totalling(self) -> Rows | Stepwise:
         return self._held if isinstance(self._held, Rows) else Stepwise(self, self)
 
     def finalize(self, slots: Slots) -> pa.Array:
@@ -177,7 +190,7 @@ class WholeTotals:
         """Give an accumulator that answers from another total of the same attribute."""
         if not isinstance(owner, WholeTotals) or (owner.argument, owner.kind) != (self.argument, self.kind):
             return None
-        return view(owner, partial(owner.answer, self.of))
+        return view(owner, partial(owner.answer, self.of), partial(owner.between_of, self.of))
 
     def state(self) -> State:
         return {"sums": self._held.all(), "nulls": self.nulls}

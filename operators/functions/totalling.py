@@ -6,6 +6,7 @@ import attrs
 import numpy as np
 
 from operators.functions.protocol import Accumulator, Slots, Subtractable, Totalling
+from operators.page import Int64s
 
 
 def totalling(accumulator: Accumulator) -> Totalling | None:
@@ -31,6 +32,9 @@ class Stepwise:
         self.accumulator.combine(into, later)
         known = earlier >= 0
         self.subtractable.subtract(into[known], earlier[known])
+
+    def between(self, later: Slots, earlier: Slots) -> Int64s | None:
+        return None
 
 
 def running(into: Slots, source: Slots, before: int) -> tuple[Slots, Slots]:

@@ -21,6 +21,7 @@ from operators.kernels.sums import (
     UNSIGNED,
     accumulate_whole,
     add_whole,
+    between_whole,
     clear,
     combine_whole,
     difference_whole,
@@ -72,11 +73,16 @@ class Rows:
 
     def accumulate(self, into: Slots, source: Slots, before: int) -> None:
         """Set running totals, as `Totalling` says."""
-        accumulate_whole(frozen(into), frozen(source), np.int64(before), self._sums)
+        accumulate_whole(into, source, before, self._sums)
 
     def difference(self, into: Slots, later: Slots, earlier: Slots) -> None:
         """Set differences, as `Totalling` says."""
-        difference_whole(frozen(into), frozen(later), frozen(earlier), self._sums)
+        difference_whole(into, later, earlier, self._sums)
+
+    def differences(self, later: Slots, earlier: Slots) -> tuple[Int64s, Int64s] | None:
+        """Give low limb and number of values of each difference; None where one has no value, or not 64 bits."""
+        low, number = np.empty((2, len(later)), np.int64)
+        return (low, number) if between_whole(later, earlier, self._sums, low, number) else None
 
     def limbs(self, slots: Slots) -> tuple[Int64s, Int64s, Int64s]:
         """Give low limb, high limb and number of values of each slot."""

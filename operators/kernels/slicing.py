@@ -553,23 +553,39 @@ def rising(ticks, start):  # type: ignore[no-untyped-def]
 
 @kernel
 def first_from(ticks, i, tick):  # type: ignore[no-untyped-def]
-    """Give the first place from i on, of ticks that never fall, with `tick` or a later one."""
+    """Give the first place from i on, of ticks that never fall, with `tick` or a later one.
+
+    It is looked for around where it would be were they evenly spread: a few steps where they nearly are.
+    """
     n = np.int64(len(ticks))
     if i >= n or ticks[n - 1] < tick:
         return n
-    step = np.int64(1)
-    while ticks[min(i + step, n - 1)] < tick:
-        i += step
-        step *= 2
-    high = min(i + step, n - 1)
-    # What is before i is before the tick, and what is at `high` is not.
-    while i < high:
-        middle = (i + high) >> 1
+    if ticks[i] >= tick:
+        return np.int64(i)
+    # What is at `low` is before the tick, and what is at `high` is not.
+    low, high = np.int64(i), n - 1
+    share = np.float64(tick - ticks[low]) / np.float64(ticks[high] - ticks[low])
+    middle = low + max(np.int64(1), np.int64(share * np.float64(high - low)))
+    step = np.int64(2)
+    if ticks[middle] < tick:
+        low = middle
+        while low + step < high and ticks[low + step] < tick:
+            low += step
+            step *= 2
+        high = min(low + step, high)
+    else:
+        high = middle
+        while high - step > low and ticks[high - step] >= tick:
+            high -= step
+            step *= 2
+        low = max(high - step, low)
+    while high - low > 1:
+        middle = (low + high) >> 1
         if ticks[middle] < tick:
-            i = middle + 1
+            low = middle
         else:
             high = middle
-    return i
+    return high
 
 
 @kernel

@@ -402,16 +402,3 @@ def release(  # type: ignore[no-untyped-def]
         found[7], ends[0], ends[1],
     )  # fmt: skip
     return n, gridded, starved, np.int64(count), begin, end
-
-
-@kernel
-def totals_before(base, totals, number, out):  # type: ignore[no-untyped-def]
-    """List the running totals before that of slice `number - 1`, and `base`, if there is one (>= 0); gives how many."""
-    n = np.int64(0)
-    if base >= 0:
-        out[n] = base
-        n += 1
-    for i in range(number - 1):
-        out[n] = totals[i]
-        n += 1
-    return n

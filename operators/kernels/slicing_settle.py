@@ -77,6 +77,23 @@ def give_back(slots, links, ledger):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def drop_totals(base, totals, number, links, ledger, out):  # type: ignore[no-untyped-def]
+    """Drop the running totals before that of slice `number - 1`, and `base`, if there is one (>= 0).
+
+    Their slots are listed in `out`, and free. Returns how many there are.
+    """
+    n = np.int64(0)
+    if base >= 0:
+        out[n] = base
+        n += 1
+    for i in range(number - 1):
+        out[n] = totals[i]
+        n += 1
+    give_back(out[:n], links, ledger)
+    return n
+
+
+@kernel
 def stock(slots, links, ledger):  # type: ignore[no-untyped-def]
     """Chain slots that are nobody's, and initialised, as those of which slices are made, the first of them on top."""
     for i in range(len(slots) - 1, -1, -1):

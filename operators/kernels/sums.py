@@ -185,7 +185,7 @@ def subtract_whole(into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], s
 
 @kernel
 def accumulate_whole(
-    into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], before: np.int64, sums: npt.NDArray[np.int64]
+    into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], before: int, sums: npt.NDArray[np.int64]
 ) -> None:
     """Write to sums[into[j]] the total of sums[before] (-1 for nothing), sums[source[0]], ..., sums[source[j]]."""
     low, high, number = np.uint64(0), np.int64(0), np.int64(0)
@@ -217,6 +217,32 @@ def difference_whole(
             low -= taken
             number -= sums[out, 2]
         sums[to, 0], sums[to, 1], sums[to, 2] = np.int64(low), high, number
+
+
+@kernel
+def between_whole(
+    later: npt.NDArray[np.int32],
+    earlier: npt.NDArray[np.int32],
+    sums: npt.NDArray[np.int64],
+    low: npt.NDArray[np.int64],
+    number: npt.NDArray[np.int64],
+) -> bool:
+    """Write the low limb and the number of values of what is left of sums[later[j]] without sums[earlier[j]].
+
+    Gives whether all of them have a value, and fit 64 bits.
+    """
+    plain = True
+    for j in range(len(later)):
+        of, out = later[j], earlier[j]
+        rest, high, values = np.uint64(sums[of, 0]), sums[of, 1], sums[of, 2]
+        if out >= 0:
+            taken = np.uint64(sums[out, 0])
+            high -= sums[out, 1] + np.int64(rest < taken)
+            rest -= taken
+            values -= sums[out, 2]
+        low[j], number[j] = np.int64(rest), values
+        plain &= values > 0 and high == low[j] >> np.int64(63)
+    return plain
 
 
 @kernel

@@ -48,7 +48,7 @@ def _copied(windows: Mapping[str, Spec]) -> Mapping[str, Spec]:
 _COUNTS = ("results", "windows", "peak_state_tuples", "peak_state_bytes")
 
 
-@attrs.define
+@attrs.define(on_setattr=attrs.setters.NO_OP)
 class SlicingAggregate:
     """Aggregate the tuples of each window and group, for several windows over one attribute at once.
 
@@ -336,11 +336,14 @@ class SlicingAggregate:
         output, intake = self._output, self._intake
         assert output is not None and intake is not None
         groups, labels, revisions = intake.groups, self._used.labels, intake.answers.revisions
-        columns = output.aggregates(results, intake.accumulators, groups, labels, self.overflow)
-        if revisions is not None and not results.gone:
-            results, columns = revised(results, columns, revisions)
-        for page in output.pages(results, columns, groups, labels):
-            emit(page)
+        if results.values and output.mould is not None:
+            emit(output.plain(output.mould, results, labels))
+        else:
+            columns = output.aggregates(results, intake.accumulators, groups, labels, self.overflow)
+            if revisions is not None and not results.gone:
+                results, columns = revised(results, columns, revisions)
+            for page in output.pages(results, columns, groups, labels):
+                emit(page)
         self._counts["results"] += len(results)
         self._counts["windows"] += results.windows if self.by else len(results)
 
@@ -369,7 +372,9 @@ class SlicingAggregate:
         joined = Vectors(made) if vectors or (vectors is None and self.in_vectors) else None
         slices = Slices(made if joined is None else [joined], not self.by or joined is not None)
         slices.use(used.bands, used.sessions, gappy=used.gappy, asked=bool(used.asked))
-        store = Eager(slices) if eager else Lazy(slices) if joined is None else Grouped(slices, joined)
+        store = Lazy(slices) if joined is None else Grouped(slices, joined)
+        if eager:
+            store = Eager(slices, self._output.mould is not None)
         revisions = Revisions() if self.lateness else None
         answers = Answers(slices, used, store, self._bound, self.lateness, revisions)
         groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None
@@ -383,12 +388,15 @@ class SlicingAggregate:
         self._promised = Progress()
 
     def _measure(self, intake: Intake) -> None:
-        self._counts |= self._peaks(intake.slices + intake.waiting_tuples, intake.nbytes)
+        self._raise_peaks(intake.slices + intake.waiting_tuples, intake.nbytes)
 
-    def _peaks(self, tuples: int, nbytes: int) -> dict[str, int]:
-        """Give the largest state when it is now so many slices and tuples, and bytes."""
-        now = {"peak_state_tuples": tuples, "peak_state_bytes": nbytes}
-        return {name: max(self._counts[name], value) for name, value in now.items()}
+    def _raise_peaks(self, tuples: int, nbytes: int) -> None:
+        """Take notice that the state is so many slices and tuples now, and bytes."""
+        counts = self._counts
+        if tuples > counts["peak_state_tuples"]:
+            counts["peak_state_tuples"] = tuples
+        if nbytes > counts["peak_state_bytes"]:
+            counts["peak_state_bytes"] = nbytes
 
     def statistics(self) -> dict[str, int]:
         intake = self._intake
@@ -397,6 +405,7 @@ class SlicingAggregate:
             return dict.fromkeys(names, 0) | self._counts | self._lost
         slices = intake.answers.slices
         tuples, nbytes = intake.slices + intake.waiting_tuples, intake.nbytes
+        self._raise_peaks(tuples, nbytes)
         return {
             "state_tuples": tuples,
             "state_bytes": nbytes,
@@ -406,7 +415,6 @@ class SlicingAggregate:
             "groups": 0 if intake.groups is None else len(intake.groups),
             "null_arguments": sum(accumulator.nulls for accumulator in slices.accumulators),
             **self._counts,
-            **self._peaks(tuples, nbytes),
             **self._lost_so_far(),
         }
 

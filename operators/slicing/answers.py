@@ -124,7 +124,8 @@ class Answers:
         if told:
             yield from self._complete(since, found)
         over: list[Int32s] = []
-        yield from self._complete_sessions(over)
+        if len(self.used.sessions):
+            yield from self._complete_sessions(over)
         if self.revisions is not None:
             self._forget(self.revisions)
         self._look(told=told)
@@ -212,7 +213,7 @@ class Answers:
                     yield some.where(changed)
             over.append(buffers.over[:done])
             room = max(room, -int(results))
-        if self.revisions is not None and len(self.used.sessions):
+        if self.revisions is not None:
             yield from self._taken_back(self.revisions, listed)
 
     def _taken_back(self, revisions: Revisions, listed: list[tuple[Int64s, Int64s, Int32s]]) -> Iterator[Results]:

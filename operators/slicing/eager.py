@@ -19,14 +19,16 @@ from operators.functions.protocol import Accumulator, Slots, Totalling
 from operators.functions.totalling import totalling
 from operators.kernels import slicing as slicer
 from operators.kernels import slicing_release as releasing
+from operators.kernels import slicing_settle as settling
 from operators.kernels import slicing_tree as kernels
 from operators.page import Int64s
-from operators.slicing.results import Results
+from operators.slicing.results import ROWS, Results
 from operators.slicing.slices import NO_GRID, Grid, Held, Slices
 from operators.slicing.windows import CHUNK, Windows
 from operators.window.protocol import Int32s
 
 _LEAST = 64
+_NOBODY = np.zeros(0, np.int32)
 
 
 @attrs.define(eq=False)
@@ -71,6 +73,8 @@ class Eager:
     """Answer windows of a stream without groups from running totals and a tree over its final slices."""
 
     slices: Slices
+    plain: bool = False
+    """Whether results may have their aggregates as numbers of 64 bits; see `Results.values`."""
     joins = False
     """Slices keep their places, so they are not joined."""
     _queue: Queue = attrs.field(init=False, factory=lambda: Queue(3))
@@ -145,16 +149,37 @@ class Eager:
             )  # fmt: skip
             self._appended(slots[:n], totals[:n], gridded=gridded, starved=starved)
             if count > 0:
-                # Columns of results are made of these, so what is not used must not live on with them.
-                places, wids, opens, closes = found[:4, :count].copy()
-                result = self._answer(found[6, :count], found[7, :count], *ends[:, :count])
-                yield Results(places, wids, opens, closes, np.zeros(count, np.int32), result)
-                self._free(result)
+                yield from self._told(found[:, :count], *ends[:, :count])
             told = 0 <= count < room
             if told:
-                used.follow(int(begin), int(end))
+                used.follow(int(count), int(begin), int(end))
             elif count == room:
                 room = CHUNK
+
+    def _told(self, found: Int64s, later: Slots, earlier: Slots) -> Iterator[Results]:
+        """Give the results of windows that `release` has told."""
+        places, wids, opens, closes, _, _, starts, stops = found
+        values = self._between(later, earlier)
+        if values:
+            yield Results(places, wids, opens, closes, _NOBODY, _NOBODY, values=values)
+            return
+        # Columns of results are made of these, so what is not used must not live on with them.
+        places, wids, opens, closes = found[:4].copy()
+        result = self._answer(starts, stops, later, earlier)
+        yield Results(places, wids, opens, closes, np.zeros(len(wids), np.int32), result)
+        self._free(result)
+
+    def _between(self, later: Slots, earlier: Slots) -> list[Int64s]:
+        """Give the aggregates that are differences of these totals; none unless all of them are plain."""
+        if self._others or not self.plain or len(later) > ROWS:
+            return []
+        values: list[Int64s] = []
+        for one in self._totals:
+            found = one.between(later, earlier)
+            if found is None:
+                return []
+            values.append(found)
+        return values
 
     def _appended(self, slots: Slots, totals: Slots, *, gridded: bool, starved: bool) -> None:
         """Make up the running totals of slices that stand behind the queue now, and the nodes above them."""
@@ -228,27 +253,25 @@ class Eager:
             self._fell(self._head + gone)
         if self._summed:
             # The total before the slices that are held is still needed, those before that one are not.
-            totals = np.empty(gone, np.int32)
-            n = releasing.totals_before(self._base, queue[releasing.TOTAL], gone, totals)
-            self._base = int(queue[releasing.TOTAL][gone - 1])
-            self._release(totals[:n])
+            totals = queue[releasing.TOTAL]
+            self._drop_totals(totals, gone)
+            self._base = int(totals[gone - 1])
         queue.drop(gone)
         self._head += gone
         self.grid[1][releasing.GONE] += gone
 
-    def _release(self, totals: Slots) -> None:
+    def _drop_totals(self, totals: Int64s, number: int) -> None:
+        slots, slices = np.empty(number, np.int32), self.slices
+        n = settling.drop_totals(self._base, totals, number, slices.links, slices.ledger, slots)
         for accumulator in self._summed:
-            accumulator.free(totals)
-        self.slices.give_back(totals)
+            accumulator.free(slots[:n])
 
     def clear(self) -> None:
         """Forget what was combined; the slices remain, and `advance` begins anew."""
         if self._others:
             self._fell(self._head + len(self._queue))
         if self._summed:
-            totals = np.empty(len(self._queue) + 1, np.int32)
-            n = releasing.totals_before(self._base, self._queue[releasing.TOTAL], len(totals), totals)
-            self._release(totals[:n])
+            self._drop_totals(self._queue[releasing.TOTAL], len(self._queue) + 1)
         self._queue = Queue(3)
         self._base, self._head, self._dirty, self.grid = -1, 0, False, NO_GRID
 

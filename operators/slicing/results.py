@@ -8,23 +8,26 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.batches import Mould
 from operators.described import group_text
 from operators.errors import SchemaError
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.keys import KeyIndex
+from operators.labels import Labels
 from operators.overflow import Overflow
 from operators.page import Bools, Int64s, Page, tick_column
 from operators.schema import Schema
 from operators.slicing.digests import digests
-from operators.slicing.labels import Labels
 from operators.slicing.revisions import Revisions
 from operators.window.protocol import Int32s
 
 WINDOW, WID, START, STOP, REVISION = "window", "wid", "window_start", "window_end", "revision"
-_ROWS = 1 << 16
+ROWS = 1 << 16
+"""Results in a page, at most."""
+_NONE = np.zeros(0, np.int64)
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Results:
     """Hold results in columns: place of the window, window-id, begin, end, group, and the slot of the aggregate."""
 
@@ -34,10 +37,12 @@ class Results:
     closes: Int64s
     groups: Int32s
     slots: Int32s
-    revisions: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64))
+    revisions: Int64s = _NONE
     """How often each was given before, where windows are revised and it is known."""
     gone: bool = False
     """Whether these are sessions that are no more; they have no slots and no end."""
+    values: Sequence[Int64s] = ()
+    """The aggregates as the 64 bits of their types, where they are known and none is null; then there are no slots."""
 
     def __len__(self) -> int:
         return len(self.wids)
@@ -77,6 +82,8 @@ class Output:
     revised: bool
     kinds: Sequence[pa.DataType]
     """Types of the aggregates."""
+    mould: Mould | None
+    """What makes a page of results with `values`."""
 
     @classmethod
     def of(
@@ -103,25 +110,37 @@ class Output:
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise SchemaError(f"slicing: two results are named {', '.join(twice)}; rename one.")
         kinds = [field.type for field in of_functions]
-        return cls(Schema(pa.schema(fields)), list(functions), by, times, named, revised, kinds)
+        found = pa.schema(fields)
+        mould = None if by or revised else Mould.of(found)
+        return cls(Schema(found), list(functions), by, times, named, revised, kinds, mould)
 
     def pages(
         self, results: Results, columns: Sequence[pa.Array], groups: KeyIndex | None, labels: Labels
     ) -> Iterator[Page]:
         """Give results and their aggregates, in columns, as pages; `labels` are the names of windows by place."""
-        schema, times = self.schema, self.times
-        for at in range(0, len(results), _ROWS):
-            whole = len(results) <= _ROWS
-            some = results if whole else results.where(slice(at, at + _ROWS))
-            arrays = [] if groups is None else groups.keys(some.groups)
-            arrays += columns if whole else [column.slice(at, _ROWS) for column in columns]
-            if self.named:
-                arrays.append(labels.take(some.places))
-            ends = pa.nulls(len(some), times) if some.gone else tick_column(some.closes, times)
-            arrays += [tick_column(some.wids), tick_column(some.opens, times), ends]
-            if self.revised:
-                arrays.append(tick_column(some.revisions))
-            yield Page(schema, pa.RecordBatch.from_arrays(arrays, schema=schema.arrow))
+        if 0 < len(results) <= ROWS:
+            yield self._page(results, columns, groups, labels)
+            return
+        for at in range(0, len(results), ROWS):
+            some = [column.slice(at, ROWS) for column in columns]
+            yield self._page(results.where(slice(at, at + ROWS)), some, groups, labels)
+
+    def plain(self, mould: Mould, results: Results, labels: Labels) -> Page:
+        """Give results with `values` as a page."""
+        columns = (*results.values, results.wids, results.opens, results.closes)
+        return Page(self.schema, mould.batch(columns, results.places, labels))
+
+    def _page(self, results: Results, columns: Sequence[pa.Array], groups: KeyIndex | None, labels: Labels) -> Page:
+        times = self.times
+        arrays = [] if groups is None else groups.keys(results.groups)
+        arrays += columns
+        if self.named:
+            arrays.append(labels.take(results.places))
+        ends = pa.nulls(len(results), times) if results.gone else tick_column(results.closes, times)
+        arrays += (tick_column(results.wids), tick_column(results.opens, times), ends)
+        if self.revised:
+            arrays.append(tick_column(results.revisions))
+        return Page(self.schema, pa.RecordBatch.from_arrays(arrays, schema=self.schema.arrow))
 
     def aggregates(
         self,

@@ -225,8 +225,8 @@ class Slices:
         return slots
 
     def _restock(self, most: int) -> None:
-        """Initialise slots for slices to come: a quarter as many as there are, so that few pages wait for it."""
-        slots = self.take(max(_LEAST, min(most, len(self) // 4)))
+        """Initialise slots for slices to come: a quarter as many as there are, or windows, so that few pages wait."""
+        slots = self.take(max(_LEAST, min(most, max(len(self), len(self.bands)) // 4)))
         for accumulator in self.accumulators:
             accumulator.init(slots)
         settling.stock(slots, self.links, self.ledger)

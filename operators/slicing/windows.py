@@ -15,10 +15,10 @@ import numpy as np
 
 from operators.errors import SchemaError
 from operators.kernels import slicing_release as kernels
+from operators.labels import Labels
 from operators.page import Int64s
 from operators.slicing.asked import AskedWindow, CountingFrom
 from operators.slicing.decisions import Context
-from operators.slicing.labels import Labels
 from operators.slicing.slices import Grid
 from operators.slicing.tracked import Contextual, Tracked
 from operators.window import SlidingWindow
@@ -68,6 +68,7 @@ class Windows:
     """Those of them that have a context."""
     contexts: Sequence[Context] = attrs.field(init=False, default=())
     """The classes of the windows, each once."""
+    _told: int = attrs.field(init=False, default=0)
     _following: tuple[int, int] = attrs.field(init=False, default=(NEVER, NEVER))
     """The least begin and the least end of the windows after those that `completed` told."""
     labels: Labels = attrs.field(init=False, factory=lambda: Labels.of(()))
@@ -122,15 +123,16 @@ class Windows:
             if count == room:
                 count = room = CHUNK
             elif nexts is None:
-                self.follow(int(begin), int(end))
+                self.follow(int(count), int(begin), int(end))
 
     @property
     def room(self) -> int:
-        """How many windows to look for at first."""
-        return 16 + 4 * len(self.bands)
+        """How many windows to look for at first: some more than there were last, so that they lie close together."""
+        return 16 + 2 * self._told
 
-    def follow(self, begin: int, end: int) -> None:
-        """Take the least begin and the least end of the windows after those that were told."""
+    def follow(self, told: int, begin: int, end: int) -> None:
+        """Take how many were told, and the least begin and the least end of the windows after these."""
+        self._told = told
         self._following = begin, end
 
     def _with_asked(self, bound: int, begin: int, end: int) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from operators import functions as fn
-from operators.functions import Accumulator, AggregateFunction, Subtractable
+from operators.functions import Accumulator, AggregateFunction, Subtractable, accumulators
 from operators.functions.totalling import Stepwise, totalling
 from operators.page import Page
 from operators.schema import Schema
@@ -103,12 +103,47 @@ def test_a_window_is_the_difference_of_two_running_totals(name: str, data: st.Da
     begins = data.draw(st.lists(st.integers(0, SLOTS - 1), min_size=1, max_size=SLOTS))
     ends = [data.draw(st.integers(begin + 1, SLOTS)) for begin in begins]
     earlier = np.array([into[begin - 1] if begin else -1 for begin in begins], np.int32)
-    windows = into[: len(begins)] + SLOTS
-    totals.difference(windows, into[np.array(ends) - 1], earlier)
+    windows, later = into[: len(begins)] + SLOTS, into[np.array(ends) - 1]
+    totals.difference(windows, later, earlier)
     wanted = [
         case.naive([row for rows in held[begin:end] for row in rows]) for begin, end in zip(begins, ends, strict=True)
     ]
-    assert all(same(case, f, w) for f, w in zip(plain(accumulator.finalize(windows)), wanted, strict=True))
+    given = accumulator.finalize(windows)
+    assert all(same(case, f, w) for f, w in zip(plain(given), wanted, strict=True))
+    if (bits := totals.between(later, earlier)) is not None:
+        assert given.null_count == 0
+        assert bits.tolist() == given.view(pa.int64()).to_pylist()
+
+
+def test_differences_are_given_without_slots_where_all_are_plain_numbers() -> None:
+    schema, slots = Schema.of(x=pa.int64()), np.arange(3, dtype=np.int32)
+    both, none = np.array([1, 2], np.int32), np.array([0, -1], np.int32)
+    for last, plain_for in (
+        (5, ["count", "sum", "avg"]),
+        (None, ["count"]),  # The one difference has no value.
+        (2**53, ["count", "sum"]),  # A quotient of floats would not be that of the whole numbers.
+        (2**63 - 1, ["count"]),  # With 7 that is more than 64 bits hold.
+    ):
+        made = accumulators([fn.count(), fn.sum("x"), fn.avg("x")], schema)
+        for accumulator in made:
+            accumulator.reserve(6)
+            accumulator.init(slots)
+            accumulator.update(slots, Page.of(schema, {"x": pa.array([1, last, 7], pa.int64())}))
+            found = totalling(accumulator)
+            assert found is not None
+            found.accumulate(slots + 3, slots, -1)
+        given = {}
+        for name, accumulator in zip(["count", "sum", "avg"], made, strict=True):
+            found = totalling(accumulator)
+            assert found is not None
+            bits = found.between(both + 3, np.where(none < 0, none, none + 3).astype(np.int32))
+            if bits is not None:
+                given[name] = bits.tolist()
+        assert list(given) == plain_for
+        assert given["count"] == [1, 3]
+        if last == 5:
+            assert given["sum"] == [5, 13]
+            assert given["avg"] == np.array([5.0, 13 / 3]).view(np.int64).tolist()
 
 
 def test_verbs_of_running_totals_are_those_of_the_fewest_steps() -> None:

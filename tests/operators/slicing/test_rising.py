@@ -64,9 +64,14 @@ def test_order_within_a_page_changes_no_answer_and_no_count(
     assert answers[0] == answers[1]
 
 
-@given(st.lists(st.integers(0, 40), min_size=1, max_size=600), st.integers(0, 600), st.integers(-1, 42))
-def test_the_first_place_from_a_tick_on_is_found(values: list[int], start: int, tick: int) -> None:
-    ordered, start = np.sort(values), min(start, len(values))
+@given(
+    st.lists(st.integers(0, 40), min_size=1, max_size=600),
+    st.integers(0, 600),
+    st.integers(-1, 42),
+    st.sampled_from([1, 5, 11]),
+)
+def test_the_first_place_from_a_tick_on_is_found(values: list[int], start: int, tick: int, power: int) -> None:
+    ordered, start, tick = np.sort(values) ** power, min(start, len(values)), tick**power
     expected = max(start, int(np.searchsorted(ordered, tick)))
     assert kernels.first_from(ordered, start, tick) == expected
 

@@ -18,9 +18,9 @@ from operators.window.protocol import Int32s
 class Labels:
     """Hold names as the letters and offsets of a column. Cost: a step a letter, where Arrow's take starts slowly."""
 
-    _offsets: Int32s
-    _letters: npt.NDArray[np.uint8]
-    _longest: int
+    offsets: Int32s
+    letters: npt.NDArray[np.uint8]
+    longest: int
 
     @classmethod
     def of(cls, names: Sequence[str]) -> Labels:
@@ -30,7 +30,7 @@ class Labels:
         return cls(offsets, np.frombuffer(b"".join(written), np.uint8), max(map(len, written), default=0))
 
     def __getitem__(self, place: int) -> str:
-        return self._letters[self._offsets[place] : self._offsets[place + 1]].tobytes().decode()
+        return self.letters[self.offsets[place] : self.offsets[place + 1]].tobytes().decode()
 
     def take(self, places: Int64s) -> pa.Array:
         """Give the names at these places as a string column.
@@ -39,6 +39,6 @@ class Labels:
         ['busy', 'ten', 'busy']
         """
         n = len(places)
-        offsets, letters = np.empty(n + 1, np.int32), np.empty(n * self._longest, np.uint8)
-        texts.take(places, self._offsets, self._letters, offsets, letters)
+        offsets, letters = np.empty(n + 1, np.int32), np.empty(n * self.longest, np.uint8)
+        texts.take(places, self.offsets, self.letters, offsets, letters)
         return pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(offsets), pa.py_buffer(letters)], 0)
