@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators.kernels import texts
+from operators.kernels import messages
 from operators.page import Int64s
 from operators.window.protocol import Int32s
 
@@ -40,5 +40,5 @@ class Labels:
         """
         n = len(places)
         offsets, letters = np.empty(n + 1, np.int32), np.empty(n * self.longest, np.uint8)
-        texts.take(places, self.offsets, self.letters, offsets, letters)
+        messages.take(places, self.offsets, self.letters, offsets, letters)
         return pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(offsets), pa.py_buffer(letters)], 0)

@@ -18,11 +18,10 @@ settings.register_profile(
     "default",
     deadline=None,
     derandomize=True,
-    max_examples=12,
+    max_examples=8,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.register_profile("thorough", settings.get_profile("default"), derandomize=False, max_examples=1000)
-settings.register_profile("long", settings.get_profile("default"), max_examples=20)
-settings.register_profile("quick", settings.get_profile("default"), max_examples=8)
+settings.register_profile("long", settings.get_profile("default"), max_examples=16)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

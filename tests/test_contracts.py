@@ -49,6 +49,7 @@ def test_import_contracts_are_kept() -> None:
     assert "0 broken" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "line", "contract"),
     [

@@ -11,12 +11,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 DEMOS = sorted((ROOT / "demos").glob("*.py"))
 ON_SPARK = ("captures_to_tables",)
+SHORT = ("q2_1_groups", "quantiles", "windows_together")
+"""Those that the default run shows; the others are among the longer tests."""
 
 
 def marked(demo: Path) -> object:
-    """Mark what starts Spark: it takes longer than all other demos."""
-    marks = [pytest.mark.slow, pytest.mark.xdist_group("apart")] if demo.stem in ON_SPARK else []
-    return pytest.param(demo, marks=marks)
+    """Mark all but a few, and what starts Spark: it takes longer than all other demos."""
+    marks = [] if demo.stem in SHORT else [pytest.mark.slow]
+    return pytest.param(demo, marks=[*marks, pytest.mark.xdist_group("apart")] if demo.stem in ON_SPARK else marks)
 
 
 @pytest.mark.parametrize("demo", [marked(demo) for demo in DEMOS], ids=lambda path: path.stem)

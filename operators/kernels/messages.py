@@ -1,17 +1,32 @@
 # pyright: reportMissingParameterType=false
-"""Compiled writing of the message from which a batch of plain columns is read; see `operators.batches`."""
+"""Compiled writing of short texts by number, and of the message from which a batch is read (`operators.batches`)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from operators.kernels import texts
 from operators.kernels.kernel import kernel
 
 ROWS, BODY = 0, 1
 """Columns of the first row of `places`: words of the message for its rows, and for the bytes of its body."""
 NODE, BUFFERS, TEXT = 0, 1, 2
 """Columns of the others, a row a field: words for its length and for its buffers, and whether it is a text."""
+
+
+@kernel
+def take(places, offsets, letters, found_offsets, found):  # type: ignore[no-untyped-def]
+    """Write text p = places[i], letters[offsets[p]:offsets[p + 1]], one after the other as an Arrow column is laid out.
+
+    Gives the number of letters.
+    """
+    size = 0
+    found_offsets[0] = 0
+    for i in range(len(places)):
+        for at in range(offsets[places[i]], offsets[places[i] + 1]):
+            found[size] = letters[at]
+            size += 1
+        found_offsets[i + 1] = size
+    return size
 
 
 @kernel
@@ -41,7 +56,7 @@ def write(head, places, n, words, chosen, offsets, letters):  # type: ignore[no-
             words[at + 4] = body
             start = len(head) + (words[at + 2] >> 3)
             stop = len(head) + (body >> 3)
-            words[at + 5] = texts.take(
+            words[at + 5] = take(
                 chosen, offsets, letters, words[start:stop].view(np.int32), words[stop:].view(np.uint8)
             )
             body += 8 * ((words[at + 5] + 7) // 8)

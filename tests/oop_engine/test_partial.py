@@ -25,7 +25,7 @@ from oop_engine.sources.memory import MemoryReader
 from operators.protocol import Element, Emit, State, StateValue
 from operators.window.user import ContextWindow
 from punctuation import END, Punctuation, before
-from tests.examples import share
+from tests.examples import mostly_slow, share
 
 SCHEMA = oop.Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), mark=pa.bool_(), progress=["ts"])
 Query = Callable[..., oop.Stream]
@@ -209,6 +209,17 @@ ONE: dict[str, Query] = {
     "self-join": lambda s: s.join(s, "k", range=3).window(6).aggregate(oop.count()),
     "as it is": lambda s: s,
 }  # fmt: skip
+OFTEN = (
+    "auto by k",
+    "wid by k",
+    "panes by k",
+    "slicing by k",
+    "sessions",
+    "many beside",
+    "revisions",
+    "early",
+    "meets itself",
+)
 TWO: dict[str, Query] = {
     "meld": lambda s, t: s.meld(t).window(9, slide=4).aggregate(**FUNCTIONS, by="k"),
     "merge": lambda s, t: oop.merge(s, t).window(9, slide=4).aggregate(**FUNCTIONS),
@@ -251,7 +262,7 @@ def check_unaffected(query: Query, scripts: Sequence[Script]) -> None:
     assert [page.batch.to_pylist() for page in found] == [page.batch.to_pylist() for page in plain]
 
 
-@pytest.mark.parametrize("query", ONE)
+@pytest.mark.parametrize("query", mostly_slow(ONE, but=OFTEN))
 @share(0.5)
 @given(scripts, st.integers(1, 20))
 def test_it_is_what_the_stream_would_give_if_it_ended_here(query: str, script: list[Element], after: int) -> None:
@@ -267,7 +278,7 @@ def test_it_is_of_all_streams_as_far_as_they_are_read(
     check(TWO[query], [Script(one), Script(other)], after)
 
 
-@pytest.mark.parametrize("query", ONE)
+@pytest.mark.parametrize("query", mostly_slow(ONE, but=OFTEN))
 @settings(max_examples=4)
 @given(scripts)
 def test_the_run_goes_on_as_if_nothing_had_been_asked(query: str, script: list[Element]) -> None:

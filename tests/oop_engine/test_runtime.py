@@ -603,7 +603,9 @@ say("interrupted", statistics.interrupted, "tuples", statistics.tuples)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, *(pytest.param(n, marks=pytest.mark.slow) for n in (signal.SIGTERM, signal.SIGHUP))]
+)
 def test_the_first_signal_lets_what_was_read_drain(child: Start, number: int) -> None:
     """Standard input stays open: only the signal can end the run; window 2 is not released, as nothing promised it."""
     reading = child(STDIN)

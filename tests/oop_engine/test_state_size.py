@@ -10,6 +10,7 @@ import pytest
 
 import oop_engine as oop
 from operators.functions import AggregateFunction
+from tests.examples import mostly_slow
 
 GROUPS, EACH = 5_000, 20
 """Groups, and tuples of each in a window."""
@@ -37,7 +38,7 @@ def number(text: str, pattern: str) -> float:
 
 @pytest.mark.parametrize("slides", [1, 2, 5])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", mostly_slow(FUNCTIONS, but=("sum", "median")))
 def test_the_state_is_about_as_large_as_said(stream: oop.Stream, name: str, strategy: str, slides: int) -> None:
     function: AggregateFunction = FUNCTIONS[name]
     if strategy == "differential" and name in ("max", "count_distinct"):

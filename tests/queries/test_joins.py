@@ -34,7 +34,7 @@ def answer(golden: Golden) -> Counter[Result]:
 
 
 @all_golden
-@pytest.mark.parametrize("page_rows", [1, 7, 8192])
+@pytest.mark.parametrize("page_rows", [7, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 8192))])
 def test_text_gives_the_answer_at_any_page_size(golden: Golden, page_rows: int) -> None:
     result = query(golden.text, streams())
     assert tuple(result.schema.names) == golden.columns

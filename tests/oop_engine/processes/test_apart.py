@@ -79,7 +79,7 @@ def killed(both: Apart) -> None:
     os.kill(both.worker.pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("after", [0, 1])
+@pytest.mark.parametrize("after", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_killed_process_is_an_error_that_names_it(after: int) -> None:
     both = apart(counted(packets(), "two_level"), ring_bytes=1 << 14)
     with pytest.raises(ProcessError, match=r"the process of the high level \(pid \d+\) was ended by signal 9"):

@@ -193,10 +193,15 @@ def test_a_state_is_kept_compressed_and_one_that_is_not_is_read() -> None:
     assert len(pressed(state)) < len(state) / 4
 
 
-ALL = [*((g, streams) for g in GOLDEN), *((g, joins.streams) for g in joins.GOLDEN)]
+ALL: dict[str, tuple[Golden, object]] = {
+    **{golden.name: (golden, streams) for golden in GOLDEN},
+    **{golden.name: (golden, joins.streams) for golden in joins.GOLDEN},
+}
+EACH = list(ALL)[::4]
 
 
-@pytest.mark.parametrize(("golden", "make"), ALL, ids=[g.name for g, _ in ALL])
-def test_a_golden_query_has_its_answer(golden: Golden, make: object) -> None:
+@pytest.mark.parametrize("name", mostly_slow(ALL, but=EACH))
+def test_a_golden_query_has_its_answer(name: str) -> None:
+    golden, make = ALL[name]
     result = query(golden.text, make())  # type: ignore[operator]
     assert on_batch(result, buckets=5, partitions=3) == embedded(result)

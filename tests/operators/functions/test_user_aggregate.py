@@ -228,10 +228,15 @@ def test_math_is_compiled_and_agrees_with_the_function_of_the_engine() -> None:
     ("kind", "fits", "beyond"),
     [
         (pa.int8(), 127, 128),
-        (pa.int16(), -(2**15), -(2**15) - 1),
-        (pa.int32(), 2**31 - 1, 2**31),
-        (pa.uint8(), 255, 256),
-        (pa.uint32(), 0, -1),
+        *(
+            pytest.param(*limits, marks=pytest.mark.slow)
+            for limits in (
+                (pa.int16(), -(2**15), -(2**15) - 1),
+                (pa.int32(), 2**31 - 1, 2**31),
+                (pa.uint8(), 255, 256),
+                (pa.uint32(), 0, -1),
+            )
+        ),
         (pa.date32(), 2**31 - 1, 2**31),
     ],
 )

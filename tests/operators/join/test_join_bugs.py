@@ -96,6 +96,7 @@ WRONG_WINDOWS: dict[str, tuple[JoinWindow, str, set[int]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", WRONG_WINDOWS)
 def test_a_wrong_window_is_caught(bug: str) -> None:
     window, name, laws = WRONG_WINDOWS[bug]
@@ -194,6 +195,7 @@ WRONG_JOINS: dict[str, tuple[type[OAJoin], str, set[int]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", WRONG_JOINS)
 def test_a_wrong_join_is_caught(bug: str) -> None:
     wrong, kind, laws = WRONG_JOINS[bug]

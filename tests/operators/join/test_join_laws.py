@@ -12,6 +12,7 @@ from operators.join import Band, OAJoin
 from operators.page import Row
 from operators.schema import Schema, ip_field
 from operators.testing import Script, check_operator, streams
+from tests.examples import mostly_slow
 from tests.naive_join import band, naive_join
 from tests.operators.join.joining import NAMES, ON, TIMES, WINDOWS, Case, scripts
 
@@ -19,7 +20,7 @@ KINDS = ("inner", "left", "right", "full", "semi", "anti")
 PATIENCE = st.sampled_from([0, 1, 2, 1000])
 
 
-@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize("name", mostly_slow(WINDOWS, but=("open band", "tumbling", "overlapping windows")))
 @settings(max_examples=7)
 @given(data=st.data(), script=scripts("linear", "group"))
 def test_every_window_keeps_the_laws_and_nothing_too_long(name: str, data: st.DataObject, script: Script) -> None:
@@ -38,7 +39,7 @@ def test_every_kind_keeps_the_laws_and_nothing_too_long(kind: str, data: st.Data
     case.check(lambda: OAJoin(window, ON, kind=kind, patience=patience, page_rows=rows_a_page), script)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", mostly_slow(KINDS, but=("inner", "full", "anti")))
 @settings(max_examples=5)
 @given(data=st.data(), script=scripts())
 def test_promises_of_any_form_are_used_or_passed_on_but_never_wrong(
@@ -49,7 +50,7 @@ def test_promises_of_any_form_are_used_or_passed_on_but_never_wrong(
     Case(window, meets, kind=kind).check(lambda: OAJoin(window, ON, kind=kind, patience=patience), script, strict=False)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", mostly_slow(KINDS, but=("inner", "full", "anti")))
 @settings(max_examples=4)
 @given(data=st.data(), script=scripts("linear"))
 def test_without_equality_time_alone_joins(kind: str, data: st.DataObject, script: Script) -> None:
@@ -62,7 +63,7 @@ def differ(left: Row, right: Row) -> bool:
     return left["x"] is not None and left["x"] != right["y"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", mostly_slow(KINDS, but=("inner", "full", "anti")))
 @settings(max_examples=5)
 @given(data=st.data(), script=scripts("linear", "group"))
 def test_a_residual_predicate_sees_both_tuples(kind: str, data: st.DataObject, script: Script) -> None:
