@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine.sources.capture import Capture, DecodeError
@@ -34,6 +34,7 @@ from tests.capture_files import (
     udp,
     zstd,
 )
+from tests.examples import share
 
 
 @pytest.mark.parametrize("kind", WHOLE)
@@ -162,8 +163,8 @@ def test_a_compressed_capture_that_is_cut_gives_what_could_be_unpacked(name: str
     packed = PACKED[name](pcap(whole, tick=1))
     path = tmp_path / "cut"
     counts = []
-    for share in (0.1, 0.5, 0.9, 0.999):
-        path.write_bytes(packed[: int(len(packed) * share)])
+    for part in (0.1, 0.5, 0.9, 0.999):
+        path.write_bytes(packed[: int(len(packed) * part)])
         capture = Capture(path)
         try:
             got = np.concatenate([np.zeros(0, np.int64), *capture.times()]).tolist()
@@ -203,7 +204,7 @@ class Dripping(io.RawIOBase):
         return len(piece)
 
 
-@settings(max_examples=40, deadline=None)
+@share(2.5)
 @given(
     st.sampled_from([*WHOLE.values(), gzip.compress(WHOLE["pcap"]), zstd(WHOLE["pcapng"]), WHOLE["pcapng"][:-5]]),
     st.lists(st.integers(1, 300), min_size=1, max_size=5),

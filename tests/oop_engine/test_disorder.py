@@ -12,13 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
 from oop_engine.cli import commands
 from oop_engine.disorder_report import rounded_up
 from oop_engine.disorder_words import amount_text
+from tests.examples import share
 from tests.open_set import OPEN_SET, with_open_set
 
 SECOND = 1_000_000_000
@@ -38,7 +39,7 @@ def run(*arguments: object) -> str:
     return done.output
 
 
-@settings(max_examples=30)
+@share(2)
 @given(
     st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 50)), st.sampled_from("abc")), min_size=1, max_size=40),
     st.sampled_from([0.0, 0.2]),

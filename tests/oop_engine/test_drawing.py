@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine.drawing import TEXT_WIDTH, mermaid, svg, width_of, wrapped
@@ -17,6 +17,7 @@ from oop_engine.plan import Plan, source_node
 from oop_engine.sources.packets import Packets
 from oop_engine.stream import Stream, meld
 from operators.functions import count
+from tests.examples import share
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -89,7 +90,7 @@ def test_long_labels_are_cut_and_told_in_full_by_the_tooltip() -> None:
 
 
 @given(st.text(max_size=200), st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@share(4)
 def test_wrapped_lines_fit(text: str, most: int) -> None:
     lines = wrapped(text, TEXT_WIDTH, 11, most)
     assert 1 <= len(lines) <= most
@@ -106,7 +107,7 @@ def graphs(draw: st.DrawFn) -> list[tuple[int, ...]]:
 
 
 @given(graphs(), st.data())
-@settings(max_examples=80, deadline=None)
+@share(5)
 def test_no_two_boxes_overlap_and_every_edge_goes_down(inputs: list[tuple[int, ...]], data: st.DataObject) -> None:
     sizes = [(data.draw(st.floats(20, 200)), data.draw(st.floats(20, 90))) for _ in inputs]
     placed = layout(sizes, inputs)

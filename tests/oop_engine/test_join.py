@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import attrs
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
@@ -31,6 +31,7 @@ from operators.schema import Schema
 from operators.testing import check_operator
 from operators.window import SlidingWindow
 from punctuation import Equals, Punctuation, before
+from tests.examples import share
 from tests.naive_join import band, naive_join, related, same_window
 from tests.operators.join.joining import LEFT, NAMES, ON, RIGHT, TIMES, Case, scripts
 
@@ -427,7 +428,7 @@ def test_a_stream_joined_with_itself_is_asked_for_steps_that_serve_both_sides() 
     assert pace.step is not None and pace.step > minute // 10_000
 
 
-@settings(max_examples=40)
+@share(2.5)
 @given(st.integers(1, 400), st.integers(1, 400), st.integers(1, 90), st.integers(0, 90))
 def test_steps_downstream_are_among_those_asked_of_the_inputs(left: int, right: int, step: int, origin: int) -> None:
     windowed = A.join(B, "k", range=(left, right)).window(range=step, wattr="ts", origin=origin)
@@ -524,7 +525,7 @@ def test_a_join_is_drawn() -> None:
 # The operator as a plan has it
 
 
-@settings(max_examples=40)
+@share(2.5)
 @given(scripts(tuples=5))
 def test_a_join_that_knows_of_a_part_of_its_inputs_keeps_the_laws(script: object) -> None:
     case = Case(Band("s", "t", left=3, right=2), band(3, 2))

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
 from oop_engine.running import Running
+from tests.examples import share
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("v", pa.int64()), ("mark", pa.bool_())])
 Row = tuple[int, str, int, bool]
@@ -43,7 +44,7 @@ tuple_rows = st.tuples(st.integers(0, 60), st.sampled_from("ab"), st.integers(-5
 rows = st.lists(st.tuples(tuple_rows, st.integers(0, 3)), min_size=8, max_size=40).map(_arriving)
 
 
-@settings(max_examples=60)
+@share(4)
 @given(rows, st.sampled_from([(), ("k",)]), st.integers(1, 6), st.sampled_from(["5", "9/4", "session"]))
 def test_a_window_that_is_added_gives_what_it_gives_alone_from_there_on(
     tuples: list[Row], by: tuple[str, ...], after: int, kind: str

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
@@ -90,7 +90,6 @@ OPTIONS = [
     tuples=st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abc"), st.integers(-5, 5)), max_size=30),
     spec=st.tuples(st.integers(1, 9), st.integers(1, 4)),
 )
-@settings(max_examples=15)
 def test_options_change_no_answer(
     strategy: oop.Strategy, tuples: list[tuple[int, str, int]], spec: tuple[int, int]
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
@@ -23,6 +23,7 @@ from oop_engine.window_join import WindowJoin
 from operators.filter import Filter
 from operators.join import Band, SameWindow, WidJoin
 from operators.window import SlidingWindow
+from tests.examples import share
 from tests.naive_join import band
 from tests.queries.joins import streams
 from tests.queries.streams import SECOND
@@ -174,7 +175,7 @@ def test_a_join_may_stand_in_a_query_in_parentheses() -> None:
 TICKS = st.lists(st.integers(0, 9), max_size=4)
 
 
-@settings(max_examples=60)
+@share(4)
 @given(st.tuples(TICKS, TICKS, TICKS), st.tuples(*[st.integers(1, 4)] * 3), st.booleans())
 def test_three_inputs_meet_when_each_two_of_them_do(
     ticks: tuple[list[int], ...], ranges: tuple[int, ...], closed: bool

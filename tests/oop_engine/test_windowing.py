@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
@@ -19,6 +19,7 @@ from operators.window import SlidingWindow
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
 from operators.window.delimited import FixedBandWindow
 from operators.window.session import SessionWindow
+from tests.examples import share
 
 SECOND = 1_000_000_000
 TIMES = [3, 1, 8, 7, 2, 9, 15, 30, 31, 12]
@@ -120,7 +121,7 @@ RANKS = ("four", "rows")
 BOUNDS = ("window_start", "window_end")
 
 
-@settings(max_examples=30)
+@share(2)
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9), st.sampled_from("ab"), st.integers(-9, 9)), max_size=20),
     st.lists(st.sampled_from(sorted(KINDS)), min_size=2, max_size=6, unique=True),

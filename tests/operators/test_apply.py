@@ -6,7 +6,7 @@ import doctest
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from operators import apply as module
 from operators.apply import Apply
@@ -16,13 +16,14 @@ from operators.expression import Column, Expression
 from operators.schema import Schema
 from operators.testing import Script, check_operator, streams
 from punctuation import Below, Equals, Punctuation, before
+from tests.examples import share
 from tests.naive import naive_apply
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), x=pa.int32(), progress=["ts", ("k", "ts")])
 COLUMNS: dict[str, Expression] = {"bits": Column("x") * 8, "bucket": Column("ts") // 3}
 
 
-@settings(deadline=None, max_examples=25)
+@share(1.5)
 @given(streams(SCHEMA, group=("k",)))
 def test_apply_keeps_the_laws(script: Script) -> None:
     check_operator(

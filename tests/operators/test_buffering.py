@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.aggregate.wid import WindowAggregate
@@ -36,6 +36,7 @@ from operators.schema import Schema, ip_field
 from operators.testing import Script, check_operator, streams
 from operators.window import LIMIT, LandmarkWindow, PartitionedWindow, SlidingWindow, Window
 from punctuation import END, Below, Equals, Progress, Punctuation, before
+from tests.examples import share
 from tests.naive_aggregate import naive_windows
 from tests.operators.test_window_aggregate import ANSWERS, FUNCTIONS, must_be_out, partitioned, sliding, windows
 
@@ -48,7 +49,7 @@ def chained(window: Window, by: Sequence[str], *, panes: bool = False) -> Chain:
     return Chain([Bucket(window), BufferAggregate(window, FUNCTIONS, by, panes=panes)])
 
 
-@settings(max_examples=40)
+@share(2.5)
 @given(windows, st.sampled_from(BY), streams(SCHEMA, group=("k",), tuples=12))
 def test_every_order_paging_and_punctuation_gives_the_naive_answer(
     window: Window, by: tuple[str, ...], script: Script
@@ -61,7 +62,7 @@ def test_every_order_paging_and_punctuation_gives_the_naive_answer(
     )
 
 
-@settings(max_examples=40)
+@share(2.5)
 @given(sliding, st.sampled_from(BY), streams(SCHEMA, group=("k",), tuples=12))
 def test_so_it_does_by_panes(window: SlidingWindow, by: tuple[str, ...], script: Script) -> None:
     check_operator(
@@ -117,7 +118,7 @@ def test_what_is_held_is_the_tuples_of_open_windows_or_incomplete_panes(
     check_operator(lambda: chained(window, ("k",), panes=panes), script, kept=kept, laws={2})
 
 
-@settings(max_examples=40)
+@share(2.5)
 @given(partitioned, st.booleans(), st.sampled_from([("k",), ("k", "v")]), streams(SCHEMA, group=("k",), tuples=12))
 def test_partitioned_rows_are_released_partition_by_partition(
     window: PartitionedWindow, panes: bool, by: tuple[str, ...], script: Script
@@ -149,7 +150,7 @@ def ends(members: list[Row]) -> int:
     return 100 * int(by_time[0]["v"]) + int(by_time[-1]["v"])  # type: ignore[arg-type]
 
 
-@settings(max_examples=30)
+@share(2)
 @given(sliding, st.booleans(), streams(SCHEMA, tuples=14, promises=("linear",), nulls=("k",)))
 def test_a_function_that_needs_its_tuples_in_order_gets_them_in_order(
     window: SlidingWindow, landmark: bool, script: Script
@@ -261,7 +262,7 @@ def test_a_tuple_purged_one_window_early_is_caught() -> None:
     caught: list[str] = []
     window = SlidingWindow("ts", size=3, slide=1)
 
-    @settings(max_examples=30)
+    @share(2)
     @given(streams(SCHEMA, tuples=8, promises=("linear",), nulls=()))
     def attempt(script: Script) -> None:
         try:

@@ -6,7 +6,7 @@ import doctest
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from operators import distinct as module
 from operators import expiry
@@ -17,6 +17,7 @@ from operators.page import Page, Row
 from operators.schema import Schema
 from operators.testing import Script, check_operator, streams
 from punctuation import END, Below, Equals, Punctuation, before
+from tests.examples import share
 from tests.naive import naive_distinct
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), x=pa.int8(), progress=["ts", ("k", "ts")])
@@ -30,7 +31,7 @@ def may_come_again(attributes: tuple[str, ...], tables: object, progress: object
     return sum(not any(p.matches(row) for p in promises) for row in found)
 
 
-@settings(deadline=None, max_examples=30)
+@share(2)
 @given(streams(SCHEMA, group=("k",), nulls=("ts", "k", "x")))
 def test_distinct_tuples_keep_the_laws(script: Script) -> None:
     check_operator(
@@ -43,7 +44,7 @@ def test_distinct_tuples_keep_the_laws(script: Script) -> None:
     )
 
 
-@settings(deadline=None, max_examples=25)
+@share(1.5)
 @given(streams(SCHEMA, group=("k",)))
 def test_distinct_combinations_of_some_attributes_keep_the_laws(script: Script) -> None:
     check_operator(
@@ -54,7 +55,7 @@ def test_distinct_combinations_of_some_attributes_keep_the_laws(script: Script) 
     )
 
 
-@settings(deadline=None, max_examples=25)
+@share(1.5)
 @given(streams(Schema.of(ts=pa.timestamp("s", "UTC"), f=pa.float64(), progress=["ts"])))
 def test_distinct_over_times_and_floats_keeps_the_laws(script: Script) -> None:
     check_operator(

@@ -21,6 +21,7 @@ from operators.expression import Column, Expression, Literal, Logical, Opaque, T
 from operators.page import Page, Row, Scalar
 from operators.schema import Schema, ip_field
 from operators.testing.streams import cells
+from tests.examples import share
 from tests.naive import naive_expression
 
 SCHEMA = Schema(
@@ -119,7 +120,7 @@ def tables() -> st.SearchStrategy[list[Row]]:
     )
 
 
-@settings(deadline=None, max_examples=100)
+@share(6)
 @given(truths() | numbers(), tables())
 def test_an_expression_means_on_a_page_what_it_means_on_each_tuple(expression: Expression, table: list[Row]) -> None:
     page = Page.of_rows(SCHEMA, [[row[name] for name in SCHEMA.names] for row in table])

@@ -6,7 +6,7 @@ import doctest
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from operators import filter as module
 from operators.drive import drive, rows
@@ -17,13 +17,14 @@ from operators.page import Page
 from operators.schema import Schema
 from operators.testing import Script, check_operator, streams
 from punctuation import END, Below, Equals, Punctuation, before
+from tests.examples import share
 from tests.naive import naive_filter
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), x=pa.int32(), progress=["ts", ("k", "ts")])
 PREDICATE = (Column("x") > 0) & (Column("k") != "b")
 
 
-@settings(deadline=None, max_examples=25)
+@share(1.5)
 @given(streams(SCHEMA, group=("k",)))
 def test_filter_keeps_the_laws(script: Script) -> None:
     check_operator(

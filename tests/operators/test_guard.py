@@ -6,7 +6,7 @@ import doctest
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from operators import guard as module
@@ -17,6 +17,7 @@ from operators.protocol import Element
 from operators.schema import Schema
 from operators.testing import Script, check_operator, streams
 from punctuation import END, Below, Equals, Punctuation, before
+from tests.examples import share
 
 SCHEMA = Schema.of(ts=pa.int64(), x=pa.int64(), progress=["ts"])
 Elements = list[int | Punctuation | None]
@@ -81,7 +82,7 @@ def test_a_guard_is_what_goes_through_a_stream_one_by_one(
     assert guard.statistics()["late"] == late
 
 
-@settings(deadline=None, max_examples=25)
+@share(1.5)
 @given(streams(SCHEMA), st.one_of(st.none(), st.integers(1, 4)), st.integers(-3, 3))
 def test_a_guard_keeps_the_laws(script: Script, step: int | None, origin: int) -> None:
     check_operator(lambda: Guard("ts", step, origin), script, naive=lambda table: table)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from operators import largest as module
@@ -20,6 +20,7 @@ from operators.page import Page, Row
 from operators.schema import Schema
 from operators.testing import Script, check_operator, streams
 from punctuation import END, Below, Equals, Progress, Punctuation, before
+from tests.examples import share
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), x=pa.int8(), progress=["ts", ("k", "ts")])
 FLOATS = Schema.of(ts=pa.int64(), x=pa.float64(), progress=["ts"])
@@ -43,7 +44,7 @@ def settled(n: int, by: tuple[str, ...], tables: Sequence[list[Row]], progress: 
     return [row for row in naive_largest(n, by, tables[0]) if any(p.matches(row) for p in promises)]
 
 
-@settings(deadline=None, max_examples=40)
+@share(2.5)
 @given(streams(SCHEMA, group=("k",), nulls=("ts", "k", "x")), st.sampled_from([1, 2, 5]))
 def test_the_largest_of_each_group_keep_the_laws(script: Script, n: int) -> None:
     for by in (("ts",), ("k", "ts"), ()):
@@ -58,13 +59,12 @@ def test_the_largest_of_each_group_keep_the_laws(script: Script, n: int) -> None
         )
 
 
-@settings(deadline=None, max_examples=20)
 @given(streams(FLOATS))
 def test_floats_keep_the_laws(script: Script) -> None:
     check_operator(lambda: Largest("x", 2, ("ts",)), script, naive=lambda table: naive_largest(2, ("ts",), table))
 
 
-@settings(deadline=None, max_examples=30)
+@share(2)
 @given(streams(SCHEMA))
 def test_an_operator_that_keeps_one_tuple_too_few_is_caught(script: Script) -> None:
     (table,) = script.tables()

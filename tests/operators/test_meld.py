@@ -6,7 +6,7 @@ import doctest
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from operators import meld as module
 from operators.drive import drive, rows
@@ -16,18 +16,19 @@ from operators.page import Page
 from operators.schema import Schema, ip_field
 from operators.testing import Script, check_operator, streams
 from punctuation import END, Below, Equals, Punctuation, before
+from tests.examples import share
 from tests.naive import naive_union
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), x=pa.int32(), progress=["ts", ("k", "ts")])
 
 
-@settings(deadline=None, max_examples=25)
+@share(1.5)
 @given(streams(SCHEMA, group=("k",), ports=2))
 def test_meld_of_two_keeps_the_laws(script: Script) -> None:
     check_operator(lambda: Meld(2), script, naive=naive_union, settled=lambda tables, progress: naive_union(*tables))
 
 
-@settings(deadline=None, max_examples=25)
+@share(1.5)
 @given(streams(SCHEMA, ports=3, promises=("linear",), tuples=6))
 def test_meld_of_three_keeps_the_laws_and_promises_the_least_bound_at_once(script: Script) -> None:
     def promised(tables: object, progress: object) -> list[Punctuation]:

@@ -6,7 +6,7 @@ import doctest
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from operators import merge as module
 from operators.drive import drive, rows
@@ -16,6 +16,7 @@ from operators.page import Page, Row
 from operators.schema import Schema
 from operators.testing import Script, check_operator, streams
 from punctuation import END, Below, Equals, Progress, Punctuation, before
+from tests.examples import share
 from tests.naive import naive_union
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), x=pa.int32(), progress=["ts", ("k", "ts")])
@@ -41,7 +42,7 @@ def below(tables: object, limit: float) -> list[Row]:
     return found
 
 
-@settings(deadline=None, max_examples=30)
+@share(2)
 @given(streams(SCHEMA, group=("k",), ports=2, nulls=("k", "x", "ts")))
 def test_merge_keeps_the_laws_and_is_prompt(script: Script) -> None:
     check_operator(
@@ -53,7 +54,7 @@ def test_merge_keeps_the_laws_and_is_prompt(script: Script) -> None:
     )
 
 
-@settings(deadline=None, max_examples=25)
+@share(1.5)
 @given(streams(SCHEMA, group=("k",), ports=3, tuples=6))
 def test_the_output_is_in_order_ties_by_port_and_then_by_arrival(script: Script) -> None:
     numbered = [(port, row["ts"], i) for port, table in enumerate(script.tables()) for i, row in enumerate(table)]

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.aggregate.wid import WindowAggregate
@@ -30,6 +30,7 @@ from operators.schema import Schema, ip_field
 from operators.testing import ALL_LAWS, Script, check_operator, streams
 from operators.window import LIMIT, LandmarkWindow, PartitionedWindow, SlidingWindow
 from punctuation import END, Below, Equals, Progress, Punctuation, before
+from tests.examples import share
 from tests.naive_aggregate import naive_windows
 from tests.operators.test_window_aggregate import ANSWERS, FUNCTIONS, must_be_out, sliding
 
@@ -297,7 +298,6 @@ ranges = st.tuples(st.integers(1, 5), st.integers(1, 9), st.integers(1, 9), st.i
 )
 
 
-@settings(max_examples=20)
 @given(ranges, streams([SCHEMA, OTHER], tuples=12, promises=("linear",), nulls=("k", "v", "w")), st.integers(1, 3))
 def test_the_changes_of_two_relations_are_joined_to_those_of_the_joined_relation(
     windows: tuple[SlidingWindow, SlidingWindow], script: Script, rows: int
@@ -402,7 +402,7 @@ def test_a_deletion_too_late_and_lost_changes_are_caught(
     functions: dict[str, AggregateFunction] = {"n": count(), "total": sum("v")}
     answers = {name: ANSWERS[name] for name in functions}
 
-    @settings(max_examples=40)
+    @share(2.5)
     @given(streams(SCHEMA, tuples=8, promises=("linear",), nulls=()))
     def attempt(script: Script) -> None:
         try:

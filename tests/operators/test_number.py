@@ -6,7 +6,7 @@ import doctest
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from operators import number as module
 from operators.drive import drive, punctuations
@@ -16,12 +16,13 @@ from operators.page import Page
 from operators.schema import Schema
 from operators.testing import Script, check_operator, streams
 from punctuation import Punctuation, before
+from tests.examples import share
 from tests.naive import naive_number
 
 SCHEMA = Schema.of(ts=pa.int64(), x=pa.int32(), progress=["ts"])
 
 
-@settings(deadline=None, max_examples=25)
+@share(1.5)
 @given(streams(SCHEMA))
 def test_number_keeps_the_laws_of_what_is_defined_by_arrival(script: Script) -> None:
     def promised(tables: object, progress: object) -> list[Punctuation]:

@@ -6,7 +6,7 @@ import doctest
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from operators import project as module
 from operators.drive import drive, punctuations
@@ -17,6 +17,7 @@ from operators.project import Project
 from operators.schema import Schema, ip_field, is_ip
 from operators.testing import Script, check_operator, streams
 from punctuation import END, AtMost, Below, Between, Equals, Punctuation, Range, before
+from tests.examples import share
 from tests.naive import naive_project
 
 SCHEMA = Schema(
@@ -42,13 +43,12 @@ def images(columns: dict[str, Expression], *promises: Punctuation) -> list[str]:
     return [str(p) for p in punctuations(drive(project, promises))]
 
 
-@settings(deadline=None, max_examples=25)
+@share(1.5)
 @given(streams(SCHEMA, group=("k",)))
 def test_project_keeps_the_laws(script: Script) -> None:
     check_operator(lambda: Project(COLUMNS), script, naive=lambda table: naive_project(COLUMNS, table, SCHEMA))
 
 
-@settings(deadline=None, max_examples=20)
 @given(streams(SCHEMA, promises=("linear",), nulls=("x", "ts")))
 def test_a_rising_function_is_promised_as_far_as_its_attribute_was(script: Script) -> None:
     def promised(tables: object, progress: object) -> list[Punctuation]:

@@ -22,6 +22,7 @@ from operators.reorder import Reorder
 from operators.schema import Schema
 from operators.testing import Script, check_operator, streams
 from punctuation import END, Equals, Punctuation, before
+from tests.examples import share
 from tests.naive import naive_slack
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), progress=["ts"])
@@ -43,13 +44,13 @@ def pages(values: list[int], size: int) -> list[Element]:
     ]
 
 
-@settings(deadline=None, max_examples=25)
+@share(1.5)
 @given(streams(SCHEMA, nulls=("k", "ts"), group=("k",)), st.sampled_from([{"time": 40}, {"tuples": 12}, {}]))
 def test_reorder_keeps_the_laws_where_the_slack_suffices(script: Script, slack: dict[str, int]) -> None:
     check_operator(lambda: reorder(slack), script, naive=lambda table: table)
 
 
-@settings(deadline=None, max_examples=25)
+@share(1.5)
 @given(streams(SCHEMA, nulls=("k",), group=("k",)), SLACKS)
 def test_reorder_keeps_all_laws_but_4_and_6_where_tuples_are_late(script: Script, slack: dict[str, int]) -> None:
     check_operator(lambda: reorder(slack), script, order_matters=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine.sources.flows import ELEMENTS, Element
+from tests.examples import share
 from tests.naive_flows import naive_flows
 from tests.oop_engine.flows.exporter import (
     HERE,
@@ -141,13 +142,13 @@ def check(payloads: list[bytes], block: int) -> None:
     assert total == [{name: row[name] for name in total[0]} for row in want] if total else not want
 
 
-@settings(max_examples=200)
+@share(12.5)
 @given(exports(), st.sampled_from([0, 1]))
 def test_exports_of_any_templates(payloads: list[bytes], block: int) -> None:
     check(payloads, block)
 
 
-@settings(max_examples=200)
+@share(12.5)
 @given(
     exports(), st.lists(st.tuples(st.integers(0, 4), st.integers(24, 200), st.integers(0, 255)), min_size=1, max_size=4)
 )

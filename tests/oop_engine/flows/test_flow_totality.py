@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine.sources.flows import Datagrams, FlowDecoder, flow_columns
@@ -18,6 +18,7 @@ from oop_engine.sources.flows.plans import Plan
 from oop_engine.sources.flows.sessions import Plans, Sessions
 from oop_engine.sources.flows.templates import Template
 from tests.capture_files import ether, ipv4, ipv6, tcp, udp
+from tests.examples import share
 from tests.oop_engine.flows.exporter import (
     HERE,
     NOW,
@@ -119,13 +120,13 @@ def check(given_payloads: list[bytes], *, apart: int = 1, **options: Any) -> Flo
     return decoder
 
 
-@settings(max_examples=150)
+@share(10)
 @given(payloads, st.booleans(), st.sampled_from([1, 7, 65_536]))
 def test_any_bytes_give_records_or_a_counted_reason(given_payloads: list[bytes], reliable: bool, rows: int) -> None:
     check(given_payloads, reliable=reliable, batch_rows=rows)
 
 
-@settings(max_examples=40)
+@share(2.5)
 @given(payloads)
 def test_blocks_do_not_change_what_any_bytes_give(given_payloads: list[bytes]) -> None:
     whole = read(given_payloads, more=MORE)

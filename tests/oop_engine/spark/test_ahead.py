@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
@@ -28,6 +28,7 @@ from oop_engine.stream import Stream
 from operators import functions as f
 from operators.window import LIMIT, SlidingWindow
 from punctuation import NO_TIME
+from tests.examples import share
 from tests.oop_engine.spark.plans import FREE, Row, Streams, stream
 from tests.oop_engine.spark.simulated import embedded, on_stream
 from tests.oop_engine.spark.test_room import micro_batches
@@ -59,7 +60,7 @@ def rows(times: st.SearchStrategy[int | None]) -> st.SearchStrategy[list[list[Ro
 near = st.one_of(*[st.integers(0, 40)] * 4, st.none())
 
 
-@settings(max_examples=60)
+@share(4)
 @given(
     a=st.one_of(rows(near), rows(st.one_of(near, near, near, st.sampled_from(FAR)))),
     panes=st.integers(1, 4),

@@ -17,7 +17,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oo
 from oop_engine.plan import Plan
 from oop_engine.spark.schema import Wanted
 from oop_engine.translate import query
-from tests.examples import mostly_slow
+from tests.examples import mostly_slow, share
 from tests.oop_engine.spark.plans import FREE, ONE, ORDERED, Row, batch, pages, promised, stream
 from tests.oop_engine.spark.simulated import embedded, on_batch, on_stream, shown
 from tests.queries import joins
@@ -28,7 +28,7 @@ cuts = st.integers(1, 5)
 
 
 @pytest.mark.parametrize("name", mostly_slow(FREE, but=("sliding", "sessions", "join")))
-@settings(max_examples=8)
+@share(0.5)
 @given(a=pages, b=pages, buckets=cuts, partitions=cuts, seed=st.integers(0, 9), low=st.booleans())
 def test_partitions_and_buckets_make_no_difference(
     name: str, a: list[list[Row]], b: list[list[Row]], buckets: int, partitions: int, seed: int, low: bool
@@ -39,7 +39,7 @@ def test_partitions_and_buckets_make_no_difference(
 
 
 @pytest.mark.parametrize("name", [*ORDERED, "sliding", "windows beside their tuples", "aggregate of an aggregate"])
-@settings(max_examples=8)
+@share(0.5)
 @given(a=pages)
 @example(a=[[(6, "a", 1, 1), (10, "a", 1, 1)], [(5, "a", 1, 1)]])
 def test_what_all_this_is_compared_with_is_what_a_stream_runs(name: str, a: list[list[Row]]) -> None:
@@ -57,7 +57,7 @@ def test_in_order_of_arrival_it_is_as_embedded(name: str, a: list[list[Row]], b:
 
 
 @pytest.mark.parametrize("name", ONE)
-@settings(max_examples=8)
+@share(0.5)
 @given(a=pages, buckets=cuts, seed=st.integers(0, 9))
 def test_late_tuples_of_a_batch_are_those_that_are_late_embedded(
     name: str, a: list[list[Row]], buckets: int, seed: int
@@ -82,7 +82,7 @@ def micro_batches(given: Sequence[Sequence[Row]], draw: random.Random) -> list[l
 
 @pytest.mark.parametrize("late", ["drop", "revise"])
 @pytest.mark.parametrize("name", mostly_slow(ONE, but=("sliding", "rows of each")))
-@settings(max_examples=8)
+@share(0.5)
 @given(a=pages, buckets=cuts, seed=st.integers(0, 99), low=st.booleans())
 def test_a_stream_gives_what_embedded_has_released_at_any_boundaries(
     name: str, late: str, a: list[list[Row]], buckets: int, seed: int, low: bool
@@ -96,7 +96,6 @@ def test_a_stream_gives_what_embedded_has_released_at_any_boundaries(
     assert counts.get("late_for_some", 0) == statistics.late_for_some
 
 
-@settings(max_examples=20)
 @given(a=pages, b=pages, buckets=cuts, seed=st.integers(0, 99), name=st.sampled_from(["meld", "join", "left join"]))
 def test_two_streams_give_what_they_give_embedded(
     a: list[list[Row]], b: list[list[Row]], buckets: int, seed: int, name: str

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import find, given, settings
+from hypothesis import find, given
 from hypothesis import strategies as st
 
 from operators.adaptive.adaptive import AdaptiveAggregate
@@ -32,6 +32,7 @@ from operators.testing.variants import repaged
 from operators.window import FOREVER, LandmarkWindow, PartitionedWindow, SlidingWindow, Window
 from operators.window.protocol import Int32s
 from punctuation import END, Below, Equals, Punctuation, before
+from tests.examples import share
 from tests.naive_adaptive import NaiveAdaptive
 from tests.naive_aggregate import naive_windows
 from tests.operators.planted import SEARCH
@@ -55,7 +56,7 @@ def chained(window: Window, by: Sequence[str], cost: Cost, source: str | None = 
     return Chain([Bucket(window), AdaptiveAggregate(window, FUNCTIONS, by, cost=cost, source=source)])
 
 
-@settings(max_examples=40)
+@share(2.5)
 @given(sliding, st.sampled_from(BY), costs, sources, streams(SCHEMA, group=("k",), tuples=14))
 def test_every_order_paging_and_punctuation_gives_the_naive_answer(
     window: SlidingWindow, by: tuple[str, ...], cost: Cost, source: str | None, script: Script
@@ -331,7 +332,6 @@ def test_saved_in_the_middle_and_restored_it_goes_on_and_measures_the_same(cut: 
         assert restored.statistics().get(name) == whole.statistics().get(name)
 
 
-@settings(max_examples=20)
 @given(st.integers(1, 4), st.integers(1, 3), streams(SCHEMA, tuples=12, promises=("linear",), nulls=("v",)))
 def test_partitioned_rows_are_released_partition_by_partition(size: int, slide: int, script: Script) -> None:
     window = PartitionedWindow(SlidingWindow("row_num", size=size, slide=slide), ("k",))

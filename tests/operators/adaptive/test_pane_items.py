@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.adaptive.adaptive import AdaptiveAggregate
@@ -24,6 +24,7 @@ from operators.testing import Script, check_operator, streams
 from operators.testing.variants import repaged
 from operators.window import PartitionedWindow, SlidingWindow
 from punctuation import Progress, before
+from tests.examples import share
 from tests.naive_aggregate import naive_windows
 from tests.operators.adaptive.test_adaptive import BY, SCHEMA, costs, sliding
 from tests.operators.test_window_aggregate import ANSWERS, FUNCTIONS, must_be_out
@@ -33,7 +34,7 @@ def chained(window: SlidingWindow | PartitionedWindow, by: Sequence[str], cost: 
     return Chain([Bucket(window), AdaptiveAggregate(window, FUNCTIONS, by, cost=cost, panes=True, source="v")])
 
 
-@settings(max_examples=40)
+@share(2.5)
 @given(sliding, st.sampled_from(BY), costs, streams(SCHEMA, group=("k",), tuples=12))
 def test_every_order_paging_and_punctuation_gives_the_naive_answer(
     window: SlidingWindow, by: tuple[str, ...], cost: Cost, script: Script
@@ -116,7 +117,6 @@ def test_saved_in_the_middle_and_restored_it_goes_on(cut: int, script: Script) -
     assert sorted(map(repr, rows(found))) == sorted(map(repr, rows(drive(make(), tagged))))
 
 
-@settings(max_examples=20)
 @given(st.integers(1, 4), st.integers(1, 3), streams(SCHEMA, tuples=12, promises=("linear",), nulls=("v",)))
 def test_partitioned_rows_are_released_partition_by_partition(size: int, slide: int, script: Script) -> None:
     window = PartitionedWindow(SlidingWindow("row_num", size=size, slide=slide), ("k",))

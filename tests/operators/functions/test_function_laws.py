@@ -7,22 +7,22 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.page import Page
 from operators.schema import Schema
+from tests.examples import share
 from tests.operators.functions.cases import DOMAIN, Case, cases, plain, same, skipped
 
 SLOTS = 5
-EXAMPLES = 80
 EVERY = cases()
 
 CASES = {name: [case for case in EVERY if case.function.name == name] for name in {c.function.name for c in EVERY}}
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+@share(5)
 @given(data=st.data())
 def test_pages_slots_and_combining_in_any_order_give_the_naive_answer(name: str, data: st.DataObject) -> None:
     case = data.draw(st.sampled_from(CASES[name]))

@@ -6,12 +6,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.functions.order import FIRST
 from operators.functions.runs import Runs
 from operators.kernels import runs as kernels
+from tests.examples import share
 
 SLOTS = 6
 EVERY = np.arange(SLOTS, dtype=np.int32)
@@ -45,13 +46,13 @@ def check(runs: Runs, held: list[Counter[int]]) -> None:
     totals, of_least = runs.totals(EVERY, FIRST)
     assert totals.tolist() == [sum(bag.values()) for bag in held]
     assert of_least.tolist() == [bag[int(FIRST)] for bag in held]
-    for share in (0.0, 0.3, 0.5, 1.0):
-        ranks = np.where(totals > 0, np.maximum(np.ceil(share * totals), 1), 0).astype(np.int64)
+    for part in (0.0, 0.3, 0.5, 1.0):
+        ranks = np.where(totals > 0, np.maximum(np.ceil(part * totals), 1), 0).astype(np.int64)
         wanted = [sorted(bag.elements())[rank - 1] if rank else 0 for bag, rank in zip(held, ranks, strict=True)]
         assert runs.select(EVERY, ranks).tolist() == wanted
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@share(4)
 @given(data=st.data())
 def test_any_sequence_of_calls_holds_what_counters_hold(data: st.DataObject) -> None:
     key = st.integers(-3, 3) | st.sampled_from([int(FIRST), 2**63 - 1, 0, 1 << 40])
@@ -204,7 +205,7 @@ def test_keys_are_renamed_where_they_wait_and_where_they_are_sorted() -> None:
     assert merged.counts[: merged.offsets[-1]].tolist() == [2, 1, 1, 1]
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@share(4)
 @given(
     taken=st.lists(st.integers(-4, 4), min_size=1, max_size=8),
     left=st.lists(st.integers(-4, 4), max_size=8),

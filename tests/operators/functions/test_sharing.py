@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from operators import functions as fn
@@ -12,6 +12,7 @@ from operators.functions import Accumulator, AggregateFunction, Subtractable, ac
 from operators.functions.sharing import View
 from operators.page import Page
 from operators.schema import Schema
+from tests.examples import share
 
 SCHEMA = Schema.of(x=pa.int64(), f=pa.float64(), s=pa.string())
 FUNCTIONS: list[AggregateFunction] = [
@@ -43,7 +44,7 @@ def test_one_state_serves_all_that_remember_the_same() -> None:
     assert [f.output_name() for f, exact in zip(FUNCTIONS, whole, strict=True) if not exact] == ["sum_f", "avg_f"]
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@share(2.5)
 @given(data=st.data())
 def test_shared_states_answer_as_own_ones(data: st.DataObject) -> None:
     order = data.draw(st.permutations(FUNCTIONS))

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from operators import functions as fn
@@ -17,6 +17,7 @@ from operators.functions import Accumulator, AggregateFunction, Subtractable
 from operators.page import Page
 from operators.schema import IP_METADATA, IP_TYPE, Schema
 from tests import naive_functions as naive
+from tests.examples import share
 from tests.operators.functions.cases import DOMAIN, Case, plain, same
 
 SLOTS = 4
@@ -48,7 +49,7 @@ def made(function: AggregateFunction, schema: Schema) -> Accumulator:
 
 
 @pytest.mark.parametrize("name", sorted({case.function.name for case in SMALL}))
-@settings(max_examples=50, deadline=None, derandomize=True)
+@share(3)
 @given(data=st.data())
 def test_few_values_are_answered_exactly(name: str, data: st.DataObject) -> None:
     case = data.draw(st.sampled_from([case for case in SMALL if case.function.name == name]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from operators import functions as fn
@@ -13,6 +13,7 @@ from operators.functions import Accumulator, AggregateFunction, Subtractable, ac
 from operators.functions.totalling import Stepwise, totalling
 from operators.page import Page
 from operators.schema import Schema
+from tests.examples import share
 from tests.operators.functions.cases import DOMAIN, Case, cases, plain, same
 
 SLOTS = 4
@@ -45,7 +46,7 @@ def test_what_is_exact_can_be_taken_away_and_what_is_rounded_cannot() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, deadline=None, derandomize=True)
+@share(4)
 @given(data=st.data())
 def test_combining_and_subtracting_leaves_the_same_bits(name: str, data: st.DataObject) -> None:
     case = data.draw(st.sampled_from([case for case in SUBTRACTABLE if case.function.name == name]))
@@ -65,7 +66,7 @@ def test_combining_and_subtracting_leaves_the_same_bits(name: str, data: st.Data
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, deadline=None, derandomize=True)
+@share(4)
 @given(data=st.data())
 def test_a_running_window_is_that_of_its_own_slices(name: str, data: st.DataObject) -> None:
     case = data.draw(st.sampled_from([case for case in SUBTRACTABLE if case.function.name == name]))
@@ -85,7 +86,7 @@ def test_a_running_window_is_that_of_its_own_slices(name: str, data: st.DataObje
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, deadline=None, derandomize=True)
+@share(4)
 @given(data=st.data())
 def test_a_window_is_the_difference_of_two_running_totals(name: str, data: st.DataObject) -> None:
     case = data.draw(st.sampled_from([case for case in SUBTRACTABLE if case.function.name == name]))

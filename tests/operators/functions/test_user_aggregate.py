@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from operators import functions as fn
@@ -23,7 +23,7 @@ from operators.functions.user import UserAggregate
 from operators.kernels.lifted import switched_off
 from operators.page import Page
 from operators.schema import Schema
-from tests.examples import mostly_slow
+from tests.examples import mostly_slow, share
 
 SCHEMA = Schema.of(x=pa.int64(), f=pa.float64(), t=pa.timestamp("s"), s=pa.string(), u=pa.uint64())
 
@@ -166,7 +166,7 @@ def test_a_result_may_be_a_time_and_null() -> None:
     assert found.nulls == 1
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@share(2.5)
 @given(data=st.data())
 def test_what_does_not_commute_is_combined_as_told(data: st.DataObject) -> None:
     steps = data.draw(
@@ -322,7 +322,7 @@ def test_what_does_not_fit_when_it_is_tried_is_told_before_a_stream_runs() -> No
         a_sum(lift=lambda x: x**7).output_field(SCHEMA, "mine")
 
 
-@settings(max_examples=60)
+@share(4)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=4))
 def test_the_compiled_sum_is_that_of_python_or_told(values: list[int]) -> None:
     accumulator = fed(COMPILED, list(values), [0] * len(values))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from operators.join import Band, JoinWindow, OAJoin, SameWindow
 from operators.join.promises import Promises
@@ -217,7 +217,6 @@ def test_a_box_one_tick_too_large_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("kind", ["inner", "left"])
-@settings(max_examples=15)
 @given(script=scripts("linear", "group", tuples=5))
 def test_the_same_join_without_a_bug_passes(kind: str, script: Script) -> None:
     window, meets = WINDOWS["open band"]

@@ -12,7 +12,7 @@ from operators.join import Band, OAJoin
 from operators.page import Row
 from operators.schema import Schema, ip_field
 from operators.testing import Script, check_operator, streams
-from tests.examples import mostly_slow
+from tests.examples import mostly_slow, share
 from tests.naive_join import band, naive_join
 from tests.operators.join.joining import NAMES, ON, TIMES, WINDOWS, Case, scripts
 
@@ -21,7 +21,7 @@ PATIENCE = st.sampled_from([0, 1, 2, 1000])
 
 
 @pytest.mark.parametrize("name", mostly_slow(WINDOWS, but=("open band", "tumbling", "overlapping windows")))
-@settings(max_examples=7)
+@share(0.5)
 @given(data=st.data(), script=scripts("linear", "group"))
 def test_every_window_keeps_the_laws_and_nothing_too_long(name: str, data: st.DataObject, script: Script) -> None:
     window, meets = WINDOWS[name]
@@ -30,7 +30,7 @@ def test_every_window_keeps_the_laws_and_nothing_too_long(name: str, data: st.Da
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=9)
+@share(0.5)
 @given(data=st.data(), script=scripts("linear", "group"))
 def test_every_kind_keeps_the_laws_and_nothing_too_long(kind: str, data: st.DataObject, script: Script) -> None:
     window, meets = WINDOWS[data.draw(st.sampled_from(list(WINDOWS)))]
@@ -106,7 +106,7 @@ def test_keys_of_every_type_and_of_several_attributes_join(
         check_operator(lambda on=on: OAJoin(Band("s", "t", left=3, right=2), on), script, naive=naive)
 
 
-@settings(max_examples=10)
+@share(0.5)
 @given(data=st.data())
 def test_addresses_join_addresses(data: st.DataObject) -> None:
     left = Schema(pa.schema([pa.field("s", pa.int64()), ip_field("k")]), progress=["s", ("k", "s")])

@@ -7,7 +7,7 @@ from itertools import product
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.aggregate.groupby import GroupAggregate
@@ -24,6 +24,7 @@ from operators.schema import Schema
 from operators.testing import Script, check_operator
 from operators.window import tumbling
 from punctuation import END, Below, Equals, Punctuation, before
+from tests.examples import share
 from tests.naive_join import naive_join
 from tests.operators.join.joining import LEFT, NAMES, ON, RIGHT, TIMES, WINDOWS, Case, scripts
 
@@ -96,7 +97,6 @@ def progressing(attribute: str) -> tuple[Operator, Schema]:
 
 
 @pytest.mark.parametrize("attribute", ["s", "t", "first", "last"])
-@settings(max_examples=15)
 @given(script=scripts("linear"))
 def test_windows_on_either_time_on_the_lesser_or_the_greater_close_and_are_right(
     attribute: str, script: Script
@@ -131,7 +131,7 @@ def test_windows_on_every_attribute_close_before_the_end(attribute: str) -> None
     assert [row["count"] for row in rows(found)] == [4]
 
 
-@settings(max_examples=25)
+@share(1.5)
 @given(script=scripts("linear"), kind=st.sampled_from(["inner", "left", "right", "full"]))
 def test_the_lesser_and_the_greater_time_are_promised_as_tightly_as_can_be(script: Script, kind: str) -> None:
     window, meets = WINDOWS["wide open band"]

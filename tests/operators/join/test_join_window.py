@@ -6,13 +6,14 @@ import doctest
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.errors import SchemaError
 from operators.join import Band, JoinWindow, Steps, WidJoin, widjoin
 from operators.join import window as module
 from operators.window import SlidingWindow
+from tests.examples import share
 from tests.naive_join import Meets, band, related
 from tests.operators.join.joining import WINDOWS, sliding
 
@@ -71,7 +72,7 @@ def test_boundaries_are_exact(name: str) -> None:
             boundary(window, meets, port, bound)
 
 
-@settings(max_examples=40)
+@share(2.5)
 @given(
     left=st.tuples(st.integers(1, 5), st.integers(1, 4)),
     right=st.tuples(st.integers(1, 5), st.integers(1, 4)),
@@ -93,7 +94,7 @@ def test_any_relation_of_any_windows_is_that_of_the_definition(
             assert found == meets(own, other)
 
 
-@settings(max_examples=25)
+@share(1.5)
 @given(left=st.integers(1, 6), right=st.integers(1, 6))
 def test_windows_that_slide_by_one_make_the_open_band(left: int, right: int) -> None:
     by_windows = WidJoin(sliding("s", left, 1), sliding("t", right, 1))

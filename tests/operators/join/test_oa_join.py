@@ -7,7 +7,7 @@ import doctest
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from operators.drive import drive, rows
 from operators.errors import SchemaError
@@ -20,6 +20,7 @@ from operators.saved import decode_state, encode_state
 from operators.schema import Schema
 from operators.testing import Script, streams
 from punctuation import END, Below, Equals, Punctuation, before
+from tests.examples import share
 from tests.naive_join import band, naive_join
 from tests.operators.join.joining import LEFT, ON, RIGHT, TIMES
 
@@ -52,7 +53,7 @@ def test_dictionaries_are_looked_up_and_come_out_as_they_came() -> None:
     ]
 
 
-@settings(max_examples=12)
+@share(0.75)
 @given(script=streams(TS, group=("k",), tuples=8))
 def test_a_stream_joins_itself(script: Script) -> None:
     join = OAJoin(Band("ts", "ts", left=2, right=3), [("k", "k")])
@@ -68,7 +69,6 @@ def test_a_stream_joins_itself(script: Script) -> None:
     assert sorted(map(str, found)) == sorted(map(str, wanted))
 
 
-@settings(max_examples=15)
 @given(script=streams(TS, ports=3, group=("k",), tuples=6))
 def test_joins_in_a_row_join_three_streams(script: Script) -> None:
     first = OAJoin(Band("ts", "ts", left=3, right=2), [("k", "k")], prefix="b_")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.drive import drive, rows
@@ -19,6 +19,7 @@ from operators.protocol import Operator
 from operators.schema import Schema
 from operators.testing import Script, check_operator
 from punctuation import before
+from tests.examples import share
 from tests.operators.join.joining import LEFT, ON, RIGHT, WINDOWS, Case, scripts
 
 MAKERS: dict[str, Callable[[OAJoin], Operator]] = {"OPOB": OPOBJoin, "OPIB": OPIBJoin}
@@ -26,7 +27,7 @@ TS = Schema.of(ts=pa.int64(), k=pa.int64(), progress=["ts"])
 
 
 @pytest.mark.parametrize("name", MAKERS)
-@settings(max_examples=25)
+@share(1.5)
 @given(data=st.data(), script=scripts())
 def test_they_keep_the_laws_and_give_the_pairs_of_the_definition(
     name: str, data: st.DataObject, script: Script
@@ -36,7 +37,7 @@ def test_they_keep_the_laws_and_give_the_pairs_of_the_definition(
 
 
 @pytest.mark.parametrize("name", MAKERS)
-@settings(max_examples=25)
+@share(1.5)
 @given(data=st.data(), script=scripts())
 def test_their_pairs_come_in_the_order_of_the_left_time(name: str, data: st.DataObject, script: Script) -> None:
     window, _ = WINDOWS[data.draw(st.sampled_from(list(WINDOWS)))]
@@ -46,7 +47,7 @@ def test_their_pairs_come_in_the_order_of_the_left_time(name: str, data: st.Data
     assert times == sorted(times, key=lambda t: int(str(t)))
 
 
-@settings(max_examples=25)
+@share(1.5)
 @given(script=scripts())
 def test_the_output_buffer_orders_tuples_without_a_partner_too(script: Script) -> None:
     window, meets = WINDOWS["open band"]

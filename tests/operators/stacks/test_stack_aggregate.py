@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.aggregate.wid import WindowAggregate
@@ -28,6 +28,7 @@ from operators.stacks.technique import choose
 from operators.testing import Script, check_operator, streams
 from operators.window import LIMIT, LandmarkWindow, SlidingWindow
 from punctuation import END, Progress, Punctuation, StreamViolation, before
+from tests.examples import share
 from tests.naive_functions import naive_avg, naive_count, naive_count_all, naive_max, naive_min, naive_sum
 from tests.naive_stacks import naive_panes, naive_stacks
 
@@ -69,7 +70,7 @@ def highest(table: Sequence[Row], progress: Progress) -> int:
 
 
 @pytest.mark.parametrize("technique", TECHNIQUES)
-@settings(max_examples=30)
+@share(2)
 @given(window=windows, script=scripts)
 def test_every_technique_keeps_the_laws(technique: Technique, window: SlidingWindow, script: Script) -> None:
     def naive(table: list[Row]) -> list[Row]:
@@ -125,7 +126,7 @@ def cells(kind: pa.DataType) -> list[object]:
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)
-@settings(max_examples=30)
+@share(2)
 @given(
     technique=st.sampled_from(TECHNIQUES),
     window=windows,
