@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine.sources.capture import NO_TIME, PACKET_SCHEMA, Capture, DecodeError
@@ -38,6 +38,7 @@ from tests.capture_files import (
     table,
     zstd,
 )
+from tests.examples import share
 
 
 @pytest.mark.parametrize("order", "<>")
@@ -173,7 +174,7 @@ def test_a_missing_file_is_refused_at_once(tmp_path: Path) -> None:
         Capture(tmp_path / "none.pcap")
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@share(15)
 @given(
     st.sampled_from(
         [

@@ -18,6 +18,7 @@ from oop_engine.language import syntax as s
 from oop_engine.language.durations import HOUR, MINUTE, SECOND, Duration
 from oop_engine.language.parse import MAX_LINKS
 from oop_engine.language.scan import MAX_DEPTH, RESERVED
+from tests.examples import share
 
 TS = s.Name(("ts",))
 SRC = s.Name(("srcIP",))
@@ -549,7 +550,7 @@ ANY_TEXT = st.one_of(
 )
 
 
-@settings(max_examples=3_000, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(share(150), suppress_health_check=list(HealthCheck))
 @given(ANY_TEXT)
 def test_any_text_is_a_query_or_a_language_error_that_points_into_it(text: str) -> None:
     try:

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from oop_engine.language import Duration, Query, parse, unparse, unparse_expression
 from oop_engine.language import syntax as s
 from oop_engine.language.durations import LARGEST, MINUTE
+from tests.examples import share
 
 WORDS = ["ts", "srcIP", "row_num", "arrival_ts", "ROW_NUM", "row-num", "from", "Select", "range", "network"]
 IDENTIFIERS = st.one_of(st.sampled_from(WORDS), st.text(min_size=1, max_size=5))
@@ -128,7 +129,7 @@ def _plain_name(item: s.SelectItem) -> s.Name | s.SelectItem:
     return item.expr if isinstance(item.expr, s.Name) and item.alias is None else item
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(share(10), suppress_health_check=list(HealthCheck))
 @given(queries())
 def test_parsing_canonical_text_gives_the_tree_back(tree: Query) -> None:
     text = unparse(tree)
@@ -136,7 +137,7 @@ def test_parsing_canonical_text_gives_the_tree_back(tree: Query) -> None:
     assert unparse(parse(text)) == text
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(share(15), suppress_health_check=list(HealthCheck))
 @given(EXPRESSIONS)
 def test_expressions_keep_their_grouping(expr: t.Any) -> None:
     assert parse(f"SELECT * FROM M WHERE {unparse_expression(expr)}").where == expr

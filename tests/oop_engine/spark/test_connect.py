@@ -92,6 +92,7 @@ def test_a_client_of_spark_connect_has_the_same_answers(tmp_path: Path) -> None:
     assert "It was looked for in " in told["file"]
 
 
+@pytest.mark.slow
 def test_the_zip_that_is_sent_is_the_whole_engine(tmp_path: Path) -> None:
     """Every module is found in the zip, also in folders that are packages without saying so."""
     program = (
