@@ -97,6 +97,9 @@ class Counts:
     def between(self, later: Slots, earlier: Slots) -> Int64s:
         return self._counts[later] - np.where(earlier >= 0, self._counts[earlier], 0)
 
+    def bits(self, slots: Slots) -> Int64s:
+        return self._counts[slots]
+
     def finalize(self, slots: Slots) -> pa.Array:
         return pa.array(self._counts[slots])
 

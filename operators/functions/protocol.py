@@ -111,6 +111,15 @@ class Totalling(Protocol):
 
 
 @runtime_checkable
+class Plain(Protocol):
+    """What an accumulator also is when its results are numbers or times of 64 bits."""
+
+    def bits(self, slots: Slots) -> Int64s | None:
+        """Give what `finalize` does as the 64 bits of its type; None where one of them is null, or does not fit."""
+        ...
+
+
+@runtime_checkable
 class AggregateFunction(Protocol):
     """A frozen value that names an aggregate and its arguments: what is computed, not how."""
 

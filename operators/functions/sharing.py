@@ -17,6 +17,7 @@ from operators.protocol import State, StateValue
 from operators.schema import Schema
 
 Between: TypeAlias = Callable[[Slots, Slots], Int64s | None]
+Bits: TypeAlias = Callable[[Slots], Int64s | None]
 
 
 @runtime_checkable
@@ -50,10 +51,15 @@ def accumulators(functions: Iterable[AggregateFunction], schema: Schema) -> list
 
 
 def view(
-    owner: Accumulator, answer: Callable[[Slots], pa.Array], between: Between = lambda later, earlier: None
+    owner: Accumulator,
+    answer: Callable[[Slots], pa.Array],
+    between: Between = lambda later, earlier: None,
+    bits: Bits = lambda slots: None,
 ) -> Accumulator:
     """Make the accumulator that remembers nothing and answers from what another holds."""
-    return SubtractableView(owner, answer, between) if isinstance(owner, Subtractable) else View(owner, answer)
+    if isinstance(owner, Subtractable):
+        return SubtractableView(owner, answer, bits, between)
+    return View(owner, answer, bits)
 
 
 @attrs.define(eq=False)
@@ -62,6 +68,8 @@ class View:
 
     owner: Accumulator
     answer: Callable[[Slots], pa.Array]
+    bits: Bits
+    """As `Plain` says."""
 
     @property
     def nbytes(self) -> int:

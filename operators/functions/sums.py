@@ -154,9 +154,23 @@ class WholeTotals:
     def between_of(self, of: Of, later: Slots, earlier: Slots) -> Int64s | None:
         """Give the sums or the averages of differences, as `Totalling.between` does."""
         found = self._held.differences(later, earlier) if isinstance(self._held, Rows) else None
-        if found is None or of == "sum":
-            return None if found is None else found[0]
-        low, number = found
+        return None if found is None else self._plain(of, *found)
+
+    def bits(self, slots: Slots) -> Int64s | None:
+        return self.bits_of(self.of, slots)
+
+    def bits_of(self, of: Of, slots: Slots) -> Int64s | None:
+        """Give the sums or the averages of slots, as `Plain.bits` does."""
+        if of == "sum":
+            low, _, full, wide = self._held.sums(slots)
+            return low if full and wide < 0 else None
+        low, high, number = self._held.limbs(slots)
+        return self._plain(of, low, number) if ((number > 0) & (high == low >> np.int64(63))).all() else None
+
+    def _plain(self, of: Of, low: Int64s, number: Int64s) -> Int64s | None:
+        """Give sums that fit 64 bits, or averages of them, as bits; None where these are not one quotient of floats."""
+        if of == "sum":
+            return low
         if pa.types.is_duration(self.kind) or not ((low >= -EXACT) & (low <= EXACT)).all():
             return None
         return (low / number).view(np.int64)
@@ -190,7 +204,8 @@ class WholeTotals:
         """Give an accumulator that answers from another total of the same attribute."""
         if not isinstance(owner, WholeTotals) or (owner.argument, owner.kind) != (self.argument, self.kind):
             return None
-        return view(owner, partial(owner.answer, self.of), partial(owner.between_of, self.of))
+        of = self.of
+        return view(owner, partial(owner.answer, of), partial(owner.between_of, of), partial(owner.bits_of, of))
 
     def state(self) -> State:
         return {"sums": self._held.all(), "nulls": self.nulls}
@@ -234,11 +249,23 @@ class FloatingTotals:
 
     def answer(self, of: Of, slots: Slots) -> pa.Array:
         """Give the sum or the average of each slot."""
+        return result(*self._values(of, slots), pa.float64())
+
+    def bits(self, slots: Slots) -> Int64s | None:
+        return self.bits_of(self.of, slots)
+
+    def bits_of(self, of: Of, slots: Slots) -> Int64s | None:
+        """Give the sums or the averages of slots, as `Plain.bits` does."""
+        values, there = self._values(of, slots)
+        return values.view(np.int64) if there.all() else None
+
+    def _values(self, of: Of, slots: Slots) -> tuple[Float64s, Bools]:
+        """Give the sum or the average of each slot, and whether there is one."""
         total, lost, number = self._sums[slots].T
         there = number > 0
         # An infinite sum leaves no meaning in what rounding lost.
         total = np.where(np.isfinite(lost), total + np.where(np.isfinite(lost), lost, 0.0), total)
-        return result(total / np.where(there, number, 1.0) if of == "avg" else total, there, pa.float64())
+        return total / np.where(there, number, 1.0) if of == "avg" else total, there
 
     def free(self, slots: Slots) -> None:
         pass
@@ -247,7 +274,7 @@ class FloatingTotals:
         """Give an accumulator that answers from another total of the same attribute."""
         if not isinstance(owner, FloatingTotals) or owner.argument != self.argument:
             return None
-        return view(owner, partial(owner.answer, self.of))
+        return view(owner, partial(owner.answer, self.of), bits=partial(owner.bits_of, self.of))
 
     def state(self) -> State:
         return {"sums": self._sums.copy(), "nulls": self.nulls}

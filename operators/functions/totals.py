@@ -17,6 +17,8 @@ from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Slots
 from operators.kernels import totals
 from operators.kernels.sums import (
+    LANE,
+    LANES,
     SIGNED,
     UNSIGNED,
     accumulate_whole,
@@ -61,7 +63,7 @@ class Rows:
 
     def add(self, slots: Slots, values: Int64s, *, signed: bool) -> None:
         """Add each value to its slot, -1 for none."""
-        add_whole(slots, values, SIGNED if signed else UNSIGNED, self._sums)
+        add_whole(slots, values, SIGNED if signed else UNSIGNED, self._sums, np.empty((LANES, LANE, 3), np.int64))
 
     def combine(self, into: Slots, source: Slots) -> None:
         """Add the sums of `source` to those of `into`, in order."""

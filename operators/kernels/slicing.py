@@ -535,6 +535,41 @@ def _within(ticks, start, stop, low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _known(ticks, start, stop, base, shift, table, times, slots):  # type: ignore[no-untyped-def]
+    """Put ticks[start:stop] into the slices that are remembered for them; False when there is one without.
+
+    Where the least and the greatest tick have widened their slices, all others lie within theirs, as a rule: to look
+    costs less than to widen for each tick, which would wait for the tick before it to be written. An index that is cast
+    to uint64 spares the loop the case of a negative one.
+    """
+    lowest = np.int32(0)
+    for i in range(start, stop):
+        known = table[np.uint64((ticks[np.uint64(i)] - base) >> shift)]
+        slots[np.uint64(i)] = known
+        lowest = min(lowest, known)
+    if lowest < 0:
+        return False
+    least, most = ticks[start], ticks[start]
+    for i in range(start, stop):
+        least = min(least, ticks[np.uint64(i)])
+        most = max(most, ticks[np.uint64(i)])
+    for t in (least, most):
+        slot = table[(t - base) >> shift]
+        times[slot, FIRST] = min(times[slot, FIRST], t)
+        times[slot, LAST] = max(times[slot, LAST], t)
+    beyond = 0
+    for i in range(start, stop):
+        t, known = ticks[np.uint64(i)], np.uint64(slots[np.uint64(i)])
+        beyond += t < times[known, np.uint64(FIRST)]
+        beyond += t > times[known, np.uint64(LAST)]
+    if beyond:
+        for i in range(start, stop):
+            times[slots[i], FIRST] = min(times[slots[i], FIRST], ticks[i])
+            times[slots[i], LAST] = max(times[slots[i], LAST], ticks[i])
+    return True
+
+
+@kernel
 def rising(ticks, start):  # type: ignore[no-untyped-def]
     """Tell whether ticks from `start` on never fall, in stretches, so that what is out of order is soon found."""
     last = np.int64(len(ticks)) - 1
@@ -672,7 +707,14 @@ def place_single(  # type: ignore[no-untyped-def]
             if i == stop and i < n:
                 continue
         elif quick:
-            while i < n and not (checked and not valid[i]):
+            if i >= again and not checked:
+                begin = i
+                while n - i >= STRETCH and _known(ticks, i, i + STRETCH, base, shift, table, times, slots):
+                    i += STRETCH
+                if i == begin:
+                    again = i + STRETCH
+            stop = min(n, again) if not checked and again > i else n
+            while i < stop and not (checked and not valid[i]):
                 t = ticks[i]
                 known = table[(t - base) >> shift]
                 if known < 0:
@@ -682,6 +724,8 @@ def place_single(  # type: ignore[no-untyped-def]
                 times[known, LAST] = max(times[known, LAST], t)
                 slots[i] = known
                 i += 1
+            if i == stop and i < n:
+                continue
         if i == n:
             break
         t = ticks[i]

@@ -14,6 +14,10 @@ import numpy.typing as npt
 
 from operators.kernels.kernel import kernel
 
+LOW, HIGH, NUMBER = np.uint64(0), np.uint64(1), np.uint64(2)
+"""Columns of a row of a whole sum."""
+LANES, LANE = 4, 64
+"""Sums of few slots are made in so many lanes, of so many slots: an addition to one that was just written waits."""
 SIGNED = np.int64(-1)
 UNSIGNED = np.int64(0)
 
@@ -110,6 +114,18 @@ def judge(
 
 
 @kernel
+def _put(lower, upper, number, row):  # type: ignore[no-untyped-def]
+    """Add so many values to a sum, of which the lower and the upper halves, of 32 bits, are added up."""
+    part = np.uint64(upper << np.int64(32))
+    total = part + np.uint64(lower)
+    high = (upper >> np.int64(32)) + np.int64(total < part)
+    low = np.uint64(row[0]) + total
+    row[0] = np.int64(low)
+    row[1] += high + np.int64(low < total)
+    row[2] += number
+
+
+@kernel
 def _add_run(values, signed, row):  # type: ignore[no-untyped-def]
     """Add values to one sum: the halves of all on their own, in lanes, then the carries."""
     half = np.int64(32)
@@ -124,20 +140,50 @@ def _add_run(values, signed, row):  # type: ignore[no-untyped-def]
         for i in range(len(values)):
             over -= values[i] >> np.int64(63)
         row[1] += over
-    part = np.uint64(high_halves << half)
-    total = part + np.uint64(low_halves)
-    high = (high_halves >> half) + np.int64(total < part)
-    low = np.uint64(row[0]) + total
-    row[0] = np.int64(low)
-    row[1] += high + np.int64(low < total)
-    row[2] += len(values)
+    _put(low_halves, high_halves, len(values), row)
+
+
+@kernel
+def _add_in_lanes(slots, values, least, lanes, sums):  # type: ignore[no-untyped-def]
+    """Add signed values to sums of few slots, from `least` on, by turns in lanes of their own, and these at the end."""
+    half = np.int64(32)
+    lower = np.int64((1 << 32) - 1)
+    lanes[:] = 0
+    n = len(slots)
+    for start in range(0, n - n % LANES, LANES):
+        for lane in range(LANES):
+            i = np.uint64(start + lane)
+            place, value = np.uint64(slots[i] - least), values[i]
+            lanes[lane, place, LOW] += value & lower
+            lanes[lane, place, HIGH] += value >> half
+            lanes[lane, place, NUMBER] += 1
+    for i in range(n - n % LANES, n):
+        place, value = np.uint64(slots[i] - least), values[i]
+        lanes[0, place, LOW] += value & lower
+        lanes[0, place, HIGH] += value >> half
+        lanes[0, place, NUMBER] += 1
+    for place in range(max(-least, 0), LANE):
+        lows, highs, number = np.int64(0), np.int64(0), np.int64(0)
+        for lane in range(LANES):
+            lows += lanes[lane, place, LOW]
+            highs += lanes[lane, place, HIGH]
+            number += lanes[lane, place, NUMBER]
+        if number > 0:
+            _put(lows, highs, number, sums[least + place])
 
 
 @kernel
 def add_whole(
-    slots: npt.NDArray[np.int32], values: npt.NDArray[np.int64], signed: np.int64, sums: npt.NDArray[np.int64]
+    slots: npt.NDArray[np.int32],
+    values: npt.NDArray[np.int64],
+    signed: np.int64,
+    sums: npt.NDArray[np.int64],
+    lanes: npt.NDArray[np.int64],
 ) -> None:
-    """Add values[i] to sums[slots[i]]; `signed` is UNSIGNED when the values are the bits of unsigned numbers."""
+    """Add values[i] to sums[slots[i]]; `signed` is UNSIGNED when the values are the bits of unsigned numbers.
+
+    `lanes` is room to work in, shape (LANES, LANE, 3).
+    """
     if _in_runs(slots):
         start = 0
         while start < len(slots):
@@ -146,15 +192,24 @@ def add_whole(
                 _add_run(values[start:stop], signed, sums[slots[start]])
             start = stop
         return
+    if signed == SIGNED and len(slots) >= LANES * LANE:
+        least, most = slots[0], slots[0]
+        for i in range(len(slots)):
+            least = min(least, slots[i])
+            most = max(most, slots[i])
+        if most - least < LANE:
+            _add_in_lanes(slots, values, np.int64(least), lanes, sums)
+            return
     for i in range(len(slots)):
-        slot = slots[i]
+        slot = slots[np.uint64(i)]
         if slot >= 0:
-            value = values[i]
-            low = np.uint64(sums[slot, 0]) + np.uint64(value)
-            sums[slot, 0] = np.int64(low)
+            # An index that is cast to uint64 spares the loop the case of a negative one.
+            row, value = np.uint64(slot), values[np.uint64(i)]
+            low = np.uint64(sums[row, LOW]) + np.uint64(value)
+            sums[row, LOW] = np.int64(low)
             # The high limb takes the sign of the value, and the carry when the low limb wrapped.
-            sums[slot, 1] += ((value >> np.int64(63)) & signed) + np.int64(low < np.uint64(value))
-            sums[slot, 2] += 1
+            sums[row, HIGH] += ((value >> np.int64(63)) & signed) + np.int64(low < np.uint64(value))
+            sums[row, NUMBER] += 1
 
 
 @kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import attrs
@@ -12,7 +12,7 @@ import pyarrow as pa
 from operators.aggregate.named import matched
 from operators.errors import SchemaError
 from operators.functions.arrival import ARRIVAL
-from operators.functions.protocol import AggregateFunction
+from operators.functions.protocol import AggregateFunction, Plain
 from operators.functions.sharing import accumulators
 from operators.kernels import slicing as kernels
 from operators.keys import KeyIndex
@@ -96,6 +96,8 @@ class SlicingAggregate:
     _input: Schema | None = attrs.field(init=False, default=None)
     _output: Output | None = attrs.field(init=False, default=None)
     _intake: Intake | None = attrs.field(init=False, default=None)
+    _plain: Sequence[Plain] = attrs.field(init=False, default=())
+    """The accumulators, when results of all of them are of 64 bits."""
     _bound: int = attrs.field(init=False, default=-NEVER)
     _promised: Progress = attrs.field(init=False, factory=Progress)
     _counts: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(_COUNTS, 0))
@@ -336,8 +338,9 @@ class SlicingAggregate:
         output, intake = self._output, self._intake
         assert output is not None and intake is not None
         groups, labels, revisions = intake.groups, self._used.labels, intake.answers.revisions
-        if results.values and output.mould is not None:
-            emit(output.plain(output.mould, results, labels))
+        page = output.plain(results, self._plain, labels) if self._plain else None
+        if page is not None:
+            emit(page)
         else:
             columns = output.aggregates(results, intake.accumulators, groups, labels, self.overflow)
             if revisions is not None and not results.gone:
@@ -370,11 +373,13 @@ class SlicingAggregate:
             eager = bool(self.combines_ahead)
         made = accumulators(self.functions.values(), schema)
         joined = Vectors(made) if vectors or (vectors is None and self.in_vectors) else None
+        plain = [accumulator for accumulator in made if isinstance(accumulator, Plain)]
+        self._plain = plain if self._output.mould is not None and len(plain) == len(made) else []
         slices = Slices(made if joined is None else [joined], not self.by or joined is not None)
         slices.use(used.bands, used.sessions, gappy=used.gappy, asked=bool(used.asked))
         store = Lazy(slices) if joined is None else Grouped(slices, joined)
         if eager:
-            store = Eager(slices, self._output.mould is not None)
+            store = Eager(slices, bool(self._plain))
         revisions = Revisions() if self.lateness else None
         answers = Answers(slices, used, store, self._bound, self.lateness, revisions)
         groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None

@@ -7,7 +7,7 @@ store, sessions by the chains of slices of their group.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import attrs
 import numpy as np
@@ -201,7 +201,7 @@ class Answers:
             slices.ledger[slicer.DUES], results, pairs, done, finished = sessions.complete_sessions(
                 self.bound, self.settled, slices.links, slices.times, slices.sessions, slices.ledger[slicer.ALL],
                 slices.chains, slices.bounds, slices.dues, slices.ledger[slicer.DUES], most,
-                *attrs.astuple(buffers, recurse=False),
+                *buffers,
             )  # fmt: skip
             for some in self._sessions(buffers, int(results), int(pairs)):
                 if self.revisions is None:
@@ -211,7 +211,8 @@ class Answers:
                 changed = self.revisions.changed(some.places, some.wids, some.groups, some.opens, some.closes)
                 if changed.any():
                     yield some.where(changed)
-            over.append(buffers.over[:done])
+            if done:
+                over.append(buffers.over[:done])
             room = max(room, -int(results))
         if self.revisions is not None:
             yield from self._taken_back(self.revisions, listed)
@@ -281,7 +282,7 @@ class Answers:
             buffers = _Buffers.of(room)
             done, results, pairs, n = sessions.sessions_of(
                 which, done, bound, slices.links, slices.times, slices.sessions, slices.ledger[slicer.ALL],
-                slices.chains, *attrs.astuple(buffers, recurse=False),
+                slices.chains, *buffers,
             )  # fmt: skip
             room = max(room, -int(results))
             yield from self._sessions(buffers, int(results), int(pairs))
@@ -354,8 +355,7 @@ class Answers:
         self._look(told=False)
 
 
-@attrs.frozen(eq=False)
-class _Buffers:
+class _Buffers(NamedTuple):
     """Room for the sessions that a kernel lists, and for the slices that are done with."""
 
     over: Int32s

@@ -183,11 +183,11 @@ class Intake:
     def _place(self, page: Page, ticks: Int64s, valid: Bools | None, *, again: bool = False) -> None:
         answers, vectors = self.answers, self.vectors
         slices, index = answers.slices, self.groups
-        groups, capacity = None, 1
+        groups, capacity, dropped = None, 1, 0
         if index is not None:
             groups = index.assign([page.column(name) for name in self.by])
             capacity = index.capacity
-        dropped = slices.dropped
+            dropped = slices.dropped
         if vectors is not None and groups is not None:
             vectors.seat(capacity)
             vectors.groups = groups

@@ -11,7 +11,7 @@ import pyarrow as pa
 from operators.batches import Mould
 from operators.described import group_text
 from operators.errors import SchemaError
-from operators.functions.protocol import Accumulator, AggregateFunction
+from operators.functions.protocol import Accumulator, AggregateFunction, Plain
 from operators.keys import KeyIndex
 from operators.labels import Labels
 from operators.overflow import Overflow
@@ -83,7 +83,7 @@ class Output:
     kinds: Sequence[pa.DataType]
     """Types of the aggregates."""
     mould: Mould | None
-    """What makes a page of results with `values`."""
+    """What makes a page in one step, where all columns are of 64 bits but the name of the window."""
 
     @classmethod
     def of(
@@ -125,10 +125,17 @@ class Output:
             some = [column.slice(at, ROWS) for column in columns]
             yield self._page(results.where(slice(at, at + ROWS)), some, groups, labels)
 
-    def plain(self, mould: Mould, results: Results, labels: Labels) -> Page:
-        """Give results with `values` as a page."""
-        columns = (*results.values, results.wids, results.opens, results.closes)
-        return Page(self.schema, mould.batch(columns, results.places, labels))
+    def plain(self, results: Results, accumulators: Sequence[Plain], labels: Labels) -> Page | None:
+        """Give results as a page that is made in one step; None when it has to be made column by column."""
+        if self.mould is None or not 0 < len(results) <= ROWS:
+            return None
+        values = list(results.values)
+        for accumulator in () if values else accumulators:
+            if (found := accumulator.bits(results.slots)) is None:
+                return None
+            values.append(found)
+        columns = (*values, results.wids, results.opens, results.closes)
+        return Page(self.schema, self.mould.batch(columns, results.places, labels))
 
     def _page(self, results: Results, columns: Sequence[pa.Array], groups: KeyIndex | None, labels: Labels) -> Page:
         times = self.times

@@ -21,6 +21,8 @@ from operators.functions.sums import FloatingTotals, WholeTotals
 from operators.kernels.moments import add_moments, combine_moments
 from operators.kernels.partials import merge_floating, merge_moments, merge_whole
 from operators.kernels.sums import (
+    LANE,
+    LANES,
     SIGNED,
     UNSIGNED,
     add_floating,
@@ -49,7 +51,8 @@ class Kind:
 
 
 def _add_whole(slots: Slots, values: pa.Array, rows: npt.NDArray[np.int64]) -> None:
-    add_whole(slots, whole(values), UNSIGNED if pa.types.is_uint64(values.type) else SIGNED, rows)
+    kind = UNSIGNED if pa.types.is_uint64(values.type) else SIGNED
+    add_whole(slots, whole(values), kind, rows, np.empty((LANES, LANE, 3), np.int64))
 
 
 def _add_floating(slots: Slots, values: pa.Array, rows: npt.NDArray[np.float64]) -> None:

@@ -14,9 +14,10 @@ from operators import functions as fn
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions import Accumulator, AggregateFunction, sums, totals
 from operators.functions.columns import frozen
+from operators.functions.protocol import Slots
 from operators.functions.sums import WholeTotals
 from operators.kernels import sums as kernels
-from operators.page import Page
+from operators.page import Int64s, Page
 from operators.schema import Schema
 
 LARGEST = (1 << 63) - 1
@@ -230,6 +231,34 @@ def test_more_values_than_a_word_can_count_are_counted() -> None:
     assert accumulator.state()["sums"][0].tolist() == [3 * (1 << 20) + 2, 0, 3 * (1 << 20) + 2]  # type: ignore[index,union-attr]
 
 
+def add_whole(slots: Slots, values: Int64s, sums: Int64s, *, signed: bool) -> None:
+    lanes = np.full((kernels.LANES, kernels.LANE, 3), 99)
+    kernels.add_whole(frozen(slots), frozen(values), kernels.SIGNED if signed else kernels.UNSIGNED, sums, lanes)
+
+
+@given(
+    st.lists(st.tuples(st.integers(-1, 80), edges), min_size=2, max_size=8),
+    st.sampled_from([1, 255, 256, 259, 2000]),
+    st.booleans(),
+    st.integers(0, 9),
+)
+def test_slots_in_no_order_add_up_as_tuple_by_tuple(
+    given: list[tuple[int, int]], n: int, signed: bool, seed: int
+) -> None:
+    chosen = np.random.default_rng(seed).integers(0, len(given), n)
+    slots = np.array([slot for slot, _ in given], np.int32)[chosen]
+    values = np.array([value for _, value in given], np.int64)[chosen] ^ np.arange(n) % 7
+    before = [3, -1, 2]
+    sums = np.tile(np.array(before), (81, 1))
+    add_whole(slots, values, sums, signed=signed)
+    for slot in range(81):
+        of = values[slots == slot].tolist()
+        low, high, number = sums[slot].tolist()
+        held = (before[1] << 64) + before[0]
+        assert (high << 64) + (low % (1 << 64)) == held + sum(v if signed else v % (1 << 64) for v in of)
+        assert number == before[2] + len(of)
+
+
 @given(
     st.lists(st.tuples(st.integers(-1, 2), edges, st.sampled_from([1, 30, 64, 65, 200])), max_size=6),
     st.booleans(),
@@ -239,7 +268,7 @@ def test_slots_in_runs_add_up_as_tuple_by_tuple(added: list[tuple[int, int, int]
     # Values of a run differ, so that none may be taken for another.
     values = np.array([value for _, value, times in added for _ in range(times)], np.int64) ^ np.arange(len(slots)) % 7
     sums, floats, counts = np.zeros((3, 3), np.int64), np.zeros((3, 3)), np.zeros(3, np.int64)
-    kernels.add_whole(frozen(slots), frozen(values), kernels.SIGNED if signed else kernels.UNSIGNED, sums)
+    add_whole(slots, values, sums, signed=signed)
     kernels.count_slots(frozen(slots), counts)
     kernels.add_floating(frozen(slots), frozen(values.astype(np.float64)), floats)
     single = np.zeros((3, 3))
