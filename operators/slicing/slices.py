@@ -27,7 +27,7 @@ T = TypeVar("T", bound=np.generic)
 NEVER = 2**62
 """Beyond every tick."""
 LIMIT = 2**60
-QUANTA = 1024
+QUANTA = 4096
 _LISTED = 512
 _LEAST = 16
 _ALL_VALID = np.empty(0, np.bool_)
