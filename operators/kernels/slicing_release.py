@@ -23,6 +23,8 @@ RANGE, SLIDE, ORIGIN, LEAST, MOST = 0, 1, 2, 3, 4
 NEAR, MADE, FREE = 2, 12, 13
 KEY, SLOT, TOTAL = 0, 1, 2
 """Rows of the queue of final slices: a tick that stands for each, its slot, that of the running total up to it."""
+NEAR_BY = 4
+"""Keys that are looked at one after the other before steps are doubled."""
 FROM, SHIFT, GONE, LAST_PART = 0, 1, 2, 3
 """Places of `scale`: part q of a grid has the ticks with (tick - from) >> shift = q; the keys that are gone since the
 positions in the grid began; the part of the last key."""
@@ -61,10 +63,16 @@ def _seek(tick, keys, n, grid, scale):  # type: ignore[no-untyped-def]
     low = np.int64(0)
     high = np.int64(n - 1)
     if len(grid) > 0:
-        k = np.int64(grid[(tick - scale[FROM]) >> scale[SHIFT]]) - scale[GONE]
+        # The first key of the part that the tick is in, or of one after it, and as a rule few more before the tick.
+        k = max(np.int64(grid[(tick - scale[FROM]) >> scale[SHIFT]]) - scale[GONE], np.int64(0))
+        near = min(k + NEAR_BY, high)
+        while k < near and keys[k] < tick:
+            k += 1
+        if keys[k] >= tick:
+            return k
     else:
         k = np.int64(np.float64(tick - keys[0]) / np.float64(keys[high] - keys[0]) * np.float64(high))
-    k = min(max(k, np.int64(0)), high)
+        k = min(max(k, np.int64(0)), high)
     step = np.int64(1)
     if keys[k] < tick:
         low = k
@@ -145,8 +153,11 @@ def complete(  # type: ignore[no-untyped-def]
                 k = _seek(origin + (w + 1) * slide - size, begins, n, grid, scale)
             while w < stop:
                 begin = origin + (w + 1) * slide - size
-                while k < n and begins[k] < begin:
+                near = min(k + NEAR_BY, n)
+                while k < near and begins[k] < begin:
                     k += 1
+                if k < n and begins[k] < begin:
+                    k = _seek(begin, begins, n, grid, scale)
                 if k >= n:
                     break
                 if begins[k] >= begin + size:
