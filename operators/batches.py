@@ -9,6 +9,7 @@ FlatBuffers, with its vectors of nodes and of buffers).
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Sequence
 
 import attrs
@@ -45,10 +46,13 @@ class Mould:
 
     @classmethod
     def of(cls, schema: pa.Schema) -> Mould | None:
-        """Take a schema; None when it has other columns."""
+        """Take a schema; None when it has other columns, or this machine other numbers."""
         texts = [pa.types.is_string(field.type) for field in schema]
         plain = [_plain(field.type) for field in schema]
         if sum(texts) > 1 or not any(plain) or sum(texts) + sum(plain) < len(schema):
+            return None
+        if sys.byteorder == "big":
+            # The numbers of the head are little-endian everywhere.
             return None
         sample = pa.RecordBatch.from_arrays([_sample(field.type) for field in schema], schema=schema)
         message = sample.serialize().to_pybytes()

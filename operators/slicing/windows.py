@@ -69,6 +69,7 @@ class Windows:
     contexts: Sequence[Context] = attrs.field(init=False, default=())
     """The classes of the windows, each once."""
     _told: int = attrs.field(init=False, default=0)
+    """How many windows were told last; a guess before."""
     _following: tuple[int, int] = attrs.field(init=False, default=(NEVER, NEVER))
     """The least begin and the least end of the windows after those that `completed` told."""
     labels: Labels = attrs.field(init=False, factory=lambda: Labels.of(()))
@@ -238,6 +239,7 @@ class Windows:
         gaps.sort()
         # Without a band, none would ever be told to follow.
         self._following = NEVER, NEVER
+        self._told = 2 * len(banded)
         self.labels = Labels.of(self.names)
         self.asked, self.tracked, self.contexts = asked, tracked, tuple(contexts)
         self.bands = np.array(bands, np.int64).reshape(-1, 5)
