@@ -23,5 +23,5 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.register_profile("thorough", settings.get_profile("default"), derandomize=False, max_examples=1000)
-settings.register_profile("long", settings.get_profile("default"), max_examples=16)
+settings.register_profile("long", settings.get_profile("default"), max_examples=12)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

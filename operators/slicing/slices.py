@@ -145,9 +145,9 @@ class Slices:
         if len(sessions) and len(self.sessions) == 0:
             self.times = self._lasting()
         self.bands, self.sessions = bands, sessions
-        # There will be a cell for most windows at least, and running totals besides slices.
-        self._make_cells(2 * len(bands))
-        self._make_slots(4 * len(bands))
+        # There will be a cell for most windows at least, for many more than one, and running totals besides slices.
+        self._make_cells(4 * len(bands))
+        self._make_slots(8 * len(bands))
         depth, most = _span(bands)
         self.nexts, self.edges = np.zeros(2 * len(bands), np.int64), np.zeros((most, 5), np.int64)
         self.ledger[kernels.EDGES], self.ledger[kernels.DEPTH] = -1, depth
