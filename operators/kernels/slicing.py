@@ -601,6 +601,13 @@ def first_from(ticks, i, tick):  # type: ignore[no-untyped-def]
     low, high = np.int64(i), n - 1
     share = np.float64(tick - ticks[low]) / np.float64(ticks[high] - ticks[low])
     middle = low + max(np.int64(1), np.int64(share * np.float64(high - low)))
+    for _ in range(2):
+        if ticks[middle] < tick:
+            middle += 1
+        elif ticks[middle - 1] >= tick:
+            middle -= 1
+        else:
+            return middle
     step = np.int64(2)
     if ticks[middle] < tick:
         low = middle

@@ -115,8 +115,8 @@ def unstock(links, ledger):  # type: ignore[no-untyped-def]
 def drop_oldest(bound, cells, order, links, chains, ledger, gone):  # type: ignore[no-untyped-def]
     """Drop the cells that end at or before a bound, each with its one slice, if any, of the one group that there is.
 
-    The slots dropped are listed in `gone`, and free. Returns (slots dropped, cells gone: the first places of `order`
-    that are to be given up).
+    The slots dropped are listed in `gone`, to be initialised: slices to come are made of them. Returns (slots dropped,
+    cells gone: the first places of `order` that are to be given up).
     """
     dropped = np.int64(0)
     k = np.int64(0)
@@ -139,7 +139,7 @@ def drop_oldest(bound, cells, order, links, chains, ledger, gone):  # type: igno
         else:
             chains[0, NEWEST] = -1
             chains[0, IN_CELL] = -1
-    give_back(gone[:dropped], links, ledger)
+    stock(gone[:dropped], links, ledger)
     return dropped, k
 
 

@@ -351,8 +351,10 @@ class Slices:
             bound, self.cells, self.order, self.links, self.chains, self.ledger, gone
         )
         self.order = self.order[gone_cells:]
-        for accumulator in self.accumulators:
-            accumulator.free(gone[:dropped])
+        if dropped:
+            for accumulator in self.accumulators:
+                accumulator.free(gone[:dropped])
+                accumulator.init(gone[:dropped])
 
     def drop(self, gone: Slots) -> None:
         """Forget slices that were taken out of their chains; groups left without one are listed for `idle`."""
@@ -385,7 +387,10 @@ class Slices:
         return bool(self.ledger[kernels.CELLS_FREE] < 0 and self.ledger[kernels.CELLS_MADE] >= len(self.cells))
 
     def grow(self) -> None:
-        """Make room for more slots."""
+        """Make room for more slots; those that were initialised for slices to come are taken before."""
+        if self.ledger[kernels.STOCK] >= 0:
+            settling.unstock(self.links, self.ledger)
+            return
         self._make_slots(larger(len(self.links)))
 
     def _more_cells(self) -> None:
