@@ -720,7 +720,7 @@ def place_single(  # type: ignore[no-untyped-def]
                     i += STRETCH
                 if i == begin:
                     again = i + STRETCH
-            stop = min(n, again) if not checked and again > i else n
+            stop = min(n, again) if again > i else n
             while i < stop and not (checked and not valid[i]):
                 t = ticks[i]
                 known = table[(t - base) >> shift]

@@ -102,6 +102,9 @@ class Eager:
                 self._summed.append(accumulator)
                 self._totals.append(totals)
         self._nodes = np.full(2 * self._width, -1, np.int32)
+        if self._summed:
+            # Each slice will have a running total besides.
+            self.slices.make_room(8 * len(self.slices.bands))
 
     @property
     def nbytes(self) -> int:

@@ -145,9 +145,9 @@ class Slices:
         if len(sessions) and len(self.sessions) == 0:
             self.times = self._lasting()
         self.bands, self.sessions = bands, sessions
-        # There will be a cell for most windows at least, for many more than one, and running totals besides slices.
+        # There will be a cell for most windows at least, and for many more than one.
         self._make_cells(4 * len(bands))
-        self._make_slots(8 * len(bands))
+        self.make_room(4 * len(bands))
         depth, most = _span(bands)
         self.nexts, self.edges = np.zeros(2 * len(bands), np.int64), np.zeros((most, 5), np.int64)
         self.ledger[kernels.EDGES], self.ledger[kernels.DEPTH] = -1, depth
@@ -391,7 +391,7 @@ class Slices:
         if self.ledger[kernels.STOCK] >= 0:
             settling.unstock(self.links, self.ledger)
             return
-        self._make_slots(larger(len(self.links)))
+        self.make_room(larger(len(self.links)))
 
     def _more_cells(self) -> None:
         self._make_cells(2 * max(self.cell_count, _LEAST))
@@ -402,7 +402,8 @@ class Slices:
         # The order loses its oldest places as they are given up, so it is used up sooner.
         self.cells, self.order = _grown(self.cells, size), _grown(self.order, 2 * size)
 
-    def _make_slots(self, room: int) -> None:
+    def make_room(self, room: int) -> None:
+        """Make room for so many slots, if there is less."""
         self._reserve(room)
         self.links = _grown(self.links, self._room)
         if len(self.sessions):
