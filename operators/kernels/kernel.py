@@ -12,7 +12,8 @@ import numpy as np
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
-def _interpreted() -> bool:
+def interpreted() -> bool:
+    """Tell whether kernels stay Python."""
     return bool(importlib.import_module("numba.core.config").DISABLE_JIT)
 
 
@@ -38,7 +39,7 @@ def making_kernel(function: Function) -> Function:
 
 
 def _compiled(function: Function, *, count: bool) -> Function:
-    if _interpreted():
+    if interpreted():
         return np.errstate(over="ignore", invalid="ignore")(function)
     compiled: Function = numba.njit(cache=True, nogil=True, **_counting(count))(function)  # type: ignore[assignment]
     return compiled

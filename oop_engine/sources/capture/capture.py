@@ -120,7 +120,8 @@ class Capture:
         self.notes.clear()
         self.counts.update(dict.fromkeys(_COUNTS, 0))
         with ExitStack() as opened:
-            supply = self._open(opened)
+            supply = self._open(opened, filling.holds)
+            opened.callback(supply.rest, 0)
             held = 0
             # Places count from the start of the unpacked capture: the byte at `place` is data[place - base].
             form, place = self._header(supply, None, 0)
@@ -132,10 +133,12 @@ class Capture:
                 self.counts["untimed"] += untimed
                 held += count
                 if held and not (why == walk.CUT and supply.steady and filling.holds):
+                    supply.rest(at)
                     yield filling.give()
                     held = 0
                 if why == walk.CUT and not supply.more(at):
                     if held:
+                        supply.rest(at)
                         yield filling.give()
                     self._mark(supply, place - supply.base)
                     self._ended(supply, place)
@@ -151,13 +154,13 @@ class Capture:
                     self._stop(_DAMAGE[why].format(place=place))
                     break
 
-    def _open(self, opened: ExitStack) -> Supply:
+    def _open(self, opened: ExitStack, holds: bool) -> Supply:
         if isinstance(self._source, Path):
             file = opened.enter_context(self._source.open("rb", buffering=0))
             plain = Plain(file, again=self._regular)
             if self._regular and self.size and plain.peek(4)[:2] != GZIP and plain.peek(4) != ZSTD:
                 file.seek(0)
-                return Stored(file, self.size)
+                return Stored.mapped(file, self.size) if holds else Stored(file, self.size)
         else:
             if self._spent:
                 raise ValueError(f"{self.name} is a stream and was read before; a path can be read again.")
@@ -262,7 +265,7 @@ class _Batches:
 
     def __attrs_post_init__(self) -> None:
         self._layout = Layout.of(self.capture.schema)
-        self._rows = self.capture.rows(2 * WALKED)
+        self._rows = self.capture.rows(8 * WALKED)
 
     def take(self, form: Format, supply: Supply, at: int) -> tuple[int, int, int, int]:
         if self._columns is None:

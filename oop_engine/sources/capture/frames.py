@@ -7,7 +7,8 @@ walk that knows what it is.
 
 Each step is a loop over the frames of a stretch, without a branch for each: the compiler makes vector instructions of
 all but the gathering, and the words of a stretch stay in the first cache. A column that is not wanted costs nothing.
-Records of one size, as most are that a snaplen cuts, are found without waiting for each one's length.
+Records of one size, as most are that a snaplen cuts, are found without waiting for each one's length. While frames are
+worked on, memory brings what comes next: it is asked for in several steps, since it answers few requests at a time.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from numpy import int32, int64, uint8, uint16, uint32, uint64
 from numpy.typing import NDArray
 
 from oop_engine.sources.capture.rows import STRETCH
-from oop_engine.sources.capture.walk import CUT, FULL, MAX_CAPLEN
+from oop_engine.sources.capture.walk import CUT, FULL, MAX_CAPLEN, REACH
 from operators.kernels.kernel import kernel
+from operators.kernels.prefetch import LINE, prefetch
 
 Whole: TypeAlias = "int | int64"
 """Numpy's where a kernel runs as Python."""
@@ -85,6 +87,13 @@ def _doubtful(time: uint64, size: uint64) -> bool:
 
 
 @kernel
+def _ask(data: NDArray[uint8], place: NDArray[int64], ahead: Whole, low: Whole, high: Whole) -> None:
+    """Ask for the second line of memory of frames `low` to `high`, as far ahead."""
+    for k in range(low, high):
+        prefetch(data, place[uint64(k)] + ahead + LINE)
+
+
+@kernel
 def decode_frames(
     data: NDArray[uint8], start: int, stop: int, nanoseconds: int, row: Whole, room: int, bases: NDArray[int64],
     out8: NDArray[uint8], out16: NDArray[uint16], out32: NDArray[uint32], out64: NDArray[uint64],
@@ -130,6 +139,8 @@ def decode_frames(
                     doubtful = kept > MAX_CAPLEN or _doubtful(uint64(high) << uint64(32), uint64(1))
                     why = ODD if doubtful or at + _HEADER + kept <= stop else CUT
                     break
+                for line in range(at + REACH, at + REACH + _HEADER + kept, LINE):
+                    prefetch(data, line)
                 place[uint64(n)] = at
                 at += _HEADER + kept
                 n += 1
@@ -137,9 +148,13 @@ def decode_frames(
             if usual * n != at - begin:
                 usual = int64(0)
 
+        # Meanwhile memory is asked for what lies as far ahead as these reach.
+        ahead = usual * STRETCH
+
         # 2. Their words, as if none had a tag. Those that are not as far apart are followed after all.
         for k in range(n):
             p = place[uint64(k)]
+            prefetch(data, p + ahead)
             times[uint64(k)] = _eight(
                 data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)],
                 data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)],
@@ -264,6 +279,7 @@ def decode_frames(
             for k in range(n):
                 seconds = times[uint64(k)] & uint64(0xFFFFFFFF)
                 out64[uint64(base + k)] = seconds * uint64(1_000_000_000) + (times[uint64(k)] >> uint64(32)) * step
+        _ask(data, place, ahead, 0, n // 3)
         if bases[LENGTH] >= 0:
             base = (bases[LENGTH] >> 2) + row
             for k in range(n):
@@ -276,11 +292,13 @@ def decode_frames(
             base = (bases[INTERFACE] >> 2) + row
             for k in range(n):
                 out32[uint64(base + k)] = uint32(0)
+        _ask(data, place, ahead, n // 3, 2 * n // 3)
         if bases[SRC] >= 0:
             base = (bases[SRC] >> 3) + 2 * row
             for k in range(n):
                 out64[uint64(base + 2 * k)] = uint64(0)
                 out64[uint64(base + 2 * k + 1)] = pairs[uint64(k)] << uint64(32) | uint64(_MAPPED)
+        _ask(data, place, ahead, 2 * n // 3, n)
         if bases[DST] >= 0:
             base = (bases[DST] >> 3) + 2 * row
             for k in range(n):

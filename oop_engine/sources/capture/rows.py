@@ -14,7 +14,7 @@ NO_TIME: Final = -(2**63)
 #: Records that are walked before they are decoded: few enough to stay in the cache.
 WALKED: Final = 8_192
 #: Frames that are decoded at once: so few that the last steps for some overlap the first for the next.
-STRETCH: Final = 128
+STRETCH: Final = 32
 #: Words that are gathered of each of them.
 WORDS: Final = 9
 

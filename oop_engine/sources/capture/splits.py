@@ -14,6 +14,7 @@ those behind would read on: `PartedDamage` then fails the reading as a whole. No
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from io import SEEK_END, BytesIO, FileIO
 from itertools import pairwise
@@ -112,8 +113,10 @@ class Parted:
         """Give the packets whose records start in a part; PartedDamage where the file is not sound."""
         layout = Layout.of(prune(columns))
         rows = Rows.empty(min(batch_rows, WALKED))
-        with self.opened() as file:
-            supply, place = Stored(file, self.end), self.first(part.low)
+        with ExitStack() as opened:
+            supply = Stored.mapped(opened.enter_context(self.opened()), self.end)
+            opened.callback(supply.rest, 0)
+            place = self.first(part.low)
             supply.more(place)
             held: Columns | None = None
             while place < min(part.high, self.end):
@@ -122,6 +125,7 @@ class Parted:
                 at, why = self._take(held, supply, place - supply.base, part.high - supply.base, rows)
                 place = supply.base + at
                 if held.count == held.room:
+                    supply.rest(at)
                     yield held.batch()
                     held = None
                 if why == walk.CUT and place < part.high and not supply.more(at):
@@ -133,6 +137,7 @@ class Parted:
                             break
                         raise PartedDamage(_damage(self.path, place, why))
                     place = following
+            supply.rest(place - supply.base)
             if held is not None and held.count:
                 yield held.batch()
 

@@ -2,8 +2,8 @@
 
 The walks are resumable: given where to start they give where they stopped and why, so that a growing file, a pipe and
 a mapped file are read by the same code. All arithmetic is on int64; only an index is cast to uint64, which spares
-the compiled loop the branch for negative indices. Callees take scalars only: an array argument costs a
-reference count for each call.
+the compiled loop the branch for negative indices. Each record's place hangs on the length of the one before, so
+memory is asked for what lies ahead.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.capture.rows import NO_TIME
 from operators.kernels.kernel import kernel
+from operators.kernels.prefetch import LINE, prefetch
 
 #: More captured bytes than this in one packet is damage (the bound other readers use).
 MAX_CAPLEN: Final = 262_144
@@ -37,6 +38,10 @@ DIVIDE: Final = 1
 SHIFT: Final = 2
 NEVER: Final = 3
 
+#: How many bytes ahead memory is asked for.
+REACH: Final = 2048
+_ALIKE = 8
+
 _MOST = 2**63 - 1
 _SHB, _IDB, _PB, _SPB, _EPB = 0x0A0D0D0A, 1, 2, 3, 6
 
@@ -48,6 +53,16 @@ def _word(a: uint8, b: uint8, c: uint8, d: uint8, swapped: bool) -> int64:
     if swapped:
         value = value >> 24 | (value >> 8 & 0xFF00) | (value & 0xFF00) << 8 | (value & 0xFF) << 24
     return value
+
+
+@kernel
+def _ask(data: NDArray[uint8], at: int64, size: int64, alike: int) -> None:
+    """Ask for memory further on: where a later record is, if so many were of one size; or else for all there is."""
+    if alike >= _ALIKE:
+        prefetch(data, at + _ALIKE * size)
+    else:
+        for line in range(at + REACH, at + REACH + size, LINE):
+            prefetch(data, line)
 
 
 @kernel
@@ -64,6 +79,8 @@ def walk_pcap(
     room = len(offset)
     at = int64(start)
     row = 0
+    size = int64(0)
+    alike = 0
     while row < room:
         if at + 16 + extra > stop:
             return at, row, 0, CUT
@@ -94,6 +111,9 @@ def walk_pcap(
         after = at + 16 + extra + kept
         if after > stop:
             return at, row, 0, CUT
+        alike = alike + 1 if after - at == size else 0
+        size = after - at
+        _ask(data, at, size, alike)
         offset[row] = after - kept
         ts[row] = seconds * 1_000_000_000 + ticks * nanoseconds
         caplen[row] = kept
@@ -151,6 +171,8 @@ def walk_pcapng(
     at = int64(start)
     row = 0
     untimed = 0
+    before = int64(0)
+    alike = 0
     while row < room:
         if at + 12 > stop:
             return at, row, untimed, CUT
@@ -218,6 +240,9 @@ def walk_pcapng(
                     high, low, table[uint64(which), 1], table[uint64(which), 2], table[uint64(which), 3]
                 )
             place = at + 28
+        alike = alike + 1 if size == before else 0
+        before = size
+        _ask(data, at, size, alike)
         offset[row] = place
         ts[row] = time
         caplen[row] = kept
