@@ -54,7 +54,10 @@ class Mould:
         if sys.byteorder == "big":
             # The numbers of the head are little-endian everywhere.
             return None
-        sample = pa.RecordBatch.from_arrays([_sample(field.type) for field in schema], schema=schema)
+        # One value in each, so that no number of the message is left out for being 0.
+        value, letter = pa.array([1]), pa.array(["-"])
+        samples = [letter if text else value.view(field.type) for field, text in zip(schema, texts, strict=True)]
+        sample = pa.RecordBatch.from_arrays(samples, schema=schema)
         message = sample.serialize().to_pybytes()
         length = _PREFIX + struct.unpack_from("<i", message, 4)[0]
         root = _PREFIX + struct.unpack_from("<I", message, _PREFIX)[0]
@@ -82,11 +85,6 @@ class Mould:
 
 def _plain(kind: pa.DataType) -> bool:
     return (pa.types.is_primitive(kind) or pa.types.is_temporal(kind)) and kind.bit_width == 8 * _WORD
-
-
-def _sample(kind: pa.DataType) -> pa.Array:
-    """Give a column of one value, so that no number of the message is left out for being 0."""
-    return pa.array(["-"]) if pa.types.is_string(kind) else pa.array([1]).view(kind)
 
 
 def _field(message: bytes, table: int, field: int) -> int:

@@ -37,7 +37,7 @@ START, NUMBER = 0, 1
 RANGE, SLIDE, ORIGIN, LEAST, MOST = 0, 1, 2, 3, 4
 """Columns of `bands`: window w covers [origin + (w+1)slide - range, origin + (w+1)slide) for least <= w <= most."""
 TICK, LASTS, FOUND, THEN, PART = 0, 1, 2, 3, 4
-"""Columns of `edges`: where each is, the end of the last window that begins there, and room to put them in order."""
+"""Rows of `edges`: where each is, the end of the last window that begins there, and room to put them in order."""
 GAP, SINCE, BIT = 0, 1, 2
 """Columns of `sessions`: distances from the gap on separate, ticks before `since` do not count, the bit in DONE."""
 BOUND, LOW, NEAR, ALL, GAPPY, ASKED, JOINED, SINGLE = 0, 1, 2, 3, 4, 5, 6, 7
@@ -136,11 +136,11 @@ def _list(bands, nexts, edges, ledger):  # type: ignore[no-untyped-def]
         return
     stop = first + ledger[DEPTH]
     shift = np.int64(0)
-    while (ledger[DEPTH] >> shift) + 2 > len(edges):
+    while (ledger[DEPTH] >> shift) + 2 > edges.shape[1]:
         shift += 1
     parts = (ledger[DEPTH] >> shift) + 2
     for part in range(parts):
-        edges[part, PART] = 0
+        edges[PART, part] = 0
     n = np.int64(0)
     for i in range(len(nexts)):
         tick = nexts[i]
@@ -152,35 +152,35 @@ def _list(bands, nexts, edges, ledger):  # type: ignore[no-untyped-def]
         if most < LIMIT:
             last = bands[i // 2, ORIGIN] + (most + 1) * slide - (size if starts else 0)
         while tick < stop and tick <= last:
-            edges[n, FOUND] = tick
-            edges[n, THEN] = tick + size if starts else -NEVER
-            edges[((tick - first) >> shift) + 1, PART] += 1
+            edges[FOUND, n] = tick
+            edges[THEN, n] = tick + size if starts else -NEVER
+            edges[PART, ((tick - first) >> shift) + 1] += 1
             n += 1
             tick += slide
         nexts[i] = tick if tick <= last else NEVER
     for part in range(1, parts):
-        edges[part, PART] += edges[part - 1, PART]
+        edges[PART, part] += edges[PART, part - 1]
     for i in range(n):
-        part = (edges[i, FOUND] - first) >> shift
-        at = edges[part, PART]
-        edges[part, PART] += 1
-        edges[at, TICK] = edges[i, FOUND]
-        edges[at, LASTS] = edges[i, THEN]
+        part = (edges[FOUND, i] - first) >> shift
+        at = edges[PART, part]
+        edges[PART, part] += 1
+        edges[TICK, at] = edges[FOUND, i]
+        edges[LASTS, at] = edges[THEN, i]
     # Within a part they are in no order yet.
     m = np.int64(0)
     for i in range(n):
-        tick, lasts = edges[i, TICK], edges[i, LASTS]
+        tick, lasts = edges[TICK, i], edges[LASTS, i]
         j = m
-        while j > 0 and edges[j - 1, TICK] > tick:
+        while j > 0 and edges[TICK, j - 1] > tick:
             j -= 1
-        if j > 0 and edges[j - 1, TICK] == tick:
-            edges[j - 1, LASTS] = max(edges[j - 1, LASTS], lasts)
+        if j > 0 and edges[TICK, j - 1] == tick:
+            edges[LASTS, j - 1] = max(edges[LASTS, j - 1], lasts)
             continue
         for k in range(m, j, -1):
-            edges[k, TICK] = edges[k - 1, TICK]
-            edges[k, LASTS] = edges[k - 1, LASTS]
-        edges[j, TICK] = tick
-        edges[j, LASTS] = lasts
+            edges[TICK, k] = edges[TICK, k - 1]
+            edges[LASTS, k] = edges[LASTS, k - 1]
+        edges[TICK, j] = tick
+        edges[LASTS, j] = lasts
         m += 1
     ledger[EDGES] = m
 
@@ -202,13 +202,13 @@ def _aim(t, bands, nexts, edges, ledger):  # type: ignore[no-untyped-def]
 @kernel
 def _edge(edges, ledger):  # type: ignore[no-untyped-def]
     """Give the next edge of those listed, NEVER when there is none."""
-    return edges[ledger[EDGE], TICK] if ledger[EDGE] < ledger[EDGES] else NEVER
+    return edges[TICK, ledger[EDGE]] if ledger[EDGE] < ledger[EDGES] else NEVER
 
 
 @kernel
 def _cross(bands, nexts, edges, ledger):  # type: ignore[no-untyped-def]
     """Go on to the edge after the next one; gives until when windows last that begin at the one that is crossed."""
-    until = edges[ledger[EDGE], LASTS]
+    until = edges[LASTS, ledger[EDGE]]
     ledger[EDGE] += 1
     if ledger[EDGE] == ledger[EDGES]:
         _list(bands, nexts, edges, ledger)

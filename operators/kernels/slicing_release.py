@@ -28,21 +28,29 @@ NEAR_BY = 4
 FROM, SHIFT, GONE, LAST_PART = 0, 1, 2, 3
 """Places of `scale`: part q of a grid has the ticks with (tick - from) >> shift = q; the keys that are gone since the
 positions in the grid began; the part of the last key."""
+MOST_GONE = 1 << 30
+"""More keys than this are not counted on, since a grid has numbers of 32 bits."""
 
 
 @kernel
 def enter_keys(keys, start, grid, scale):  # type: ignore[no-untyped-def]
     """Write to the grid which key is the first one in or after each part, for keys from `start` on; False without room.
 
-    The keys ascend, and those before `start` were entered before.
+    The keys ascend, and those before `start` were entered before. Parts lie in the grid, whose length is a power of
+    two, one behind the other and from its end on from its beginning, where those before the first key were.
     """
+    if start == len(keys):
+        return True
+    if len(keys) > len(grid) or scale[GONE] + len(keys) > MOST_GONE:
+        return False
+    first = (keys[0] - scale[FROM]) >> scale[SHIFT]
     last = scale[LAST_PART]
     for k in range(start, len(keys)):
         part = (keys[k] - scale[FROM]) >> scale[SHIFT]
-        if part >= len(grid):
+        if part - first >= len(grid):
             return False
-        for q in range(last + 1, part + 1):
-            grid[q] = scale[GONE] + k
+        for q in range(max(last + 1, first), part + 1):
+            grid[q & (len(grid) - 1)] = scale[GONE] + k
         last = max(last, part)
     scale[LAST_PART] = last
     return True
@@ -64,7 +72,8 @@ def _seek(tick, keys, n, grid, scale):  # type: ignore[no-untyped-def]
     high = np.int64(n - 1)
     if len(grid) > 0:
         # The first key of the part that the tick is in, or of one after it, and as a rule few more before the tick.
-        k = max(np.int64(grid[(tick - scale[FROM]) >> scale[SHIFT]]) - scale[GONE], np.int64(0))
+        part = (tick - scale[FROM]) >> scale[SHIFT]
+        k = max(np.int64(grid[part & (len(grid) - 1)]) - scale[GONE], np.int64(0))
         near = min(k + NEAR_BY, high)
         while k < near and keys[k] < tick:
             k += 1
@@ -124,17 +133,19 @@ def unfinished(bands, bound):  # type: ignore[no-untyped-def]
 
 @kernel
 def complete(  # type: ignore[no-untyped-def]
-    bands, banded, nexts, bound, begins, n, grid, scale, which, wids, opens, closes, firsts
+    bands, banded, nexts, bound, begins, n, grid, scale, gone, near, which, wids, opens, closes, firsts, lasts
 ):
     """List the windows that a bound completes and that have an occupied cell, from nexts[i] on, which moves on.
 
-    `banded` has the place of each band's window; `firsts` takes which of the cells is the first in each. Returns how
-    many windows there are, and the least begin and the least end of those that follow; as many as fit when that is all
-    the room, and then what follows is not all looked at.
+    `banded` has the place of each band's window; `firsts` takes which of the cells is the first in each, and `lasts`,
+    unless its length is 0, which is the first behind it. `near` then has for each band where to look for the next
+    window's first cell, counted with those that are gone. Returns how many windows there are, and the least begin and
+    the least end of those that follow; as many as fit when that is all the room, and then what follows is not all
+    looked at.
     """
     count = 0
-    first = NEVER
-    last = NEVER
+    following = NEVER
+    ending = NEVER
     for i in range(len(bands)):
         size, slide, origin = bands[i, RANGE], bands[i, SLIDE], bands[i, ORIGIN]
         w = nexts[i]
@@ -150,11 +161,15 @@ def complete(  # type: ignore[no-untyped-def]
                 w = max(bands[i, LEAST], (begins[0] - origin) // slide)
             k = np.int64(0)
             if w < stop:
-                k = _seek(origin + (w + 1) * slide - size, begins, n, grid, scale)
+                begin = origin + (w + 1) * slide - size
+                if len(lasts):
+                    k = min(max(near[i] - gone, np.int64(0)), np.int64(n))
+                if len(lasts) == 0 or (k > 0 and begins[k - 1] >= begin):
+                    k = _seek(begin, begins, n, grid, scale)
             while w < stop:
                 begin = origin + (w + 1) * slide - size
-                near = min(k + NEAR_BY, n)
-                while k < near and begins[k] < begin:
+                few = min(k + NEAR_BY, n)
+                while k < few and begins[k] < begin:
                     k += 1
                 if k < n and begins[k] < begin:
                     k = _seek(begin, begins, n, grid, scale)
@@ -165,20 +180,26 @@ def complete(  # type: ignore[no-untyped-def]
                     continue
                 if count == len(wids):
                     nexts[i] = w
-                    return count, first, last
+                    return count, following, ending
                 which[count] = banded[i]
                 wids[count] = w
                 opens[count] = begin
                 closes[count] = begin + size
                 firsts[count] = k
+                if len(lasts):
+                    last = _seek(begin + size, begins, n, grid, scale)
+                    lasts[count] = last
+                    if slide >= size:
+                        k = last
+                    near[i] = gone + k
                 count += 1
                 w += 1
         nexts[i] = stop
         if stop <= bands[i, MOST]:
             end = origin + (stop + 1) * slide
-            last = min(last, end)
-            first = min(first, end - size)
-    return count, first, last
+            ending = min(ending, end)
+            following = min(following, end - size)
+    return count, following, ending
 
 
 @kernel
@@ -387,11 +408,11 @@ def ranges(  # type: ignore[no-untyped-def]
 @kernel
 def release(  # type: ignore[no-untyped-def]
     bound, summed, cells, links, times, chains, ledger, grid, scale, rows, start, stop, base, bands, banded, nexts,
-    slots, totals, found, ends,
+    gone, near, slots, totals, found, ends,
 ):  # fmt: skip
     """Do `append`, `complete` and `ranges` at once: what a release without groups asks, and each call of it costs.
 
-    `found` has a row for place, window-id, begin, end, first cell, window, start and stop of each window; `ends` has
+    `found` has a row for place, window-id, begin, end, first slice and first slice behind it of each window; `ends` has
     the later and the earlier total. Windows are looked for when all slices were appended and the grid had room for
     them; otherwise their number is -1, and the call is to be made again.
     Returns (slices, whether the grid had room, whether slots ran out, windows, least begin and least end of those that
@@ -403,13 +424,12 @@ def release(  # type: ignore[no-untyped-def]
     if starved or not gridded:
         return n, gridded, starved, np.int64(-1), NEVER, NEVER
     keys = rows[KEY, start : stop + n]
-    places, wids, opens, closes, firsts = found[0], found[1], found[2], found[3], found[4]
     count, begin, end = complete(
-        bands, banded, nexts, bound, keys, len(keys), grid, scale, places, wids, opens, closes, firsts
-    )
-    # Each of them has a slice, so the ranges are as many.
-    ranges(
-        opens[:count], closes[:count], firsts[:count], rows, start, stop + n, grid, scale, base, found[5], found[6],
-        found[7], ends[0], ends[1],
+        bands, banded, nexts, bound, keys, len(keys), grid, scale, gone, near, found[0], found[1], found[2], found[3],
+        found[4], found[5],
     )  # fmt: skip
+    for w in range(count):
+        low, high = found[4, w], found[5, w]
+        ends[0, w] = rows[TOTAL, start + high - 1]
+        ends[1, w] = rows[TOTAL, start + low - 1] if low > 0 else base
     return n, gridded, starved, np.int64(count), begin, end

@@ -128,6 +128,17 @@ class SlicingAggregate:
 
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs
+        output = self._outputs(schema)
+        progress: list[frozenset[str]] = []
+        for promise in schema.progress:
+            if promise == frozenset((self.wattr,)):
+                progress += [frozenset((name,)) for name in ([] if self.named else [WID]) + [START, STOP]]
+            elif promise <= {self.wattr, *self.by} and self._by_group:
+                progress.append(frozenset(STOP if name == self.wattr else name for name in promise))
+        return output.schema.with_progress(progress)
+
+    def _outputs(self, schema: Schema) -> Output:
+        """Give the output over an input; SchemaError for one that does not fit."""
         where = "slicing"
         kind = schema.field(self.wattr, where=where).type
         if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
@@ -155,17 +166,6 @@ class SlicingAggregate:
                 schema.field(name, where=f'{where}: window "{used.name}"')
         if self.waits and ARRIVAL in schema:
             raise SchemaError(f'{where}: "{ARRIVAL}" is the name of what tells when tuples arrived; rename yours.')
-        output = self._outputs(schema)
-        progress: list[frozenset[str]] = []
-        for promise in schema.progress:
-            if promise == frozenset((self.wattr,)):
-                progress += [frozenset((name,)) for name in ([] if self.named else [WID]) + [START, STOP]]
-            elif promise <= {self.wattr, *self.by} and self._by_group:
-                progress.append(frozenset(STOP if name == self.wattr else name for name in promise))
-        return output.schema.with_progress(progress)
-
-    def _outputs(self, schema: Schema) -> Output:
-        kind = schema.field(self.wattr).type
         times = kind if pa.types.is_temporal(kind) else pa.int64()
         return Output.of(schema, self.functions, self.by, times, named=self.named, revised=self.lateness > 0)
 
@@ -366,20 +366,21 @@ class SlicingAggregate:
             self._begin(self._input, vectors=False).restore(state)
 
     def _begin(self, schema: Schema, *, eager: bool | None = None, vectors: bool | None = None) -> Intake:
-        self.output_schema(schema)
-        self._input, self._output = schema, self._outputs(schema)
+        output = self._outputs(schema).moulded()
+        self._input, self._output = schema, output
         used = self._used
         if eager is None:
             eager = bool(self.combines_ahead)
         made = accumulators(self.functions.values(), schema)
         joined = Vectors(made) if vectors or (vectors is None and self.in_vectors) else None
         plain = [accumulator for accumulator in made if isinstance(accumulator, Plain)]
-        self._plain = plain if self._output.mould is not None and len(plain) == len(made) else []
+        self._plain = plain if output.mould is not None and len(plain) == len(made) else []
         slices = Slices(made if joined is None else [joined], not self.by or joined is not None)
         slices.use(used.bands, used.sessions, gappy=used.gappy, asked=bool(used.asked))
         store = Lazy(slices) if joined is None else Grouped(slices, joined)
         if eager:
             store = Eager(slices, bool(self._plain))
+        slices.make_room(4 * store.slots * len(used.bands))
         revisions = Revisions() if self.lateness else None
         answers = Answers(slices, used, store, self._bound, self.lateness, revisions)
         groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None

@@ -77,6 +77,8 @@ class Eager:
     """Whether results may have their aggregates as numbers of 64 bits; see `Results.values`."""
     joins = False
     """Slices keep their places, so they are not joined."""
+    slots = 2
+    """Slots that each slice takes: its own, and that of a running total, or of a node above it."""
     _queue: Queue = attrs.field(init=False, factory=lambda: Queue(3))
     """The key, the slot and the running total of each final slice."""
     _base: int = attrs.field(init=False, default=-1)
@@ -84,6 +86,10 @@ class Eager:
     _width: int = attrs.field(init=False, default=_LEAST)
     _nodes: Int32s = attrs.field(init=False)
     _dirty: bool = attrs.field(init=False, default=False)
+    _gone: int = attrs.field(init=False, default=0)
+    """Slices that were held and are no more."""
+    _near: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
+    """Where to look for the first slice of each band's next window; see `complete`."""
     grid: Grid = attrs.field(init=False, default=NO_GRID)
     """Where to look for a tick among the keys."""
     _summed: list[Accumulator] = attrs.field(init=False)
@@ -102,14 +108,11 @@ class Eager:
                 self._summed.append(accumulator)
                 self._totals.append(totals)
         self._nodes = np.full(2 * self._width, -1, np.int32)
-        if self._summed:
-            # Each slice will have a running total besides.
-            self.slices.make_room(8 * len(self.slices.bands))
 
     @property
     def nbytes(self) -> int:
         """Bytes held besides the slots."""
-        return self._queue.nbytes + self._nodes.nbytes + self.grid[0].nbytes
+        return self._queue.nbytes + self._nodes.nbytes + self.grid[0].nbytes + self._near.nbytes
 
     def disturb(self) -> None:
         """Take notice that a late tuple may have changed final slices."""
@@ -138,17 +141,19 @@ class Eager:
         if self._dirty:
             self.clear()
         slices, queue = self.slices, self._queue
+        if len(self._near) != len(used.bands):
+            self._near = np.zeros(len(used.bands), np.int64)
         # More windows than there is room for are told in several rounds.
         room, told = used.room, False
         while not told:
             more = len(slices) - len(queue)
             queue.make_room(more)
             slots, totals = np.empty((2, more), np.int32)
-            found, ends = np.empty((8, room), np.int64), np.empty((2, room), np.int32)
+            found, ends = np.empty((6, room), np.int64), np.empty((2, room), np.int32)
             n, gridded, starved, count, begin, end = releasing.release(
                 bound, bool(self._summed), slices.cells, slices.links, slices.times, slices.chains, slices.ledger,
-                *self.grid, queue.rows, queue.start, queue.stop, self._base, used.bands, used.banded, used.nexts, slots,
-                totals, found, ends,
+                *self.grid, queue.rows, queue.start, queue.stop, self._base, used.bands, used.banded, used.nexts,
+                self._gone, self._near, slots, totals, found, ends,
             )  # fmt: skip
             self._appended(slots[:n], totals[:n], gridded=gridded, starved=starved)
             if count > 0:
@@ -161,7 +166,7 @@ class Eager:
 
     def _told(self, found: Int64s, later: Slots, earlier: Slots) -> Iterator[Results]:
         """Give the results of windows that `release` has told."""
-        places, wids, opens, closes, _, _, starts, stops = found
+        places, wids, opens, closes, starts, stops = found
         values = self._between(later, earlier)
         if values:
             yield Results(places, wids, opens, closes, _NOBODY, _NOBODY, values=values)
@@ -202,11 +207,16 @@ class Eager:
             self.slices.grow()
 
     def _draw(self) -> None:
-        """Draw a grid over all keys held and as much time again."""
-        keys = self.keys()
-        span = 2 * int(keys[-1] - keys[0]) + 1
-        shift = max(0, (span // (2 * len(keys))).bit_length() - 1)
-        self.grid = np.zeros((span >> shift) + 1, np.int32), np.array([int(keys[0]), shift, 0, -1])
+        """Draw a grid of parts with about a key each, with room for twice the keys' time and number.
+
+        As long as few were held, room is for those to come: as many as there are windows, and as long as these are.
+        """
+        keys, bands = self.keys(), self.slices.bands
+        room = 4 << max(len(keys), len(bands)).bit_length()
+        span = int(keys[-1] - keys[0])
+        longest = int(bands[:, slicer.RANGE].max(initial=0))
+        shift = max(0, (max(span, min(longest, 16 * span)) // (room // 4)).bit_length() - 1)
+        self.grid = np.zeros(room, np.int32), np.array([int(keys[0]), shift, 0, -1])
         releasing.enter_keys(keys, 0, *self.grid)
 
     def _raise(self, slots: Slots, count: int) -> None:
@@ -261,6 +271,7 @@ class Eager:
             self._base = int(totals[gone - 1])
         queue.drop(gone)
         self._head += gone
+        self._gone += gone
         self.grid[1][releasing.GONE] += gone
 
     def _drop_totals(self, totals: Int64s, number: int) -> None:

@@ -27,6 +27,8 @@ class OnDemand:
     slices: Slices
     joins = True
     """Slices between which no open window begins may be joined."""
+    slots = 1
+    """Slots that each slice takes."""
     grid = NO_GRID
 
     @property

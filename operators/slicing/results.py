@@ -82,7 +82,7 @@ class Output:
     revised: bool
     kinds: Sequence[pa.DataType]
     """Types of the aggregates."""
-    mould: Mould | None
+    mould: Mould | None = None
     """What makes a page in one step, where all columns are of 64 bits but the name of the window."""
 
     @classmethod
@@ -110,9 +110,13 @@ class Output:
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise SchemaError(f"slicing: two results are named {', '.join(twice)}; rename one.")
         kinds = [field.type for field in of_functions]
-        found = pa.schema(fields)
-        mould = None if by or revised else Mould.of(found)
-        return cls(Schema(found), list(functions), by, times, named, revised, kinds, mould)
+        return cls(Schema(pa.schema(fields)), list(functions), by, times, named, revised, kinds)
+
+    def moulded(self) -> Output:
+        """Give the output with a mould, where it can have one."""
+        if self.by or self.revised:
+            return self
+        return attrs.evolve(self, mould=Mould.of(self.schema.arrow))
 
     def pages(
         self, results: Results, columns: Sequence[pa.Array], groups: KeyIndex | None, labels: Labels

@@ -80,7 +80,7 @@ class Slices:
         self.cells = np.zeros((_LEAST, 5), np.int64)
         self.order = np.zeros((_LEAST, 2), np.int64)
         self.nexts = np.zeros(0, np.int64)
-        self.edges = np.zeros((2, 5), np.int64)
+        self.edges = np.zeros((5, 2), np.int64)
         self.bands = np.zeros((0, 5), np.int64)
         self.sessions = np.zeros((0, 3), np.int64)
         self.links = np.zeros((_LEAST, 6), np.int32)
@@ -147,9 +147,8 @@ class Slices:
         self.bands, self.sessions = bands, sessions
         # There will be a cell for most windows at least, and for many more than one.
         self._make_cells(4 * len(bands))
-        self.make_room(4 * len(bands))
         depth, most = _span(bands)
-        self.nexts, self.edges = np.zeros(2 * len(bands), np.int64), np.zeros((most, 5), np.int64)
+        self.nexts, self.edges = np.zeros(2 * len(bands), np.int64), np.zeros((5, most), np.int64)
         self.ledger[kernels.EDGES], self.ledger[kernels.DEPTH] = -1, depth
         ledger = self.ledger
         ledger[kernels.NEAR] = sessions[:, kernels.GAP].min() if len(sessions) else 0

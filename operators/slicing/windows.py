@@ -26,6 +26,7 @@ from operators.window.delimited import DelimitedWindow, FixedBandWindow
 from operators.window.session import SessionWindow
 
 NEVER = 2**62
+_UNKNOWN = np.zeros(0, np.int64)
 _LEAST = -(2**63)
 _BITS = 62
 CHUNK = 1 << 14
@@ -117,7 +118,9 @@ class Windows:
         count = room = self.room
         while count == room:
             found = np.empty((5, room), np.int64)
-            count, begin, end = kernels.complete(self.bands, self.banded, starts, bound, keys, len(keys), *grid, *found)
+            count, begin, end = kernels.complete(
+                self.bands, self.banded, starts, bound, keys, len(keys), *grid, 0, _UNKNOWN, *(*found, _UNKNOWN)
+            )
             # Columns of results are made of these without copying, so what is not used must not live on with them.
             places, wids, opens, closes, firsts = found[:, :count] if 2 * count > room else found[:, :count].copy()
             yield places, wids, opens, closes, firsts
@@ -129,7 +132,7 @@ class Windows:
     @property
     def room(self) -> int:
         """How many windows to look for at first: some more than there were last, so that they lie close together."""
-        return 16 + 2 * self._told
+        return 16 + max(2 * self._told, len(self.banded) // 4)
 
     def follow(self, told: int, begin: int, end: int) -> None:
         """Take how many were told, and the least begin and the least end of the windows after these."""
