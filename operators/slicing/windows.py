@@ -119,8 +119,9 @@ class Windows:
         while count == room:
             found = np.empty((5, room), np.int64)
             count, begin, end = kernels.complete(
-                self.bands, self.banded, starts, bound, keys, len(keys), *grid, 0, _UNKNOWN, *(*found, _UNKNOWN)
-            )
+                self.bands, self.banded, starts, bound, keys, len(keys), *grid, 0, _UNKNOWN, found[0], found[1],
+                found[2], found[3], found[4], _UNKNOWN,
+            )  # fmt: skip
             # Columns of results are made of these without copying, so what is not used must not live on with them.
             places, wids, opens, closes, firsts = found[:, :count] if 2 * count > room else found[:, :count].copy()
             yield places, wids, opens, closes, firsts
