@@ -21,6 +21,8 @@ OWN, DUE = 0, 1
 START, NUMBER = 0, 1
 RANGE, SLIDE, ORIGIN, LEAST, MOST = 0, 1, 2, 3, 4
 NEAR, MADE, FREE = 2, 12, 13
+NEXT_END, NEXT_BEGIN = 0, 1
+"""Rows of what is known of the next window of each band."""
 KEY, SLOT, TOTAL = 0, 1, 2
 """Rows of the queue of final slices: a tick that stands for each, its slot, that of the running total up to it."""
 NEAR_BY = 4
@@ -133,20 +135,22 @@ def unfinished(bands, bound):  # type: ignore[no-untyped-def]
 
 @kernel
 def complete(  # type: ignore[no-untyped-def]
-    bands, banded, nexts, bound, begins, n, grid, scale, gone, near, which, wids, opens, closes, firsts, lasts
+    bands, banded, nexts, ahead, bound, begins, n, grid, scale, gone, near, which, wids, opens, closes, firsts, lasts
 ):
     """List the windows that a bound completes and that have an occupied cell, from nexts[i] on, which moves on.
 
-    `banded` has the place of each band's window; `firsts` takes which of the cells is the first in each, and `lasts`,
-    unless its length is 0, which is the first behind it. `near` then has for each band where to look for the next
-    window's first cell, counted with those that are gone. Returns how many windows there are, and the least begin and
-    the least end of those that follow; as many as fit when that is all the room, and then what follows is not all
-    looked at.
+    `banded` has the place of each band's window, `ahead` its next window's end and begin, which move on as well (-NEVER
+    where they are not known); `firsts` takes which of the cells is the first in each, and `lasts`, unless its length is
+    0, which is the first behind it. `near` then has for each band where to look for the next window's first cell,
+    counted with those that are gone. Returns how many windows there are, and the least begin and the least end of those
+    that follow; as many as fit when that is all the room, and then what follows is not all looked at.
     """
     count = 0
     following = NEVER
     ending = NEVER
     for i in range(len(bands)):
+        if ahead[NEXT_END, i] > bound:
+            continue
         size, slide, origin = bands[i, RANGE], bands[i, SLIDE], bands[i, ORIGIN]
         w = nexts[i]
         known = w >= bands[i, LEAST] and w > -NEVER
@@ -195,10 +199,12 @@ def complete(  # type: ignore[no-untyped-def]
                 count += 1
                 w += 1
         nexts[i] = stop
-        if stop <= bands[i, MOST]:
-            end = origin + (stop + 1) * slide
-            ending = min(ending, end)
-            following = min(following, end - size)
+        more = stop <= bands[i, MOST]
+        ahead[NEXT_END, i] = origin + (stop + 1) * slide if more else NEVER
+        ahead[NEXT_BEGIN, i] = ahead[NEXT_END, i] - size if more else NEVER
+    for i in range(len(bands)):
+        ending = min(ending, ahead[NEXT_END, i])
+        following = min(following, ahead[NEXT_BEGIN, i])
     return count, following, ending
 
 
@@ -408,7 +414,7 @@ def ranges(  # type: ignore[no-untyped-def]
 @kernel
 def release(  # type: ignore[no-untyped-def]
     bound, summed, cells, links, times, chains, ledger, grid, scale, rows, start, stop, base, bands, banded, nexts,
-    gone, near, slots, totals, found, ends,
+    ahead, gone, near, slots, totals, found, ends,
 ):  # fmt: skip
     """Do `append`, `complete` and `ranges` at once: what a release without groups asks, and each call of it costs.
 
@@ -425,8 +431,8 @@ def release(  # type: ignore[no-untyped-def]
         return n, gridded, starved, np.int64(-1), NEVER, NEVER
     keys = rows[KEY, start : stop + n]
     count, begin, end = complete(
-        bands, banded, nexts, bound, keys, len(keys), grid, scale, gone, near, found[0], found[1], found[2], found[3],
-        found[4], found[5],
+        bands, banded, nexts, ahead, bound, keys, len(keys), grid, scale, gone, near, found[0], found[1], found[2],
+        found[3], found[4], found[5],
     )  # fmt: skip
     for w in range(count):
         low, high = found[4, w], found[5, w]

@@ -153,7 +153,7 @@ class Eager:
             n, gridded, starved, count, begin, end = releasing.release(
                 bound, bool(self._summed), slices.cells, slices.links, slices.times, slices.chains, slices.ledger,
                 *self.grid, queue.rows, queue.start, queue.stop, self._base, used.bands, used.banded, used.nexts,
-                self._gone, self._near, slots, totals, found, ends,
+                used.ahead, self._gone, self._near, slots, totals, found, ends,
             )  # fmt: skip
             self._appended(slots[:n], totals[:n], gridded=gridded, starved=starved)
             if count > 0:

@@ -58,6 +58,8 @@ class Windows:
     bands: Int64s = attrs.field(init=False, factory=lambda: np.zeros((0, 5), np.int64))
     nexts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
     """The first window of each band that is not released."""
+    ahead: Int64s = attrs.field(init=False, factory=lambda: _nothing_known(0))
+    """What is known of these; see `complete`."""
     sessions: Int64s = attrs.field(init=False, factory=lambda: np.zeros((0, 3), np.int64))
     banded: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
     """Which window each band is."""
@@ -113,14 +115,14 @@ class Windows:
         """
         if len(self.bands) == 0:
             return
-        starts = self.nexts if nexts is None else nexts
+        starts, ahead = (self.nexts, self.ahead) if nexts is None else (nexts, _nothing_known(len(nexts)))
         # More windows than there is room for are told in several rounds.
         count = room = self.room
         while count == room:
             found = np.empty((5, room), np.int64)
             count, begin, end = kernels.complete(
-                self.bands, self.banded, starts, bound, keys, len(keys), *grid, 0, _UNKNOWN, found[0], found[1],
-                found[2], found[3], found[4], _UNKNOWN,
+                self.bands, self.banded, starts, ahead, bound, keys, len(keys), *grid, 0, _UNKNOWN, found[0],
+                found[1], found[2], found[3], found[4], _UNKNOWN,
             )  # fmt: skip
             # Columns of results are made of these without copying, so what is not used must not live on with them.
             places, wids, opens, closes, firsts = found[:, :count] if 2 * count > room else found[:, :count].copy()
@@ -152,6 +154,7 @@ class Windows:
         if bound > -NEVER:
             given = (bound - self.bands[:, 2]) // self.bands[:, 1]
             self.nexts = np.maximum(self.nexts, np.maximum(given, self.bands[:, 3]))
+            self.ahead = _nothing_known(len(self.nexts))
 
     def wid(self, bound: int, begin: int) -> int | None:
         """Give the first window-id that is not complete when one window alone tells ids apart, by bound or by begin."""
@@ -249,8 +252,14 @@ class Windows:
         self.bands = np.array(bands, np.int64).reshape(-1, 5)
         self.banded = np.array(banded, np.int64)
         self.nexts = np.array([self.used[i].next for i in banded], np.int64)
+        self.ahead = _nothing_known(len(banded))
         self.sessions = np.array([gap[:3] for gap in gaps], np.int64).reshape(-1, 3)
         self.gapped = np.array([gap[3] for gap in gaps], np.int64)
+
+
+def _nothing_known(bands: int) -> Int64s:
+    """Give what is known of the next window of so many bands before any was told; see `complete`."""
+    return np.full((2, bands), -NEVER, np.int64)
 
 
 def _tracked(name: str, spec: Spec, since: int) -> Tracked | None:
