@@ -210,6 +210,7 @@ def test_a_file_that_is_cut_while_it_is_read_ends_there(
     assert capture.notes[0].startswith(f"{path}: truncated at byte 5000: the file was cut there while it was read")
 
 
+@pytest.mark.usefixtures("mapping")
 def test_a_file_that_is_cut_before_what_was_read_ends_there(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supplies, "_MAPPED", 0)
     capture = Capture(path, batch_rows=100)
