@@ -57,10 +57,10 @@ Record = tuple[int, bytes]  # nanoseconds, bytes
 
 
 def pcap(records: list[Record], *, order: str = "<", tick: int = 1000, link: int = 1, wire: int = 0) -> bytes:
-    out = struct.pack(order + "IHHiIII", MAGIC[tick], 2, 4, 0, 0, 65_535, link)
+    out = bytearray(struct.pack(order + "IHHiIII", MAGIC[tick], 2, 4, 0, 0, 65_535, link))
     for ns, data in records:
         out += struct.pack(order + "IIII", ns // SECOND, ns % SECOND // tick, len(data), wire or len(data)) + data
-    return out
+    return bytes(out)
 
 
 def block(kind: int, body: bytes, order: str = "<") -> bytes:
