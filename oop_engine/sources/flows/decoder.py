@@ -263,11 +263,10 @@ class FlowDecoder:
     ) -> Iterator[pa.RecordBatch]:
         """Turn runs of records into batches; let be heard too which datagrams were `silent`, without records."""
         spoke, first = runs.datagram[:count], runs.row[:count]
-        head = heads[spoke]
         if sample is not None:
             records = runs.count[:count]
             runs, first, kept = sample.runs(runs, count)
-            np.add.at(self.sessions.table[:, e.SHED], head[~kept, e.H_SESSION], records[~kept])
+            np.add.at(self.sessions.table[:, e.SHED], heads[spoke[~kept], e.H_SESSION], records[~kept])
             count, rows = len(runs.plan), int(runs.count.sum())
         batch = (
             self._filled(datagrams, runs, count, rows, heads) if rows else pa.RecordBatch.from_pylist([], self.schema)
@@ -304,7 +303,8 @@ class FlowDecoder:
 
     def _batch(self, room: Room, datagrams: Datagrams, runs: Runs, count: int) -> pa.RecordBatch:
         layout, has = self._layout, self.sessions.plans.has
-        used = np.unique(runs.plan[:count])
+        plan = runs.plan[:count]
+        used = plan[:1] if (plan == plan[0]).all() else np.unique(plan)
         every: list[bool] = np.asarray(has[used].all(axis=0)).tolist()
         some: list[bool] = np.asarray(has[used].any(axis=0)).tolist()
         arrays: dict[str, pa.Array] = {}

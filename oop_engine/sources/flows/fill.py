@@ -1,41 +1,155 @@
 """Records become columns: for each run of records of one template, field by field, outside the loop over records.
 
-A run's records lie in one datagram. `place` holds where each record's segments begin: segment 0 is the record's start,
-and each field of variable length ends one segment and begins the next, so any field lies at a fixed distance from its
-segment. A field is loaded to `value`, turned into what its column holds, and stored in the column's width.
-
-Arithmetic is on int64, of which unsigned numbers keep all their bits; only an index is cast to uint64.
+A run's records lie in one datagram. Each step costs for itself, so short runs of one template that follow each other
+are filled together; what is known of their datagrams is told one run after the other.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
 from numpy import bool_, float64, int32, int64, uint8, uint16, uint32, uint64
 from numpy.typing import NDArray
 
 from oop_engine.sources.flows import entries as e
+from oop_engine.sources.flows import fields as f
 from oop_engine.sources.flows.entries import Whole
 from operators.kernels.kernel import kernel
+from operators.kernels.prefetch import LINE, prefetch
 
 _NAMED: Final = 1 << e.BY_SAMPLER
+_TOGETHER: Final = 192
+"""Records that are filled together at most, so that they and what is known of them stay in the first cache."""
+
+_MOST_UPTIME: Final = 2**31 * 1_000_000
+"""The ns by which a signed difference of uptimes may lie off an export time."""
 
 
 @kernel
-def _time(value: Whole, factor: Whole) -> Whole:
-    """Turn an unsigned count since 1970 into ns; NO_TIME where no clock of an exporter could be."""
-    if value < 0 or value > e.LATEST // factor:
-        return int64(e.NO_TIME)
-    value = value * factor
-    return value if e.EARLIEST <= value < e.LATEST else int64(e.NO_TIME)
+def _clock(heads: NDArray[int64], datagram: Whole) -> tuple[Whole, Whole]:
+    """Give when a datagram was exported, and its exporter's uptime then in ms, -1 for none."""
+    export = heads[datagram, e.H_EXPORT]
+    uptime = heads[datagram, e.H_UPTIME]
+    if uptime < 0 and heads[datagram, e.H_INIT] != e.NO_TIME and export != e.NO_TIME:
+        uptime = (export // 1_000_000 - heads[datagram, e.H_INIT]) & 0xFFFFFFFF
+    return export, uptime
 
 
 @kernel
-def _signed32(value: Whole) -> Whole:
-    """Take the lower 32 bits as a signed number."""
-    value = value & 0xFFFFFFFF
-    return value - 0x100000000 if value >= 0x80000000 else value
+def _certain(r: Whole, after: Whole, run_datagram: NDArray[int32], heads: NDArray[int64]) -> bool:
+    """Tell whether every uptime of 32 bits gives a time that can be in these runs."""
+    for one in range(r, after):
+        export, uptime = _clock(heads, int64(run_datagram[uint64(one)]))
+        if uptime < 0 or not e.EARLIEST + _MOST_UPTIME <= export < e.LATEST - _MOST_UPTIME:
+            return False
+    return True
+
+
+@kernel
+def _names_samplers(operations: NDArray[int32], plan: Whole, many: Whole) -> bool:
+    """Tell whether records of the plan may name samplers."""
+    for o in range(many):
+        if operations[plan, o, e.O_KIND] == e.SAMPLER and operations[plan, o, e.O_EXTRA] == _NAMED:
+            return True
+    return False
+
+
+@kernel
+def _together(
+    r: Whole, runs: Whole, room: Whole, run_plan: NDArray[int32], run_count: NDArray[int32], run_row: NDArray[int64],
+    run_datagram: NDArray[int32], heads: NDArray[int64],
+) -> tuple[Whole, Whole]:  # fmt: skip
+    """Give the run after those that are filled together with run r, and how many records these have."""
+    plan = run_plan[uint64(r)]
+    row = run_row[uint64(r)]
+    n = int64(run_count[uint64(r)])
+    after = r + 1
+    while (
+        after < runs
+        and run_plan[uint64(after)] == plan
+        and run_row[uint64(after)] == row + n
+        and n + int64(run_count[uint64(after)]) <= room
+        and heads[int64(run_datagram[uint64(after)]), e.H_SAMPLERS] == 0
+    ):
+        n += int64(run_count[uint64(after)])
+        after += 1
+    return after, n
+
+
+@kernel
+def _lay(
+    r: Whole, after: Whole, stride: Whole, run_at: NDArray[int64], run_count: NDArray[int32], place: NDArray[int64]
+) -> None:
+    """Tell where the records of runs begin."""
+    to = int64(0)
+    for one in range(r, after):
+        at = run_at[uint64(one)]
+        n = int64(run_count[uint64(one)])
+        for k in range(n):
+            place[uint64(to + k)] = at + k * stride
+        to += n
+
+
+@kernel
+def _lay_varying(
+    data: NDArray[uint8], at: Whole, n: Whole, variable: Whole, plan: Whole, segments: NDArray[int32],
+    place: NDArray[int64],
+) -> Whole:  # fmt: skip
+    """Tell where the segments of n records begin; give where the last one ends."""
+    for k in range(n):
+        for s in range(variable):
+            place[uint64(s * n + k)] = at
+            at += int64(segments[plan, s])
+            size = int64(data[uint64(at)])
+            at += 1
+            if size == 255:
+                size = f.two(data[uint64(at)], data[uint64(at + 1)])
+                at += 2
+            at += size
+        place[uint64(variable * n + k)] = at
+        at += int64(segments[plan, variable])
+    return at
+
+
+@kernel
+def _ask(
+    data: NDArray[uint8], r: Whole, after: Whole, runs: Whole, stride: Whole, share: Whole, shares: Whole,
+    run_at: NDArray[int64], run_count: NDArray[int32],
+) -> None:  # fmt: skip
+    """Ask for a share of the records that come next, as many runs as are filled now."""
+    many = after - r
+    for one in range(after + many * share // shares, min(after + many * (share + 1) // shares, runs)):
+        begin = run_at[uint64(one)]
+        for at in range(begin, min(begin + int64(run_count[uint64(one)]) * stride, len(data)), LINE):
+            prefetch(data, at)
+
+
+@kernel
+def _ask_out(out8: NDArray[uint8], begin: Whole, size: Whole) -> None:
+    """Ask for the memory of the entries that come next."""
+    for at in range(begin, min(begin + size, len(out8)), LINE):
+        prefetch(out8, at)
+
+
+@kernel
+def _rates(
+    value: NDArray[int64], n: Whole, samplers: NDArray[int64], session: Whole, rates: Whole, kinds: Whole,
+    rated: NDArray[int64], named: bool,
+) -> None:  # fmt: skip
+    """Turn the names of samplers into the rates announced for them, 0 for none; with `named` note of which is none."""
+    key = int64(-1)
+    found = int64(0)
+    for k in range(n):
+        if value[uint64(k)] != key or k == 0:
+            key = value[uint64(k)]
+            found = int64(0)
+            for j in range(rates):
+                if samplers[session, j, 1] == key and kinds >> samplers[session, j, 0] & 1:
+                    found = samplers[session, j, 2]
+                    break
+        if named and key != 0 and found == 0:
+            rated[uint64(k)] |= 2
+        value[uint64(k)] = found
 
 
 @kernel
@@ -56,7 +170,9 @@ def fill(
     `rated` are room to work in; `place` is as long as `value`, and has room for a record's segments.
     """
     room = len(value)
-    for r in range(runs):
+    after = int64(0)
+    while after < runs:
+        r = after
         plan = int64(run_plan[uint64(r)])
         datagram = int64(run_datagram[uint64(r)])
         at = int64(run_at[uint64(r)])
@@ -65,37 +181,28 @@ def fill(
         stride = facts[plan, e.P_SIZE]
         variable = facts[plan, e.P_VARIABLE]
         many = facts[plan, e.P_OPERATIONS]
-        export = heads[datagram, e.H_EXPORT]
-        uptime = heads[datagram, e.H_UPTIME]
-        if uptime < 0 and heads[datagram, e.H_INIT] != e.NO_TIME and export != e.NO_TIME:
-            uptime = (export // 1_000_000 - heads[datagram, e.H_INIT]) & 0xFFFFFFFF
         session = heads[datagram, e.H_SESSION]
         rates = heads[datagram, e.H_SAMPLERS]
         # Records may name samplers, of which some may not be announced, where nothing holds for all.
-        naming = False
-        if heads[datagram, e.H_RATE] == 1:
-            for o in range(many):
-                naming |= operations[plan, o, e.O_KIND] == e.SAMPLER and operations[plan, o, e.O_EXTRA] == _NAMED
+        named = _names_samplers(operations, plan, many)
+        naming = named and heads[datagram, e.H_RATE] == 1
+        after += 1
+        if variable == 0 and rates == 0 and not named:
+            after, left = _together(
+                r, runs, min(room, _TOGETHER), run_plan, run_count, run_row, run_datagram, heads
+            )  # fmt: skip
+        several = after > r + 1
         while left > 0:
             n = min(left, room // (variable + 1))
             # 1. Where the records' segments begin.
-            if variable == 0:
+            if several:
+                _lay(r, after, stride, run_at, run_count, place)
+            elif variable == 0:
                 for k in range(n):
                     place[uint64(k)] = at + k * stride
                 at += n * stride
             else:
-                for k in range(n):
-                    for s in range(variable):
-                        place[uint64(s * n + k)] = at
-                        at += int64(segments[plan, s])
-                        size = int64(data[uint64(at)])
-                        at += 1
-                        if size == 255:
-                            size = int64(data[uint64(at)]) << 8 | int64(data[uint64(at + 1)])
-                            at += 2
-                        at += size
-                    place[uint64(variable * n + k)] = at
-                    at += int64(segments[plan, variable])
+                at = _lay_varying(data, at, n, variable, plan, segments, place)
             if naming:
                 for k in range(n):
                     rated[uint64(k)] = 0
@@ -108,105 +215,69 @@ def fill(
                 length = int64(operations[plan, o, e.O_LENGTH])
                 extra = int64(operations[plan, o, e.O_EXTRA])
                 width = widths[column]
-                base = bases[column]
+                to = bases[column] + row * (width if width else 8)
                 if rates == 0 and (kind == e.OF_TEMPLATE or (kind == e.SAMPLER and not (naming and extra == _NAMED))):
                     continue
+                if several:
+                    _ask(data, r, after, runs, stride, o, many, run_at, run_count)
+                    _ask_out(out8, to + n * width, n * width)
 
-                # 2. What is copied as it lies there.
+                # 2. What is stored as it is loaded.
+                if kind == e.UNSIGNED and f.move(
+                    data, place, first, skip, length, n, width, to, out8, out16, out32, out64
+                ):  # fmt: skip
+                    continue
                 if kind in (e.IPV4, e.IPV4_SET):
-                    to = (base >> 3) + 2 * row
-                    for k in range(n):
-                        p = place[uint64(first + k)] + skip
-                        word = (
-                            uint64(data[uint64(p)]) << uint64(32)
-                            | uint64(data[uint64(p + 1)]) << uint64(40)
-                            | uint64(data[uint64(p + 2)]) << uint64(48)
-                            | uint64(data[uint64(p + 3)]) << uint64(56)
-                        )
-                        if kind == e.IPV4 or word != uint64(0):
-                            out64[uint64(to + 2 * k)] = uint64(0)
-                            out64[uint64(to + 2 * k + 1)] = word | uint64(0xFFFF0000)
+                    f.move_addresses(data, place, first, skip, n, kind == e.IPV4_SET, to, out64)
                     continue
                 if kind == e.BYTES:
-                    to = base + row * width
                     for k in range(n):
                         p = place[uint64(first + k)] + skip
                         for b in range(length):
                             out8[uint64(to + k * width + b)] = data[uint64(p + b)]
                     continue
                 if kind in (e.VARYING, e.VARYING_TEXT):
-                    to = (base >> 3) + row
-                    to_size = (sizes[column] >> 2) + row
-                    for k in range(n):
-                        p = place[uint64(first + k)] + skip
-                        size = length
-                        if length == e.VARIABLE:
-                            size = int64(data[uint64(p)])
-                            p += 1
-                            if size == 255:
-                                size = int64(data[uint64(p)]) << 8 | int64(data[uint64(p + 1)])
-                                p += 2
-                        if kind == e.VARYING_TEXT:
-                            while size > 0 and data[uint64(p + size - 1)] == 0:
-                                size -= 1
-                        out64[uint64(to + k)] = uint64(p)
-                        out32[uint64(to_size + k)] = uint32(size)
+                    to_size = sizes[column] + 4 * row
+                    text = kind == e.VARYING_TEXT
+                    f.note_varying(data, place, first, skip, length, n, text, to, to_size, out32, out64)
                     continue
                 if kind == e.FROM_EXPORTER:
-                    to = (base >> 3) + 2 * row
-                    high = address[uint64(2 * datagram)]
-                    low = address[uint64(2 * datagram + 1)]
-                    for k in range(n):
-                        out64[uint64(to + 2 * k)] = high
-                        out64[uint64(to + 2 * k + 1)] = low
+                    to >>= 3
+                    for one in range(r, after):
+                        of = int64(run_datagram[uint64(one)])
+                        high = address[uint64(2 * of)]
+                        low = address[uint64(2 * of + 1)]
+                        count = int64(run_count[uint64(one)]) if several else n
+                        for k in range(count):
+                            out64[uint64(to + 2 * k)] = high
+                            out64[uint64(to + 2 * k + 1)] = low
+                        to += 2 * count
+                    continue
+                if kind == e.UPTIME and length == 4 and _certain(r, after, run_datagram, heads):
+                    begin = int64(0)
+                    for one in range(r, after):
+                        export, uptime = _clock(heads, int64(run_datagram[uint64(one)]))
+                        end = begin + int64(run_count[uint64(one)]) if several else n
+                        f.move_uptimes(data, place, first, begin, end, skip, export, uptime, to, out64)
+                        begin = end
                     continue
 
                 # 3. Load numbers.
                 if kind == e.FROM_HEAD:
-                    same = heads[datagram, extra]
-                    if same == e.NO_TIME:
-                        untimed[column] += n
-                    for k in range(n):
-                        value[uint64(k)] = same
+                    begin = int64(0)
+                    for one in range(r, after):
+                        same = heads[int64(run_datagram[uint64(one)]), extra]
+                        end = begin + int64(run_count[uint64(one)]) if several else n
+                        if same == e.NO_TIME:
+                            untimed[column] += end - begin
+                        for k in range(begin, end):
+                            value[uint64(k)] = same
+                        begin = end
                 elif kind == e.OF_TEMPLATE:
                     for k in range(n):
                         value[uint64(k)] = facts[plan, e.P_TEMPLATE]
-                elif length == 4:
-                    for k in range(n):
-                        p = place[uint64(first + k)] + skip
-                        value[uint64(k)] = (
-                            int64(data[uint64(p)]) << 24
-                            | int64(data[uint64(p + 1)]) << 16
-                            | int64(data[uint64(p + 2)]) << 8
-                            | int64(data[uint64(p + 3)])
-                        )
-                elif length == 2:
-                    for k in range(n):
-                        p = place[uint64(first + k)] + skip
-                        value[uint64(k)] = int64(data[uint64(p)]) << 8 | int64(data[uint64(p + 1)])
-                elif length == 1:
-                    for k in range(n):
-                        value[uint64(k)] = int64(data[uint64(place[uint64(first + k)] + skip)])
-                elif length == 8:
-                    for k in range(n):
-                        p = place[uint64(first + k)] + skip
-                        value[uint64(k)] = (
-                            int64(data[uint64(p)]) << 56
-                            | int64(data[uint64(p + 1)]) << 48
-                            | int64(data[uint64(p + 2)]) << 40
-                            | int64(data[uint64(p + 3)]) << 32
-                            | int64(data[uint64(p + 4)]) << 24
-                            | int64(data[uint64(p + 5)]) << 16
-                            | int64(data[uint64(p + 6)]) << 8
-                            | int64(data[uint64(p + 7)])
-                        )
                 else:
-                    for k in range(n):
-                        p = place[uint64(first + k)] + skip
-                        word64 = int64(0)
-                        for b in range(length):
-                            word64 = word64 << 8 | int64(data[uint64(p + b)])
-                        value[uint64(k)] = word64
+                    f.load(data, place, first, skip, length, n, value)
 
                 # 4. Turn them into what the column holds.
                 if kind == e.SIGNED:
@@ -229,106 +300,34 @@ def fill(
                         rounded = int64(0) if taken < 1 else (taken + other[uint64(k)] + taken // 2) // taken
                         value[uint64(k)] = min(max(rounded, 0), 0xFFFFFFFF)
                 elif kind in (e.SAMPLER, e.OF_TEMPLATE):
-                    key = int64(-1)
-                    found = int64(0)
-                    for k in range(n):
-                        if value[uint64(k)] != key or k == 0:
-                            key = value[uint64(k)]
-                            found = int64(0)
-                            for j in range(rates):
-                                if samplers[session, j, 1] == key and extra >> samplers[session, j, 0] & 1:
-                                    found = samplers[session, j, 2]
-                                    break
-                        if naming and kind == e.SAMPLER and extra == _NAMED and key != 0 and found == 0:
-                            rated[uint64(k)] |= 2
-                        value[uint64(k)] = found
+                    of_interest = naming and kind == e.SAMPLER and extra == _NAMED
+                    _rates(value, n, samplers, session, rates, extra, rated, of_interest)
                 elif kind == e.FLOAT32:
-                    to = (base >> 3) + row
-                    for k in range(n):
-                        bits = value[uint64(k)]
-                        power = bits >> 23 & 0xFF
-                        part = float64(bits & 0x7FFFFF)
-                        if power == 255:
-                            number = float64(np.inf) if part == 0.0 else float64(np.nan)
-                        elif power == 0:
-                            number = part * 2.0**-149
-                        else:
-                            number = (part + 8388608.0) * 2.0 ** float64(power - 150)
-                        outf[uint64(to + k)] = -number if bits >> 31 else number
+                    f.store_floats(value, n, to, outf)
                     continue
                 elif e.SECONDS <= kind <= e.AFTER:
-                    if kind == e.SECONDS:
-                        for k in range(n):
-                            value[uint64(k)] = _time(value[uint64(k)], 1_000_000_000)
-                    elif kind == e.MILLISECONDS:
-                        for k in range(n):
-                            value[uint64(k)] = _time(value[uint64(k)], 1_000_000)
-                    elif kind in (e.NTP_MICROSECONDS, e.NTP_NANOSECONDS):
-                        # Seconds since 1900, from 2036 on since then; and a fraction of 2^-32 s, rounded.
-                        parts = int64(1_000_000 if kind == e.NTP_MICROSECONDS else 1_000_000_000)
-                        for k in range(n):
-                            seconds = value[uint64(k)] >> 32 & 0xFFFFFFFF
-                            seconds += 2_085_978_496 if seconds < 0x80000000 else -2_208_988_800
-                            fraction = value[uint64(k)] & 0xFFFFFFFF
-                            rounded = (fraction * parts + 0x80000000) >> 32
-                            value[uint64(k)] = _time(seconds * 1_000_000_000 + rounded * (1_000_000_000 // parts), 1)
-                    elif export == e.NO_TIME and kind != e.AFTER:
-                        for k in range(n):
-                            value[uint64(k)] = int64(e.NO_TIME)
-                    elif kind == e.DELTA_MICROSECONDS:
-                        for k in range(n):
-                            value[uint64(k)] = _time(export - value[uint64(k)] * 1000, 1)
-                    elif kind == e.UPTIME:
-                        # Both are 32 bits that wrap, and the field may even be a little ahead of the header's.
-                        for k in range(n):
-                            ago = _signed32(uptime - value[uint64(k)])
-                            value[uint64(k)] = _time(export - ago * 1_000_000, 1) if uptime >= 0 else int64(e.NO_TIME)
-                    elif kind == e.UPTIME_SINCE:
-                        for k in range(n):
-                            ago = _signed32(export // 1_000_000 - other[uint64(k)] - value[uint64(k)])
-                            value[uint64(k)] = _time(export - export % 1_000_000 - ago * 1_000_000, 1)
+                    if kind <= e.NTP_NANOSECONDS:
+                        f.since_1970(value, n, kind)
+                    elif kind == e.AFTER:
+                        f.after(value, n, int64(operations[plan, o, e.O_FACTOR]), (bases[extra] >> 3) + row, out64)
                     else:
-                        factor = int64(operations[plan, o, e.O_FACTOR])
-                        since = (bases[extra] >> 3) + row
-                        for k in range(n):
-                            known = int64(out64[uint64(since + k)])
-                            value[uint64(k)] = (
-                                int64(e.NO_TIME) if known == e.NO_TIME else _time(known + value[uint64(k)] * factor, 1)
-                            )
+                        begin = int64(0)
+                        for one in range(r, after):
+                            export, uptime = _clock(heads, int64(run_datagram[uint64(one)]))
+                            end = begin + int64(run_count[uint64(one)]) if several else n
+                            f.since_export(value, other, begin, end, kind, export, uptime)
+                            begin = end
                     for k in range(n):
                         untimed[column] += value[uint64(k)] == e.NO_TIME
 
                 # 5. Store them.
                 if kind in (e.UNSIGNED_SET, e.RATE, e.RATE_SPACED, e.SAMPLER, e.OF_TEMPLATE):
-                    for k in range(n):
-                        if value[uint64(k)] == 0:
-                            continue
-                        if naming and kind != e.UNSIGNED_SET:
-                            rated[uint64(k)] |= 1
-                        if width == 8:
-                            out64[uint64((base >> 3) + row + k)] = uint64(value[uint64(k)])
-                        elif width == 4:
-                            out32[uint64((base >> 2) + row + k)] = uint32(value[uint64(k)] & 0xFFFFFFFF)
-                        elif width == 2:
-                            out16[uint64((base >> 1) + row + k)] = uint16(value[uint64(k)] & 0xFFFF)
-                        else:
-                            out8[uint64(base + row + k)] = uint8(value[uint64(k)] & 0xFF)
-                elif width == 8:
-                    to = (base >> 3) + row
-                    for k in range(n):
-                        out64[uint64(to + k)] = uint64(value[uint64(k)])
-                elif width == 4:
-                    to = (base >> 2) + row
-                    for k in range(n):
-                        out32[uint64(to + k)] = uint32(value[uint64(k)] & 0xFFFFFFFF)
-                elif width == 2:
-                    to = (base >> 1) + row
-                    for k in range(n):
-                        out16[uint64(to + k)] = uint16(value[uint64(k)] & 0xFFFF)
+                    if naming and kind != e.UNSIGNED_SET:
+                        for k in range(n):
+                            rated[uint64(k)] |= value[uint64(k)] != 0
+                    f.store_some(value, n, width, to, out8, out16, out32, out64)
                 else:
-                    to = base + row
-                    for k in range(n):
-                        out8[uint64(to + k)] = uint8(value[uint64(k)] & 0xFF)
+                    f.store(value, n, width, to, out8, out16, out32, out64)
             if naming:
                 for k in range(n):
                     unrated[r] += rated[uint64(k)] == 2

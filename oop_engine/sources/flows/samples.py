@@ -12,6 +12,7 @@ from numpy import int64, uint8, uint64
 from numpy.typing import NDArray
 
 from oop_engine.sources.flows.entries import Whole
+from oop_engine.sources.flows.fields import four
 from operators.kernels.kernel import kernel
 
 # What is known of a sample; -1 where it was not said.
@@ -32,12 +33,6 @@ S_DST_AS: Final = 13
 S_PACKET: Final = 14  # where a record of a packet's addresses and ports, not its header, lies
 S_PACKET_BYTES: Final = 15  # bytes of an address in it
 S_WIDTH: Final = 16
-
-
-@kernel
-def _four(a: uint8, b: uint8, c: uint8, d: uint8) -> Whole:
-    """Join four bytes in network order."""
-    return int64(a) << 24 | int64(b) << 16 | int64(c) << 8 | int64(d)
 
 
 @kernel
@@ -71,8 +66,8 @@ def read_samples(
             at = run_at[run]
             left_here = run_count[run]
             run += 1
-        kind = _four(data[uint64(at)], data[uint64(at + 1)], data[uint64(at + 2)], data[uint64(at + 3)])
-        size = _four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)])
+        kind = four(data[uint64(at)], data[uint64(at + 1)], data[uint64(at + 2)], data[uint64(at + 3)])
+        size = four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)])
         p = at + 8
         last = p + size
         at = last
@@ -82,8 +77,8 @@ def read_samples(
             samples[row, s] = -1
         if kind == 1:
             rate = p + 8
-            inward = _four(data[uint64(p + 20)], data[uint64(p + 21)], data[uint64(p + 22)], data[uint64(p + 23)])
-            outward = _four(data[uint64(p + 24)], data[uint64(p + 25)], data[uint64(p + 26)], data[uint64(p + 27)])
+            inward = four(data[uint64(p + 20)], data[uint64(p + 21)], data[uint64(p + 22)], data[uint64(p + 23)])
+            outward = four(data[uint64(p + 24)], data[uint64(p + 25)], data[uint64(p + 26)], data[uint64(p + 27)])
             # The two upper bits say what the number is: 0 for an interface.
             samples[row, S_IN] = inward if inward >> 30 == 0 else -1
             samples[row, S_OUT] = outward if outward >> 30 == 0 else -1
@@ -91,18 +86,18 @@ def read_samples(
         else:
             rate = p + 12
             if data[uint64(p + 27)] == 0:
-                samples[row, S_IN] = _four(
+                samples[row, S_IN] = four(
                     data[uint64(p + 28)], data[uint64(p + 29)], data[uint64(p + 30)], data[uint64(p + 31)]
                 )
             if data[uint64(p + 35)] == 0:
-                samples[row, S_OUT] = _four(
+                samples[row, S_OUT] = four(
                     data[uint64(p + 36)], data[uint64(p + 37)], data[uint64(p + 38)], data[uint64(p + 39)]
                 )
             p += 40
         samples[row, S_RATE] = max(
-            _four(data[uint64(rate)], data[uint64(rate + 1)], data[uint64(rate + 2)], data[uint64(rate + 3)]), 1
+            four(data[uint64(rate)], data[uint64(rate + 1)], data[uint64(rate + 2)], data[uint64(rate + 3)]), 1
         )
-        left = _four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
+        left = four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
         p += 4
         fault = False
         while left > 0:
@@ -110,22 +105,22 @@ def read_samples(
             if p + 8 > last:
                 fault = True
                 break
-            record = _four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
-            length = _four(data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)])
+            record = four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
+            length = four(data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)])
             p += 8
             if p + length > last:
                 fault = True
                 break
             edge = p + length
             if record == 1 and length >= 16:
-                kept = _four(data[uint64(p + 12)], data[uint64(p + 13)], data[uint64(p + 14)], data[uint64(p + 15)])
+                kept = four(data[uint64(p + 12)], data[uint64(p + 13)], data[uint64(p + 14)], data[uint64(p + 15)])
                 if p + 16 + kept > edge:
                     fault = True
                     kept = edge - p - 16
                 samples[row, S_LINK] = _link(
-                    _four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
+                    four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
                 )
-                wire = _four(data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)])
+                wire = four(data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)])
                 samples[row, S_LENGTH] = min(wire, 0x7FFFFFFF)
                 samples[row, S_CAPLEN] = kept
                 samples[row, S_HEADER] = p + 16
@@ -137,7 +132,7 @@ def read_samples(
                 samples[row, S_PACKET_BYTES] = 16
             elif record == 1001 and length >= 16:
                 samples[row, S_VLAN] = (
-                    _four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)]) & 0xFFF
+                    four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)]) & 0xFFF
                 )
             elif (record == 1002 or record == 1003) and length >= 4:
                 kind = int64(data[uint64(p + 3)])
@@ -157,26 +152,24 @@ def read_samples(
                     samples[row, S_SRC_MASK] = int64(data[uint64(q + 3)])
                     samples[row, S_DST_MASK] = int64(data[uint64(q + 7)])
                 elif record == 1003 and q + 16 <= edge:
-                    samples[row, S_SRC_AS] = _four(
+                    samples[row, S_SRC_AS] = four(
                         data[uint64(q + 4)], data[uint64(q + 5)], data[uint64(q + 6)], data[uint64(q + 7)]
                     )
                     # The destination is the last of the last segment of the path.
-                    parts = _four(
-                        data[uint64(q + 12)], data[uint64(q + 13)], data[uint64(q + 14)], data[uint64(q + 15)]
-                    )
+                    parts = four(data[uint64(q + 12)], data[uint64(q + 13)], data[uint64(q + 14)], data[uint64(q + 15)])
                     q += 16
                     while parts > 0:
                         parts -= 1
                         if q + 8 > edge:
                             fault = True
                             break
-                        many = _four(data[uint64(q + 4)], data[uint64(q + 5)], data[uint64(q + 6)], data[uint64(q + 7)])
+                        many = four(data[uint64(q + 4)], data[uint64(q + 5)], data[uint64(q + 6)], data[uint64(q + 7)])
                         q += 8 + 4 * many
                         if q > edge:
                             fault = True
                             break
                         if many:
-                            samples[row, S_DST_AS] = _four(
+                            samples[row, S_DST_AS] = four(
                                 data[uint64(q - 4)], data[uint64(q - 3)], data[uint64(q - 2)], data[uint64(q - 1)]
                             )
             p = edge
@@ -195,7 +188,7 @@ def read_packets(data: NDArray[uint8], samples: NDArray[int64], entry: Whole, fo
             if entry > 1:
                 p += 2 * samples[k, S_PACKET_BYTES]
             p += 4 * entry
-            found[k] = _four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
+            found[k] = four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
 
 
 @kernel

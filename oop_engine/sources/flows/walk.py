@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows.entries import Whole
+from oop_engine.sources.flows.fields import four, signed32, two
 from operators.kernels.kernel import kernel
 
 # How a datagram stands to its session's sequence.
@@ -153,25 +154,6 @@ def least_template(
 
 
 @kernel
-def _two(a: uint8, b: uint8) -> Whole:
-    """Join two bytes in network order."""
-    return int64(a) << 8 | int64(b)
-
-
-@kernel
-def _four(a: uint8, b: uint8, c: uint8, d: uint8) -> Whole:
-    """Join four bytes in network order."""
-    return int64(a) << 24 | int64(b) << 16 | int64(c) << 8 | int64(d)
-
-
-@kernel
-def _signed32(value: Whole) -> Whole:
-    """Take the lower 32 bits as a signed number."""
-    value = value & 0xFFFFFFFF
-    return value - 0x100000000 if value >= 0x80000000 else value
-
-
-@kernel
 def _stir(word: uint64, a: uint8, b: uint8, c: uint8, d: uint8, e: uint8, f: uint8, g: uint8, h: uint8) -> uint64:
     """Stir eight bytes into a mark."""
     low = uint64(a) | uint64(b) << uint64(8) | uint64(c) << uint64(16) | uint64(d) << uint64(24)
@@ -225,7 +207,7 @@ def _enter(
 ) -> Whole:  # fmt: skip
     """Tell how a datagram stands to what its session sent before."""
     expected = table[session, e.T_EXPECTED]
-    ahead = _signed32(sequence - expected) if expected >= 0 else int64(0)
+    ahead = signed32(sequence - expected) if expected >= 0 else int64(0)
     # A copy of what came before has a number that is over; or any, where the number to come is not known.
     over = ahead < 0 or expected < 0 or (ahead == 0 and table[session, e.T_IDLE])
     if over and _came(recent, session, mark):
@@ -235,7 +217,7 @@ def _enter(
     # A clock that began anew is a restart, whichever way the sequence moved. What was sent before that, by the clock of
     # then, is a straggler.
     clocked = uptime >= 0 and export != e.NO_TIME and table[session, e.T_EXPORT] != e.NO_TIME
-    back = uptime >= 0 and _signed32(uptime - table[session, e.T_UPTIME]) < -_UPTIME_TOLERANCE
+    back = uptime >= 0 and signed32(uptime - table[session, e.T_UPTIME]) < -_UPTIME_TOLERANCE
     moved = False
     returned = False
     passed = int64(0)
@@ -243,9 +225,9 @@ def _enter(
         boot = export // 1_000_000 - uptime
         passed = (export - table[session, e.T_EXPORT]) // 1_000_000
         tolerance = _BOOT_TOLERANCE + min(abs(passed) >> 10, _DRIFT)
-        moved = abs(_signed32(boot - table[session, e.T_BOOT])) > tolerance
+        moved = abs(signed32(boot - table[session, e.T_BOOT])) > tolerance
         old = table[session, e.T_OLD_BOOT]
-        returned = moved and old >= 0 and abs(_signed32(boot - old)) <= tolerance
+        returned = moved and old >= 0 and abs(signed32(boot - old)) <= tolerance
         if returned and export <= table[session, e.T_BEGAN]:
             return int64(_KNOWN) if not over and _came(recent, session, mark) else int64(_OLD)
     if 0 < ahead <= _JUMP:
@@ -293,7 +275,7 @@ def _settle(
                     gaps[session, 2 * g + 1] = rest
                 break
         return
-    jumped = _signed32(sequence - table[session, e.T_EXPECTED])
+    jumped = signed32(sequence - table[session, e.T_EXPECTED])
     if mode == _STRAY:
         if table[session, e.T_CANDIDATE] != sequence:
             table[session, e.REORDERED] += 1
@@ -343,7 +325,7 @@ def measure(
             field = int64(data[uint64(p)])
             p += 1
             if field == 255:
-                field = _two(data[uint64(p)], data[uint64(p + 1)])
+                field = two(data[uint64(p)], data[uint64(p + 1)])
                 p += 2
             p += field
         p += int64(segments[plan, variable])
@@ -373,7 +355,7 @@ def walk(
             end = at + int64(length[uint64(i)])
             version = int64(0)
             if at + 2 <= end:
-                version = _two(data[uint64(at)], data[uint64(at + 1)])
+                version = two(data[uint64(at)], data[uint64(at + 1)])
             domain = int64(0)
             sequence = int64(0)
             uptime = int64(-1)
@@ -388,17 +370,15 @@ def walk(
             high = sent_high
             low = sent_low
             if version == 5 and at + 24 <= end:
-                count = _two(data[uint64(at + 2)], data[uint64(at + 3)])
-                uptime = _four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)])
-                seconds = _four(
-                    data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)]
-                )
-                part = _four(data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)])
-                sequence = _four(
+                count = two(data[uint64(at + 2)], data[uint64(at + 3)])
+                uptime = four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)])
+                seconds = four(data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)])
+                part = four(data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)])
+                sequence = four(
                     data[uint64(at + 16)], data[uint64(at + 17)], data[uint64(at + 18)], data[uint64(at + 19)]
                 )
-                domain = _two(data[uint64(at + 20)], data[uint64(at + 21)])
-                rate = max(_two(data[uint64(at + 22)], data[uint64(at + 23)]) & 0x3FFF, 1)
+                domain = two(data[uint64(at + 20)], data[uint64(at + 21)])
+                rate = max(two(data[uint64(at + 22)], data[uint64(at + 23)]) & 0x3FFF, 1)
                 export = seconds * 1_000_000_000 + min(part, 999_999_999)
                 units = count
                 body = at + 24
@@ -406,53 +386,49 @@ def walk(
                     fault = int64(e.BAD_LENGTH)
                 count = min(count, (end - body) // 48)
             elif version == 9 and at + 20 <= end:
-                uptime = _four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)])
-                seconds = _four(
-                    data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)]
-                )
-                sequence = _four(
+                uptime = four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)])
+                seconds = four(data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)])
+                sequence = four(
                     data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)]
                 )
-                domain = _four(
+                domain = four(
                     data[uint64(at + 16)], data[uint64(at + 17)], data[uint64(at + 18)], data[uint64(at + 19)]
                 )
                 export = seconds * 1_000_000_000
                 body = at + 20
             elif version == 10 and at + 16 <= end:
-                seconds = _four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)])
-                sequence = _four(
+                seconds = four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)])
+                sequence = four(
                     data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)]
                 )
-                domain = _four(
+                domain = four(
                     data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)]
                 )
                 export = seconds * 1_000_000_000
                 body = at + 16
                 units = int64(0)
-                said = _two(data[uint64(at + 2)], data[uint64(at + 3)])
+                said = two(data[uint64(at + 2)], data[uint64(at + 3)])
                 if at + said != end:
                     fault = int64(e.BAD_LENGTH)
                 end = max(min(end, at + said), body)
             elif (
                 version == 0
                 and at + 28 <= end
-                and _two(data[uint64(at + 2)], data[uint64(at + 3)]) == 5
-                and _four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)]) <= 2
+                and two(data[uint64(at + 2)], data[uint64(at + 3)]) == 5
+                and four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)]) <= 2
             ):
                 # The agent's address is none, IPv4 or IPv6.
                 agent = 4 * int64(data[uint64(at + 7)]) ** 2
                 p = at + 8 + (agent if agent <= 4 else 16)
                 if p + 16 <= end:
                     version = e.SFLOW
-                    domain = _four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
-                    sequence = _four(data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)])
-                    uptime = _four(data[uint64(p + 8)], data[uint64(p + 9)], data[uint64(p + 10)], data[uint64(p + 11)])
-                    count = _four(
-                        data[uint64(p + 12)], data[uint64(p + 13)], data[uint64(p + 14)], data[uint64(p + 15)]
-                    )
+                    domain = four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
+                    sequence = four(data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)])
+                    uptime = four(data[uint64(p + 8)], data[uint64(p + 9)], data[uint64(p + 10)], data[uint64(p + 11)])
+                    count = four(data[uint64(p + 12)], data[uint64(p + 13)], data[uint64(p + 14)], data[uint64(p + 15)])
                     body = p + 16
                     # An agent that does not know its address has that of who sends for it.
-                    if agent == 4 and _four(
+                    if agent == 4 and four(
                         data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)]
                     ):
                         high = uint64(0)
@@ -596,8 +572,8 @@ def walk(
                 if p + 8 > end:
                     cut = True
                     break
-                kind = _four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
-                size = _four(data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)])
+                kind = four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
+                size = four(data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)])
                 if p + 8 + size > end:
                     cut = True
                     break
@@ -605,17 +581,17 @@ def walk(
                     samples += 1
                     # What an agent could not sample it counts from its start on, for each source of its own.
                     wide = int64(4) if kind == 3 else int64(0)
-                    source = _four(
+                    source = four(
                         data[uint64(p + 12)], data[uint64(p + 13)], data[uint64(p + 14)], data[uint64(p + 15)]
                     )
                     if wide:
-                        source = source << 32 | _four(
+                        source = source << 32 | four(
                             data[uint64(p + 16)], data[uint64(p + 17)], data[uint64(p + 18)], data[uint64(p + 19)]
                         )
                     q = p + 24 + wide
-                    dropped = _four(data[uint64(q)], data[uint64(q + 1)], data[uint64(q + 2)], data[uint64(q + 3)])
+                    dropped = four(data[uint64(q)], data[uint64(q + 1)], data[uint64(q + 2)], data[uint64(q + 3)])
                     place = source & (drops.shape[1] - 1)
-                    more = _signed32(dropped - drops[session, place, 1])
+                    more = signed32(dropped - drops[session, place, 1])
                     if drops[session, place, 0] != source + 1:
                         drops[session, place, 0] = source + 1
                         drops[session, place, 1] = dropped
@@ -651,8 +627,8 @@ def walk(
         else:
             # 5. Sets of records, each of one template.
             while at + 4 <= end:
-                kind = _two(data[uint64(at)], data[uint64(at + 1)])
-                size = _two(data[uint64(at + 2)], data[uint64(at + 3)])
+                kind = two(data[uint64(at)], data[uint64(at + 1)])
+                size = two(data[uint64(at + 2)], data[uint64(at + 3)])
                 if kind == 0 and size == 0:  # filled up with zeros
                     break
                 if size < 4 or at + size > end:
