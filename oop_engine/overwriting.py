@@ -38,10 +38,14 @@ class _Written:
     what: str
 
 
-def check_files(plan: Plan, sinks: Sequence[Sink] = ()) -> None:
-    """Check that results, late tuples and what is read are in files of their own; SinkError names both uses of one."""
+def check_files(plan: Plan, sinks: Sequence[Sink] = (), partial: FileSink | None = None) -> None:
+    """Check that results, late tuples and what is read are in files of their own; SinkError names both uses of one.
+
+    `partial` takes what windows that are open have so far.
+    """
     known: dict[str, _Written] = {}
-    for written in (*_results(sinks), *_late(plan)):
+    open_ones = () if partial is None else (_Written(str(partial.path), "what open windows have so far"),)
+    for written in (*_results(sinks), *open_ones, *_late(plan)):
         place = _place(written.path)
         if place is None:
             continue

@@ -6,6 +6,7 @@ import click
 
 from oop_engine.cli.errors import reported
 from oop_engine.cli.naming import query_text
+from oop_engine.cli.options import partial_options
 
 EVERYTHING = (
     "SELECT exporter, count(*) AS records, sum(packets) AS packets, sum(bytes) AS bytes [RANGE 10 seconds, WA ts] "
@@ -48,18 +49,21 @@ Examples:
 @click.option("--correct-clocks", is_flag=True, help="Put flow times right by each exporter's estimated skew.")
 @click.option("--shed", is_flag=True, help="Under load keep one of n datagrams, and tell n in `sampling`.")
 @click.option("--state", metavar="FILE", help="Keep promises, clocks and templates here, and go on from what is there.")
+@partial_options
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
 @click.option("--stats", is_flag=True, help="Print what every operator did, at the end.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, but what was lost.")
 def command(
     listen: tuple[str, ...], text: str, to: str | None, lasting: str | None, most: int | None, allow: tuple[str, ...],
     anyone: bool, buffer: int | None, active: str | None, inactive: str | None, scan: str, settle: str, lull: str,
-    idle: str, correct_clocks: bool, shed: bool, state: str | None, limit: int | None, stats: bool, quiet: bool,
+    idle: str, correct_clocks: bool, shed: bool, state: str | None, partial: str | None, partial_every: str,
+    limit: int | None, stats: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Collect NetFlow v5 and v9, IPFIX and sFlow v5 from all exporters that send to one address, and query it.
 
     Each exporter is a source of its own progress: windows are released as far as all of them must be, by their clocks
-    and timeouts. Ctrl-C ends the collection: what has arrived is taken in, windows that are open stay open.
+    and timeouts. Ctrl-C ends the collection: what has arrived is taken in, windows that are open stay open; --partial
+    tells what is in them, while they wait and at the end.
 
     With --to, lines of CSV and NDJSON are in the file as windows are released, behind those of before where --state
     goes on; other files are complete at the end. A run that fails keeps what was released, in a file of any kind.
@@ -82,4 +86,7 @@ def command(
             inactive=inactive, scan=scan, settle=settle, lull=None if lull == "none" else lull, idle=idle,
             correct_clocks=correct_clocks, shed=shed, state=state,
         )  # fmt: skip
-        collect(query_text(text), collection, Wishes(to=to or "-", limit=limit, stats=stats, quiet=quiet))
+        wishes = Wishes(
+            to=to or "-", limit=limit, stats=stats, quiet=quiet, partial=partial, partial_every=partial_every
+        )
+        collect(query_text(text), collection, wishes)

@@ -6,6 +6,7 @@ import click
 
 from oop_engine.cli.errors import STOPPED, reported
 from oop_engine.cli.naming import Naming, naming_options, query_text
+from oop_engine.cli.options import partial_options
 
 
 @click.command(
@@ -28,13 +29,15 @@ Examples:
     help='Write results to a .parquet, .csv, .ndjson (NaN and infinity as null) or .arrow file; "-", standard output, '
     "is a table or CSV.",
 )
+@partial_options
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
 @click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Tuples in a page at most.  [default: 8192]")
 @click.option("--stats", is_flag=True, help="Print what every operator did, at the end.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, but what could not be read.")
 def command(
-    text: str, naming: Naming, to: str | None, limit: int | None, page_size: int | None, stats: bool, quiet: bool
-) -> None:
+    text: str, naming: Naming, to: str | None, partial: str | None, partial_every: str, limit: int | None,
+    page_size: int | None, stats: bool, quiet: bool,
+) -> None:  # fmt: skip
     """Run a query over captures (pcap, pcapng, also packed), flow exports, Zeek logs, CSV, NDJSON, Parquet or Arrow.
 
     TEXT is the query, @FILE the file that holds it, "-" standard input. Results are written as windows are released,
@@ -47,7 +50,10 @@ def command(
         from oop_engine.cli.run import run_query
         from oop_engine.cli.showing import Wishes
 
-        wishes = Wishes(to=to or "-", limit=limit, page_rows=page_size, stats=stats, quiet=quiet)
+        wishes = Wishes(
+            to=to or "-", limit=limit, page_rows=page_size, stats=stats, quiet=quiet, partial=partial,
+            partial_every=partial_every,
+        )  # fmt: skip
         if text == "-" and any("-" in paths for paths in naming.places.values()):
             raise click.UsageError("standard input cannot be both the query and a stream; write the query as @FILE.")
         statistics = run_query(query_text(text), naming, wishes)

@@ -10,17 +10,18 @@ from functools import partial
 
 import attrs
 
-from oop_engine.circuit import PAGE_ROWS
+from oop_engine.circuit import PAGE_ROWS, Circuit
 from oop_engine.cli.compiling import NOTICE, compiled
 from oop_engine.cli.errors import say
 from oop_engine.cli.naming import STDOUT
+from oop_engine.cli.partial import Partial
 from oop_engine.cli.progress import Minutely, Progress
 from oop_engine.cli.summary import WIDTH, table
 from oop_engine.cli.words import counted
 from oop_engine.meter import Statistics
 from oop_engine.overwriting import check_files
 from oop_engine.plan import Plan
-from oop_engine.runtime import Deliver, run_to_end
+from oop_engine.runtime import Deliver, Watch, run_to_end
 from oop_engine.sinks import sink_for
 from operators.page import Page
 from operators.protocol import Element
@@ -39,6 +40,9 @@ class Wishes:
     """Whether the streams cannot be read again, so that results are kept though the run fails."""
     append: bool = False
     """Whether results go behind those that are in the file."""
+    partial: str | None = None
+    """The file to write what open windows have so far to, if any, and how often."""
+    partial_every: str = "10s"
 
 
 def run_shown(
@@ -51,17 +55,22 @@ def run_shown(
     compiled before.
     """
     sink = sink_for(wishes.to, endless=wishes.endless, append=wishes.append)
-    check_files(plan, (sink,))
+    schema = plan.outputs[0].schema
+    so_far = None if wishes.partial is None else Partial.of(wishes.partial, wishes.partial_every, schema, say)
+    check_files(plan, (sink,), None if so_far is None else so_far.sink)
     with ExitStack() as stack:
         drawn = _on_terminal() and not wishes.quiet
         progress = (line or Progress(sys.stderr)) if drawn else None
         watch = None if progress is None else progress.watch
         if progress is None and line is not None and wishes.endless and not wishes.quiet:
             watch = Minutely(line, say).watch
+        if so_far is not None:
+            so_far.begin()
+            watch = partial(_both, so_far.watch, watch)
         warm = compiled()
         if not warm and not wishes.quiet:
             say(NOTICE)
-        shown = Shown(partial(stack.enter_context, sink.opened(plan.outputs[0].schema)), wishes, progress)
+        shown = Shown(partial(stack.enter_context, sink.opened(schema)), wishes, progress)
         if wishes.to != STDOUT:
             # A file that cannot be written is known before anything is read; a header on the terminal waits for a run.
             shown.open()
@@ -75,12 +84,14 @@ def run_shown(
             )
         except Exception as error:
             if shown.begun and (wishes.to == STDOUT or wishes.endless):
-                error.add_note(_partial(wishes))
+                error.add_note(_left(wishes))
             raise
         finally:
             if progress is not None:
                 progress.wipe()
     shown.tell()
+    if so_far is not None and (rows := so_far.write()) and not wishes.quiet:
+        say(f'"{so_far.sink.path}" has what windows that were open have so far: {counted(rows, "row")}.')
     if wishes.stats:
         width = shutil.get_terminal_size().columns if _on_terminal() else WIDTH
         say(table(plan, statistics, width=width))
@@ -91,7 +102,13 @@ def run_shown(
     return statistics
 
 
-def _partial(wishes: Wishes) -> str:
+def _both(one: Watch, other: Watch | None, circuit: Circuit) -> None:
+    one(circuit)
+    if other is not None:
+        other(circuit)
+
+
+def _left(wishes: Wishes) -> str:
     """Say what is left of the results of a run that failed."""
     if wishes.endless:
         where = "standard output" if wishes.to == STDOUT else f'"{wishes.to}"'

@@ -96,6 +96,19 @@ def test_ctrl_c_ends_a_collection_after_what_has_arrived(collectors: list[Collec
     assert "interrupted" in err and "540 datagrams received" in err
 
 
+def test_what_windows_have_that_are_open_when_it_is_stopped_is_in_a_file(
+    collectors: list[Collector], tmp_path: Path
+) -> None:
+    query, path = "SELECT srcIP, count(*) AS n [RANGE 1 hour, WA ts] FROM Flows GROUP BY srcIP", tmp_path / "open.csv"
+    collector = Collector("--query", query, "--partial", str(path))
+    collectors.append(collector)
+    assert path.read_text().startswith("srcIP,n,wid")
+    send([flows(k) for k in range(20)], ("127.0.0.1", collector.port))
+    out, err = collector.end()
+    assert rows(out) == [] and [row["n"] for row in rows(path.read_text())] == ["40"]
+    assert f'"{path}" has what windows that were open have so far: 1 row.' in err
+
+
 def test_a_collection_of_so_many_datagrams_releases_all_windows(collectors: list[Collector]) -> None:
     query = "SELECT srcIP, count(*) AS n [RANGE 1 hour, WA ts] FROM Flows GROUP BY srcIP"
     collector = Collector("--most", "20", "--query", query)

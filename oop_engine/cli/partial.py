@@ -1,0 +1,95 @@
+"""What the windows that are still open have so far is written to a file now and then, beside the results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from oop_engine.circuit import Circuit
+from oop_engine.errors import PlanError
+from oop_engine.facts import one_line
+from oop_engine.sinks import FileSink, SinkError, sink_for
+from oop_engine.ticks import duration_of, positive
+from oop_engine.twin import released_at_end
+from operators.schema import Schema
+
+_SHARE: Final = 10
+"""Of so much time the file takes one at most, however large the state is."""
+_SECOND: Final = 1_000_000_000
+
+
+def _seconds(every: str) -> float:
+    positive(every, what="--partial-every")
+    duration = duration_of(every, what="--partial-every")
+    if duration.unit != "ns":
+        raise PlanError(f"--partial-every is {every}: of what? Give a duration, e.g. 10s.")
+    return duration.value / _SECOND
+
+
+@attrs.define(eq=False)
+class Partial:
+    """Write, every so many seconds and at the end, what a run would release if its streams ended there.
+
+    The file is replaced as a whole each time, so that who reads it sees one moment. What cannot be written is said
+    once, and tried again: the run goes on.
+    """
+
+    sink: FileSink
+    schema: Schema
+    every: float
+    say: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+    _circuit: Circuit | None = attrs.field(init=False, default=None)
+    _next: float = attrs.field(init=False)
+    _failed: str = attrs.field(init=False, default="")
+
+    def __attrs_post_init__(self) -> None:
+        self._next = self.clock() + self.every
+
+    @classmethod
+    def of(
+        cls,
+        target: str,
+        every: str,
+        schema: Schema,
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Partial:
+        """Take what the command line says; SinkError, PlanError for what cannot be."""
+        sink = None if target == "-" else sink_for(target)
+        if not isinstance(sink, FileSink) or (sink.path.exists() and not sink.path.is_file()):
+            raise SinkError(f'--partial "{target}": name a file, such as open.csv; it is replaced each time.')
+        return cls(sink, schema, _seconds(every), say, clock)
+
+    def begin(self) -> None:
+        """Write a file without rows, so that one that cannot be written is known before anything is read."""
+        with self.sink.opened(self.schema):
+            pass
+
+    def watch(self, circuit: Circuit) -> None:
+        """Write the file, when it is time."""
+        self._circuit = circuit
+        if circuit.operators and self.clock() >= self._next:
+            self.write()
+
+    def write(self) -> int | None:
+        """Write what is open now; give the number of its rows, None where it could not be written."""
+        began, rows = self.clock(), 0
+        try:
+            with self.sink.opened(self.schema) as deliver:
+                for page in () if self._circuit is None else released_at_end(self._circuit):
+                    deliver(page)
+                    rows += len(page)
+        except SinkError as error:
+            if str(error) != self._failed:
+                self._failed = str(error)
+                self.say(f"note: {one_line(self._failed)}")
+            return None
+        finally:
+            now = self.clock()
+            self._next = now + max(self.every, _SHARE * (now - began))
+        self._failed = ""
+        return rows
