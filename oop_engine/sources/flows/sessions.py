@@ -22,8 +22,8 @@ from oop_engine.sources.flows.templates import Template
 MOST_SESSIONS: Final = 1024
 MOST_TEMPLATES: Final = 256
 MOST_PLANS: Final = 8192
-_MARKS: Final = 64
-_GAPS: Final = 16
+_MARKS: Final = 1024
+_GAPS: Final = 256
 _READ: Final = 64
 _SAMPLERS: Final = 256
 _SOURCES: Final = 64

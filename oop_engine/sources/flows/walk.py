@@ -24,10 +24,12 @@ from operators.kernels.kernel import kernel
 _NEXT, _AHEAD, _LATE, _STRAY, _ANEW, _KNOWN, _OLD = 0, 1, 2, 3, 4, 5, 6
 _JUMP: Final = 1 << 20
 # In ms: how far a clock's beginning may seem to move (headers of v9 have whole seconds), by how much more at most since
-# the clocks of date and uptime drift apart (by a 1,024th at most), and how late a straggler is.
+# the clocks of date and uptime drift apart (by a 1,024th at most), how far back a clock goes that did not begin anew,
+# and how late a straggler is of which nothing else is known.
 _BOOT_TOLERANCE: Final = 3000
 _DRIFT: Final = 600_000
 _UPTIME_TOLERANCE: Final = 60_000
+_STRAGGLING: Final = 10_000
 
 
 @kernel
@@ -201,6 +203,32 @@ def _came(recent: NDArray[int64], session: Whole, mark: Whole) -> bool:
 
 
 @kernel
+def _sent_before(table: NDArray[int64], session: Whole, uptime: Whole, export: Whole) -> bool:
+    """Tell whether clocks that go on say that a datagram was sent a little before the last one that was in order."""
+    ago = int64(0)
+    earlier = False
+    if uptime >= 0:
+        ago = signed32(table[session, e.T_UPTIME] - uptime)
+        earlier = ago > 0
+    if export != e.NO_TIME and table[session, e.T_EXPORT] != e.NO_TIME:
+        since = table[session, e.T_EXPORT] - export
+        earlier |= since > 0
+        ago = max(ago, since // 1_000_000)
+    return earlier and ago <= _STRAGGLING
+
+
+@kernel
+def _of_old(table: NDArray[int64], session: Whole, ahead: Whole, uptime: Whole, export: Whole) -> bool:
+    """Tell whether one clock alone says that a datagram is of before the exporter began anew."""
+    if uptime >= 0:
+        # Only the clock of then is so far from that of the last datagram, and so near to where it stopped.
+        jumped = signed32(uptime - table[session, e.T_UPTIME]) > _UPTIME_TOLERANCE
+        old = table[session, e.T_OLD_BOOT]
+        return jumped and old >= 0 and abs(signed32(uptime - old)) <= _UPTIME_TOLERANCE
+    return ahead > 0 and export != e.NO_TIME and export < table[session, e.T_BEGAN]
+
+
+@kernel
 def _enter(
     table: NDArray[int64], recent: NDArray[int64], gaps: NDArray[int64], session: Whole, sequence: Whole,
     uptime: Whole, export: Whole, mark: Whole,
@@ -230,6 +258,8 @@ def _enter(
         returned = moved and old >= 0 and abs(signed32(boot - old)) <= tolerance
         if returned and export <= table[session, e.T_BEGAN]:
             return int64(_KNOWN) if not over and _came(recent, session, mark) else int64(_OLD)
+    elif _of_old(table, session, ahead, uptime, export):
+        return int64(_KNOWN) if not over and _came(recent, session, mark) else int64(_OLD)
     if 0 < ahead <= _JUMP:
         # A clock may be put right, or stand still: the uptime has to be one of since the last datagram.
         before = table[session, e.T_UPTIME]
@@ -239,16 +269,28 @@ def _enter(
     for g in range(table[session, e.T_GAPS]):
         if (sequence - gaps[session, 2 * g]) & 0xFFFFFFFF < gaps[session, 2 * g + 1]:
             return int64(_LATE)
-    # The sequence is elsewhere. The exporter began anew if its clock did; else the next datagram has to agree.
+    # The sequence is elsewhere. The exporter began anew if its clock did. What is behind by its clock too is late,
+    # though no gap is known that it fills; of anything else the next datagram has to agree.
     if moved or (back and not clocked):
         return int64(_ANEW)
+    if -_JUMP <= ahead < 0 and _sent_before(table, session, uptime, export):
+        return int64(_OLD)
     return int64(_STRAY)
+
+
+@kernel
+def _close(table: NDArray[int64], gaps: NDArray[int64], session: Whole, gap: Whole) -> None:
+    """Forget a gap; the others stay in the order in which they were found."""
+    many = table[session, e.T_GAPS]
+    for g in range(2 * gap + 2, 2 * many):
+        gaps[session, g - 2] = gaps[session, g]
+    table[session, e.T_GAPS] = many - 1
 
 
 @kernel
 def _settle(
     table: NDArray[int64], gaps: NDArray[int64], session: Whole, mode: Whole, sequence: Whole, units: Whole,
-    after: Whole,
+    after: Whole, export: Whole,
 ) -> None:  # fmt: skip
     """Take note of a datagram that was not the next, now that it is known how far it moves its session's sequence."""
     many = table[session, e.T_GAPS]
@@ -273,6 +315,8 @@ def _settle(
                 elif before == 0:
                     gaps[session, 2 * g] = (sequence + found) & 0xFFFFFFFF
                     gaps[session, 2 * g + 1] = rest
+                if before == 0 and rest == 0:
+                    _close(table, gaps, session, g)
                 break
         return
     jumped = signed32(sequence - table[session, e.T_EXPECTED])
@@ -286,6 +330,7 @@ def _settle(
         if jumped < 0 or sequence < table[session, e.T_EXPECTED]:
             table[session, e.RESTARTS] += 1
             table[session, e.T_GAPS] = 0
+            table[session, e.T_BEGAN] = export
         else:
             table[session, e.LOST] += jumped
     elif mode == _ANEW:
@@ -293,8 +338,7 @@ def _settle(
     elif mode == _AHEAD:
         table[session, e.LOST] += jumped
         if many == gaps.shape[1] // 2:
-            for g in range(2, 2 * many):
-                gaps[session, g - 2] = gaps[session, g]
+            _close(table, gaps, session, 0)
             many -= 1
         gaps[session, 2 * many] = table[session, e.T_EXPECTED]
         gaps[session, 2 * many + 1] = jumped
@@ -502,8 +546,10 @@ def walk(
                 cursor[e.C_DATAGRAM] = i + 1
                 continue
             if mode == _ANEW:
+                # Where there is no time of export, the uptime itself is what a straggler has of before.
                 known_clock = table[session, e.T_EXPORT] != e.NO_TIME and export != e.NO_TIME
-                table[session, e.T_OLD_BOOT] = table[session, e.T_BOOT] if known_clock else int64(-1)
+                before = table[session, e.T_BOOT] if known_clock else table[session, e.T_UPTIME]
+                table[session, e.T_OLD_BOOT] = before
                 table[session, e.T_BEGAN] = export
             if mode != _LATE and mode != _STRAY and mode != _OLD:
                 table[session, e.T_UPTIME] = uptime
@@ -753,7 +799,8 @@ def walk(
             table[session, e.T_EXPECTED] = after
             table[session, e.T_IDLE] = units == 0
         else:
-            _settle(table, gaps, session, cursor[e.C_MODE], cursor[e.C_SEQUENCE], units, after)
+            export = heads[i, e.H_EXPORT]
+            _settle(table, gaps, session, cursor[e.C_MODE], cursor[e.C_SEQUENCE], units, after, export)
         # What cannot be counted leaves it open which number is to come, and what was lost before the next datagram.
         table[session, e.UNTOLD] += units < 0 and cursor[e.C_MODE] != _OLD and table[session, e.T_EXPECTED] < 0
         if cursor[e.C_MODE] != _LATE and cursor[e.C_MODE] != _OLD and table[session, e.T_EXPECTED] == after:

@@ -279,3 +279,50 @@ def test_where_all_is_counted_every_loss_is_told(protocol: str) -> None:
     make, by_records = PROTOCOLS[protocol]
     seen = read([make(k, 2, 2 * k if by_records else k, 0) for k in range(9) if k != 4])
     assert (seen.only.lost, seen.only.untold) == (2 if by_records else 1, 0)
+
+
+@each
+@pytest.mark.parametrize("behind", [70, 500, 1000])
+def test_copies_are_known_however_far_behind_as_a_thousand_datagrams(protocol: str, behind: int) -> None:
+    payloads, _ = stream(protocol, [2] * 1100)
+    both = [
+        p for k, payload in enumerate(payloads) for p in ([payload, payloads[k - behind]] if k >= behind else [payload])
+    ]
+    one = read(both).only
+    assert counts(one) == (0, 0, 1100 - behind, 0)
+    assert one.records == (0 if protocol == "sflow" else 2200)
+
+
+@each
+def test_two_stragglers_in_a_row_are_no_restart(protocol: str) -> None:
+    """They were sent before the session was first heard, so that nothing of before tells of them."""
+    payloads, _ = stream(protocol, [2] * 20)
+    one = read([*payloads[6:9], *payloads[2:5], *payloads[9:]]).only
+    assert counts(one) == (0, 3, 0, 0)
+
+
+@each
+@pytest.mark.parametrize("behind", [20, 250])
+def test_two_paths_of_which_one_is_slow_lose_nothing(protocol: str, behind: int) -> None:
+    payloads, units = stream(protocol, [1, 2] * 300)
+    fast, slow = payloads[::2], payloads[1::2]
+    mixed = [payload for k, one in enumerate(fast) for payload in ([one, slow[k - behind]] if k >= behind else [one])]
+    one = read([*mixed, *slow[len(slow) - behind :]]).only
+    assert counts(one) == (0, len(slow) - 1, 0, 0)  # the last is the next one that is waited for
+    # What never came is lost, whatever came late around it.
+    gone = {slow[7], slow[8]}
+    one = read([payload for payload in [*mixed, *slow[len(slow) - behind :]] if payload not in gone]).only
+    assert counts(one) == (2 * units[1], len(slow) - 3, 0, 0)
+
+
+@each
+@pytest.mark.parametrize("first", [500, 100_000])
+def test_stragglers_of_before_a_restart_are_no_loss(protocol: str, first: int) -> None:
+    make, by_records = PROTOCOLS[protocol]
+    step = 2 if by_records else 1
+    before = [make(k, 2, first + step * k, -9950) for k in range(20)]
+    after = [make(k, 2, step * (k - 20), k and 19) for k in range(20, 40)]
+    swapped = [*before[:19], after[0], before[19], *after[1:]]
+    assert counts(read(swapped).only) == (0, 1, 0, 1)
+    late = [*before[:18], *after[:4], *before[18:], *after[4:]]
+    assert counts(read(late).only) == (0, 2, 0, 1)
