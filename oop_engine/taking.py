@@ -66,7 +66,7 @@ def takings(plan: Plan, source: int) -> dict[int, Taking]:
             continue
         seen.add(way)
         place, attribute = way.place, way.attribute
-        if attribute != _one(plan.nodes[place], way.numbers):
+        if attribute != _one(plan.nodes[place], way.numbers | way.ends):
             attribute = None
         if place in outputs:
             found[output(place)] = Taking()
@@ -80,6 +80,8 @@ def takings(plan: Plan, source: int) -> dict[int, Taking]:
             if way.numbers:
                 # The numbers of tuples are told by which were let through.
                 taking = attrs.evolve(taking, fixed=False)
+            if way.back and taking.ticks:
+                taking = Taking(min(ANY_DISTANCE, taking.ticks + way.back))
             found[reader] = min(taking, found.get(reader, taking), key=lambda one: one.ticks)
     return found
 
@@ -93,13 +95,19 @@ class _Way:
     melded: bool = False
     numbers: frozenset[str] = frozenset()
     """What tuples were numbered as: no tuple comes too late for its own number."""
+    back: int = 0
+    """How far before the attribute of the source that of the node may be, and so may its promise."""
+    ends: frozenset[str] = frozenset()
+    """What else is promised, of flows whose parts promise what goes on: nobody that reads it takes late tuples."""
 
     def through(self, place: int, node: OperatorNode, attribute: str | None) -> _Way:
         """Go on through a node that passes tuples on."""
-        operator, numbers = node.operator, self.numbers
+        operator, numbers, back, ends = node.operator, self.numbers, self.back, self.ends
         if isinstance(operator, Number):
             numbers |= {operator.name}
-        return _Way(place, _renamed(node, attribute), self.melded or isinstance(operator, Meld), numbers)
+        if isinstance(operator, Spread) and operator.end == attribute and operator.reach is not None:
+            back, ends = back + operator.reach * operator.step, ends | {operator.end}
+        return _Way(place, _renamed(node, attribute), self.melded or isinstance(operator, Meld), numbers, back, ends)
 
 
 def breakable(node: Node) -> frozenset[frozenset[str]]:
@@ -107,9 +115,9 @@ def breakable(node: Node) -> frozenset[frozenset[str]]:
     return node.schema.progress - {frozenset((ARRIVAL,))}
 
 
-def _one(node: Node, numbers: frozenset[str] = frozenset()) -> str | None:
-    """Name the attribute that a node promises, numbers apart; None where it promises several, each or at once."""
-    promised = {name for promise in breakable(node) for name in promise} - numbers
+def _one(node: Node, apart: frozenset[str] = frozenset()) -> str | None:
+    """Name the attribute that a node promises, what is set apart aside; None where it promises several."""
+    promised = {name for promise in breakable(node) for name in promise} - apart
     return next(iter(promised)) if len(promised) == 1 else None
 
 
@@ -117,7 +125,8 @@ def _renamed(node: OperatorNode, attribute: str | None) -> str | None:
     """Name an attribute as a node passes it on; None where it does not, or under several names."""
     match operator := node.operator:
         case Spread():
-            return operator.into if operator.start == attribute else None
+            tells = operator.start if operator.reach is None else operator.end
+            return operator.into if attribute in (operator.start, tells) else None
         case OneByOne():
             inputs = [upstream.schema for upstream in node.inputs]
             kept = [name for name in node.schema.names if operator.comes_from(name, *inputs) == attribute]

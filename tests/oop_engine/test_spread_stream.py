@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import oop_engine as oop
 from oop_engine.demand import columns, demands
@@ -36,6 +38,55 @@ def test_the_source_is_asked_for_what_the_windows_need(into: str) -> None:
     assert columns(plan) == {0: ("ts", "end_ts", "bytes")}
     assert {name: pace.step for name, pace in demands(plan)[0].items()} == {"ts": 10}
     assert windows.to_arrow().column("sum_bytes").to_pylist() == [100, 107, 50]
+
+
+SCHEMA = pa.schema([("ts", pa.int64()), ("end_ts", pa.int64()), ("bytes", pa.int64())])
+flows = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 60)), min_size=1, max_size=25)
+"""When flows end, and how long they last."""
+
+
+def naive(rows: list[tuple[int, int, int]]) -> dict[int, int]:
+    """Share the bytes of flows out over windows of 10, in whole numbers by what was sent up to each edge."""
+    found: dict[int, int] = {}
+    for start, end, octets in rows:
+        given = 0
+        for pane in range(start // 10 * 10, max(end, start + 1), 10):
+            upto = octets if end <= pane + 10 else octets * (pane + 10 - start) // (end - start)
+            found[pane] = found.get(pane, 0) + upto - given
+            given = upto
+    return found
+
+
+def late_flows(rows: list[tuple[int, int, int]], on: str, lateness: int, max_panes: int = 4096) -> oop.Result:
+    spread = oop.rows(iter(rows), SCHEMA, slack=0, on=on).spread("bytes", step=10, max_panes=max_panes)
+    return spread.window(range=10, wattr="ts").aggregate(oop.sum("bytes"), lateness=lateness).run()
+
+
+def last_given(result: oop.Result) -> dict[int, int]:
+    """Give the last revision of each window."""
+    return {row["window_start"]: row["sum_bytes"] for row in result.table.to_pylist()}
+
+
+@pytest.mark.parametrize("on", ["ts", "end_ts"])
+@given(ends=flows)
+def test_flows_that_come_late_are_counted_where_windows_take_them(on: str, ends: list[tuple[int, int]]) -> None:
+    """Whichever end of the flows is promised."""
+    rows = [(end - lasting, end, 7 * k + 1) for k, (end, lasting) in enumerate(ends)]
+    result = late_flows(rows, on, 1000)
+    assert last_given(result) == {start: octets for start, octets in naive(rows).items()}
+    assert result.statistics.late == 0
+
+
+def test_windows_that_wait_for_long_flows_take_short_ones_that_come_late() -> None:
+    rows = [(100, 110, 10), (200, 210, 10), (95, 105, 10)]
+    result = late_flows(rows, "end_ts", 0)
+    assert last_given(result) == {90: 5, 100: 15, 200: 10} and result.statistics.late == 0
+    # With less room, windows are released that the late flow belongs to.
+    result = late_flows(rows, "end_ts", 0, max_panes=2)
+    assert last_given(result) == {100: 10, 200: 10} and result.statistics.late > 0
+    # Of what is promised as well, nobody takes late tuples.
+    spread = oop.rows(iter(rows), SCHEMA, slack=0, on="end_ts").spread("bytes", step=10)
+    assert spread.window(range=10, wattr="end_ts").aggregate(oop.count()).run().statistics.late == 1
 
 
 def test_an_unknown_attribute_is_named() -> None:

@@ -214,7 +214,7 @@ def _sent_before(table: NDArray[int64], session: Whole, uptime: Whole, export: W
         since = table[session, e.T_EXPORT] - export
         earlier |= since > 0
         ago = max(ago, since // 1_000_000)
-    return earlier and ago <= _STRAGGLING
+    return bool(earlier and ago <= _STRAGGLING)
 
 
 @kernel
@@ -224,8 +224,8 @@ def _of_old(table: NDArray[int64], session: Whole, ahead: Whole, uptime: Whole, 
         # Only the clock of then is so far from that of the last datagram, and so near to where it stopped.
         jumped = signed32(uptime - table[session, e.T_UPTIME]) > _UPTIME_TOLERANCE
         old = table[session, e.T_OLD_BOOT]
-        return jumped and old >= 0 and abs(signed32(uptime - old)) <= _UPTIME_TOLERANCE
-    return ahead > 0 and export != e.NO_TIME and export < table[session, e.T_BEGAN]
+        return bool(jumped and old >= 0 and abs(signed32(uptime - old)) <= _UPTIME_TOLERANCE)
+    return bool(ahead > 0 and export != e.NO_TIME and export < table[session, e.T_BEGAN])
 
 
 @kernel

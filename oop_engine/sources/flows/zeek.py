@@ -170,6 +170,15 @@ class Log(Protocol):
         ...
 
 
+_ESCAPED: Final = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|(\\))")
+
+
+def _unescaped(text: str) -> str:
+    """Give a text in which Zeek has written some bytes as a backslash, x and two digits, and each backslash twice."""
+    raw = _ESCAPED.sub(lambda m: bytes([int(m[1], 16)]) if m[1] else b"\\", text.encode())
+    return raw.decode("utf-8", "replace")
+
+
 @attrs.define
 class Tsv:
     """A log under header lines; those of another log behind it in the same file hold from there on."""
@@ -177,6 +186,10 @@ class Tsv:
     fields: Fields
     separator: str
     unset: str
+    empty: str
+    """What stands for an empty text, set or list."""
+    within: str
+    """What stands between the entries of a set or list."""
 
     @classmethod
     def of(cls, head: bytes) -> Tsv:
@@ -196,14 +209,16 @@ class Tsv:
             raise TableError(
                 "this is no log of Zeek: it should begin with lines #separator, #fields and #types, or be JSON"
             )
-        return cls(Fields(dict(zip(names, types, strict=True))), separator, told.get("#unset_field", ["-"])[0])
+        marks = (("#unset_field", "-"), ("#empty_field", "(empty)"), ("#set_separator", ","))
+        unset, empty, within = ((told.get(key) or [usual])[0] for key, usual in marks)
+        return cls(Fields(dict(zip(names, types, strict=True))), separator, unset, empty, within)
 
     def parse(self, piece: Piece, names: Sequence[str]) -> pa.Table:
         data = self._lines(piece)
         kinds = {name: _WORDS.get(word, pa.string()) for name, word in self.fields.types.items()}
         if not data:
             return pa.schema([pa.field(name, kinds[name]) for name in names]).empty_table()
-        return arrow_csv.read_csv(
+        table = arrow_csv.read_csv(
             pa.BufferReader(data),
             read_options=arrow_csv.ReadOptions(
                 column_names=list(self.fields.types), block_size=len(data) + 1, use_threads=False
@@ -214,6 +229,20 @@ class Tsv:
                 null_values=[self.unset], strings_can_be_null=True, true_values=["T"], false_values=["F"],
             ),
         )  # fmt: skip
+        for place, name in enumerate(table.column_names):
+            if pa.types.is_string(kinds[name]) and self.fields.types[name] not in ("time", "addr"):
+                table = table.set_column(place, name, self._text(_column(table, name), self.fields.types[name]))
+        return table
+
+    def _text(self, column: pa.Array, word: str) -> pa.Array:
+        """Give texts as they were before they were written in a line, and sets and lists as they are in JSON."""
+        if word.startswith(("set[", "vector[")) and self.within != ",":
+            column = pc.replace_substring(column, self.within, ",")
+        column = pc.if_else(pc.equal(column, self.empty), "", column)
+        if not pc.any(pc.match_substring(column, "\\")).as_py():
+            return column
+        found = column.dictionary_encode()
+        return pa.array([_unescaped(text) for text in found.dictionary.to_pylist()], pa.string()).take(found.indices)
 
     def _lines(self, piece: Piece) -> bytes:
         """Leave out the lines of headers; where they tell other fields than before, TableError."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import shutil
 import stat
@@ -371,6 +372,31 @@ def test_a_log_in_json_gives_the_same(tmp_path: Path) -> None:
     dated = text.replace("1521911720.865716", '"2018-03-24T17:15:20.865716Z"').splitlines(keepends=True)[0]
     (row,), _ = rows(ZeekLogs([written(tmp_path, "dated.json", dated.encode())]))
     assert row["ts"] == WANT[0][0] and row["missed_bytes"] is None
+
+
+@pytest.mark.parametrize("within", [",", ";"])
+def test_texts_of_a_log_are_what_they_are_in_json(tmp_path: Path, within: str) -> None:
+    """A line has no tab or set separator within a text, and tells an empty text from none: all of that is undone."""
+    texts = ["a\tb", "", "(empty)", "-", "back\\slash \\x41", "né", None]
+    sets = [["a", "b,c"], [], ["(empty)"], ["-"], ["x"], ["a", "", "b"], None]
+    escaped = ["a\\x09b", "(empty)", "\\x28empty)", "\\x2d", "back\\\\slash \\\\x41", "n\\xc3\\xa9", "-"]
+    listed = [f"a{within}b\\x2cc", "(empty)", "\\x28empty)", "\\x2d", "x", f"a{within}{within}b", "-"]
+    head = (
+        f"#separator \\x09\n#set_separator\t{within}\n#empty_field\t(empty)\n#unset_field\t-\n#path\thttp\n"
+        "#fields\tts\turi\ttags\n#types\ttime\tstring\tset[string]\n"
+    )
+    lines = "".join(f"1.5\t{text}\t{tags}\n" for text, tags in zip(escaped, listed, strict=True))
+    objects = [
+        {"ts": 1.5} | {name: value for name, value in (("uri", text), ("tags", tags)) if value is not None}
+        for text, tags in zip(texts, sets, strict=True)
+    ]
+    tsv, _ = rows(ZeekLogs([written(tmp_path, "http.log", (head + lines).encode())]))
+    of_json, _ = rows(
+        ZeekLogs([written(tmp_path, "http.json", "".join(json.dumps(one) + "\n" for one in objects).encode())])
+    )
+    assert [row["uri"] for row in tsv] == texts
+    assert [row["tags"] for row in tsv] == [None if one is None else ",".join(one) for one in sets]
+    assert tsv == of_json
 
 
 def test_a_log_that_is_none_or_is_damaged_is_told(tmp_path: Path) -> None:
