@@ -31,11 +31,12 @@ class Spread:
     """Cut each tuple at the edges of panes: one tuple for each pane between its start and its end.
 
     Amounts (`columns`) are shared out in proportion to the time in each pane: what a flow of L ticks has had after x of
-    them is floor(v x / L), and a pane gets the difference, so whole amounts add up exactly (floating ones up to
-    rounding); the rest is repeated. `into`, the time of a part, is where the pane begins, or the flow if that is later.
-    A flow of no length, or one that ends before it starts (a clock error, counted as `backwards`), is a single part at
-    its start. A flow over more than `max_panes` panes is cut at the edges of wider ones, each so many panes that it is
-    over at most `max_panes` of these (counted as `in_wide_parts`): its amounts stay spread over all of its time, to
+    them is floor(v x / L), of a negative amount the same with its sign, and a pane gets the difference, so whole
+    amounts add up exactly (floating ones up to rounding); the rest is repeated. `into`, the time of a part, is where
+    the pane begins, or the flow if that is later. A flow of no length, or one that ends before it starts (a clock
+    error, counted as `backwards`), is a single part at its start. A flow over more than `max_panes` panes is cut at the
+    edges of wider ones, each so many panes that it is over at most `max_panes` of these (counted as `in_wide_parts`):
+    its amounts stay spread over all of its time, to
     within a part. A tuple without a start or an end has no part (counted as `without_time`).
 
     A flow may reach back from its end as far as it likes, so a promise on the end alone promises nothing of its parts.

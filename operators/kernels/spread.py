@@ -1,7 +1,8 @@
 """A flow's amounts are cut at the edges of panes: what is up to an edge is rounded down, so that the parts add up.
 
-The part of an amount v in the first x of a flow's L ticks is floor(v * x / L), exact for 64-bit numbers; what a pane
-gets is the difference of two of these, so all panes together get v, whatever the rounding.
+The part of an amount v in the first x of a flow's L ticks is floor(v * x / L), exact for 64-bit numbers, and with its
+sign where v is negative; what a pane gets is the difference of two of these, so all panes together get v, whatever the
+rounding.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Split:
 
 
 def split_function(function: AggregateFunction) -> Split:
-    """Split a function; SchemaError, in a sentence, when a result cannot be made of small partial ones.
+    """Split a function; SchemaError, in a sentence, when the table has no parts that its result is made of.
 
     >>> from operators.functions import count
     >>> split_function(count())
@@ -50,13 +50,14 @@ def split_function(function: AggregateFunction) -> Split:
         case Variance(argument) | Stddev(argument):
             return Split(_parts(argument, moments=True), MergedTriples(function, *_names(argument, moments=True)))
         case _:
-            why = "it needs all values of a group, not a few numbers about them"
+            why = "it needs more than counts, sums, extremes and moments"
             if isinstance(function, UserAggregate):
                 why = "of what a state of one's own is made, the table does not know"
             elif function.arrival_order:
                 why = "its answer depends on the order in which tuples arrived"
             raise SchemaError(
-                f"{function.output_name()}: {function.name} has no partial aggregates of a fixed size: {why}.\n"
+                f"{function.output_name()}: {function.name} cannot be made of the parts that a low-level table holds:"
+                f" {why}.\n"
                 "  Aggregate the window by itself; count, sum, avg, min, max, variance and stddev are made of parts."
             )
 

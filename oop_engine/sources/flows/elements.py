@@ -29,7 +29,9 @@ _REGISTERED: Final = {
         244 dot1qPriority, 246 dot1qCustomerPriority, 248 metroEvcType, 257 postIpPrecedence, 263 messageScope,
         267 sessionScope, 277 observationPointType, 294 bgpValidityState, 297 natType,
         339 informationElementDataType, 344 informationElementSemantics, 384 valueDistributionMethod,
-        413 dot1qServiceInstancePriority
+        413 dot1qServiceInstancePriority,
+        448 mibCaptureTimeSemantics, 492 srhFlagsIPv6, 498 srhSegmentsIPv6Left, 500 srhIPv6ActiveSegmentType,
+        501 srhSegmentIPv6LocatorLength, 505 gtpuFlags, 506 gtpuMsgType, 509 gtpuQFI, 510 gtpuPduType
     """,
     "unsigned16": """
         6 tcpControlBits, 7 sourceTransportPort, 11 destinationTransportPort, 32 icmpTypeCodeIPv4,
@@ -45,7 +47,9 @@ _REGISTERED: Final = {
         303 informationElementId, 304 selectorAlgorithm, 312 dataLinkFrameSize, 345 informationElementUnits,
         361 portRangeStart, 362 portRangeEnd, 363 portRangeStepSize, 364 portRangeNumPorts,
         370 rtpSequenceNumber, 390 flowSelectorAlgorithm, 400 hashFlowDomain, 408 dataLinkFrameType,
-        409 sectionOffset, 410 sectionExportedOctets
+        409 sectionOffset, 410 sectionExportedOctets,
+        457 httpStatusCode, 458 sourceTransportPortsLimit, 493 srhTagIPv6, 502 srhSegmentIPv6EndpointBehavior,
+        503 transportChecksum, 508 gtpuSequenceNum
     """,
     "unsigned32": """
         10 ingressInterface, 14 egressInterface, 16 bgpSourceAsNumber, 17 bgpDestinationAsNumber,
@@ -64,7 +68,13 @@ _REGISTERED: Final = {
         369 egressInterfaceType, 380 distinctCountOfSourceIPv4Address,
         381 distinctCountOfDestinationIPv4Address, 385 rfc3550JitterMilliseconds, 386 rfc3550JitterMicroseconds,
         387 rfc3550JitterNanoseconds, 405 originalObservationDomainId, 406 intermediateProcessId,
-        412 dot1qServiceInstanceId, 463 natInstanceID, 466 natQuotaExceededEvent, 467 natThresholdEvent
+        412 dot1qServiceInstanceId, 463 natInstanceID, 466 natQuotaExceededEvent, 467 natThresholdEvent,
+        440 mibObjectValueGauge, 441 mibObjectValueTimeTicks, 442 mibObjectValueUnsigned, 446 mibSubIdentifier,
+        471 maxSessionEntries, 472 maxBIBEntries, 473 maxEntriesPerUser, 474 maxSubscribers, 475
+        maxFragmentsPendingReassembly, 476 addressPoolHighThreshold, 477 addressPoolLowThreshold, 478
+        addressPortMappingHighThreshold, 479 addressPortMappingLowThreshold, 480
+        addressPortMappingPerUserHighThreshold, 481 globalAddressMappingHighThreshold, 483 bgpCommunity, 507
+        gtpuTEid
     """,
     "unsigned64": """
         1 octetDeltaCount, 2 packetDeltaCount, 3 deltaFlowCount, 19 postMCastPacketDeltaCount,
@@ -98,11 +108,15 @@ _REGISTERED: Final = {
         421 postMCastLayer2OctetTotalCount, 422 minimumLayer2TotalLength, 423 maximumLayer2TotalLength,
         424 droppedLayer2OctetDeltaCount, 425 droppedLayer2OctetTotalCount, 426 ignoredLayer2OctetTotalCount,
         427 notSentLayer2OctetTotalCount, 428 layer2OctetDeltaSumOfSquares, 429 layer2OctetTotalSumOfSquares,
-        430 layer2FrameDeltaCount, 431 layer2FrameTotalCount, 433 ignoredLayer2FrameTotalCount
+        430 layer2FrameDeltaCount, 431 layer2FrameTotalCount, 433 ignoredLayer2FrameTotalCount,
+        439 mibObjectValueCounter, 447 mibIndexIndicator
     """,
     "float64": """
         311 samplingProbability, 320 absoluteError, 321 relativeError, 336 upperCILimit, 337 lowerCILimit,
         338 confidenceLevel
+    """,
+    "signed32": """
+        434 mibObjectValueInteger
     """,
     "boolean": """
         276 dataRecordsReliability, 333 hashDigestOutput, 388 dot1qDEI, 389 dot1qCustomerDEI
@@ -120,7 +134,9 @@ _REGISTERED: Final = {
         348 virtualStationInterfaceName, 350 virtualStationName, 371 userName, 372 applicationCategoryName,
         373 applicationSubCategoryName, 374 applicationGroupName, 459 httpRequestMethod, 460 httpRequestHost,
         461 httpRequestTarget, 462 httpMessageVersion, 468 httpUserAgent, 469 httpContentType,
-        470 httpReasonPhrase
+        470 httpReasonPhrase,
+        450 mibContextName, 451 mibObjectName, 452 mibObjectDescription, 453 mibObjectSyntax, 454 mibModuleName,
+        455 mobileIMSI, 456 mobileMSISDN
     """,
     "octetArray": """
         70 mplsTopLabelStackSection, 71 mplsLabelStackSection2, 72 mplsLabelStackSection3,
@@ -131,20 +147,29 @@ _REGISTERED: Final = {
         275 exporterCertificate, 291 basicList, 292 subTemplateList, 293 subTemplateMultiList,
         313 ipHeaderPacketSection, 314 ipPayloadPacketSection, 315 dataLinkFrameSection,
         316 mplsLabelStackSection, 317 mplsPayloadPacketSection, 347 virtualStationInterfaceId,
-        349 virtualStationUUID, 411 dot1qServiceInstanceTag
+        349 virtualStationUUID, 411 dot1qServiceInstanceTag,
+        435 mibObjectValueOctetString, 436 mibObjectValueOID, 437 mibObjectValueBits, 443 mibObjectValueTable,
+        444 mibObjectValueRow, 445 mibObjectIdentifier, 449 mibContextEngineID, 464 internalAddressRealm, 465
+        externalAddressRealm, 482 vpnIdentifier, 484 bgpSourceCommunityList, 485 bgpDestinationCommunityList,
+        486 bgpExtendedCommunity, 487 bgpSourceExtendedCommunityList, 488 bgpDestinationExtendedCommunityList,
+        489 bgpLargeCommunity, 490 bgpSourceLargeCommunityList, 491 bgpDestinationLargeCommunityList, 496
+        srhSegmentIPv6BasicList, 497 srhSegmentIPv6ListSection, 499 srhIPv6Section, 504 icmpHeaderPacketSection,
+        511 bgpSourceAsPathList, 512 bgpDestinationAsPathList
     """,
     "ipv4Address": """
         8 sourceIPv4Address, 12 destinationIPv4Address, 15 ipNextHopIPv4Address, 18 bgpNextHopIPv4Address,
         43 ipv4RouterSc, 44 sourceIPv4Prefix, 45 destinationIPv4Prefix, 47 mplsTopLabelIPv4Address,
         130 exporterIPv4Address, 211 collectorIPv4Address, 225 postNATSourceIPv4Address,
         226 postNATDestinationIPv4Address, 366 staIPv4Address, 403 originalExporterIPv4Address,
-        432 pseudoWireDestinationIPv4Address
+        432 pseudoWireDestinationIPv4Address,
+        438 mibObjectValueIPAddress
     """,
     "ipv6Address": """
         27 sourceIPv6Address, 28 destinationIPv6Address, 62 ipNextHopIPv6Address, 63 bgpNextHopIPv6Address,
         131 exporterIPv6Address, 140 mplsTopLabelIPv6Address, 169 destinationIPv6Prefix, 170 sourceIPv6Prefix,
         212 collectorIPv6Address, 281 postNATSourceIPv6Address, 282 postNATDestinationIPv6Address,
-        404 originalExporterIPv6Address
+        404 originalExporterIPv6Address,
+        494 srhSegmentIPv6, 495 srhActiveSegmentIPv6
     """,
     "dateTimeSeconds": """
         150 flowStartSeconds, 151 flowEndSeconds, 260 maxExportSeconds, 261 maxFlowEndSeconds,
@@ -172,7 +197,7 @@ def _known(instance: object, attribute: attrs.Attribute[str], value: str) -> Non
         raise ValueError(f'"{value}" is no type of information elements; known are {", ".join(TYPES)}.')
 
 
-TYPES: Final = (*_REGISTERED, "signed8", "signed16", "signed32", "signed64", "float32")
+TYPES: Final = (*_REGISTERED, "signed8", "signed16", "signed64", "float32")
 
 
 @attrs.frozen
