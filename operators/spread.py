@@ -36,8 +36,8 @@ class Spread:
     the pane begins, or the flow if that is later. A flow of no length, or one that ends before it starts (a clock
     error, counted as `backwards`), is a single part at its start. A flow over more than `max_panes` panes is cut at the
     edges of wider ones, each so many panes that it is over at most `max_panes` of these (counted as `in_wide_parts`):
-    its amounts stay spread over all of its time, to
-    within a part. A tuple without a start or an end has no part (counted as `without_time`).
+    its amounts stay spread over all of its time, to within a part. A tuple without a start or an end has no part
+    (counted as `without_time`).
 
     A flow may reach back from its end as far as it likes, so a promise on the end alone promises nothing of its parts.
     With `reach` it may only reach back so many panes: the amounts of a longer one all go to the last ones, the wrong
