@@ -42,7 +42,8 @@ def naive_slicing(
         for key, members in groups.items():
             ticks = sorted({_int(row[wattr]) for row in members})
             if others and name in others:
-                found = others[name](timed)
+                shown = [row for row in timed if counts_from is None or _int(row[wattr]) >= counts_from]
+                found = [f for f in others[name](shown) if counts_from is None or f[1] >= counts_from]
             elif isinstance(window, DelimitedWindow):
                 marks = {_int(row[wattr]) for row in timed if row[window.mark]}
                 found = between(sorted(mark for mark in marks if counts_from is None or mark >= counts_from))

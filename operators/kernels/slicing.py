@@ -258,11 +258,12 @@ def position(t, order, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def insert_cell(begin, end, until, nobody, cells, order, ledger):  # type: ignore[no-untyped-def]
-    """Enter a cell that was cut elsewhere; gives its position."""
-    at = position(begin, order, ledger[CELLS]) + 1
-    _add_cell(at, begin, end, until, nobody, cells, order, ledger)
-    return at
+def insert_cell(t, begin, end, until, nobody, cells, order, ledger):  # type: ignore[no-untyped-def]
+    """Enter a cell around a tick that was cut elsewhere, as far as the cells that are known leave room.
+
+    These may be narrower, where a window was removed since.
+    """
+    _add_cell(position(t, order, ledger[CELLS]) + 1, begin, end, until, nobody, cells, order, ledger)
 
 
 @kernel

@@ -133,8 +133,10 @@ class Intake:
         return int(begin), int(end), int(until), bool(covered)
 
     def recut(self) -> None:
-        """Fit the cells to the windows that are in use now."""
+        """Fit the cells to the windows that are in use now, and let go of tuples that none of them looks back to."""
         slices, used = self.answers.slices, self.answers.used
+        if self.waiting is not None and not used.looks_back:
+            self.waiting.forget(NEVER)
         top = int(slices.ledger[kernels.TOP])
         if top == -NEVER:
             return

@@ -212,7 +212,7 @@ class Slices:
             if done == len(ticks):
                 break
             if why == kernels.ASK:
-                self.insert(*tell(int(ticks[done])))
+                self.insert(int(ticks[done]), *tell(int(ticks[done])))
             elif why == kernels.SPENT:
                 self._restock(len(ticks) - int(done))
             else:
@@ -236,12 +236,12 @@ class Slices:
         if needed > len(self.dues):
             self.dues = _grown(self.dues, needed + needed // 2)
 
-    def insert(self, begin: int, end: int, until: int, covered: bool) -> None:
-        """Enter a cell that is not known."""
+    def insert(self, tick: int, begin: int, end: int, until: int, covered: bool) -> None:
+        """Enter the cell around a tick, which is in none that is known."""
         if self.ledger[kernels.CELLS] >= len(self.order) or self._no_cell:
             self._more_cells()
         nobody = not covered and len(self.sessions) == 0
-        kernels.insert_cell(begin, end, until, nobody, self.cells, self.order, self.ledger)
+        kernels.insert_cell(tick, begin, end, until, nobody, self.cells, self.order, self.ledger)
 
     def find(self, tick: int) -> int:
         """Give the cell that is known to hold a tick, -1 when there is none."""

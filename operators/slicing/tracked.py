@@ -1,7 +1,8 @@
 """A context-aware window at work: its context, notified in order of time, and the edges that it has set so far.
 
 Tuples wait until a promise makes their order certain, so a context never learns of a tuple before an earlier one, and
-edges are set before any tuple at or after them has a slice. Only a window that looks back may cut a slice in two.
+edges are set before any tuple at or after them has a slice. Only a window that looks back may cut a slice in two, and
+one that was added while the stream ran none of those before the tick from which it counts: their tuples are gone.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Contextual(Protocol):
 
 @attrs.define(eq=False)
 class Tracked:
-    """Ask one context; counts from the tick `since` on."""
+    """Ask one context; counts from the tick `since` on: it is shown no tuple before, and no window begins before."""
 
     name: str
     spec: Contextual
@@ -56,6 +57,9 @@ class Tracked:
 
     def __attrs_post_init__(self) -> None:
         self._context = self.spec.make()
+        if self.since > -NEVER and isinstance(self._context, LookingBack):
+            # Tuples before are not kept, so no slice that is made anew may have one.
+            self._edges.append(self.since)
 
     @property
     def wattr(self) -> str:
@@ -68,7 +72,7 @@ class Tracked:
     @property
     def horizon(self) -> int:
         """Give the tick from which tuples must be kept for windows that look back; NEVER when none do."""
-        return self._context.horizon() if isinstance(self._context, LookingBack) else NEVER
+        return max(self._context.horizon(), self.since) if isinstance(self._context, LookingBack) else NEVER
 
     def notify(self, page: Page, ticks: Int64s) -> Iterator[int]:
         """Show the context tuples in order of time and give the edges that it sets."""
@@ -84,7 +88,7 @@ class Tracked:
                         f'window "{self.name}": notified of {tick}, its context set the edge {edge}, which is before'
                         " it.\n  Give the context a method horizon(), and tuples are kept from there on."
                     )
-                if self._set(edge):
+                if edge >= self.since and self._set(edge):
                     yield edge
 
     def _set(self, edge: int) -> bool:
@@ -103,7 +107,7 @@ class Tracked:
 
     def windows(self, bound: int) -> tuple[list[Extent], list[int]]:
         """Give the windows that a bound completes, and the edges of theirs that are new."""
-        found = [(begin, begin, end) for begin, end in self._context.complete(bound)]
+        found = [(begin, begin, end) for begin, end in self._context.complete(bound) if begin >= self.since]
         new: list[int] = []
         for _, begin, end in found:
             for edge in (begin, end):
@@ -123,7 +127,7 @@ class Tracked:
     def unfinished(self, bound: int) -> int:
         """Give the least begin of the windows that are still to be given."""
         context = self._context
-        return min(bound, context.horizon() if isinstance(context, LookingBack) else context.unfinished())
+        return min(bound, self.horizon if isinstance(context, LookingBack) else max(context.unfinished(), self.since))
 
     def forget(self, bound: int) -> None:
         """Let go of the edges that are of no use once no tuple before a bound comes, and no window begins there."""

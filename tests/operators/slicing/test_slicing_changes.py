@@ -26,6 +26,7 @@ from operators.window.session import SessionWindow
 from operators.window.user import EdgeWindow, ExtentWindow
 from punctuation import END, Punctuation, before
 from tests.naive_slicing import naive_slicing
+from tests.operators.slicing.contexts import CONTEXTS, FOUND
 from tests.operators.slicing.mixes import (
     ANSWERS,
     FUNCTIONS,
@@ -44,12 +45,14 @@ def bag(found: Sequence[Row]) -> Bag:
     return Counter(tuple(sorted(row.items())) for row in found)
 
 
-marked = st.just(DelimitedWindow("ts", "v"))
+shown = st.sampled_from(list(CONTEXTS.values()))
+LEAVING_LATER = (CONTEXTS["marks"], CONTEXTS["thirds"], CONTEXTS["before big"])
+"""Windows whose end is a tuple, which is known to have come at the bound after it."""
 
 
 @given(
-    st.lists(st.one_of(sliced, marked), min_size=1, max_size=3).map(mixed),
-    st.lists(st.tuples(st.integers(0, 14), st.one_of(sliced, marked, st.integers(0, 4))), min_size=1, max_size=5),
+    st.lists(st.one_of(sliced, shown), min_size=1, max_size=3).map(mixed),
+    st.lists(st.tuples(st.integers(0, 14), st.one_of(sliced, shown, st.integers(0, 4))), min_size=1, max_size=5),
     st.sampled_from([(), ("k",)]),
     st.sampled_from(["lazy", "eager"]),
     st.booleans(),
@@ -105,8 +108,7 @@ def changed(first: Mix, planned: list[Change], by: tuple[str, ...], store: str, 
                 windows[name] = change
             elif len(running := list(operator.windows)) > 1:
                 operator.remove(gone := running[change % len(running)])
-                # A tuple at the end of a window between marks may have set it, so that one leaves a tick later.
-                ended[gone] = bound - isinstance(windows[gone], DelimitedWindow)
+                ended[gone] = bound - (windows[gone] in LEAVING_LATER)
         deliver(operator, element, emitted.append, port)
         if isinstance(element, Punctuation) and isinstance(value := element.bound("ts"), int):
             bound = max(bound, value)
@@ -114,7 +116,9 @@ def changed(first: Mix, planned: list[Change], by: tuple[str, ...], store: str, 
             fresh = make()
             fresh.restore(decode_state(encode_state(operator.state())))
             operator = fresh
-    expected = naive_slicing(windows, ANSWERS, by, script.tables()[0], named=True, since=since)
+    others = {name: FOUND[kind] for name, window in windows.items() for kind in FOUND if window == CONTEXTS[kind]}
+    table = script.tables()[0]
+    expected = naive_slicing(windows, ANSWERS, by, table, named=True, since=since, others=others)
     expected = [row for row in expected if row["window_end"] <= ended.get(str(row["window"]), 2**62)]  # type: ignore[operator]
     assert bag(rows(emitted)) == bag(expected)
     assert operator.statistics()["state_tuples"] == 0
@@ -148,6 +152,11 @@ def test_a_removed_window_gives_no_more_results_and_its_edges_go() -> None:
 def next_ten(t: int) -> int:
     """Edges at the multiples of ten."""
     return t // 10 * 10 + 10
+
+
+def next_dozen(t: int) -> int:
+    """Edges at the multiples of twelve."""
+    return t // 12 * 12 + 12
 
 
 TIMES = Schema.of(ts=pa.int64(), progress=["ts"])
@@ -223,3 +232,65 @@ def test_a_session_that_joins_groups_that_shared_their_slices_does_not_fall_apar
     found = rows(drive(operator, [page(53, 55), END]))
     sessions = [(r["window_start"] - origin, r["window_end"] - origin, r["n"]) for r in found if r["window"] == "s"]  # type: ignore[operator]
     assert sessions == [(53, 61, 2)]
+
+
+@pytest.mark.parametrize(
+    ("lateness", "by", "kept"),
+    [
+        (0, (), EdgeWindow("ts", next_dozen)),
+        (20, (), EdgeWindow("ts", next_dozen)),
+        (0, ("k",), EdgeWindow("ts", next_dozen)),
+        (0, (), ExtentWindow("ts", {0: (0, 12)}.__getitem__, (0,))),
+    ],
+)
+def test_cells_left_by_a_removed_window_are_narrower_than_those_to_come(
+    lateness: int, by: tuple[str, ...], kept: EdgeWindow | ExtentWindow
+) -> None:
+    schema = Schema.of(ts=pa.int64(), k=pa.int64(), progress=["ts"])
+    windows = {"pairs": tumbling("ts", 2), "dozen": kept}
+    operator = SlicingAggregate(windows, {"n": count()}, by, lateness=lateness)
+    drive(operator, [Page.of(schema, {"ts": [2, 8], "k": [1, 1]}), before("ts", 2)])
+    operator.remove("pairs")
+    found = rows(drive(operator, [Page.of(schema, {"ts": [5, 11], "k": [1, 1]}), END]))
+    assert [(r["window_start"], r["window_end"], r["n"]) for r in found] == [(0, 12, 4)]
+
+
+VALUES = Schema.of(ts=pa.int64(), v=pa.int64(), progress=["ts"])
+BIG = CONTEXTS["before big"]
+
+
+@pytest.mark.parametrize("by", [(), ("v",)])
+def test_tuples_from_before_a_window_that_looks_back_stay_in_their_slices(by: tuple[str, ...]) -> None:
+    windows = {"a": tumbling("ts", 10), "b": tumbling("ts", 20)}
+    operator = SlicingAggregate(windows, {"n": count()}, by)
+    drive(operator, [Page.of(VALUES, {"ts": [12], "v": [1]}), before("ts", 11)])
+    assert operator.add("big", BIG) == 13
+    # It begins after 13, within the slice of 12 if there were no edge where it counts from.
+    found = rows(drive(operator, [Page.of(VALUES, {"ts": [14, 19], "v": [0, 3]}), END]))
+    counted = Counter((str(r["window"]), r["window_start"]) for r in found for _ in range(int(r["n"])))  # type: ignore[call-overload]
+    assert counted == {("a", 10): 3, ("b", 0): 3, ("big", 14): 1}
+
+
+def test_no_window_that_looks_back_begins_before_it_counts() -> None:
+    operator = SlicingAggregate({"a": tumbling("ts", 10), "others": BIG}, {"n": count()})
+    drive(operator, [Page.of(VALUES, {"ts": [35, 38, 39], "v": [0, 0, 0]}), before("ts", 40)])
+    assert operator.add("big", BIG) == 40
+    found = rows(drive(operator, [Page.of(VALUES, {"ts": [42, 41, 44, 46], "v": [0, 1, 3, 5]}), END]))
+    spans = [(r["window"], r["window_start"], r["window_end"], r["n"]) for r in found if r["window"] != "a"]
+    assert spans == [("others", 39, 44, 3), ("others", 41, 46, 3), ("big", 41, 46, 3)]
+
+
+def test_a_window_that_looks_back_may_come_again() -> None:
+    operator = SlicingAggregate({"g": SessionWindow("ts", gap=3), "big": BIG}, {"n": count()})
+    found = drive(operator, [Page.of(VALUES, {"ts": [-6], "v": [1]}), before("ts", -5)])
+    operator.remove("big")
+    assert operator.statistics()["waiting"] == 0
+    found += drive(operator, [before("ts", 6)])
+    assert operator.add("big", BIG) == 6
+    found += drive(operator, [Page.of(VALUES, {"ts": [29, 33], "v": [1, 3]}), END])
+    assert [(r["window"], r["wid"], r["n"]) for r in rows(found)] == [
+        ("g", -6, 1),
+        ("big", 28, 1),
+        ("g", 29, 1),
+        ("g", 33, 1),
+    ]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import attrs
 import numpy as np
@@ -25,7 +24,8 @@ from operators.window.delimited import DelimitedWindow
 from operators.window.session import SessionWindow
 from operators.window.user import ContextWindow, EdgeWindow
 from punctuation import END, before
-from tests.naive_slicing import Extent, naive_slicing
+from tests.naive_slicing import naive_slicing
+from tests.operators.slicing.contexts import CONTEXTS, FOUND, EveryThird, LastTwo
 from tests.operators.slicing.mixes import (
     ANSWERS,
     FUNCTIONS,
@@ -37,90 +37,6 @@ from tests.operators.slicing.mixes import (
     next_prime_gap,
     operator,
 )
-
-
-class EveryThird:
-    """Windows of three distinct ticks of the data each."""
-
-    def __init__(self) -> None:
-        self.seen: list[int] = []
-        self.found: list[tuple[int, int]] = []
-
-    def notify(self, tick: int, row: Row) -> Iterable[int]:
-        if self.seen and self.seen[-1] == tick:
-            return ()
-        if len(self.seen) == 3:
-            self.found.append((self.seen[0], tick))
-            self.seen = []
-        self.seen.append(tick)
-        return (tick,) if len(self.seen) == 1 else ()
-
-    def complete(self, bound: int) -> Iterable[tuple[int, int]]:
-        found, self.found = self.found, []
-        return found
-
-    def unfinished(self) -> int:
-        return min([begin for begin, _ in self.found] + self.seen[:1] + [2**62])
-
-    def state(self) -> str:
-        return json.dumps([self.seen, self.found])
-
-    def restore(self, state: str) -> None:
-        self.seen, self.found = json.loads(state)
-
-
-def every_third(table: list[Row]) -> Iterator[Extent]:
-    ticks = sorted({int(row["ts"]) for row in table})  # type: ignore[arg-type]
-    for i in range(0, len(ticks) - 3, 3):
-        yield ticks[i], ticks[i], ticks[i + 3]
-
-
-class LastTwo:
-    """Every four ticks, the window from the last but one distinct tick of the data before it on."""
-
-    def __init__(self) -> None:
-        self.ticks: list[int] = []
-        self.told: int | None = None
-
-    def notify(self, tick: int, row: Row) -> Iterable[int]:
-        if not self.ticks or self.ticks[-1] != tick:
-            self.ticks.append(tick)
-        return ()
-
-    def complete(self, bound: int) -> Iterable[tuple[int, int]]:
-        if not self.ticks:
-            return []
-        low = self.ticks[0] // 4 + 1 if self.told is None else self.told
-        high = min(bound // 4, self.ticks[-1] // 4 + 1)
-        found = []
-        for k in range(low, high + 1):
-            before_it = [tick for tick in self.ticks if tick < 4 * k]
-            if len(before_it) >= 2 and before_it[-1] >= 4 * k - 4:
-                found.append((before_it[-2], 4 * k))
-        self.told = max(low, high + 1)
-        self.ticks = self.ticks[-2:] if self.ticks[-1] < 4 * self.told - 4 else self.ticks
-        return found
-
-    def horizon(self) -> int:
-        return self.ticks[0] if self.ticks else 2**61
-
-    def unfinished(self) -> int:
-        return self.horizon()
-
-    def state(self) -> str:
-        return json.dumps([self.ticks, self.told])
-
-    def restore(self, state: str) -> None:
-        self.ticks, self.told = json.loads(state)
-
-
-def last_two(table: list[Row]) -> Iterator[Extent]:
-    ticks = sorted({int(row["ts"]) for row in table})  # type: ignore[arg-type]
-    for k in range(-10, 60):
-        earlier = [tick for tick in ticks if tick < 4 * k]
-        if len(earlier) >= 2 and earlier[-1] >= 4 * k - 4:
-            yield earlier[-2], earlier[-2], 4 * k
-
 
 delimited = st.just(DelimitedWindow("ts", "v"))
 
@@ -136,14 +52,6 @@ def test_context_free_windows_of_the_users_own(
 ) -> None:
     mix = mixed([window, *more])
     check_operator(lambda: operator(mix, by), script, naive=lambda table: naive(mix, by, table))
-
-
-FOUND = {"thirds": every_third, "looking back": last_two}
-CONTEXTS = {
-    "marks": DelimitedWindow("ts", "v"),
-    "thirds": ContextWindow("ts", EveryThird),
-    "looking back": ContextWindow("ts", LastTwo),
-}
 
 
 @given(
