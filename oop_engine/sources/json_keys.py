@@ -133,9 +133,13 @@ class _Other:
 
 @attrs.define
 class LeftOut:
-    """The keys of one reading that are no columns; `strict` takes the first as an error."""
+    """The keys of one reading that are no columns; `strict` takes the first as an error.
+
+    `typed` says whether a key that is given a type is a column.
+    """
 
     strict: bool = False
+    typed: bool = attrs.field(default=True, kw_only=True)
     _others: dict[str, _Other] = attrs.field(init=False, factory=dict)
     _columns: frozenset[str] = attrs.field(init=False, default=frozenset[str]())
     _keys: NDArray[uint8] = attrs.field(init=False, factory=lambda: np.zeros(0, np.uint8))
@@ -182,7 +186,7 @@ class LeftOut:
             if self.strict:
                 raise TableError(
                     f'line {other.first}: the key "{name}" is no column, since the first lines had it not.'
-                    f"{_hint(name, word)}"
+                    f"{self._hint(name, word)}"
                 )
         other.lines += many
 
@@ -191,17 +195,18 @@ class LeftOut:
         told = [
             f'{o.file}: the key "{name}" is left out, which '
             f"{f'line {o.first:,} has' if o.lines == 1 else f'{o.lines:,} lines have (first line {o.first:,})'}, "
-            f"since the first lines had it not.{_hint(name, o.word)}"
+            f"since the first lines had it not.{self._hint(name, o.word)}"
             for name, o in list(self._others.items())[:_TOLD]
         ]
         more = len(self._others) - len(told)
         return [*told, f"{more:,} more keys that the first lines had not are left out"] if more > 0 else told
 
-
-def _hint(name: str, word: str | None) -> str:
-    if word is None:
-        return " It holds objects or arrays: begin the file with a line that has it."
-    return f" {way_out(name, word)} makes it a column."
+    def _hint(self, name: str, word: str | None) -> str:
+        if not self.typed:
+            return " Begin the file with a line that has it."
+        if word is None:
+            return " It holds objects or arrays: begin the file with a line that has it."
+        return f" {way_out(name, word)} makes it a column."
 
 
 def _word(line: bytes, name: str) -> str | None:

@@ -24,6 +24,7 @@ from oop_engine.sources.errors import TableError
 from oop_engine.sources.flows.schema import FLOW_ALIASES
 from oop_engine.sources.flows.undamaged import Undamaged
 from oop_engine.sources.flows.whole_lines import WholeLines
+from oop_engine.sources.json_keys import LeftOut
 from oop_engine.sources.lines import untyped
 from oop_engine.sources.objects import Objects
 from oop_engine.sources.paths import called, stream_name
@@ -337,8 +338,9 @@ def _word(kind: pa.DataType) -> str:
 class ZeekLogs:
     """The lines of Zeek's logs of one kind, in the order of the files and of the lines in them.
 
-    A last line that is not whole, since the log is cut or still in writing, is left out and noted; `strict` makes it
-    an error. Any other line that cannot be read is an error always.
+    A last line that is not whole, since the log is cut or still in writing, is left out and noted, and so are keys of
+    JSON that the first lines had not, unless they are of a conn.log; `strict` makes both errors. Any other line that
+    cannot be read is an error always.
     """
 
     paths: tuple[Path | BinaryIO, ...] = attrs.field(converter=tuple)
@@ -385,8 +387,12 @@ class ZeekReader:
     columns: tuple[str, ...]
     batch_rows: int
     _notes: list[str] = attrs.field(init=False, factory=list)
+    _left_out: LeftOut = attrs.field(init=False)
     _done: int = attrs.field(init=False, default=0)
     _reading: _Opened | None = attrs.field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        self._left_out = LeftOut(self.source.strict, typed=False)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Give the lines in batches of at most `batch_rows` rows; TableError for what cannot be read."""
@@ -395,7 +401,7 @@ class ZeekReader:
             self._reading = opened
             try:
                 self._check(opened)
-                for batch in opened.batches(self.columns):
+                for batch in opened.batches(self.columns, self._left_out):
                     for start in range(0, len(batch), self.batch_rows):
                         yield batch.slice(start, self.batch_rows)
                 if opened.lines.cut is not None:
@@ -434,7 +440,7 @@ class ZeekReader:
         return None
 
     def notes(self) -> list[str]:
-        return list(self._notes)
+        return [*self._notes, *self._left_out.notes()]
 
 
 @attrs.define(eq=False)
@@ -467,8 +473,11 @@ class _Opened:
             raise TableError(f"{name}: {error}") from error
         return cls(name, file, lines, given, first, log, owned)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        names = self.log.fields.read(columns)
+    def batches(self, columns: Sequence[str], left_out: LeftOut) -> Iterator[pa.RecordBatch]:
+        """Read these columns, and count what lines of JSON have besides."""
+        names, counted = self.log.fields.read(columns), isinstance(self.log, Json)
+        if isinstance(self.log, Json):
+            left_out.known(self.log.objects.schema.names)
 
         def read(piece: Piece) -> pa.RecordBatch:
             return self.log.fields.columns(self.log.parse(piece, names), columns)
@@ -476,7 +485,10 @@ class _Opened:
         try:
             piece = self.first
             while piece is not None:
-                yield _placed(piece, read)
+                batch = _placed(piece, read)
+                if counted:
+                    left_out.look(piece, self.name)
+                yield batch
                 piece = next(self.given, None)
         except TableError as error:
             raise TableError(f"{self.name}: {error}") from error

@@ -399,6 +399,27 @@ def test_texts_of_a_log_are_what_they_are_in_json(tmp_path: Path, within: str) -
     assert tsv == of_json
 
 
+def test_keys_of_a_log_in_json_that_come_late_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines_of_text, "PIECE", 64)
+    lines = [{"ts": 1.5 + k, "uid": f"C{k}", "host": "a" * 60} for k in range(4)]
+    lines[1]["answers"], lines[3]["answers"] = ["x"], ["y"]
+    lines[2]["rtt"] = None
+    path = written(tmp_path, "dns.json", "".join(json.dumps(line) + "\n" for line in lines).encode())
+    found, reader = rows(ZeekLogs([path]))
+    assert [row["uid"] for row in found] == ["C0", "C1", "C2", "C3"] and "answers" not in found[0]
+    assert reader.notes() == [
+        f'{path}: the key "answers" is left out, which 2 lines have (first line 2), since the first lines had it not.'
+        " Begin the file with a line that has it."
+    ]
+    with pytest.raises(TableError, match='line 2: the key "answers" is no column'):
+        rows(ZeekLogs([path], strict=True))
+    # Those of a connection are columns in any case, and so is what TSV has.
+    connections = [{"ts": 1.5, "conn_state": "SF"}, {"ts": 2.5, "service": "dns" * 40}]
+    path = written(tmp_path, "conn.json", "".join(json.dumps(line) + "\n" for line in connections).encode())
+    found, reader = rows(ZeekLogs([path], strict=True))
+    assert (found[1]["service"], reader.notes()) == ("dns" * 40, [])
+
+
 def test_a_log_that_is_none_or_is_damaged_is_told(tmp_path: Path) -> None:
     with pytest.raises(TableError, match="no log of Zeek"):
         ZeekLogs([written(tmp_path, "x.log", b"ts,srcIP\n1,2\n")])
