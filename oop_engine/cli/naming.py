@@ -213,9 +213,10 @@ def _named(text: str) -> tuple[str, str]:
 def _no_more(others: Sequence[str]) -> None:
     """Refuse arguments behind the query: streams are named by an option."""
     if others:
+        name, _ = _named(others[0])
         raise click.UsageError(
             f'"{others[0]}" is one argument too many; a stream is named by an option: --stream {others[0]}'
-            f" (or NAME={others[0]})."
+            f"{'' if name else f' (or NAME={others[0]})'}."
         )
 
 
