@@ -91,7 +91,8 @@ def test_late_tuples_of_a_stream_with_any_name_stay_in_their_folder(table: Path,
 def test_a_file_behind_the_query_is_told_the_option_for_it(table: Path, command: str) -> None:
     result = oop(command, QUERY, table)
     assert result.exit_code == 2
-    assert f'"{table}" is one argument too many; a stream is named by an option: --stream {table} (or NAME=' in result.stderr
+    assert f'"{table}" is one argument too many; a stream is named by an option' in result.stderr
+    assert f"--stream {table} (or NAME={table})." in result.stderr
     assert f"--stream s={table}." in oop(command, QUERY, f"s={table}").stderr
     assert oop(command, QUERY, "--nosuch").exit_code == 2
 
