@@ -17,6 +17,7 @@ from oop_engine.plan import Node, OperatorNode, Plan, SourceNode, own_promises
 from oop_engine.ticks import tick_ns
 from oop_engine.window_join import WindowJoin
 from oop_engine.windows import Windowing
+from operators.adaptive.adaptive import AdaptiveAggregate
 from operators.aggregate.groupby import GroupAggregate
 from operators.aggregate.wid import START, STOP, WID
 from operators.apply import Apply
@@ -357,8 +358,10 @@ def _needs(node: OperatorNode, needed: Attributes) -> list[Attributes]:
 
 
 def _aggregated(operator: WindowedAggregate | GroupAggregate, schema: Schema) -> Attributes:
-    arguments = frozenset(a for f in operator.functions.values() for a in f.arguments)
-    return frozenset(operator.by) | _read(arguments, schema)
+    named = {a for f in operator.functions.values() for a in f.arguments}
+    if isinstance(operator, AdaptiveAggregate) and operator.source is not None:
+        named.add(operator.source)
+    return frozenset(operator.by) | _read(frozenset(named), schema)
 
 
 def _read(names: frozenset[str], schema: Schema) -> frozenset[str]:

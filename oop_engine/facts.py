@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 import pyarrow as pa
 
+from oop_engine.aggregates import slow
 from oop_engine.demand import Pace, columns, demands, pruned
 from oop_engine.language.durations import Duration, format_duration
 from oop_engine.plan import OperatorNode, Plan, SourceNode, own_promises
@@ -62,7 +63,7 @@ def facts(plan: Plan) -> tuple[Facts, ...]:
         else:
             attributes = _operator_attributes(node)
             promised = tuple(_joined(p) for p in _in_order(effective[place]))
-            remarks = tuple(one_line(remark) for remark in node.remarks)
+            remarks = tuple(one_line(remark) for remark in (*node.remarks, *slow(node.operator)))
         found.append(
             Facts(
                 label=one_line(node.label),

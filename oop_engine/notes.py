@@ -1,7 +1,7 @@
 """What a run has to say of its tuples: which are in no result, which are in another place, which values are null.
 
 A note is for whoever looks at results and might take them for all there is, so Python and the command line tell the
-same ones.
+same ones. Whoever waited for them is told which functions are interpreted.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from oop_engine.aggregates import slow
 from oop_engine.meter import OperatorStatistics, watched
 from oop_engine.plan import Plan, SourceNode
 from operators.largest import Largest
@@ -19,7 +20,10 @@ _VALUE = "value of the progressing attribute"
 
 
 def told(plan: Plan, operators: Sequence[OperatorStatistics]) -> list[str]:
-    """Give a line for each thing that is to be told of a run; none where all tuples are in the results."""
+    """Give a line for each thing that is to be told of a run.
+
+    There is none where all tuples are in the results and no function is interpreted.
+    """
     found = [*_unusable(plan, operators), *_spread(plan, operators)]
     if gap := sum(operator.details.get("in_no_window", 0) for operator in operators):
         found.append(f"{_many(gap, 'tuple')} in no window")
@@ -30,7 +34,8 @@ def told(plan: Plan, operators: Sequence[OperatorStatistics]) -> list[str]:
             else "values are null, as they do not fit their types"
         )
         found.append(f"{overflowed:,} {what}")
-    return found
+    lines = (line for node in plan.nodes if not isinstance(node, SourceNode) for line in slow(node.operator))
+    return [*found, *dict.fromkeys(lines)]
 
 
 def _unusable(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[str]:

@@ -65,11 +65,11 @@ def strategy(name: str, **options: object) -> Strategy:
     "auto": how many `tuples` a window has and how many `groups` a pane, where that is known; by that the costs of
     Eq. 6.1 and 6.3 decide between "panes" and "wid". "slicing": `store` "lazy" or "eager", whether slices are combined
     ahead. "stacks": `technique` "recompute", "subtract", "two_stacks" or "daba". "adaptive" and "adaptive_panes":
-    `always` "lazy" or "eager" for all groups, and `source`, the attribute that names the data source of a tuple.
-    "two_level": `size` of the table in front, in groups, `probes` for a place in it, and `flush`, when old groups leave
-    it: "complete", on the promise; "in_order" or "slow", one for `every` so many tuples; "lazy", when their place is
-    needed; slow and lazy at most `delay` windows late (thesis 8.3.3). PlanError for a name, an option or a value that
-    there is not.
+    `always` "lazy" or "eager" for all groups, and `source`, the attribute that names the data source of a tuple (what
+    is no attribute of the stream is SchemaError in `aggregate`). "two_level": `size` of the table in front, in groups,
+    `probes` for a place in it, and `flush`, when old groups leave it: "complete", on the promise; "in_order" or "slow",
+    one for `every` so many tuples; "lazy", when their place is needed; slow and lazy at most `delay` windows late
+    (thesis 8.3.3). PlanError for a name, an option or a value that there is not.
     """
     if name not in STRATEGIES:
         near = get_close_matches(name, STRATEGIES, 1)

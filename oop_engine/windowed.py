@@ -103,8 +103,11 @@ class Windowed:
                 check_asked(self.windows, strategy=asked.name, empty=empty, lateness=lateness)
                 return self._beside(functions, by=by, strategy=asked, lateness=lateness)
         names = self._groups(by)
+        options = dict(asked.options)
         window = next(iter(self.windows.values()))
         node = self.stream.node
+        if isinstance(source := options.get("source"), str):
+            options["source"] = node.schema.resolve(source, where=f'strategy("{asked.name}", source="{source}")')
         field = None if isinstance(window, PartitionedWindow) else node.schema.field(window.wattr, where="window")
         # Windows counted by partition have no unit for it: any lateness is one too many, and refused with its reasons.
         late = int(bool(lateness)) if field is None else ticks_of(lateness, field, what="lateness")
@@ -113,7 +116,7 @@ class Windowed:
             functions=functions,
             by=names,
             strategy=asked.name,
-            options=asked.options,
+            options=options,
             consistent=self.consistent,
             empty=empty,
             lateness=late,

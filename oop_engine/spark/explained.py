@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import pyarrow as pa
 
+from oop_engine.aggregates import slow
 from oop_engine.demand import pruned, windows_of
 from oop_engine.facts import one_line
 from oop_engine.plan import OperatorNode, Plan, SourceNode
@@ -44,6 +45,7 @@ def explain_on_spark(stream: Stream, *, buckets: int | None = None, streaming: b
         if number == FRONT:
             lines += [f"       {label}: its partitions do all this ahead of the front" for label in taken.values()]
     lines += [*_levels(plan, whole, streaming, len(taken) == len(list(plan.sources()))), *_exploded(plan)]
+    lines += dict.fromkeys(_slow(plan))
     return "\n".join(part for line in lines for part in _wrapped(line))
 
 
@@ -131,6 +133,13 @@ def _exploded(plan: Plan) -> Iterator[str]:
                     f"Spark's own window(...) would make {times} rows of each tuple (RANGE/SLIDE) before it groups "
                     "them; here a tuple is counted once, in its slice"
                 )
+
+
+def _slow(plan: Plan) -> Iterator[str]:
+    """Say which functions are interpreted, in whatever room."""
+    for node in plan.nodes:
+        if isinstance(node, OperatorNode):
+            yield from map(one_line, slow(node.operator))
 
 
 def _timed(node: OperatorNode, wattr: str) -> bool:

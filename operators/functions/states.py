@@ -14,6 +14,7 @@ from operators.errors import AggregateFailure, AggregateOverflow, SchemaError
 from operators.functions.arguments import floating, is_floating, plain, result, whole
 from operators.functions.columns import frozen, grown, present
 from operators.functions.protocol import Slots
+from operators.functions.refusal import reason
 from operators.functions.saved import saved_array, saved_int
 from operators.functions.trial import Laws, Scalar, State
 from operators.kernels import lifted
@@ -80,12 +81,13 @@ class Verbs:
         if self.separate is not None:
             trials.append(("invert", (shown, shown)))
         for part, given in trials:
-            reason = lifted.refusal(getattr(laws, part), given)
-            if reason is not None:
+            function = getattr(laws, part)
+            refused = lifted.refusal(function, given)
+            if refused is not None:
                 raise laws.error(
-                    f"{part} cannot be compiled: {reason}",
+                    f"{part} cannot be compiled: {reason(refused, function)}",
                     "Write it with numbers, tuples, if, for and the functions of math; or pass interpreted=True, "
-                    "which takes about a microsecond a tuple instead of a nanosecond.",
+                    "which takes some microseconds a tuple instead of nanoseconds.",
                 )
 
 

@@ -10,7 +10,6 @@ and not cached on disk.
 from __future__ import annotations
 
 import importlib
-import re
 import typing as t
 from collections.abc import Callable
 from types import FunctionType
@@ -31,7 +30,7 @@ ScalarFunction: TypeAlias = Callable[..., t.Any]
 
 
 overload = importlib.import_module("numba.extending").overload
-NumbaError: type[Exception] = importlib.import_module("numba.core.errors").NumbaError
+NONE: object = importlib.import_module("numba.types").none
 
 
 def switched_off() -> bool:
@@ -53,6 +52,13 @@ def put(columns: Columns, i: int, values: tuple[int | float, ...]) -> None:
             raise Wrapped from error
 
 
+def answer(found: float | None, results: Column, there: Bools, j: int) -> None:
+    """Write result j, and that there is one, unless it is None."""
+    if found is not None:
+        results[j] = found
+        there[j] = True
+
+
 @overload(taken)
 def _taken(columns, i):  # type: ignore[no-untyped-def]
     if len(columns) == 0:
@@ -68,6 +74,20 @@ def _put(columns, i, values):  # type: ignore[no-untyped-def]
     def write(columns, i, values):  # type: ignore[no-untyped-def]
         columns[0][i] = values[0]
         put(columns[1:], i, values[1:])
+
+    return write
+
+
+@overload(answer)
+def _answer(found, results, there, j):  # type: ignore[no-untyped-def]
+    if found == NONE:
+        # A function that never gives a result.
+        return lambda found, results, there, j: None
+
+    def write(found, results, there, j):  # type: ignore[no-untyped-def]
+        if found is not None:
+            results[j] = found
+            there[j] = True
 
     return write
 
@@ -92,26 +112,15 @@ def _written(function: ScalarFunction) -> ScalarFunction:
     return lambda *given: function(*given)
 
 
-def refusal(function: ScalarFunction, given: tuple[object, ...]) -> str | None:
-    """Give in a line why a scalar function cannot be compiled for these arguments; None when it can."""
+def refusal(function: ScalarFunction, given: tuple[object, ...]) -> Exception | None:
+    """Give what the compiler raises of a scalar function for these arguments; None when it can be compiled."""
+    made = checking(_written(function))
     try:
-        checking(_written(function))(*given)
-    except NumbaError as error:
-        return _reason(str(error))
-    except Exception:
-        # It was compiled, and fails on these values as it would in Python.
-        return None
+        made(*given)
+    except Exception as error:
+        # What was compiled fails on these values as it would in Python.
+        return None if getattr(made, "signatures", ()) else error
     return None
-
-
-def _reason(told: str) -> str:
-    """Pick the line of the compiler's report that speaks of the user's function."""
-    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).strip() for line in told.splitlines()]
-    for line in lines:
-        if any(word in line for word in ("Untyped global", "Unknown attribute", "No implementation", "Cannot unify",
-                                         "Unsupported", "unsupported", "not supported", "Use of")):  # fmt: skip
-            return line.rstrip(".:")
-    return next((line for line in lines[1:] if line), lines[0]).rstrip(".:")
 
 
 def tupled(function: ScalarFunction, states: int, scalar: bool, *, interpreted: bool) -> ScalarFunction:
@@ -197,10 +206,7 @@ def lowering(lower: ScalarFunction, scalar: bool, *, interpreted: bool) -> Scala
                 done[0] = j
                 there[j] = False
                 if numbers[slots[j]] > 0:
-                    found = lower(taken(columns, slots[j])[0])
-                    if found is not None:
-                        results[j] = found
-                        there[j] = True
+                    answer(lower(taken(columns, slots[j])[0]), results, there, j)
 
         return compiled(lower_scalars, interpreted)
 
@@ -209,9 +215,6 @@ def lowering(lower: ScalarFunction, scalar: bool, *, interpreted: bool) -> Scala
             done[0] = j
             there[j] = False
             if numbers[slots[j]] > 0:
-                found = lower(taken(columns, slots[j]))
-                if found is not None:
-                    results[j] = found
-                    there[j] = True
+                answer(lower(taken(columns, slots[j])), results, there, j)
 
     return compiled(lower_tuples, interpreted)

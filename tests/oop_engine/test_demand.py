@@ -39,8 +39,8 @@ def paces(*outputs: Stream) -> list[dict[str, Pace]]:
 
 
 def counted(s: Stream, *functions: object, **window: object) -> Stream:
-    by = window.pop("by", ())
-    return s.window(**{"range": 10, "wattr": "ts", **window}).aggregate(*(functions or (oop.count(),)), by=by)  # type: ignore[arg-type]
+    options = {name: window.pop(name) for name in ("by", "strategy") if name in window}
+    return s.window(**{"range": 10, "wattr": "ts", **window}).aggregate(*(functions or (oop.count(),)), **options)  # type: ignore[arg-type]
 
 
 @attrs.define
@@ -94,6 +94,8 @@ ALL = tuple(SCHEMA.names)
         (lambda s: counted(s, oop.sum("len")), ("ts", "length")),
         (lambda s: counted(s, oop.argmax("k", "at"), by="length"), ("ts", "at", "length", "k")),
         (lambda s: counted(s, wattr="at", by="k"), ("at", "k")),
+        (lambda s: counted(s, strategy=oop.strategy("adaptive", source="k")), ("ts", "k")),
+        (lambda s: counted(s, strategy=oop.strategy("adaptive_panes", source="len"), by="k"), ("ts", "length", "k")),
         (lambda s: counted(s, wattr="row_num"), ("ts",)),
         (lambda s: counted(s, wattr="row_num", partition="k"), ("k",)),
         (lambda s: counted(s.filter("at > 1"), wattr="row_num"), ("at",)),

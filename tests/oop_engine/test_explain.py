@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pytest
 
 import oop_engine as oop
 from oop_engine.explain import explain
+from oop_engine.outcome import explain_outputs
 from oop_engine.plan import Plan, source_node
 from oop_engine.punctuate import Promise, embedded, ordered, slack
 from oop_engine.sources.packets import Packets
@@ -144,3 +146,41 @@ def test_control_characters_of_a_name_are_escaped_and_make_no_line() -> None:
 def test_a_handle_prints_its_plan() -> None:
     stream = packets("Main").window(range="1 minute").aggregate(oop.count())
     assert repr(stream) == stream.explain() == text(stream)
+
+
+def own(*, interpreted: bool) -> oop.AggregateFunction:
+    return oop.user_aggregate(
+        "u", lambda x: x, lambda a, b: a + b, arguments="x", identity=0, output=pa.int64(), interpreted=interpreted
+    )
+
+
+SHAPES: dict[str, Callable[[Stream, oop.AggregateFunction], Stream]] = {
+    "window": lambda s, f: s.window(5, slide=2).aggregate(f, count()),
+    "groups": lambda s, f: s.window(5).aggregate(f, by="k", strategy="adaptive"),
+    "windows": lambda s, f: s.windows(a=oop.sliding(5, 2), b=oop.session(2)).aggregate(f),
+    "windows side by side": lambda s, f: s.windows(a=oop.sliding(5, 2), b=oop.counted(3)).aggregate(f),
+    "ranked": lambda s, f: s.window(oop.counted(3)).aggregate(f),
+    "early": lambda s, f: s.window(5).aggregate(f, early=1),
+    "no window": lambda s, f: s.aggregate(f, by="k"),
+    "rows": lambda s, f: s.window("3 rows", wattr="row_num").aggregate(f),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_function_that_is_interpreted_is_said_to_be_slow_and_so_is_the_run(shape: str) -> None:
+    schema = pa.schema([("ts", pa.int64()), ("k", pa.int64()), ("x", pa.int64())])
+    given = oop.rows([(i, i % 2, i) for i in range(8)], schema)
+    slow = 'user function "u" is interpreted, some thousand times slower than compiled'
+    for interpreted in (True, False):
+        stream = SHAPES[shape](given, own(interpreted=interpreted))
+        lines = [line for line in stream.explain().splitlines() if line.endswith("- " + slow)]
+        assert len(lines) == (2 if "side by side" in shape else 1) * interpreted
+        assert stream.run().statistics.notes == ((slow,) if interpreted else ())
+
+
+def test_queries_that_are_computed_together_say_once_what_is_interpreted() -> None:
+    schema = pa.schema([("ts", pa.int64()), ("x", pa.int64())])
+    windowed = oop.rows([(i, i) for i in range(8)], schema).window(5)
+    function = own(interpreted=True)
+    both = [windowed.aggregate(n=function).to("a.csv"), windowed.aggregate(function, count()).to("b.csv")]
+    assert explain_outputs(both).count("is interpreted") == 1

@@ -134,6 +134,10 @@ def test_the_table_of_two_levels_is_of_the_size_asked_for() -> None:
         (lambda s: s.window(4).aggregate(oop.max("k"), strategy="stacks"), "hold numbers[^$]*Leave strategy out"),
         (lambda s: s.window(4).aggregate(oop.sum("k"), strategy="two_level"), '"k" has type string'),
         (lambda s: s.window(4).aggregate(oop.sum("x"), strategy="negative"), 'no attribute "x"'),
+        (
+            lambda s: s.window(4).aggregate(oop.count(), by="k", strategy=oop.strategy("adaptive", source="link")),
+            r'^strategy\("adaptive", source="link"\): the input has no attribute "link".\n  input: ts, k, v\n  Known',
+        ),
     ],
 )  # fmt: skip
 def test_what_a_strategy_cannot_do_is_told_with_the_way_out(make: Callable[[oop.Stream], object], told: str) -> None:
@@ -141,6 +145,15 @@ def test_what_a_strategy_cannot_do_is_told_with_the_way_out(make: Callable[[oop.
     with pytest.raises((oop.PlanError, oop.SchemaError), match=told) as found:
         make(oop.rows([(1, "a", 2)], schema))
     assert "WindowAggregate" not in str(found.value) and "Bucket" not in str(found.value)
+
+
+@pytest.mark.parametrize("name", ["adaptive", "adaptive_panes"])
+@pytest.mark.parametrize("source", ["link", "length", "len"])
+def test_a_source_that_nothing_else_reads_is_read_for_its_promises(name: str, source: str) -> None:
+    schema = pa.schema([("ts", pa.int64()), ("link", pa.string()), ("length", pa.int64()), ("v", pa.int64())])
+    windowed = oop.rows([(i ^ 1, "ab"[i % 2], i % 3, i) for i in range(20)], schema).window(5, slide=2)
+    found = windowed.aggregate(oop.sum("v"), strategy=oop.strategy(name, source=source))
+    assert found.run().table.to_pylist() == windowed.aggregate(oop.sum("v")).run().table.to_pylist()
 
 
 def test_row_windows_of_texts_need_no_strategy() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import attrs
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
@@ -138,3 +140,12 @@ def test_explain_says_what_sparks_windows_would_make_of_a_tuple() -> None:
 
     result = streams()["Main"].window(range="60 s", slide="1 s").aggregate(f.count(), by="srcIP")
     assert "would make 60 rows of each tuple" in explain_on_spark(result)
+
+
+def test_explain_says_that_an_interpreted_function_is_slow() -> None:
+    own = f.user_aggregate(
+        "own", lambda x: x, lambda a, b: a + b, arguments="x", identity=0, output=pa.int64(), interpreted=True
+    )
+    for changed, times in ((own, 1), (attrs.evolve(own, interpreted=False, verbs={}), 0)):
+        text = explain_on_spark(stream("a", []).window(range=6, slide=2).aggregate(changed, z=changed, by="k"))
+        assert text.count('user function "own" is interpreted, some thousand times slower than compiled') == times

@@ -100,10 +100,13 @@ def test_what_does_not_hold_is_told_with_the_values_that_show_it(changed: dict[s
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"lift": lambda x: int(statistics.fmean([x, x]))}, r'"mine": lift cannot be compiled: Unknown attribute'),
-        ({"combine": lambda a, b: eval("a + b")}, r"combine cannot be compiled: .*eval"),
-        ({"lower": lambda s: eval("s")}, r"lower cannot be compiled: .*eval"),
-        ({"invert": lambda a, b: eval("a - b")}, r"invert cannot be compiled: .*eval"),
+        (
+            {"lift": lambda x: int(statistics.fmean([x, x]))},
+            r'"mine": lift cannot be compiled: statistics\.fmean is not',
+        ),
+        ({"combine": lambda a, b: eval("a + b")}, r"combine cannot be compiled: eval\(\) is not supported"),
+        ({"lower": lambda s: eval("s")}, r"lower cannot be compiled: eval\(\) is not supported"),
+        ({"invert": lambda a, b: eval("a - b")}, r"invert cannot be compiled: eval\(\) is not supported"),
     ],
     ids=["lift", "combine", "lower", "invert"],
 )
@@ -111,7 +114,7 @@ def test_what_cannot_be_compiled_is_named_and_runs_interpreted(changed: dict[str
     if not switched_off():
         with pytest.raises(SchemaError, match=f"(?s){told}") as caught:
             a_sum(**changed).accumulator(SCHEMA)
-        assert "pass interpreted=True, which takes about a microsecond a tuple" in str(caught.value)
+        assert "pass interpreted=True, which takes some microseconds a tuple" in str(caught.value)
     found = fed(a_sum(**changed, interpreted=True), [1, 2, 3, 4], [0, 0, 1, -1]).finalize(EVERY[:3])
     assert found.to_pylist() == [3, 3, None]
 
@@ -411,3 +414,9 @@ def test_values_that_are_tried_fit_their_type() -> None:
             assert pa.array(tried, kind).to_pylist() == list(tried)
             assert max(map(abs, tried)) > 2 ** min(power, kind.bit_width - 1) - 2
     assert {*sized(pa.bool_(), 40, 0)} == {True, False}
+
+
+@pytest.mark.parametrize("interpreted", [False, True])
+def test_a_function_that_never_gives_a_result_gives_nulls(interpreted: bool) -> None:
+    never = fed(a_sum(lower=lambda s: None, interpreted=interpreted), [1, 2, 3, 4], [0, 0, 1, -1])
+    assert never.finalize(EVERY[:3]).to_pylist() == [None, None, None]
