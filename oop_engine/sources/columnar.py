@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ import pyarrow.parquet as pq
 from oop_engine.sources.capture.compression import Pieces, Plain, unpack
 from oop_engine.sources.errors import TableError
 from oop_engine.sources.inputs import Input
+from oop_engine.sources.owned import owned
 from operators.schema import is_ip
 from punctuation import NEVER
 
@@ -30,8 +30,9 @@ _LEAST_GROUP_ROWS: Final = 1 << 14
 class ParquetFile:
     def __init__(self, given: Input) -> None:
         # A stream cannot be read from its end, where Parquet keeps its table of contents.
-        whole = io.BytesIO(given.stream.read()) if given.stream is not None else str(given.path)
-        schema = pq.read_schema(whole)
+        held = owned(given.stream.read()) if given.stream is not None else None
+        whole = str(given.path) if held is None else pa.BufferReader(held)
+        schema = pq.read_schema(whole if held is None else pa.BufferReader(held))
         # Addresses written as text are parsed once a distinct one.
         texts = [f.name for f in schema if is_ip(f) and pa.types.is_string(f.type)]
         self._file = pq.ParquetFile(whole, page_checksum_verification=True, read_dictionary=texts)

@@ -13,6 +13,7 @@ import pyarrow.csv as arrow_csv
 from oop_engine.sources.columns import Types
 from oop_engine.sources.errors import TableError
 from oop_engine.sources.lines import check_first, overruled, raw, retyped, settled, untyped, word_of
+from oop_engine.sources.owned import owned
 from oop_engine.sources.text import Piece
 
 _ROW: Final = re.compile(r"[Rr]ow #?(\d+):? ?")
@@ -79,13 +80,17 @@ class Delimited:
         return found
 
     def _read(self, piece: Piece, columns: Sequence[str], block: int, threads: bool) -> pa.Table:
-        """Read some columns, each as its type, or as what is in it where it has none."""
+        """Read some columns, each as its type, or as what is in it where it has none.
+
+        With `threads`, they read what is of several blocks.
+        """
         kinds = {f.name: f.type for f in self.schema if f.name in columns and not pa.types.is_null(f.type)}
         options = _parsing(self.delimiter, piece.data)
         if options.newlines_in_values:
             block = len(piece.data) + 1
+        threads = threads and len(piece.data) > _BLOCK
         return arrow_csv.read_csv(
-            pa.BufferReader(piece.data),
+            pa.BufferReader(owned(piece.data) if threads else piece.data),
             read_options=arrow_csv.ReadOptions(
                 column_names=self.schema.names, skip_rows=int(piece.line == 1), block_size=block, use_threads=threads
             ),

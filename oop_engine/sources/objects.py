@@ -15,6 +15,7 @@ import pyarrow.json as arrow_json
 from oop_engine.sources.columns import TIME, Types
 from oop_engine.sources.errors import TableError
 from oop_engine.sources.lines import check_first, overruled, raw, retyped, settled, untyped, word_of
+from oop_engine.sources.owned import owned
 from oop_engine.sources.text import Piece, first_bad_line
 
 _PLACE: Final = re.compile(r"[Rr]ow #?(\d+)")
@@ -132,9 +133,13 @@ class Objects:
 
 
 def _read(data: bytes, schema: pa.Schema, others: str, block: int, threads: bool) -> pa.Table:
-    """Read these columns as their types; `others`, the keys that have none, are left out or read as they are."""
+    """Read these columns as their types; `others`, the keys that have none, are left out or read as they are.
+
+    With `threads`, they read what is of several blocks.
+    """
+    threads = threads and len(data) > block
     return arrow_json.read_json(
-        pa.BufferReader(data),
+        pa.BufferReader(owned(data) if threads else data),
         read_options=arrow_json.ReadOptions(block_size=block, use_threads=threads),
         parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others),
     )

@@ -6,17 +6,21 @@ import gzip
 import io
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.json
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oop_engine.sources import columnar, delimited, objects
 from oop_engine.sources.errors import SourceError, TableError
+from oop_engine.sources.owned import owned
 from oop_engine.sources.paths import STDIN, expand
 from oop_engine.sources.rows import from_pages, from_rows
 from oop_engine.sources.tables import Table
@@ -411,3 +415,48 @@ def test_an_arrow_file_that_is_cut_while_it_is_read_is_an_error_that_names_it(tm
     os.truncate(path, 1_000_000)
     with pytest.raises(TableError, match=r"cut\.arrow"):
         assert sum(len(batch) for batch in batches) < 400_000
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.ndjson", "x.parquet"])
+def test_what_threads_of_arrows_read_lies_in_its_own_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """They may let go of it when the interpreter has ended, and that of memory of Python's would abort the process."""
+    whole = pa.table({"ts": range(500), "v": range(500)})
+    with io.BytesIO() as file:
+        if name == "x.csv":
+            pyarrow.csv.write_csv(whole, file)
+        elif name == "x.parquet":
+            pq.write_table(whole, file)
+        else:
+            file.write("".join(f'{{"ts":{t},"v":{t}}}\n' for t in range(500)).encode())
+        data = file.getvalue()
+    addresses: list[int] = []
+    threaded: list[int] = []
+
+    def spied(given: bytes) -> pa.Buffer:
+        found = owned(given)
+        addresses.append(found.address)
+        return found
+
+    def spy(read: Callable[..., object]) -> Callable[..., object]:
+        def wrapped(source: pa.NativeFile, *args: object, **options: object) -> object:
+            # Parquet's tasks are those of its batches, which come later.
+            settings = options.get("read_options")
+            if settings is None or settings.use_threads:  # type: ignore[attr-defined]
+                threaded.append(source.read_buffer(1).address)
+                source.seek(0)
+            return read(source, *args, **options)
+
+        return wrapped
+
+    for module in (delimited, objects):
+        monkeypatch.setattr(module, "_BLOCK", 1024)
+    for module in (delimited, objects, columnar):
+        monkeypatch.setattr(module, "owned", spied)
+    monkeypatch.setattr(pyarrow.csv, "read_csv", spy(pyarrow.csv.read_csv))
+    monkeypatch.setattr(pyarrow.json, "read_json", spy(pyarrow.json.read_json))
+    monkeypatch.setattr(pq, "ParquetFile", spy(pq.ParquetFile))
+    found = table(Table(io.BytesIO(data), format=name.partition(".")[2]))
+    assert found.to_pydict() == whole.to_pydict()
+    assert threaded and set(threaded) <= set(addresses)
