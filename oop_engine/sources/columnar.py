@@ -30,9 +30,8 @@ _LEAST_GROUP_ROWS: Final = 1 << 14
 class ParquetFile:
     def __init__(self, given: Input) -> None:
         # A stream cannot be read from its end, where Parquet keeps its table of contents.
-        held = owned(given.stream.read()) if given.stream is not None else None
-        whole = str(given.path) if held is None else pa.BufferReader(held)
-        schema = pq.read_schema(whole if held is None else pa.BufferReader(held))
+        whole = pa.BufferReader(owned(given.stream.read())) if given.stream is not None else str(given.path)
+        schema = pq.read_schema(whole)
         # Addresses written as text are parsed once a distinct one.
         texts = [f.name for f in schema if is_ip(f) and pa.types.is_string(f.type)]
         self._file = pq.ParquetFile(whole, page_checksum_verification=True, read_dictionary=texts)

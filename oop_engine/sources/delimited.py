@@ -58,7 +58,7 @@ class Delimited:
         if not self.holds(piece):
             return {}
         try:
-            found = self._read(piece, columns, _BLOCK, True).schema
+            found = self._read(piece, columns, _BLOCK).schema
         except pa.ArrowInvalid:
             # Whoever reads the piece is told.
             return {}
@@ -68,27 +68,23 @@ class Delimited:
         if not self.holds(piece):
             return self.schema.empty_table().select(list(columns))
         try:
-            found = self._read(piece, columns, _BLOCK, True)
+            found = self._read(piece, columns, _BLOCK)
         except pa.ArrowInvalid:
             # Once more in one block and one thread: a long line fits, and an error knows its row.
             try:
-                found = self._read(piece, columns, len(piece.data) + 1, False)
+                found = self._read(piece, columns, len(piece.data) + 1)
             except pa.ArrowInvalid as error:
                 raise _damage(error, piece.line, self.schema) from error
         kinds = {name: found.schema.field(name).type for name in untyped(self.schema) if name in columns}
         check_first(found, kinds, piece.line + int(piece.line == 1))
         return found
 
-    def _read(self, piece: Piece, columns: Sequence[str], block: int, threads: bool) -> pa.Table:
-        """Read some columns, each as its type, or as what is in it where it has none.
-
-        With `threads`, they read what is of several blocks.
-        """
+    def _read(self, piece: Piece, columns: Sequence[str], block: int) -> pa.Table:
+        """Read some columns, each as its type, or as what is in it where it has none; several blocks by threads."""
         kinds = {f.name: f.type for f in self.schema if f.name in columns and not pa.types.is_null(f.type)}
-        options = _parsing(self.delimiter, piece.data)
+        options, threads = _parsing(self.delimiter, piece.data), len(piece.data) > block
         if options.newlines_in_values:
             block = len(piece.data) + 1
-        threads = threads and len(piece.data) > _BLOCK
         return arrow_csv.read_csv(
             pa.BufferReader(owned(piece.data) if threads else piece.data),
             read_options=arrow_csv.ReadOptions(

@@ -43,7 +43,7 @@ class Objects:
         found = given.empty_table()
         if first.strip():
             try:
-                found = _read(first, given, "infer", len(first) + 1, False)
+                found = _read(first, given, "infer", len(first) + 1)
             except pa.ArrowInvalid as error:
                 raise _damage(error, 2, "") from error
         fields = [pa.field(name, kind) for name, kind in _kinds(found, types).items()]
@@ -63,7 +63,7 @@ class Objects:
         if not self.holds(piece):
             return {}
         try:
-            _read(piece.data, pa.schema([(name, pa.null()) for name in columns]), "ignore", _BLOCK, True)
+            _read(piece.data, pa.schema([(name, pa.null()) for name in columns]), "ignore", _BLOCK)
             return {}
         except pa.ArrowInvalid:
             pass
@@ -79,11 +79,11 @@ class Objects:
             return self.schema.empty_table().select(list(columns))
         wanted = pa.schema([self.schema.field(name) for name in columns])
         try:
-            return _read(piece.data, wanted, "ignore", _BLOCK, True).select(list(columns))
+            return _read(piece.data, wanted, "ignore", _BLOCK).select(list(columns))
         except pa.ArrowInvalid:
             pass
         try:
-            return _read(piece.data, wanted, "ignore", len(piece.data) + 1, False).select(list(columns))
+            return _read(piece.data, wanted, "ignore", len(piece.data) + 1).select(list(columns))
         except pa.ArrowInvalid as error:
             if not untyped(wanted):
                 raise self._damage(error, piece, wanted) from error
@@ -97,7 +97,7 @@ class Objects:
     def _inferred(self, piece: Piece, columns: Sequence[str]) -> pa.Table:
         """Read some columns, each as its type, or as what is in it where it has none."""
         typed = pa.schema([f for f in self.schema if f.name in columns and not pa.types.is_null(f.type)])
-        found = _read(piece.data, typed, "infer", len(piece.data) + 1, False)
+        found = _read(piece.data, typed, "infer", len(piece.data) + 1)
         arrays = [
             found.column(name) if name in found.schema.names else pa.chunked_array([pa.nulls(len(found))])
             for name in columns
@@ -108,7 +108,7 @@ class Objects:
         """Say in which column and line what cannot be read is, as far as that can be found out by reading again."""
 
         def read(fields: Sequence[pa.Field], lines: Piece) -> object:
-            return _read(lines.data, pa.schema(list(fields)), "ignore", len(lines.data) + 1, False)
+            return _read(lines.data, pa.schema(list(fields)), "ignore", len(lines.data) + 1)
 
         def fails(fields: Sequence[pa.Field]) -> bool:
             try:
@@ -132,12 +132,12 @@ class Objects:
         )
 
 
-def _read(data: bytes, schema: pa.Schema, others: str, block: int, threads: bool) -> pa.Table:
+def _read(data: bytes, schema: pa.Schema, others: str, block: int) -> pa.Table:
     """Read these columns as their types; `others`, the keys that have none, are left out or read as they are.
 
-    With `threads`, they read what is of several blocks.
+    Several blocks are read by threads.
     """
-    threads = threads and len(data) > block
+    threads = len(data) > block
     return arrow_json.read_json(
         pa.BufferReader(owned(data) if threads else data),
         read_options=arrow_json.ReadOptions(block_size=block, use_threads=threads),

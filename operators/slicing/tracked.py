@@ -127,7 +127,8 @@ class Tracked:
     def unfinished(self, bound: int) -> int:
         """Give the least begin of the windows that are still to be given."""
         context = self._context
-        return min(bound, self.horizon if isinstance(context, LookingBack) else max(context.unfinished(), self.since))
+        least = context.horizon() if isinstance(context, LookingBack) else context.unfinished()
+        return min(bound, max(least, self.since))
 
     def forget(self, bound: int) -> None:
         """Let go of the edges that are of no use once no tuple before a bound comes, and no window begins there."""

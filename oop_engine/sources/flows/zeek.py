@@ -387,12 +387,11 @@ class ZeekReader:
     columns: tuple[str, ...]
     batch_rows: int
     _notes: list[str] = attrs.field(init=False, factory=list)
-    _left_out: LeftOut = attrs.field(init=False)
+    _left_out: LeftOut = attrs.field(
+        init=False, default=attrs.Factory(lambda self: LeftOut(self.source.strict, typed=False), takes_self=True)
+    )
     _done: int = attrs.field(init=False, default=0)
     _reading: _Opened | None = attrs.field(init=False, default=None)
-
-    def __attrs_post_init__(self) -> None:
-        self._left_out = LeftOut(self.source.strict, typed=False)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Give the lines in batches of at most `batch_rows` rows; TableError for what cannot be read."""
@@ -475,7 +474,7 @@ class _Opened:
 
     def batches(self, columns: Sequence[str], left_out: LeftOut) -> Iterator[pa.RecordBatch]:
         """Read these columns, and count what lines of JSON have besides."""
-        names, counted = self.log.fields.read(columns), isinstance(self.log, Json)
+        names = self.log.fields.read(columns)
         if isinstance(self.log, Json):
             left_out.known(self.log.objects.schema.names)
 
@@ -486,7 +485,7 @@ class _Opened:
             piece = self.first
             while piece is not None:
                 batch = _placed(piece, read)
-                if counted:
+                if isinstance(self.log, Json):
                     left_out.look(piece, self.name)
                 yield batch
                 piece = next(self.given, None)
