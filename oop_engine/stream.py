@@ -24,7 +24,7 @@ from oop_engine.plan import Node, Plan, operator_node
 from oop_engine.sources.protocol import ARRIVAL
 from oop_engine.ticks import Amount, ticks_of
 from oop_engine.windowing import WindowOf
-from oop_engine.windows import window_of
+from oop_engine.windows import parted, window_of
 from operators.aggregate.groupby import GroupAggregate
 from operators.apply import Apply
 from operators.distinct import Distinct
@@ -261,7 +261,13 @@ class Stream:
         if isinstance(range, WindowOf):
             if slide is not None or origin or not partial or wattr not in ("ts", range.wattr):
                 raise PlanError(f"window({range}): it says all itself; leave slide, wattr and the others out.")
-            return attrs.evolve(self.windows({"": range}, consistent=consistent), partition=names)
+            windowed = self.windows({"": range}, consistent=consistent)
+            if not names:
+                return windowed
+            window = parted(windowed.windows[""], names, str(range))
+            # Rows of a partition are counted where its windows are, and not at the entry.
+            counted = range.wattr == ROW_NUM or range.counts_arrivals
+            return Windowed(self if counted else windowed.stream, {"": window}, consistent, names)
         wanted = wattr.replace("-", "_")
         node = self.node
         if wanted == ROW_NUM and not names:

@@ -122,7 +122,10 @@ def slide_by_tuple(range: Amount, *, wattr: str = _TS) -> WindowOf:
 
 
 def slide_by_rows(range: Amount, rows: int, *, wattr: str = _TS) -> WindowOf:
-    """Give a window of a range that ends at every n-th tuple to arrive at the entry of the plan (Eq. 5.13)."""
+    """Give a window of a range that ends at every n-th tuple to arrive at the entry of the plan (Eq. 5.13).
+
+    With `window(..., partition=...)` the tuples of each partition are counted by themselves, where the window stands.
+    """
     positive(range, what="RANGE")
     _check_tuples(rows, "slide_by_rows(rows)")
 
@@ -144,7 +147,10 @@ def slide_by_rank(range: Amount, rows: int, *, wattr: str = _TS) -> WindowOf:
 
 
 def marked(mark: str, *, wattr: str = _TS) -> WindowOf:
-    """Give windows between tuples that are marked: where the attribute `mark` is neither null nor false nor 0."""
+    """Give windows between tuples that are marked: where the attribute `mark` is neither null nor false nor 0.
+
+    Marks count for the whole stream: with `aggregate(..., by=...)` all groups have the same windows.
+    """
 
     def build(schema: Schema, wattr: str) -> Windowing:
         _field(schema, wattr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import attrs
 import pyarrow as pa
 
 from oop_engine.errors import PlanError
@@ -67,6 +68,27 @@ def window_of(
         _check_overlap(length, step, field)
         window = SlidingWindow(wattr, size=length, slide=step, origin=start, partial=partial)
     return PartitionedWindow(window, partition) if partition else window
+
+
+def parted(window: Windowing, partition: tuple[str, ...], text: str) -> Windowing:
+    """Give each partition windows of its own; PlanError where the tuples of one would end the windows of another.
+
+    Rows are counted in each partition where the window stands. Edges of time are the same for all partitions; sessions
+    and most windows that tuples define are computed by partition; marks and contexts are those of the whole stream.
+    """
+    if isinstance(window, SlideByRows):
+        return attrs.evolve(window, number=None)
+    if isinstance(window, SlidingWindow | LandmarkWindow) and window.wattr == ROW_NUM:
+        return PartitionedWindow(window, partition)
+    if isinstance(window, ContextWindow | DelimitedWindow):
+        names = ", ".join(partition)
+        edges = "marks" if isinstance(window, DelimitedWindow) else "edges that a context sets"
+        raise PlanError(
+            f'window({text}, partition="{names}"): {edges} count for the whole stream, so that tuples\n'
+            f"  of one {names} would end the windows of another. Filter the stream to one {names}, and window that;"
+            f'\n  or, where all have the same windows, leave partition out and write aggregate(..., by="{names}").'
+        )
+    return window
 
 
 def _check_overlap(size: int, slide: int, field: pa.Field) -> None:

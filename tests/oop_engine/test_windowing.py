@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,8 +18,9 @@ from operators.slicing.aggregate import SlicingAggregate
 from operators.stacks.aggregate import StackAggregate
 from operators.window import SlidingWindow
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
-from operators.window.delimited import FixedBandWindow
+from operators.window.delimited import FixedBandWindow, Marks
 from operators.window.session import SessionWindow
+from operators.window.user import ContextWindow
 from tests.examples import share
 
 SECOND = 1_000_000_000
@@ -479,3 +481,67 @@ def test_a_tuple_in_too_many_windows_is_told_where_each_has_an_aggregate() -> No
     told = r"(?s)a tuple is in 1,000,000,000,000 windows, from 5 on, .*RANGE 1000000000000, SLIDE 1, in ticks of ts"
     with pytest.raises(oop.SchemaError, match=told):
         integers.window(10**12, slide=1).aggregate(oop.count(), strategy="wid").run()
+
+
+PARTED = {
+    "tumbling": oop.tumbling(4),
+    "rows": oop.sliding("3 rows", "2 rows", wattr="row_num"),
+    "all rows": oop.sliding("ALL", "2 rows", wattr="row_num"),
+    "session": oop.session(3),
+    "band": oop.band(2, 9),
+    "counted": oop.counted(3, slide=2),
+    "latest": oop.latest(2, every=4, idle=False),
+    "by tuple": oop.slide_by_tuple(4),
+    "by rows": oop.slide_by_rows(4, 2),
+    "by rank": oop.slide_by_rank(4, 2),
+}
+
+
+@pytest.mark.parametrize("name", PARTED)
+@given(
+    tuples=st.lists(st.tuples(st.integers(0, 20), st.sampled_from("abc"), st.booleans()), max_size=16),
+    page_rows=st.integers(1, 16),
+)
+def test_each_partition_has_the_windows_that_it_would_have_alone(
+    name: str, tuples: list[tuple[int, str, bool]], page_rows: int
+) -> None:
+    table = pa.table(
+        {
+            "ts": pa.array([ts for ts, _, _ in tuples], pa.int64()),
+            "k": pa.array([k for _, k, _ in tuples], pa.string()),
+            "v": pa.array(range(len(tuples)), pa.int64()),
+            "kept": pa.array([kept for _, _, kept in tuples], pa.bool_()),
+        }
+    )
+
+    def found(stream: Stream, partition: str = "") -> list[tuple[object, ...]]:
+        result = stream.window(PARTED[name], partition=partition or ()).aggregate(oop.count(), oop.sum("v"), by="k")
+        return sorted(tuple(row.values()) for page in result.start(page_rows=page_rows) for row in page.rows())
+
+    # A filter before: tuples of a partition are counted where its windows are.
+    stream = oop.arrow(table).filter("kept")
+    alone = [found(oop.arrow(table.filter(pc.and_(pc.equal(table["k"], k), table["kept"])))) for k in "abc"]
+    assert found(stream, partition="k") == sorted(row for rows in alone for row in rows)
+
+
+def test_windows_that_all_tuples_end_together_are_refused_by_partition() -> None:
+    schema = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("m", pa.bool_())])
+    stream = oop.rows([(1, "a", True), (2, "b", True), (3, "a", True)], schema, punctuate=oop.ordered("ts"))
+    own = oop.own(ContextWindow("ts", lambda: Marks("m"), reads=("m",)))
+    for window, text in ((oop.marked("m"), "MARKED BY m, WA ts"), (own, "ContextWindow, WA ts")):
+        with pytest.raises(oop.PlanError, match=rf'window\({text}, partition="k"\): [^$]*Filter [^$]*by="k"'):
+            stream.window(window, partition="k")
+    # What the message says: all have the same windows, or one has its own.
+    shared = stream.window(oop.marked("m")).aggregate(oop.count(), by="k")
+    assert rows(shared, "k", "wid", "window_end", "count") == [("a", 1, 2, 1), ("b", 2, 3, 1)]
+    own_marks = stream.filter("k = 'a'").window(oop.marked("m")).aggregate(oop.count())
+    assert rows(own_marks, "wid", "window_end", "count") == [(1, 3, 1)]
+
+
+def test_rows_of_a_partition_are_counted_in_query_text_as_in_python() -> None:
+    tuples = [(1, "b"), (2, "a"), (3, "b"), (4, "a"), (5, "b")]
+    stream = oop.rows(tuples, pa.schema([("ts", pa.int64()), ("k", pa.string())]), punctuate=oop.ordered("ts"))
+    result = oop.query("SELECT k, count(*) [RANGE 9, RATTR ts, SLIDE 2, SATTR row-num, PA k] FROM M", M=stream)
+    # Every second tuple of each ends a window; of the whole stream these are tuples of a, and none of b.
+    assert rows(result, "k", "wid", "count") == [("a", 4, 2), ("b", 3, 2)]
+    assert "row_num" not in result.explain()
