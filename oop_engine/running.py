@@ -84,10 +84,13 @@ class Running:
         return cast(Mapping[str, Windowing], operator.windows)
 
     def add(self, name: str, window: WindowOf) -> int:
-        """Let another window share the slices from now on; gives the tick from which on tuples count for it.
+        """Let another window share the slices from now on; gives the tick from which on its windows begin.
 
-        Its results begin with its first window from there on. Where the sources can, they promise as finely as it asks
-        (row O8); where they cannot, as a file that is promised exactly, its results come with the others' promises.
+        Every window that begins there or later is given, as if it had been there from the start; those that begin
+        before are not. For sessions the tick is a gap later than for others, as one that begins before may be part of a
+        session that was under way. A context of your own is shown no tuple before the tick. Where the sources can, they
+        promise as finely as the window asks (row O8); where they cannot, as a file that is promised exactly, its
+        results come with the others' promises.
         PlanError when the run has ended, has no windows that share slices, or reads not what this one needs;
         SchemaError for a name that is taken, or a window over another attribute.
         """

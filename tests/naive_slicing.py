@@ -64,7 +64,7 @@ def naive_slicing(
 def extents(window: object, ticks: Sequence[int], since: int | None = None) -> Iterator[Extent]:
     """Give the windows that these ticks of one group may be in, of those that count from a tick on."""
     if isinstance(window, SessionWindow):
-        yield from sessions(window.gap, [tick for tick in ticks if since is None or tick >= since])
+        yield from (found for found in sessions(window.gap, ticks) if since is None or found[1] >= since)
     elif isinstance(window, FixedBandWindow):
         if since is None or window.start >= since:
             yield 0, window.start, window.start + window.size

@@ -26,8 +26,9 @@ def _sessions(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """List the sessions of a group that a bound completes, oldest first; without `fill` only counts.
 
-    Those that no tuple may change any more, with their end at or before `settled`, are done with. Returns (results,
-    pairs, slices that no session window needs any more, the next bound that may complete or settle one).
+    Those that no tuple may change any more, with their end at or before `settled`, are done with. One that begins less
+    than a gap after the first tick that counts may be part of a longer one, and is not listed. Returns (results, pairs,
+    slices that no session window needs any more, the next bound that may complete or settle one).
     """
     due = NEVER
     for j in range(len(sessions)):
@@ -54,24 +55,28 @@ def _sessions(  # type: ignore[no-untyped-def]
             if end > settled:
                 due = min(due, end + (bound - settled))
             if fill:
-                which[results] = j
-                groups[results] = g
-                firsts[results] = times[slot, FIRST]
-                lasts[results] = times[last, LAST]
+                whole = times[slot, FIRST] >= sessions[j, SINCE] + (gap - 1)
+                if whole:
+                    which[results] = j
+                    groups[results] = g
+                    firsts[results] = times[slot, FIRST]
+                    lasts[results] = times[last, LAST]
                 one = slot
                 for _ in range(length):
-                    into[pairs] = results
-                    source[pairs] = one
-                    pairs += 1
+                    if whole:
+                        into[pairs] = results
+                        source[pairs] = one
+                        pairs += 1
                     if end <= settled:
                         times[one, DONE] |= bit
                         if times[one, DONE] == all_bits:
                             over[n_over] = one
                             n_over += 1
                     one = np.int64(links[one, NEWER])
+                results += np.int64(whole)
             else:
                 pairs += length
-            results += 1
+                results += 1
             slot = following
     return results, pairs, n_over, due
 

@@ -34,6 +34,7 @@ from operators.slicing.vectors import Vectors
 from operators.slicing.waiting import Waiting
 from operators.slicing.windows import NEVER, Spec, Windows, dump_windows, read_windows
 from operators.window.protocol import LIMIT
+from operators.window.session import SessionWindow
 from punctuation import END, Below, GroupPromise, Pattern, Progress, Punctuation, below, whole
 from punctuation.plain import dump_progress, read_progress
 
@@ -199,11 +200,11 @@ class SlicingAggregate:
         return Decision(many > _MANY, f"about {many} slices a window, and it pays beyond {_MANY}")
 
     def add(self, name: str, window: Spec) -> int:
-        """Let another window count from now on: its windows that begin after all ticks seen and promised so far.
+        """Let another window count from now on; gives the tick from which on its windows begin that are given.
 
-        A session window counts the tuples from there on. Gives the first tick that counts, which is one more than the
-        largest that is in a slice, or what was promised if that is more: up to there, slices may not be cut at the new
-        edges.
+        That is one more than the largest tick that is in a slice, or what was promised if that is more: up to there,
+        slices may not be cut at the new edges. For a session window it is a gap later, less a tick: a session that
+        begins before may be part of one that had begun when the window was added.
         """
         if name in self.windows:
             raise SchemaError(f'slicing: there is a window "{name}" already; choose another name, or remove it first.')
@@ -221,7 +222,7 @@ class SlicingAggregate:
             raise SchemaError(f'slicing: "{name}" cannot be added to windows with a lateness: {why}.')
         self.windows = {**self.windows, name: window}
         self._change(self._used.bit(name))
-        return since
+        return since + window.gap - 1 if isinstance(window, SessionWindow) and since > -NEVER else since
 
     def remove(self, name: str) -> None:
         """Give no more results of a window, and let go of what only it needed."""
