@@ -11,8 +11,10 @@ Queries on one folder share its journal, in which there are files of all of them
 that its own pattern, `only` and `except` name. What another query numbered as stretches of a file, a format that reads
 whole files reads with the first of them.
 
-A file may be deleted when it was read. One that goes before is read as far as it was, and its note says so; those that
-went before the first batch of a query are none of its files. Another file that takes the name of one that was read, of
+A file may be deleted when it was read. One that goes before is read as far as it was; a note, or without the folder
+`notes` a warning on stderr, names it. Only the driver calls a file gone: a worker that cannot open a file which the
+driver has planned fails the batch, and nothing of it is committed. Files that went before the first batch of a query
+are none of its files. Another file that takes the name of one that was read, of
 which then some would be lost, is an error: a file that is shorter than what was read of it, or begins otherwise.
 
 The planner walks the record headers of what is new, so that it knows what is damaged: a damaged file is read up to the
@@ -43,7 +45,7 @@ from oop_engine.spark.journal import NAME, Journal, Writer
 from oop_engine.spark.known import Known
 from oop_engine.spark.options import Options
 from oop_engine.spark.places import Folder, local
-from oop_engine.spark.reading import SPLIT, Piece, Reading, choice, grouped, note, note_gone, part_size
+from oop_engine.spark.reading import SPLIT, Piece, Reading, choice, grouped, note, note_gone, part_size, read
 
 _ALL: Final = 1 << 62
 _EVERY: Final = "**/*"
@@ -72,6 +74,10 @@ class Planner:
     _sizes: dict[str, int] = attrs.field(factory=dict, init=False)
     """How many bytes the files had when they were last seen."""
     _noted: set[str] = attrs.field(factory=set, init=False)
+    _before: set[str] = attrs.field(factory=set, init=False)
+    """Files that were gone before the query had its first batch."""
+    _lost: list[Piece] = attrs.field(factory=list, init=False)
+    """Files that were found gone, and of which nothing is said yet."""
     _known: Known = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -107,7 +113,7 @@ class Planner:
                     try:
                         at, over = self._take(writer, number, byte, allowed)
                     except FileNotFoundError:
-                        self._gone(number, begun, start)
+                        self._gone(number, begun, planned=bool(start["file"] or start["byte"]))
                 # What has nothing to read is not passed: files of others are not what a stream goes on with.
                 if at > begun:
                     reached = Offset(file=number + over, byte=0 if over else at)
@@ -115,7 +121,8 @@ class Planner:
                 if not over:
                     break
                 number, byte = number + 1, 0
-            return reached
+        self._tell_gone()
+        return reached
 
     def more(self, offset: Offset) -> bool:
         """Tell whether there is anything behind an offset."""
@@ -143,13 +150,14 @@ class Planner:
             try:
                 self._known.check(number, high or 0, whole=self._is_whole(number))
             except FileNotFoundError:
-                self._gone(number, low, start)
+                self._gone(number, low, planned=self.journal.entries[number].name not in self._before)
                 continue
             if self._is_whole(number):
                 found.append(Piece(path))
             elif high is not None:
                 parts = cut(path, low, high, part_size(high - low, split) or high)
                 found += [Piece(p.path, p.low, p.high, last=False) for p in parts]
+        self._tell_gone()
         return found
 
     def _reads(self, number: int) -> bool:
@@ -231,15 +239,25 @@ class Planner:
         allowed.take(size)
         return size, True
 
-    def _gone(self, number: int, at: int, start: Offset) -> None:
-        """Note that a file is gone before it was read to its end."""
+    def _gone(self, number: int, at: int, *, planned: bool) -> None:
+        """Note that a file is gone before it was read to its end; `planned`, that the query was there before it went.
+
+        A query that was not there never had the file.
+        """
         entry = self.journal.entries[number]
         size = self._sizes.get(entry.name, 0)
-        if start["file"] or start["byte"]:
+        if planned:
             size = max(size, entry.high or 0, entry.seen)
+        elif not size:
+            self._before.add(entry.name)
         if size > at and entry.name not in self._noted:
             self._noted.add(entry.name)
-            note_gone(self.notes, Piece(self.folder.root / entry.name, at))
+            self._lost.append(Piece(self.folder.root / entry.name, at))
+
+    def _tell_gone(self) -> None:
+        """Say which files were found gone."""
+        lost, self._lost = self._lost, []
+        note_gone(self.notes, lost)
 
     def _walk(self, writer: Writer, number: int, byte: int, most: int | None, allowed: Allowance) -> tuple[int, bool]:
         """Go over whole records from a byte on; give how far, and whether that is all there is of the entry now."""
@@ -332,11 +350,7 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(partition.value, AtEnd):
             yield self._ending.mark(self._reading.shape.arrow)
             return
-        for piece in partition.value or ():
-            if piece.path.exists():
-                yield from self._ending.batches(self._reading.batches(piece))
-            else:
-                note_gone(self._reading.notes, piece)
+        yield from self._ending.batches(read(self._reading, partition.value or ()))
 
 
 def _place(offset: Mapping[str, int]) -> Offset:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +20,7 @@ import pyarrow.compute as pc
 from oop_engine.sources.capture import PACKET_SCHEMA, Capture
 from oop_engine.sources.capture.compression import GZIP, ZSTD
 from oop_engine.sources.capture.splits import Part, Parted, parts
+from oop_engine.sources.errors import SourceError
 from oop_engine.spark.narrow import page_buffer
 from oop_engine.spark.options import Options
 from oop_engine.spark.places import Choice
@@ -31,6 +34,8 @@ _TIME: Final = "ts"
 _PAGED: Final = pa.schema([("rows", pa.int64()), ("page", pa.binary())])
 _GROUPS: Final = 8
 _LEAST_GROUP: Final = 4 << 20
+_NAMED: Final = 5
+"""How many files a warning names."""
 _PACKED: Final = 4
 """How many times what is in a compressed file is taken to be larger than the file."""
 
@@ -191,6 +196,29 @@ class FlowReading:
         note(self.notes, piece, reader.notes())
 
 
+def read(reading: Reading, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+    """Read pieces on a worker, one after the other; SourceError for a file that the worker cannot open.
+
+    The driver named the file because it saw it. A worker that does not see it cannot tell whether it is gone, or only
+    out of this worker's sight: the batch must fail, or the file would count as read.
+    """
+    for piece in pieces:
+        check_open(piece.path)
+        yield from reading.batches(piece)
+
+
+def check_open(path: Path) -> None:
+    """Raise SourceError when this worker cannot open a file that the driver named."""
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise SourceError(
+            f'a worker on {socket.gethostname()} cannot open "{path}": {error.strerror}. The driver saw this file.\n'
+            f'  Make the folder "{path.parent}" visible to every worker under this path, readable for its user.\n'
+            "  If the file was deleted just now, start the query again: the driver then leaves it out and says so."
+        ) from None
+
+
 def choice(options: Options) -> Choice:
     """Read which files are meant."""
     return Choice(options.names("only"), options.names("except") or ())
@@ -226,9 +254,18 @@ def note(folder: str | None, piece: Piece, notes: Sequence[str]) -> None:
     os.replace(unfinished, Path(folder) / f"{name}.json")
 
 
-def note_gone(folder: str | None, piece: Piece) -> None:
-    """Leave the note that a file is gone before it was read to its end."""
-    note(folder, piece, [f"{piece.path}: gone when it was read up to byte {piece.low}, what lay behind it is not read"])
+def note_gone(folder: str | None, pieces: Sequence[Piece]) -> None:
+    """Say which files are gone before they were read to their ends: in notes, or where there are none on stderr."""
+    for piece in pieces:
+        told = f"{piece.path}: gone when it was read up to byte {piece.low}, what lay behind it is not read"
+        note(folder, piece, [told])
+    if folder is None and pieces:
+        what = "1 file is" if len(pieces) == 1 else f"{len(pieces)} files are"
+        names = [f"{piece.path} (read up to byte {piece.low})" for piece in pieces[:_NAMED]]
+        more = [f"{len(pieces) - _NAMED} more"] if len(pieces) > _NAMED else []
+        told = f"warning: {what} gone, and not read to the end: {', '.join([*names, *more])}"
+        sys.stderr.write(f"{told}\n")
+        sys.stderr.flush()
 
 
 def pieces(paths: Sequence[Path], split: int) -> list[Piece]:

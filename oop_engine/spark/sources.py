@@ -28,7 +28,7 @@ from oop_engine.spark.ending import COMPLETE, MARK, Ending
 from oop_engine.spark.growing import GrowingReader
 from oop_engine.spark.options import Options
 from oop_engine.spark.places import Choice, files
-from oop_engine.spark.reading import SPLIT, FlowReading, PacketReading, Reading, choice, grouped, pieces
+from oop_engine.spark.reading import SPLIT, FlowReading, PacketReading, Reading, choice, grouped, pieces, read
 from operators.errors import SchemaError
 
 _COMMON: Final = (
@@ -119,8 +119,7 @@ class FileReader(DataSourceReader):
         return [InputPartition(group) for group in grouped(found, self._split or SPLIT)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for piece in partition.value:
-            yield from self._reading.batches(piece)
+        yield from read(self._reading, partition.value)
 
 
 def _same(schema: StructType, reading: Reading, name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
 
+from pyspark import cloudpickle
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, ReadMaxRows
 
 from oop_engine.sources.errors import SourceError
@@ -240,14 +242,73 @@ def test_a_capture_that_goes_between_planning_and_reading_is_noted(folder: Path,
     reader = packets(folder, notes=tmp_path / "notes", only="*.pcap,*.pcapng")
     end = reader.latestOffset(START, EVERY)
     (folder / "west.pcap").unlink()
-    parts = reader.partitions(START, end)
     (folder / "deep" / "north.pcap").unlink()
+    parts = reader.partitions(START, end)
     found = [ns for part in parts for batch in reader.read(part) for ns in batch.column(0).to_pylist()]
     assert len(found) == 5 + len(FRAMES)
     assert sorted(Path(line.partition(":")[0]).name for line in noted(tmp_path / "notes")) == [
         "north.pcap",
         "west.pcap",
     ]
+
+
+@pytest.mark.parametrize("name", ["east.pcap", "east.pcapng"])
+@pytest.mark.parametrize("kind", [packets, exports])
+def test_a_file_that_a_worker_cannot_open_fails_the_batch_and_is_read_when_it_can(
+    folder: Path, tmp_path: Path, kind: Callable[..., GrowingReader], name: str
+) -> None:
+    """A worker that does not see a file of the driver cannot know whether it is gone."""
+    reader = kind(folder, notes=tmp_path / "notes", only=name)
+    end = reader.latestOffset(START, EVERY)
+    parts = reader.partitions(START, end)
+    worker = cloudpickle.loads(cloudpickle.dumps(reader))
+    (folder / name).rename(tmp_path / "elsewhere")
+    with pytest.raises(SourceError, match=rf'cannot open ".*/{name}": No such file or directory') as caught:
+        for part in parts:
+            list(worker.read(part))
+    assert f'Make the folder "{folder}" visible to every worker' in str(caught.value)
+    assert noted(tmp_path / "notes") == []
+    (tmp_path / "elsewhere").rename(folder / name)
+    again = kind(folder, notes=tmp_path / "notes", only=name)
+    pieces = [piece.path.name for part in again.partitions(START, end) for piece in part.value]
+    assert pieces == [name]
+    assert noted(tmp_path / "notes") == []
+
+
+def test_a_first_batch_that_failed_and_whose_file_is_deleted_is_noted_by_the_driver(
+    folder: Path, tmp_path: Path
+) -> None:
+    end = packets(folder, only="*.pcap").latestOffset(START, EVERY)
+    (folder / "west.pcap").unlink()
+    again = packets(folder, notes=tmp_path / "notes", only="*.pcap")
+    assert read(again, START, end) == EAST + NORTH
+    (line,) = noted(tmp_path / "notes")
+    assert str(folder / "west.pcap") in line
+
+
+def test_without_a_folder_of_notes_files_that_are_gone_are_told_on_stderr(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader = packets(folder, only="*.pcap")
+    end = reader.latestOffset(START, ReadMaxRows(2))
+    assert capsys.readouterr().err == ""
+    for path in folder.glob("*.pcap"):
+        path.unlink()
+    assert read(reader, end, drained(reader, end)[1]) == NORTH
+    (line,) = capsys.readouterr().err.splitlines()
+    east, west = folder / "east.pcap", folder / "west.pcap"
+    assert line.startswith("warning: 2 files are gone, and not read to the end: ")
+    assert f"{east} (read up to byte {end['byte']}), {west} (read up to byte 24)" in line
+
+
+def test_a_file_that_a_worker_cannot_open_fails_a_query_that_does_not_stream(folder: Path) -> None:
+    source = PacketSource({"path": str(folder / "*.pcap"), "columns": "ts_ns"})
+    reader = source.reader(source.schema())
+    parts = reader.partitions()
+    (folder / "west.pcap").unlink()
+    with pytest.raises(SourceError, match=r"cannot open .*west.pcap.*The driver saw this file"):
+        for part in parts:
+            list(reader.read(part))
 
 
 def test_what_went_before_a_query_began_is_none_of_its_files(folder: Path, tmp_path: Path) -> None:
