@@ -220,6 +220,22 @@ class _Staging:
     def staged(self, messages: Sequence[WriterCommitMessage | None]) -> list[Segment]:
         return [m.segment for m in messages if isinstance(m, Staged) and m.segment is not None]
 
+    def seen(self, messages: Sequence[WriterCommitMessage | None]) -> list[Segment]:
+        """Give what was staged; SinkError for what a worker wrote out of the driver's sight, where no reader finds it.
+
+        Called on the driver.
+        """
+        staged = self.staged(messages)
+        paths = [self.log.folder / "segments" / segment.file for segment in staged]
+        missing = [path for path in paths if not path.exists()]
+        if missing:
+            raise SinkError(
+                f'workers wrote {len(staged)} files for the page log "{self.log.folder}", and the driver does not see'
+                f' {len(missing)} of them, e.g. "{missing[0]}".\n'
+                "  Name a folder that the driver and all workers share under one path."
+            )
+        return staged
+
 
 class LogWriter(DataSourceArrowWriter):
     """Add the rows of a DataFrame as one epoch."""
@@ -233,7 +249,7 @@ class LogWriter(DataSourceArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         log = self._staging.log
         log.begin(self._staging.schema)
-        log.append(self._staging.staged(messages))
+        log.append(self._staging.seen(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         self._staging.log.discard(self._staging.staged(messages))
@@ -251,7 +267,7 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         log = self._staging.log
         log.begin(self._staging.schema)
-        staged = self._staging.staged(messages)
+        staged = self._staging.seen(messages)
         if not log.publish(batchId, staged, counts=self._counts):
             log.discard(staged)
 

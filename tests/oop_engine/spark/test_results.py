@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
+
 import oop_engine as oop
 from oop_engine.errors import PlanError
+from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.pagelog import PageLog, PageLogSink
 from oop_engine.spark.dataframe import each_batch, from_spark, to_spark
 from oop_engine.spark.errors import SparkError, errors
+from oop_engine.spark.results import LogStreamWriter, LogWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -186,3 +190,20 @@ def test_every_batch_of_a_stream_runs_a_plan(spark: SparkSession, tmp_path: Path
 def test_a_folder_that_is_no_log_is_told_so(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(SparkError, match=r"SinkError: .* is no page log"), errors():
         spark.read.format("oop.results").load(str(tmp_path))
+
+
+@pytest.mark.parametrize("kind", ["batch", "stream"])
+def test_what_workers_wrote_out_of_the_drivers_sight_is_no_epoch(tmp_path: Path, kind: str) -> None:
+    """A folder of one name on two machines: the driver must not name files in an epoch that no reader would find."""
+    batch = pa.RecordBatch.from_pydict({"a": [1, 2, 3]})
+    log = PageLog(tmp_path / "log")
+    there = LogWriter(PageLog(tmp_path / "other machine"), batch.schema).write(iter([batch]))
+    here = LogWriter(log, batch.schema).write(iter([batch]))
+    with pytest.raises(SinkError, match=r"wrote 2 files .*, and the driver does not see 1 of them.*\n.*share"):
+        if kind == "batch":
+            LogWriter(log, batch.schema).commit([here, there])
+        else:
+            LogStreamWriter(log, batch.schema).commit([here, there], 0)
+    assert log.epochs() == []
+    LogStreamWriter(log, batch.schema).commit([here], 0)
+    assert [segment.rows for (segment,) in log.epochs()] == [3]
