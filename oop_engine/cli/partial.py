@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Final
 
 import attrs
@@ -12,6 +13,7 @@ from oop_engine.circuit import Circuit
 from oop_engine.errors import PlanError
 from oop_engine.facts import one_line
 from oop_engine.sinks import FileSink, SinkError, sink_for
+from oop_engine.sinks.files import claimed
 from oop_engine.ticks import duration_of, positive
 from oop_engine.twin import released_at_end
 from operators.schema import Schema
@@ -62,7 +64,14 @@ class Partial:
         sink = None if target == "-" else sink_for(target)
         if not isinstance(sink, FileSink) or (sink.path.exists() and not sink.path.is_file()):
             raise SinkError(f'--partial "{target}": name a file, such as open.csv; it is replaced each time.')
-        return cls(sink, schema, _seconds(every), say, clock)
+        return cls(attrs.evolve(sink, claimed=True), schema, _seconds(every), say, clock)
+
+    @contextmanager
+    def begun(self) -> Generator[None]:
+        """Begin the file, and keep it from other runs."""
+        with claimed(self.sink.path):
+            self.begin()
+            yield
 
     def begin(self) -> None:
         """Write a file without rows, so that one that cannot be written is known before anything is read."""

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 
 import attrs
 
@@ -22,7 +23,8 @@ from oop_engine.meter import Statistics
 from oop_engine.overwriting import check_files
 from oop_engine.plan import Plan
 from oop_engine.runtime import Deliver, Watch, run_to_end
-from oop_engine.sinks import sink_for
+from oop_engine.sinks import GrowingSink, KeptSink, sink_for
+from oop_engine.sinks.files import unfinished_of
 from operators.page import Page
 from operators.protocol import Element
 
@@ -65,7 +67,7 @@ def run_shown(
         if progress is None and line is not None and wishes.endless and not wishes.quiet:
             watch = Minutely(line, say).watch
         if so_far is not None:
-            so_far.begin()
+            stack.enter_context(so_far.begun())
             watch = partial(_both, so_far.watch, watch)
         warm = compiled()
         if not warm and not wishes.quiet:
@@ -74,6 +76,8 @@ def run_shown(
         if wishes.to != STDOUT:
             # A file that cannot be written is known before anything is read; a header on the terminal waits for a run.
             shown.open()
+        if isinstance(sink, GrowingSink | KeptSink):
+            _tell_unfinished(sink.path)
         try:
             statistics = run_to_end(
                 plan,
@@ -100,6 +104,18 @@ def run_shown(
     if statistics.ended is not None:
         raise statistics.ended
     return statistics
+
+
+def _tell_unfinished(path: Path) -> None:
+    """Say what killed runs left of results that cannot be made again; what is empty is removed."""
+    for left in unfinished_of(path):
+        if size := left.stat().st_size:
+            say(
+                f'note: "{left}" ({size:,} bytes) has results of a run that was killed before "{path}" was complete;'
+                " it lacks its end. Take out what can be read, and remove it."
+            )
+        else:
+            left.unlink()
 
 
 def _both(one: Watch, other: Watch | None, circuit: Circuit) -> None:

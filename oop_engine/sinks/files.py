@@ -1,18 +1,23 @@
-"""A file appears under its name only when it is whole: it is written beside, synced, and renamed at the end."""
+"""A file appears under its name only when it is whole: it is written beside, synced, and renamed at the end.
+
+As long as a run writes a file, no other run does: see `claimed`.
+"""
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import secrets
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 import attrs
 
+from oop_engine.lock import Claim, Taken, abandoned, hold
 from oop_engine.sinks.errors import SinkError, WriteFailed
 from oop_engine.sinks.protocol import Deliver, Encoder
 from operators.page import Page
@@ -22,23 +27,31 @@ from operators.schema import Schema
 
 @attrs.frozen
 class FileSink:
-    """Results as one file, replaced as a whole; a pipe or device is written as results come."""
+    """Results as one file, replaced as a whole; a pipe or device is written as results come.
+
+    While it is written no other run can write it, unless it was `claimed` already by who opens it.
+    """
 
     path: Path
     encoder: Callable[[], Encoder] = attrs.field(repr=False)
+    claimed: bool = attrs.field(default=False, kw_only=True)
 
     @contextmanager
     def opened(self, schema: Schema) -> Generator[Deliver, None, None]:
         """Write to a new file in the same folder; at the end it takes the name, or on failure it is removed."""
-        with written(self.path) as file, encoded(file, self.encoder(), schema, f'"{self.path}"') as deliver:
+        with (
+            written(self.path, claim=not self.claimed) as file,
+            encoded(file, self.encoder(), schema, f'"{self.path}"') as deliver,
+        ):
             yield deliver
 
 
 @contextmanager
-def written(path: Path, *, example: str = "result.parquet") -> Generator[BinaryIO, None, None]:
+def written(path: Path, *, example: str = "result.parquet", claim: bool = True) -> Generator[BinaryIO, None, None]:
     """Give a file to write, which takes its name when it is whole; SinkError where none can be written.
 
-    A pipe or device is written as it is. `example` names a file that could be written to a folder.
+    A pipe or device is written as it is. `example` names a file that could be written to a folder. With `claim`, no
+    other run can write the file meanwhile, and what killed runs left unfinished of it is removed.
     """
     if path.exists() and not path.is_file():
         if path.is_dir():
@@ -50,19 +63,51 @@ def written(path: Path, *, example: str = "result.parquet") -> Generator[BinaryI
         with _opened(handle, path) as pipe:
             yield pipe
         return
-    unfinished, handle = beside(path)
+    with claimed(path) if claim else nullcontext():
+        for left in unfinished_of(path) if claim else ():
+            with suppress(OSError):
+                left.unlink()
+        unfinished, handle = beside(path)
+        try:
+            with _opened(handle, path) as file:
+                yield file
+                with naming(f'"{path}"'):
+                    file.flush()
+                    os.fsync(handle)
+            os.replace(unfinished, path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(unfinished)
+            raise
+        sync_folder(path.parent)
+
+
+@contextmanager
+def claimed(path: Path, *, what: str = "") -> Generator[None, None, None]:
+    """Keep all other runs from writing a file or folder; SinkError, which names the process, where one does.
+
+    `what` they are is said for the path. Links and relative paths do not lead around that. Where the system has no locks for a
+    file, nobody is kept out.
+    """
     try:
-        with _opened(handle, path) as file:
-            yield file
-            with naming(f'"{path}"'):
-                file.flush()
-                os.fsync(handle)
-        os.replace(unfinished, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(unfinished)
-        raise
-    sync_folder(path.parent)
+        claim = Claim.of(path, must=False)
+    except Taken as taken:
+        written = f"{what} are" if what else f'"{path}" is'
+        raise SinkError(
+            f"{written} being written by {taken.who}.\n"
+            "  End that one first, or name another place: one run would replace the results of the other."
+        ) from None
+    try:
+        yield
+    finally:
+        claim.release()
+
+
+def unfinished_of(path: Path) -> Iterator[Path]:
+    """Give the files that killed runs began beside a file and did not complete."""
+    named = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{12}}\.part")
+    with suppress(OSError):
+        yield from abandoned(found for found in path.parent.iterdir() if named.fullmatch(found.name))
 
 
 @contextmanager
@@ -87,9 +132,11 @@ def beside(path: Path) -> tuple[Path, int]:
     # The name cannot be foreseen, and O_EXCL takes no file or link that is there already.
     unfinished = folder / f".{path.name}.{secrets.token_hex(6)}.part"
     try:
-        return unfinished, os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except OSError as error:
         raise SinkError(f'"{path}" cannot be written: {error.strerror} in "{folder}"') from error
+    hold(handle)
+    return unfinished, handle
 
 
 def no_folder(path: Path) -> str:

@@ -18,7 +18,7 @@ import attrs
 
 from oop_engine.sinks.encoders import Csv, Ndjson
 from oop_engine.sinks.errors import SinkError, WriteFailed
-from oop_engine.sinks.files import FileSink, beside, naming, sync_folder
+from oop_engine.sinks.files import FileSink, beside, claimed, naming, sync_folder
 from oop_engine.sinks.protocol import Deliver, Encoder
 from operators.page import Page
 from operators.protocol import Element
@@ -53,6 +53,11 @@ class GrowingSink:
             with FileSink(self.path, self.encoder).opened(schema) as deliver:
                 yield deliver
             return
+        with claimed(self.path), self._file(schema, encoder, head) as deliver:
+            yield deliver
+
+    @contextmanager
+    def _file(self, schema: Schema, encoder: Encoder, head: bytes) -> Generator[Deliver, None, None]:
         going_on = self.append and self.path.exists() and self.path.stat().st_size > 0
         if going_on:
             _check_lines(self.path, head, schema)
@@ -109,7 +114,10 @@ class _Growing:
             return
         data, self._held, self._bytes = b"".join(self._held), [], 0
         self._waiting = False
-        before = os.fstat(self.handle).st_size
+        there = os.fstat(self.handle)
+        if not there.st_nlink:
+            raise WriteFailed(f'"{self.path}" was removed while it was written; what it had is lost.')
+        before = there.st_size
         try:
             view = memoryview(data)
             while view:
@@ -191,7 +199,8 @@ def _names(line: bytes) -> list[str] | None:
 class KeptSink:
     """Results as one file that needs its end: what was released is completed and takes the name, though the run fails.
 
-    Where nothing was released before that, a file that was there stays. A process that is killed leaves nothing.
+    Where nothing was released before that, a file that was there stays. A process that is killed leaves a file without
+    its end, beside the name (see `unfinished_of`).
     """
 
     path: Path
@@ -202,7 +211,9 @@ class KeptSink:
         """Write to a new file in the same folder; at the end, or on failure, it takes the name."""
         writing, released, sound = threading.Lock(), False, True
         failure: BaseException | None = None
-        with FileSink(self.path, self.encoder).opened(schema) as into:
+        # What killed runs have left stays, since it cannot be made again.
+        sink = FileSink(self.path, self.encoder, claimed=True)
+        with claimed(self.path), sink.opened(schema) as into:
 
             def deliver(element: Element) -> None:
                 nonlocal released, sound

@@ -32,7 +32,7 @@ from oop_engine.sinks.claim import claim
 from oop_engine.sinks.digest import digest
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.fields import differences, nullable
-from oop_engine.sinks.files import naming
+from oop_engine.sinks.files import claimed, naming
 from oop_engine.sinks.protocol import Deliver
 from operators.page import Page
 from operators.protocol import Element
@@ -192,6 +192,11 @@ class PageLogSink:
     @contextmanager
     def opened(self, schema: Schema) -> Generator[Deliver, None, None]:
         """Write epochs as promises and pages come; END tells that the run was whole."""
+        with claimed(self.folder), self._opened(schema) as deliver:
+            yield deliver
+
+    @contextmanager
+    def _opened(self, schema: Schema) -> Generator[Deliver, None, None]:
         log = PageLog(self.folder)
         if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
             raise SinkError(f'"{self.folder}" exists already; name a new folder for a page log, or remove this one.')

@@ -23,11 +23,13 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from oop_engine.sinks.files import claimed
 from oop_engine.sources.errors import SourceError
 from oop_engine.spark.errors import errors
 from oop_engine.spark.hourly import EXPORTS, MANY, alerts, flows, measured, reader, sources, summed
@@ -63,16 +65,30 @@ class Pipeline:
     split_bytes: int = 64 << 20
 
     def check(self) -> None:
-        """Raise SourceError when there is nothing to read, and never was: captures may go when they are read."""
+        """Raise SourceError when there is nothing to read, and never was: captures may go when they are read.
+
+        SinkError where another run writes the tables.
+        """
         if not self.source.is_dir():
             raise SourceError(f'there is no folder "{self.source}".')
         if not Folder.of([str(self.source)]).names() and not self._work().is_dir():
             raise SourceError(f'the folder "{self.source}" holds no captures.')
+        if self._work().is_dir():
+            with self._alone():
+                pass
+
+    def _alone(self) -> AbstractContextManager[None]:
+        """Keep other runs from these tables."""
+        return claimed(self._work() / "run", what=f'the tables "{self.tables}"')
 
     def run(self, spark: SparkSession, watch: Callable[[str], None] = lambda line: None) -> Report:
-        """Read what is new and bring the tables up to date; SourceError or SparkError for what cannot be read."""
+        """Read what is new and bring the tables up to date; SourceError or SparkError for what cannot be read.
+
+        SinkError where another run writes the tables.
+        """
         self.check()
-        with errors():
+        self._work().mkdir(parents=True, exist_ok=True)
+        with self._alone(), errors():
             packets, records = self._read(spark, "packets", watch), self._read(spark, "exports", watch)
             new = self._new()
             hours = self._publish(spark, new, watch)

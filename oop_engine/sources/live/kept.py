@@ -17,9 +17,9 @@ from typing import Final
 
 import attrs
 
+from oop_engine.lock import CannotLock, Claim, Taken
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.flows.decoder import FlowDecoder
-from oop_engine.sources.live.lock import Lock
 from oop_engine.sources.live.progress import ExporterProgress
 from operators.protocol import State
 from operators.saved import decode_state, encode_state, part, prefixed
@@ -40,18 +40,26 @@ class Kept:
     _written: int = attrs.field(init=False, default=0)
     _heard: int = attrs.field(init=False, default=0)
     _learnt: int = attrs.field(init=False, default=0)
-    _lock: Lock | None = attrs.field(init=False, default=None)
+    _claim: Claim | None = attrs.field(init=False, default=None)
 
     def lock(self) -> None:
         """Keep others from using the file; SourceError where one does, or where it is no such file."""
         # A file of something else gets no lock beside it.
         self._read()
-        self._lock = Lock.beside(self.path)
+        try:
+            self._claim = Claim.of(self.path)
+        except Taken as taken:
+            raise SourceError(
+                f'state="{self.path}" is kept by another collector, {taken.who}.\n'
+                "  End that one first, or name another file: each collector keeps its own."
+            ) from None
+        except CannotLock as error:
+            raise SourceError(f'state="{self.path}": {error}') from None
 
     def unlock(self) -> None:
         """Let others use the file."""
-        if self._lock is not None:
-            self._lock.release()
+        if self._claim is not None:
+            self._claim.release()
 
     def take_up(self, progress: ExporterProgress, decoder: FlowDecoder) -> bool:
         """Give what is in the file to those who need it; False if there is none, SourceError for other files."""

@@ -181,7 +181,7 @@ def test_what_was_promised_holds_after_the_collector_was_killed(collectors: list
     out, err = again.end(interrupt=False)
     assert [row["n"] for row in rows(out)] == ["1"]
     assert "1 late" in err and "went on from what" in err
-    assert [path.name for path in tmp_path.glob(".*")] == [".state.lock"]
+    assert list(tmp_path.glob(".*")) == []
 
 
 @pytest.mark.parametrize(
@@ -254,6 +254,23 @@ def test_two_collectors_do_not_share_a_state(collectors: list[Collector], tmp_pa
     again = Collector("--state", state)
     collectors.append(again)
     again.end()
+
+
+@pytest.mark.slow
+def test_a_second_collection_with_the_same_output_is_refused_and_the_first_keeps_its_results(
+    collectors: list[Collector], tmp_path: Path
+) -> None:
+    out, link = tmp_path / "out.csv", tmp_path / "link.csv"
+    link.symlink_to(out)
+    collector = Collector("--query", "SELECT srcIP, bytes FROM Flows", "--to", str(out))
+    collectors.append(collector)
+    for target in (out, link):
+        command = [*COLLECT, "127.0.0.1:0", "--most", "1", "--to", str(target)]
+        found = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+        assert found.returncode == 2 and f"written by the process {collector.process.pid}, which" in found.stderr
+    send([flows(0)], ("127.0.0.1", collector.port))
+    collector.end()
+    assert len(rows(out.read_text())) == 2 and {path.name for path in tmp_path.iterdir()} == {"out.csv", "link.csv"}
 
 
 def test_without_a_query_it_counts_by_exporter(collectors: list[Collector]) -> None:

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 import oop_engine as oop
+from oop_engine import lock as lock_module
+from oop_engine.lock import Lock
 from oop_engine.sources.errors import SourceEnded, SourceError
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.decoder import FlowDecoder
 from oop_engine.sources.live import LiveFlows, Rules, kept
-from oop_engine.sources.live import lock as lock_module
 from oop_engine.sources.live.exporters import MINUTE, SECOND
 from oop_engine.sources.live.kept import Kept, replace
-from oop_engine.sources.live.lock import Lock
 from oop_engine.sources.live.progress import ExporterProgress
 from punctuation import Punctuation
 from tests.oop_engine.flows.exporter import (
@@ -87,7 +87,7 @@ def test_a_second_reading_goes_on_where_the_first_ended(exporter: socket.socket,
     assert "went on from what" in third.reader.notes()[-1]
     assert "begin before 2025-06-15T15:07:31Z lack what came before it" in third.reader.notes()[-1]
     assert not any("lack" in note for note in first.reader.notes())
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".state.lock", "state"]
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
 
 
 def test_templates_are_kept_and_what_was_sent_while_nobody_listened_is_lost(
@@ -284,17 +284,39 @@ def test_a_lock_ends_with_its_holder_however_it_ends(tmp_path: Path) -> None:
         reader = source.open(source.arrow.names, 1000)
         with pytest.raises(SourceError, match="cannot listen"):
             next(reader.chunks())
-    Lock.beside(tmp_path / "state").release()
+    again = Lock.beside(tmp_path / "state")
     assert (tmp_path / ".state.lock").read_text() == f"{os.getpid()}\n"
+    again.release()
+    assert not (tmp_path / ".state.lock").exists()
+
+
+@pytest.mark.parametrize("linked", ["hard", "symbolic", "relative"])
+def test_no_link_leads_around_the_lock_of_a_state(
+    linked: str, exporter: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, other = tmp_path / "state", tmp_path / "other"
+    read(exporter, [flows(0)], 0, state)
+    if linked == "hard":
+        other.hardlink_to(state)
+    elif linked == "symbolic":
+        other.symlink_to(state)
+    else:
+        monkeypatch.chdir(tmp_path)
+        other = Path("state")
+    first = Kept(state)
+    first.lock()
+    with pytest.raises(SourceError, match="is kept by another collector"):
+        LiveFlows("127.0.0.1:0", state=other).open(["ts"], 1000)
+    first.unlock()
 
 
 def test_what_cannot_be_locked_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".state.lock").mkdir()
     with pytest.raises(SourceError, match=r'its lock ".*\.state\.lock" cannot be opened: Is a directory'):
-        Lock.beside(tmp_path / "state")
+        Kept(tmp_path / "state").lock()
     monkeypatch.setattr(lock_module.fcntl, "flock", no_space)
     with pytest.raises(SourceError, match="cannot be locked: No space left on device; name a file on a disk of this"):
-        Lock.beside(tmp_path / "other")
+        Kept(tmp_path / "other").lock()
 
 
 def no_space(*_: object) -> None:

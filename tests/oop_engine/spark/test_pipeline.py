@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import oop_engine as oop
+from oop_engine.sinks.files import claimed
 from oop_engine.sources.errors import SourceError
 from oop_engine.spark.pipeline import Pipeline
 from tests.capture_files import SECOND, ether, ipv4, pcap, tcp
@@ -110,3 +112,17 @@ def test_a_folder_that_is_not_there_or_empty_is_told_before_spark_starts(tmp_pat
         done = CliRunner().invoke(command, ["run", "--input", str(place), "--tables", str(tmp_path / "tables")])
         assert done.exit_code == 2
         assert words in done.stderr
+
+
+def test_tables_that_another_run_writes_are_refused_before_spark_starts(tmp_path: Path) -> None:
+    from oop_engine.cli.pipeline import command
+
+    (tmp_path / "in").mkdir()
+    shutil.copy(DEMO, tmp_path / "in")
+    (tmp_path / "tables" / ".work").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "tables")
+    with claimed(tmp_path / "tables" / ".work" / "run"):
+        done = CliRunner().invoke(command, ["run", "--input", str(tmp_path / "in"), "--tables", str(tmp_path / "link")])
+    assert done.exit_code == 2
+    assert f'the tables "{tmp_path / "link"}" are being written by the process {os.getpid()}' in done.stderr
+    Pipeline(tmp_path / "in", tmp_path / "tables").check()
