@@ -113,6 +113,10 @@ def early(
     "accumulate" has all since the window began, "discard" only what is new since the last firing, "retract" gives the
     last one again with `sign` -1 before the new one with `sign` 1, and leaves out what has not changed.
 
+    Results of "discard" add up to those of whole windows. Of "accumulate" only the `final` ones do: filter these before
+    you aggregate again. Behind "retract", aggregates, joins and `distinct` are refused without `filter("final")`, as
+    they do not know of signs.
+
     A tuple that breaks the promise is missing in the results that were given, and is in the next ones of its window;
     with "discard" it is in none, and counted as late. With "discard", a window has no final result when nothing came
     behind its last firing.

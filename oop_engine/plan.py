@@ -13,6 +13,7 @@ import attrs
 
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.punctuate import Promise
+from oop_engine.retractions import Retracted, after
 from oop_engine.sources.protocol import Source
 from operators.errors import did_you_mean
 from operators.input import Input
@@ -56,6 +57,8 @@ class OperatorNode:
     """What `explain` says of it: the window, the strategy and why."""
     chosen: bool = attrs.field(default=False, kw_only=True)
     """Whether a window aggregate is computed as the plan chose, so that it may be computed together with others."""
+    retracted: Retracted | None = attrs.field(default=None, kw_only=True)
+    """What is said of a stream some of whose tuples take back or replace others."""
 
 
 Node: TypeAlias = "SourceNode | OperatorNode"
@@ -97,9 +100,14 @@ def own_promises(source: Source) -> list[tuple[str, ...]]:
 def operator_node(
     operator: Operator, *inputs: Node, label: str, remarks: Iterable[str] = (), chosen: bool = False
 ) -> OperatorNode:
-    """Make the node of an operator; SchemaError when it does not fit its inputs."""
+    """Make the node of an operator; SchemaError when it does not fit its inputs.
+
+    PlanError when it would take what its inputs retract for new tuples.
+    """
     schema = operator.output_schema(*(node.schema for node in inputs))
-    return OperatorNode(operator, inputs, schema, label, tuple(remarks), chosen=chosen)
+    told = [(node.schema, node.retracted if isinstance(node, OperatorNode) else None) for node in inputs]
+    retracted = after(operator, told, label)
+    return OperatorNode(operator, inputs, schema, label, tuple(remarks), chosen=chosen, retracted=retracted)
 
 
 @attrs.frozen

@@ -62,9 +62,10 @@ class Windowed:
         With `lateness`, windows that were released are given again, with a `revision` of 1, 2, ..., when a tuple that
         is late by no more changes them: the last one of each group, `window` and wid holds. A session that is no more,
         because a late tuple joined it to another, is taken back by a row with null aggregates and a null window_end.
-        What reads these results sees each as a tuple of its own. Filter after keeping the last ones:
-        `filter("count > 1")` on the stream leaves out what takes a session back (null is not true), and revisions that
-        no longer pass.
+        Filter after keeping the last ones: `filter("count > 1")` on the stream leaves out what takes a session back
+        (null is not true), and revisions that no longer pass. Aggregates, joins and `distinct` would count a window
+        once for each revision, so they are refused behind these results, but for the first ones:
+        `filter("revision = 0")`.
 
         With `early`, sliding windows give results before they are complete, over the tuples before the tick `fired`,
         and say whether they are `final` (see `oop.early`; an amount alone is how often they fire).
