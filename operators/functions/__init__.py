@@ -230,8 +230,11 @@ def approx_quantile(argument: str, q: float, *, k: int = 200) -> AggregateFuncti
     return ApproxQuantile(argument, q, k=k)
 
 
-def approx_heavy_hitters(argument: str, share: float, *, lg_k: int = 10) -> AggregateFunction:
-    """List the values that may be at least a share of all, with estimated counts, by a frequent-items sketch."""
+def approx_heavy_hitters(argument: str, share: float, *, lg_k: int | None = None) -> AggregateFunction:
+    """List the values that may be at least a share of all, with estimated counts, by a frequent-items sketch.
+
+    The sketch is as large as the share needs, so that none that has it is left out; `lg_k` makes it larger.
+    """
     return ApproxHeavyHitters(argument, share, lg_k=lg_k)
 
 
