@@ -31,9 +31,8 @@ for row in oop.queries.exporter_health(oop.arrow(records), range="10 minutes").r
     wrong = "OFF" if row["off"] else "right"
     print(f"{row['exporter']:<5} clock {clock:+5.1f} s, {wrong}; flows up to {oldest:.0f} s old, waited {waited:.0f} s")
 
-own = [
-    oop.arrow(records.filter(pc.field("exporter") == k), slack=report.of("ts", k).slack) for k in ("core", "edge", "dc")
-]
+found = [report.of("ts", exporter) for exporter in ("core", "edge", "dc")]
+own = [oop.arrow(records.filter(pc.field("exporter") == f.group), slack=f.amount(f.slack)) for f in found]
 for title, union in (("each its own slack", oop.meld(*own)), ("27 s for all", oop.arrow(records, slack="27 s"))):
     run = union.window(range="10 s", wattr="ts", consistent=True).aggregate(oop.count()).run()
     print(f"{title}: {sum(run.table.column('count').to_pylist()):,} records counted, {run.statistics.late:,} late")

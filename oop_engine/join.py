@@ -18,7 +18,7 @@ from oop_engine.plan import Node, OperatorNode, operator_node
 from oop_engine.sources.protocol import ARRIVAL
 from oop_engine.ticks import Amount, ticks_of
 from oop_engine.window_join import SIDES, WindowJoin
-from oop_engine.windows import window_text
+from oop_engine.windows import check_steps, window_text
 from operators.errors import SchemaError, did_you_mean
 from operators.expression import Expression
 from operators.join import Band, JoinWindow, OAJoin, SameWindow, WidJoin
@@ -193,11 +193,7 @@ def _with(node: Node, wattr: str) -> Node:
 
 def _field(schema: Schema, wattr: str, side: str) -> pa.Field:
     field = schema.field(wattr, where=f"join, {side} input")
-    if not (pa.types.is_integer(field.type) or pa.types.is_temporal(field.type)):
-        raise PlanError(
-            f'join: the windowing attribute "{field.name}" of the {side} input has type {field.type};'
-            " it must be an integer or a time.\n  Project it to one first."
-        )
+    check_steps(field, f"join: the windowing attribute of the {side} input,")
     return field
 
 

@@ -1,7 +1,7 @@
 """How a source is punctuated, said by its user: a frozen description that becomes a punctuator when a plan is run.
 
-Amounts are durations as text ("2s", "10 minutes") or integers in the attribute's own unit. The plan adds what it alone
-knows: the granularity, which is the smallest slide downstream (thesis 8.1).
+Amounts are durations as text ("2s", "10 minutes"), or integers where the attribute is a number. The plan adds what it
+alone knows: the granularity, which is the smallest slide downstream (thesis 8.1).
 """
 
 from __future__ import annotations

@@ -242,10 +242,11 @@ class Stream:
     ) -> Windowed:
         """Specify the windows of an aggregate: RANGE, SLIDE, WA and PA of the thesis.
 
-        `range` and `slide` are durations ("10 minutes"), rows ("1000 rows", on row_num), or integers in the unit of
-        `wattr`; `range="ALL"` is a landmark window; without `slide` windows are tumbling. `partition` counts rows in
-        each partition separately, while `by` of `aggregate` parts the rows of the windows of the whole stream; over a
-        time both are the same. With "ALL" the last window is the first that has all rows, of each partition its own.
+        `range` and `slide` are durations ("10 minutes"), rows ("1000 rows", on row_num), or integers where `wattr` is
+        a number (beside a time, ticks have a unit: "60 ns"); `range="ALL"` is a landmark window; without `slide`
+        windows are tumbling. `partition` counts rows in each partition separately, while `by` of `aggregate` parts the
+        rows of the windows of the whole stream; over a time both are the same. With "ALL" the last window is the first
+        that has all rows, of each partition its own.
         `wattr="arrival_ts"`, where the stream has none, is when tuples arrive at their source (see
         `oop_engine.entry.stamped`). `partial=False` leaves out windows that begin before the origin. A tuple that is
         late for some of its windows is counted in the others, if `consistent` in none (where an operator in between

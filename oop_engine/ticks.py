@@ -8,8 +8,9 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from oop_engine.errors import PlanError
-from oop_engine.language.durations import Duration, parse_duration
+from oop_engine.language.durations import Duration, format_duration, parse_duration
 from oop_engine.language.errors import LanguageError
+from operators.durations import with_units
 from operators.number import ROW_NUM
 
 Amount: TypeAlias = "int | str | dt.timedelta | Duration"
@@ -56,17 +57,18 @@ def positive(amount: Amount, *, what: str) -> Amount:
 def ticks_of(amount: Amount, field: pa.Field, *, what: str, rows: bool = False, signed: bool = False) -> int:
     """Give an amount in ticks of an attribute; PlanError when its unit does not fit the attribute.
 
-    A bare number is in the attribute's own unit; written as text it does not go with a time, where it would be a slip.
+    A bare number is in the unit of an attribute that is a number; beside a time it says no unit, and is refused.
     `rows`: the attribute numbers tuples, as row_num does, so that "1000 rows" fits it; on any other integer attribute
     rows are not ticks, and refused. `signed`: the amount may be negative, as an origin may.
     """
     duration = duration_of(amount, what=what, signed=signed)
     tick = tick_ns(field.type)
     if duration.unit == "plain":
-        if tick is not None and duration.value and not isinstance(amount, int):
+        if tick is not None and duration.value:
+            quote = "" if isinstance(amount, Duration) else '"'
             raise PlanError(
                 f'{what} is {duration.text}, but "{field.name}" is a time ({field.type}): {duration.text} of what?\n'
-                f"  Give a unit, e.g. {duration.text} s."
+                f"  {with_units(duration.value, field.type, quote=quote)}"
             )
         return duration.value
     if duration.unit == "rows":
@@ -89,6 +91,12 @@ def ticks_of(amount: Amount, field: pa.Field, *, what: str, rows: bool = False, 
     if duration.value % tick:
         raise PlanError(f'{what} of {duration.text} is finer than "{field.name}" ({field.type}) can tell.')
     return duration.value // tick
+
+
+def amount_of(ticks: int, kind: pa.DataType) -> int | str:
+    """Write ticks of an attribute as an amount, or as a constant in an expression, that means exactly these ticks."""
+    tick = tick_ns(kind)
+    return ticks if tick is None else format_duration(ticks * tick)
 
 
 def _counting(rows: Duration, field: pa.Field) -> str:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from oop_engine.errors import PlanError
 from oop_engine.ticks import Amount, positive, ticks_of
-from oop_engine.windows import OwnWindow, Windowing, is_landmark, window_of
+from oop_engine.windows import OwnWindow, Windowing, check_steps, is_landmark, window_of
 from operators.number import ROW_NUM
 from operators.schema import Schema
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
@@ -185,11 +185,7 @@ def own(window: OwnWindow) -> WindowOf:
 
 def _field(schema: Schema, wattr: str) -> pa.Field:
     field = schema.field(wattr, where="window")
-    if not (pa.types.is_integer(field.type) or pa.types.is_temporal(field.type)):
-        raise PlanError(
-            f'the windowing attribute "{field.name}" has type {field.type}; it must be an integer or a time.\n'
-            "  Project it to one first."
-        )
+    check_steps(field)
     return field
 
 

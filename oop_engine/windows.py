@@ -13,6 +13,7 @@ from oop_engine.ticks import Amount, positive, tick_ns, ticks_of
 from operators.number import ROW_NUM
 from operators.schema import Schema
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window
+from operators.window.columns import in_steps, into_steps
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple, SlideWindow
 from operators.window.delimited import DelimitedWindow, FixedBandWindow
 from operators.window.session import SessionWindow
@@ -47,11 +48,7 @@ def window_of(
         partition = ()
     field = pa.field(ROW_NUM, pa.int64()) if partition else schema.field(wattr, where="window")
     wattr = field.name
-    if not (pa.types.is_integer(field.type) or pa.types.is_temporal(field.type)):
-        raise PlanError(
-            f'the windowing attribute "{wattr}" has type {field.type}; it must be an integer or a time.\n'
-            "  Project it to one first."
-        )
+    check_steps(field)
     start = ticks_of(origin, field, what="ORIGIN", rows=rows, signed=True)
     landmark = is_landmark(size)
     if slide is None and landmark:
@@ -91,6 +88,14 @@ def parted(window: Windowing, partition: tuple[str, ...], text: str) -> Windowin
     return window
 
 
+def check_steps(field: pa.Field, which: str = "the windowing attribute") -> None:
+    """Refuse a windowing attribute that is neither an integer nor a time, and say how it becomes one; PlanError."""
+    if not in_steps(field.type):
+        raise PlanError(
+            f'{which} "{field.name}" has type {field.type}; it must be an integer or a time.\n  {into_steps(field)}'
+        )
+
+
 def _check_overlap(size: int, slide: int, field: pa.Field) -> None:
     """Refuse windows over a time of which a tuple is in more than can be meant: a SLIDE without its unit, mostly."""
     tick, windows = tick_ns(field.type), size // slide
@@ -100,8 +105,7 @@ def _check_overlap(size: int, slide: int, field: pa.Field) -> None:
     raise PlanError(
         f"RANGE {format_duration(size * tick)} and SLIDE {format_duration(slide * tick)} put each tuple into"
         f" {windows:,} windows, with a result of each.\n"
-        f'  A bare number counts ticks, of {format_duration(tick)} in "{field.name}" ({field.type}). Give SLIDE a unit,'
-        f' as in "1 second", and {least} at least.'
+        f"  Let them SLIDE by {least} at least."
     )
 
 

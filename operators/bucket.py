@@ -81,7 +81,7 @@ class Bucket:
             if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
                 raise SchemaError(
                     f'{where}: the windowing attribute "{self.window.wattr}" has type {kind}.\n'
-                    "  A window needs an attribute that counts: an integer or a time. Project it to one first."
+                    "  A window needs an attribute that counts: an integer or a time."
                 )
         for name in (FROM, UNTIL):
             if name in schema:

@@ -20,6 +20,7 @@ from operators.errors import SchemaError
 from operators.page import Bools, Int64s, Page
 from operators.protocol import Emit, State, StateValue
 from operators.schema import Schema
+from operators.window.columns import in_steps, into_steps
 from punctuation import (
     NEVER,
     NO_TIME,
@@ -138,10 +139,11 @@ class Input:
         progress: set[frozenset[str]] = set(schema.progress)
         for punctuator in self.punctuators:
             attribute = self._named(schema, punctuator.attribute)
-            kind = schema.field(attribute).type
-            if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
+            field = schema.field(attribute)
+            if not in_steps(field.type):
                 raise SchemaError(
-                    f'{self.name}: "{attribute}" has type {kind}; a stream progresses on an integer or a time'
+                    f'{self.name}: "{attribute}" has type {field.type}; a stream progresses on an integer or a time\n'
+                    f"  {into_steps(field)}"
                 )
             progress.add(frozenset((attribute,)))
             if isinstance(punctuator, BlockEnd) and punctuator.block is not None:

@@ -17,6 +17,7 @@ from operators.protocol import Emit, State, StateValue
 from operators.saved import read_int, read_text
 from operators.schema import Schema
 from operators.window import LIMIT
+from operators.window.columns import in_steps, into_steps
 from punctuation import END, Below, Pattern, Progress, Punctuation, below
 from punctuation import whole as whole_bound
 from punctuation.plain import dump_progress, read_progress
@@ -91,10 +92,10 @@ class Spread:
         where = "spread"
         times = [self._field(schema, name) for name in (self.start, self.end)]
         for field in times:
-            if not (pa.types.is_integer(field.type) or pa.types.is_temporal(field.type)):
+            if not in_steps(field.type):
                 raise SchemaError(
                     f'{where}: "{field.name}" has type {field.type}; a flow starts and ends at a time or a number.\n'
-                    "  Project it to one first."
+                    f"  {into_steps(field)}"
                 )
         if times[0].type != times[1].type:
             raise SchemaError(

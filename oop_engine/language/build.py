@@ -257,9 +257,9 @@ class _Builder(Transformer_NonRecursive):
         return self._parameter("early", "EARLY", (duration, "accumulate" if refine is None else refine.lower()), meta)
 
     def duration(self, _meta: Meta, children: list[t.Any]) -> s.Duration:
-        number, unit = (None if token is None else Word(str(token), self._span(token)) for token in children)
-        assert number is not None
-        return measure(number, unit, self._text)
+        words = [None if token is None else Word(str(token), self._span(token)) for token in children]
+        numbers = [word for word in words[::2] if word is not None]
+        return measure(list(zip(numbers, words[1::2], strict=True)), self._text)
 
     # Expressions
 

@@ -63,6 +63,8 @@ _KINDS: t.Final = (
     (_NAMES | _NUMBERS | {"MINUS", "PLUS"}, _CONSTANTS | {"NOT", "_OPEN"}, ("an expression",)),
     (_PARAMETERS, frozenset({"_SESSION", "_CLOSED", "_EARLY"}), ("RANGE", "SLIDE", "WA")),
     (_NAMES, frozenset[str](), ("a name",)),
+    # A further part of a duration, as in 1 hour 30 minutes, is hardly what was meant.
+    (frozenset({"INTEGER", "DECIMAL", "_COMMA", "_CLOSE_WINDOW"}), frozenset[str](), ('","', '"]"')),
     (frozenset({"INTEGER", "DECIMAL"}), frozenset({"FLOAT"}), ("a number",)),
     (frozenset({"UNIT"}), frozenset[str](), ("a unit",)),
     (frozenset({"STRING"}), frozenset[str](), ("a string",)),

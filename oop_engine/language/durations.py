@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import typing as t
+from collections.abc import Sequence
 
 import attrs
 
 from oop_engine.language.errors import LanguageError
 from oop_engine.language.span import NOWHERE, Span
+from operators.durations import TIME_UNITS, parts_of
 
 MICROSECOND = 1_000
 MILLISECOND = 1_000_000
@@ -21,22 +22,10 @@ WEEK = 7 * DAY
 LARGEST = 2**63 - 1
 """The largest duration: attributes hold 64-bit integers; in nanoseconds it is 292 years, of which windows use 73."""
 
-TIME_UNITS: t.Final[dict[str, int]] = {
-    **dict.fromkeys(("ns", "nsec", "nanosecond", "nanoseconds"), 1),
-    **dict.fromkeys(("us", "µs", "μs", "usec", "microsecond", "microseconds"), MICROSECOND),
-    **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), MILLISECOND),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), SECOND),
-    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), MINUTE),
-    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), HOUR),
-    **dict.fromkeys(("d", "day", "days"), DAY),
-    **dict.fromkeys(("week", "weeks"), WEEK),
-}
 ROW_UNITS: t.Final = frozenset({"row", "rows", "tuple", "tuples"})
 UNITS_IN_WORDS = "ns, us, ms, s, min, hour, day, week or rows"
 
 Unit = t.Literal["ns", "rows", "plain"]
-
-_SHAPE = re.compile(r"\s*(?P<sign>-?)\s*(?P<number>[0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*(?P<unit>[^\W\d]\w*)?\s*")
 
 
 @attrs.frozen
@@ -70,30 +59,51 @@ class Word:
 
 
 def parse_duration(text: str | int, *, signed: bool = False) -> Duration:
-    """Read a duration such as "10 minutes", "2s", "6.4 s", "1000 rows", or a bare number of units.
+    """Read a duration such as "10 minutes", "2s", "6.4 s", "1h30m", "1000 rows", or a bare number of units.
 
     Times become whole nanoseconds, exactly. Raises LanguageError for what is no duration, an unknown unit,
     a fraction of a nanosecond, of a row or of a unit, and a negative duration unless `signed`.
     """
     text = str(text)
-    match = _SHAPE.fullmatch(text)
+    found = parts_of(text)
     whole = _span(text, 0, len(text))
-    if match is None:
+    if found is None:
         message = f'"{text}" is no duration; write for example 10 minutes, 500 ms, 1000 rows.'
         raise LanguageError.at(whole, message, text)
-    if match["sign"] and not signed:
+    negative, parts = found
+    if negative and not signed:
         raise LanguageError.at(whole, f'a duration cannot be negative, found "{text.strip()}".', text)
-    number = Word(match["number"], _span(text, *match.span("number")))
-    unit = Word(match["unit"], _span(text, *match.span("unit"))) if match["unit"] else None
-    measured = measure(number, unit, text)
-    return attrs.evolve(measured, value=-measured.value, text=text.strip()) if match["sign"] else measured
+    words: list[tuple[Word, Word | None]] = []
+    for part in parts:
+        number = Word(part.number, _span(text, part.number_at, part.number_at + len(part.number)))
+        unit = part.unit and Word(part.unit, _span(text, part.unit_at, part.unit_at + len(part.unit)))
+        words.append((number, unit or None))
+    measured = measure(words, text)
+    return attrs.evolve(measured, value=-measured.value, text=text.strip()) if negative else measured
 
 
-def measure(number: Word, unit: Word | None, text: str) -> Duration:
-    """Make the duration that `number` and `unit`, words of the query `text`, write.
+def measure(parts: Sequence[tuple[Word, Word | None]], text: str) -> Duration:
+    """Make the duration that numbers and their units, words of the query `text`, write together.
 
     Raises LanguageError, pointing at the word, for an unknown unit, too fine a fraction, more than `LARGEST`.
     """
+    measured = [_measured(number, unit, text) for number, unit in parts]
+    first, *others = measured
+    if not others:
+        return first
+    for part in measured:
+        if part.unit != "ns":
+            message = f"{part.text} is no time, and parts of one duration are times, as in 1 hour 30 minutes."
+            raise LanguageError.at(part.span, message, text)
+    value, last = sum(part.value for part in measured), measured[-1].span
+    written = " ".join(part.text for part in measured)
+    if value > LARGEST:
+        raise LanguageError.at(first.span, f"{_shortened(written)} is too much; the most is 292 years.", text)
+    span = attrs.evolve(first.span, end_column=last.end_column) if last.line == first.span.line else first.span
+    return Duration(value, "ns", written, span=span)
+
+
+def _measured(number: Word, unit: Word | None, text: str) -> Duration:
     whole, _, fraction = number.text.partition(".")
     digits = (whole + fraction).lstrip("0")
     written = number.text if unit is None else f"{number.text} {unit.text}"

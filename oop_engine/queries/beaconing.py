@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oop_engine.queries.traffic import weighed
 from oop_engine.stream import Stream
-from oop_engine.ticks import Amount, ticks_of
+from oop_engine.ticks import Amount, amount_of, ticks_of
 from oop_engine.windowing import session
 from operators.functions import avg, count, gap_variation, max, mean_gap
 from operators.functions import sum as total
@@ -45,7 +45,8 @@ def beaconing(
         bytes=total("bytes"),
         by=pair,
     )
-    least = ticks_of(period, regular.schema.field("period"), what="period")
+    field = regular.schema.field("period")
+    least = amount_of(ticks_of(period, field, what="period"), field.type)
     called = regular.filter(
         lambda w: (w["contacts"] >= contacts) & (w["variation"] <= variation) & (w["period"] >= least)
     )

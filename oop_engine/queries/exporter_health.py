@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oop_engine.stream import Stream
-from oop_engine.ticks import Amount, ticks_of
+from oop_engine.ticks import Amount, amount_of, ticks_of
 from operators.functions import count, max, min
 from operators.functions import sum as total
 
@@ -36,5 +36,7 @@ def exporter_health(
         last=max("export_ts"),
         by=("exporter", "domain"),
     )
-    most = ticks_of(skew, told.schema.field("clock"), what="skew")
-    return told.derive(off=lambda w: (w["clock"] > most) | (w["clock"] < -most))
+    field = told.schema.field("clock")
+    most = ticks_of(skew, field, what="skew")
+    ahead, behind = amount_of(most, field.type), amount_of(-most, field.type)
+    return told.derive(off=lambda w: (w["clock"] > ahead) | (w["clock"] < behind))

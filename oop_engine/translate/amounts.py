@@ -11,10 +11,11 @@ from oop_engine.errors import PlanError
 from oop_engine.language import syntax as s
 from oop_engine.language.errors import LanguageError
 from oop_engine.language.placed import placed
-from oop_engine.ticks import tick_ns, ticks_of
+from oop_engine.ticks import amount_of, tick_ns, ticks_of
 from operators.expression.constants import instant_ns
 from operators.number import ROW_NUM
 from operators.window import LIMIT
+from operators.window.columns import in_steps, into_steps
 
 _YEAR: Final = 31_556_952 * 10**9
 """Nanoseconds of a mean year."""
@@ -35,6 +36,14 @@ class Amounts:
             if abs(ticks) > LIMIT:
                 raise PlanError(f"{what} is {amount.text}, and {self._most()}\n  {self._way_out(what)}")
         return ticks
+
+    def amount(self, amount: s.Duration, what: str) -> int | str:
+        """Give an amount as Python's windows take it; raises LanguageError as `ticks` does."""
+        return amount_of(self.ticks(amount, what), self.field.type)
+
+    def begin(self, origin: s.Duration | s.Literal | None) -> int | str:
+        """Give where windows begin as Python's windows take it; raises LanguageError as `origin` does."""
+        return 0 if origin is None else amount_of(self.origin(origin), self.field.type)
 
     def origin(self, origin: s.Duration | s.Literal) -> int:
         """Read where windows begin, an amount since the attribute's zero or a time as text; raises LanguageError."""
@@ -70,6 +79,13 @@ class Amounts:
             coarser = f"coarser times reach further: FROM (SELECT cast({name}, 'timestamp[s]') AS {name}, ... FROM ...)"
         hint = "; ".join(part for part in (whole, coarser) if part) or f"Write less, or divide {name} in FROM ( ... )"
         return f"{hint[0].upper()}{hint[1:]}."
+
+
+def check_steps(field: pa.Field, name: s.Name, text: str) -> None:
+    """Refuse a windowing attribute that is neither an integer nor a time; raises LanguageError."""
+    if not in_steps(field.type):
+        message = f'"{field.name}" has type {field.type}; a window needs an attribute with an order in steps.'
+        raise LanguageError.at(name.span, message, text, hint=into_steps(field))
 
 
 def rows(amount: s.Duration | s.All, what: str, clause: s.WindowClause, text: str) -> int:

@@ -15,7 +15,8 @@ from oop_engine.language import syntax as s
 from oop_engine.language.errors import LanguageError
 from oop_engine.language.placed import placed
 from oop_engine.language.span import Span
-from oop_engine.translate.amounts import Amounts
+from oop_engine.ticks import amount_of
+from oop_engine.translate.amounts import Amounts, check_steps
 from oop_engine.translate.inputs import Inputs
 from operators.expression import Column, Comparison, Expression, Logical
 from operators.join import Band, JoinWindow, SameWindow, WidJoin
@@ -29,6 +30,7 @@ class InputWindow:
     """The window on one input, in ticks of its attribute."""
 
     wattr: str
+    kind: pa.DataType
     length: int
     slide: int | None
     origin: int
@@ -80,8 +82,8 @@ def within(left: InputWindow, right: InputWindow, names: tuple[str, str]) -> Exp
         return None
     one, other = (Column(name) for name in names)
     less = "<=" if left.closed else "<"
-    after = Comparison(less, one - right.length, other)
-    return Logical("and", after, Comparison(less, other, one + left.length))
+    after = Comparison(less, one - amount_of(right.length, right.kind), other)
+    return Logical("and", after, Comparison(less, other, one + amount_of(left.length, left.kind)))
 
 
 def _input_window(inputs: Inputs, number: int, clause: s.WindowClause) -> InputWindow:
@@ -95,12 +97,10 @@ def _input_window(inputs: Inputs, number: int, clause: s.WindowClause) -> InputW
     wattr = inputs[number].scope.attribute(name)
     field = inputs[number].scope.schema.field(wattr)
     amounts = Amounts(field, text)
-    if not (pa.types.is_integer(field.type) or pa.types.is_temporal(field.type)):
-        message = f'"{wattr}" has type {field.type}; a window needs an attribute with an order in steps.'
-        raise LanguageError.at(name.span, message, text, hint="Window on an integer or a time.")
-
+    check_steps(field, name, text)
     return InputWindow(
         wattr=wattr,
+        kind=field.type,
         length=amounts.ticks(clause.range, "RANGE"),
         slide=None if clause.slide is None else amounts.ticks(clause.slide, "SLIDE"),
         origin=0 if clause.origin is None else amounts.origin(clause.origin),

@@ -8,7 +8,7 @@ from oop_engine.early import Early, early
 from oop_engine.language import syntax as s
 from oop_engine.language.errors import LanguageError
 from oop_engine.language.placed import placed
-from oop_engine.translate.amounts import Amounts, rows
+from oop_engine.translate.amounts import Amounts, check_steps, rows
 from oop_engine.translate.scope import Scope
 from oop_engine.windowed import Windowed
 from oop_engine.windowing import WindowOf, counted, latest, session, slide_by_rank, slide_by_rows, slide_by_tuple
@@ -31,9 +31,9 @@ def windowed(scope: Scope, clause: s.WindowClause) -> Windowed:
     wattr = ROW_NUM if counted else scope.attribute(name)
     field = pa.field(ROW_NUM, pa.int64()) if counted else _ordered(scope, name, wattr)
     amounts = Amounts(field, scope.text)
-    length = "ALL" if isinstance(clause.range, s.All) else amounts.ticks(clause.range, "RANGE")
-    slide = None if clause.slide is None else amounts.ticks(clause.slide, "SLIDE")
-    origin = 0 if clause.origin is None else amounts.origin(clause.origin)
+    length = "ALL" if isinstance(clause.range, s.All) else amounts.amount(clause.range, "RANGE")
+    slide = None if clause.slide is None else amounts.amount(clause.slide, "SLIDE")
+    origin = amounts.begin(clause.origin)
     with placed(clause.partition[0].span if partition and not counted else clause.span, scope.text):
         return scope.stream.window(
             range=length, slide=slide, wattr=wattr, partition=partition, origin=origin, partial=clause.partial
@@ -63,7 +63,7 @@ def _special(scope: Scope, clause: s.WindowClause) -> WindowOf | None:
     if clause.session:
         wattr, amounts = _wattr(scope, clause)
         assert isinstance(clause.range, s.Duration)
-        return session(amounts.ticks(clause.range, "SESSION"), wattr=wattr)
+        return session(amounts.amount(clause.range, "SESSION"), wattr=wattr)
     if isinstance(clause.origin, s.Duration | s.Literal) and (isinstance(clause.wattr, s.Call) or _by_tuples(clause)):
         raise LanguageError.at(clause.origin.span, "windows that tuples define have no ORIGIN.", scope.text)
     if isinstance(clause.wattr, s.Call):
@@ -75,16 +75,16 @@ def _special(scope: Scope, clause: s.WindowClause) -> WindowOf | None:
     if _of_last(clause):
         assert clause.slide is not None
         wattr, amounts = _wattr(scope, clause)
-        origin = 0 if clause.origin is None else amounts.origin(clause.origin)
+        origin = amounts.begin(clause.origin)
         size = rows(clause.range, "RANGE", clause, scope.text)
-        return latest(size, every=amounts.ticks(clause.slide, "SLIDE"), wattr=wattr, origin=origin)
+        return latest(size, every=amounts.amount(clause.slide, "SLIDE"), wattr=wattr, origin=origin)
     if clause.rattr is None or clause.sattr is None or not _by_tuples(clause):
         return None
     wattr = scope.attribute(clause.rattr)
     amounts = Amounts(_ordered(scope, clause.rattr, wattr), scope.text)
     if isinstance(clause.range, s.All):
         raise LanguageError.at(clause.range.span, "a window that slides by tuples has a RANGE.", scope.text)
-    length = amounts.ticks(clause.range, "RANGE")
+    length = amounts.amount(clause.range, "RANGE")
     count = 1 if clause.slide is None else rows(clause.slide, "SLIDE", clause, scope.text)
     if isinstance(clause.sattr, s.Name):
         if clause.sattr.parts[-1] != ROW_NUM:
@@ -111,10 +111,7 @@ def _wattr(scope: Scope, clause: s.WindowClause) -> tuple[str, Amounts]:
 
 def _ordered(scope: Scope, name: s.Name, wattr: str) -> pa.Field:
     field = scope.schema.field(wattr)
-    if not (pa.types.is_integer(field.type) or pa.types.is_temporal(field.type)):
-        message = f'"{wattr}" has type {field.type}; a window needs an attribute with an order in steps.'
-        hint = "Window on an integer or a time, or compute one in a query inside FROM ( ... )."
-        raise LanguageError.at(name.span, message, scope.text, hint=hint)
+    check_steps(field, name, scope.text)
     return field
 
 

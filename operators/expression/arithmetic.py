@@ -16,10 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.durations import duration_ns, with_units
 from operators.errors import SchemaError
 from operators.expression.bound import NUMBERS, Bound, Carry, Constant, Datum, Literally, Run, family
 from operators.expression.comparison import limits
-from operators.expression.constants import UNIT_NS, duration_ns
+from operators.expression.constants import UNIT_NS
 from operators.page import Page
 from punctuation import Value
 
@@ -199,11 +200,11 @@ def _times(op: str, left: Bound, right: Bound, said: str) -> Bound:
     if op == "*" and family(left.field) == "integer":
         return _times(op, right, left, said)
     one, other, kind = family(left.field), family(right.field), left.type
-    scaled = one == "duration" and other == "integer" and op in ("*", "//", "%")
-    if right.literal is not None and one in ("timestamp", "duration") and not scaled:
-        right, other = _as_duration(right.literal.value, kind.unit, said), "duration"
+    scaled = one == "duration" and other == "integer" and op in ("*", "//")
+    if right.literal is not None and not scaled and _result(op, one, "duration", kind, kind) is not None:
+        right, other = _as_duration(right.literal.value, left.field, op, said), "duration"
     elif left.literal is not None and other == "duration":
-        left, one = _as_duration(left.literal.value, right.type.unit, said), "duration"
+        left, one = _as_duration(left.literal.value, right.field, op, said), "duration"
         kind = right.type
     result = _result(op, one, other, left.type, right.type)
     if result is None:
@@ -233,19 +234,26 @@ def _result(op: str, one: str, other: str, left: pa.DataType, right: pa.DataType
         if op == "%" or (one == "duration" and op in ("+", "-")):
             return pa.duration(_finer(left.unit, right.unit))
         return pa.float64() if op == "/" and one == "duration" else None
-    if (one, other) == ("duration", "integer") and op in ("*", "//", "%"):
+    if (one, other) == ("duration", "integer") and op in ("*", "//"):
         return left
     return None
 
 
-def _as_duration(value: Constant, unit: str, said: str) -> Bound:
-    """Make a constant a duration of a unit; SchemaError when it is none or does not come out even."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        ticks = Fraction(value)
-    elif isinstance(value, str):
+def _as_duration(value: Constant, field: pa.Field, op: str, said: str) -> Bound:
+    """Make a constant a duration in the unit of a time; SchemaError when it is none or does not come out even."""
+    unit = field.type.unit
+    if isinstance(value, str):
         ticks = duration_ns(value) / UNIT_NS[unit]
+    elif isinstance(value, int) and not value and not isinstance(value, bool):
+        ticks = Fraction(0)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        if op == "/":
+            hint = f'  Write {field.name} // 2 for a half, {field.name} / "1 s" for seconds as a number.'
+        else:
+            hint = f"  {with_units(value, field.type)}"
+        raise SchemaError(f'{said}: "{field.name}" is a time ({field.type}): {value} of what?\n{hint}')
     else:
-        raise SchemaError(f'{said}: {value!r} is not a duration.\n  Write e.g. "5 s", or an integer of unit {unit}.')
+        raise SchemaError(f'{said}: {value!r} is not a duration.\n  Write e.g. "5 s".')
     if ticks.denominator != 1:
         raise SchemaError(f'{said}: the attribute counts whole {unit}, "{value}" is finer than that.')
     low, high = limits(pa.int64())

@@ -143,11 +143,13 @@ def _with_column(op: str, left: Bound, right: Bound, said: str) -> Run:
     one, other = family(left.field), family(right.field)
     function = _FUNCTIONS[op]
     if one != other and not {one, other} <= COMPARED:
+        hint = ""
         if {one, other} == {"timestamp", "integer"}:
-            return lambda page: function(left.run(page).cast(pa.int64()), right.run(page).cast(pa.int64()))
+            time = left if one == "timestamp" else right
+            hint = f"\n  An integer says no unit; cast({time.field.name}, 'int64') counts {time.type.unit} since 1970."
         raise SchemaError(
             f'{said}: "{left.field.name}" is of type {left.type} and "{right.field.name}" of type {right.type}; '
-            f"{one} and {other} do not compare."
+            f"{one} and {other} do not compare.{hint}"
         )
     if one == "truth value" and op not in ("=", "!="):
         raise SchemaError(f"{said}: truth values have no order; compare them with = or !=.")

@@ -16,7 +16,8 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from operators.errors import SchemaError, did_you_mean
+from operators.durations import duration_ns, with_units
+from operators.errors import SchemaError
 from operators.expression.bound import Constant, family
 
 Exact = int | Fraction | float
@@ -27,16 +28,16 @@ _DIGITS = 400
 
 UNIT_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
-_DURATIONS = {
-    **dict.fromkeys(("ns", "nanosecond", "nanoseconds"), 1),
-    **dict.fromkeys(("us", "µs", "μs", "microsecond", "microseconds"), 10**3),
-    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 10**6),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 10**9),
-    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60 * 10**9),
-    **dict.fromkeys(("h", "hour", "hours"), 3600 * 10**9),
-    **dict.fromkeys(("d", "day", "days"), 86400 * 10**9),
-}
-_DURATION = re.compile(r"\s*(-?)\s*(\d+(?:\.\d+)?)\s*([a-zµμ]+)\s*", re.IGNORECASE)
+_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+_SIZES = (
+    ("seconds", 10**9, 10**11),
+    ("milliseconds", 10**6, 10**14),
+    ("microseconds", 10**3, 10**17),
+    ("nanoseconds", 1, math.inf),
+)
+"""Units, their nanoseconds, and the number from which on a time since 1970 is none of them, but finer."""
+_TIMES = {"timestamp": "time"}
+_EXAMPLES = {"date": 'a date, e.g. "2026-11-21"', "time of day": 'a time, e.g. "10:00:00"'}
 _FRACTION = re.compile(r"(:\d\d)[.,](\d+)")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
@@ -65,17 +66,6 @@ def plain(value: object) -> Constant:
     )
 
 
-def duration_ns(text: str) -> Fraction:
-    """Read a duration such as "2 s", "500ms" or "10 minutes" as exact nanoseconds; SchemaError when it is none."""
-    found = _DURATION.fullmatch(text)
-    if found is None:
-        raise SchemaError(f'"{text}" is not a duration.\n  Write a number and a unit, e.g. "2 s" or "10 minutes".')
-    unit = found[3].lower()
-    if unit not in _DURATIONS:
-        raise SchemaError(f'"{text}" is not a duration: unknown unit "{found[3]}".\n  {did_you_mean(unit, _DURATIONS)}')
-    return Fraction(found[2]) * _DURATIONS[unit] * (-1 if found[1] else 1)
-
-
 def instant_ns(text: str) -> int:
     """Read an ISO 8601 time as exact nanoseconds since the epoch, UTC where no zone is given; SchemaError else."""
     digits = ""
@@ -88,10 +78,7 @@ def instant_ns(text: str) -> int:
     try:
         moment = datetime.datetime.fromisoformat(_FRACTION.sub(keep, text.strip(), count=1))
     except ValueError as error:
-        raise SchemaError(
-            f'"{text}" is not a time.\n'
-            '  Write ISO 8601, e.g. "2026-11-21T10:00:00Z", or an integer in the unit of the attribute.'
-        ) from error
+        raise SchemaError(f'"{text}" is not a time.\n  Write ISO 8601, e.g. "2026-11-21T10:00:00Z".') from error
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)
     if digits[9:].strip("0"):
@@ -119,6 +106,11 @@ def exact(value: Constant, field: pa.Field, said: str) -> Exact:
     if name == "decimal" and isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         number = written(value)
         return number if isinstance(number, float) else number * 10**kind.scale
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool) and pa.types.is_temporal(kind):
+        if value and math.isfinite(value):
+            raise of_what(value, field, said)
+        if not value:
+            return 0
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if name == "integer" and isinstance(value, float):
@@ -143,10 +135,9 @@ def mismatch(value: Constant, field: pa.Field, said: str) -> SchemaError:
     write = {
         "text": "text in quotes",
         "IP address": 'an address as text, e.g. "10.0.0.1"',
-        "timestamp": 'ISO 8601 text, e.g. "2026-11-21T10:00:00Z", or an integer in its unit',
+        "timestamp": 'ISO 8601 text, e.g. "2026-11-21T10:00:00Z"',
         "duration": 'a duration, e.g. "2 s"',
-        "date": 'a date, e.g. "2026-11-21"',
-        "time of day": 'a time, e.g. "10:00:00"',
+        **_EXAMPLES,
         "truth value": "True or False",
         "bytes": "bytes",
         "integer": "a number without quotes",
@@ -157,6 +148,35 @@ def mismatch(value: Constant, field: pa.Field, said: str) -> SchemaError:
         f'{said}: "{field.name}" is {_article(name)} ({field.type}) and does not go with {shown(value)}, '
         f"which is {_article(kind_of(value))}.\n  Write {write}."
     )
+
+
+def of_what(value: int | float | Decimal, field: pa.Field, said: str) -> SchemaError:
+    """Make the error for a bare number that meets a time: it does not say its unit, so it asks "60 of what?"."""
+    name, kind = family(field), field.type
+    problem = f'{said}: "{field.name}" is {_article(_TIMES.get(name, name))} ({kind}): {value} of what?'
+    if name == "duration":
+        return SchemaError(f"{problem}\n  {with_units(value, kind)}")
+    if name == "timestamp":
+        unit, moment = _moment(value)
+        ticks = f"cast({field.name}, 'int64')"
+        ways = f'"{moment}" if these are {unit} since 1970' if moment else 'ISO 8601 text, e.g. "2026-11-21T10:00:00Z"'
+        return SchemaError(
+            f"{problem}\n  Write {ways}; {ticks} counts {_NAMES[kind.unit]} since 1970 and goes with bare numbers."
+        )
+    return SchemaError(f"{problem}\n  Write {_EXAMPLES[name]}.")
+
+
+def _moment(value: int | float | Decimal) -> tuple[str, str]:
+    """Guess by its size in which unit a number counts since 1970, and give the time; no time where there is none."""
+    size = abs(value)
+    name, scale = next((n, ns) for n, ns, most in _SIZES if size < most)
+    try:
+        ns = int(Fraction(value) * scale)
+        whole, rest = divmod(ns, 10**9)
+        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=whole)
+    except (OverflowError, ValueError):
+        return name, ""
+    return name, f"{moment.isoformat()}{f'.{rest:09d}'.rstrip('0') if rest else ''}Z"
 
 
 def kind_of(value: Constant) -> str:

@@ -182,7 +182,7 @@ def _time(schema: Schema, attribute: str, port: int) -> str:
     if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
         raise SchemaError(
             f'join: the windowing attribute "{name}" of the {_SIDES[port]} input has type {kind}.\n'
-            "  A window needs an attribute that counts: an integer or a time. Project it to one first."
+            "  A window needs an attribute that counts: an integer or a time."
         )
     return name
 

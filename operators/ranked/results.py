@@ -44,7 +44,7 @@ def ordering(schema: Schema, wattr: str) -> pa.DataType:
     if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
         raise SchemaError(
             f'window: the windowing attribute "{wattr}" has type {kind}.\n'
-            "  A window needs an attribute that counts: an integer or a time. Project it to one first."
+            "  A window needs an attribute that counts: an integer or a time."
         )
     return kind
 

@@ -145,7 +145,7 @@ class SlicingAggregate:
         if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
             raise SchemaError(
                 f'{where}: the windowing attribute "{self.wattr}" has type {kind}.\n'
-                "  A window needs an attribute that counts: an integer or a time. Project it to one first."
+                "  A window needs an attribute that counts: an integer or a time."
             )
         if self.store == "eager" and self.by:
             raise SchemaError(

@@ -132,7 +132,7 @@ class StackAggregate:
         if not (pa.types.is_integer(times) or pa.types.is_temporal(times)):
             raise SchemaError(
                 f'{where}: the windowing attribute "{window.wattr}" has type {times}.\n'
-                "  A window needs an attribute that counts: an integer or a time. Project it to one first."
+                "  A window needs an attribute that counts: an integer or a time."
             )
         fields = [stacked(f, schema).output_field(schema, name) for name, f in self.functions.items()]
         times = times if pa.types.is_temporal(times) else pa.int64()

@@ -1,4 +1,4 @@
-"""Window-ids and extents of results become columns of pages."""
+"""What windows are over, and the columns of their results: window-ids and extents."""
 
 from __future__ import annotations
 
@@ -14,3 +14,28 @@ def extent_columns(wids: Int64s, begins: Int64s, ends: Int64s, kind: pa.DataType
     Null where a window begins with the stream (landmark windows), or ends with it.
     """
     return [tick_column(wids), *(tick_column(ticks, kind, beyond=FOREVER) for ticks in (begins, ends))]
+
+
+def in_steps(kind: pa.DataType) -> bool:
+    """Tell whether an attribute of a type counts in steps, so that windows, joins and promises can be over it."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_temporal(kind))
+
+
+def into_steps(field: pa.Field) -> str:
+    """Say how an attribute that does not count in steps becomes one that does, by its type.
+
+    It must be one where the stream begins: nothing is promised on a float or on text, so nothing on what is made of it.
+    """
+    name, kind = field.name, field.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return (
+            f'Times of a table are read as such with types={{"{name}": "timestamp"}} (ISO 8601 text) or "epoch"'
+            f" (seconds since 1970),\n  in the shell --types {name}=timestamp."
+        )
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return (
+            f'Seconds since 1970 in a table are read as times with types={{"{name}": "epoch"}}, in the shell --types'
+            f' {name}=epoch.\n  Anything else must be whole before it is a stream, as in pc.floor(table["{name}"])'
+            f'.cast("int64"); of whole numbers\n  compute a // b, not a / b.'
+        )
+    return "Window on an integer or a time."

@@ -76,7 +76,7 @@ def naive(rows: Sequence[Row], size: int, slide: int) -> Counter[tuple[object, .
 
 
 def counted(stream: Stream, size: int, slide: int) -> Stream:
-    return stream.window(size, slide=slide, wattr="arrival_ts").aggregate(oop.count(), by="k")
+    return stream.window(f"{size} ns", slide=f"{slide} ns", wattr="arrival_ts").aggregate(oop.count(), by="k")
 
 
 @given(came, st.integers(1, 5), st.integers(1, 5), st.sampled_from([1, 2, 8192]), st.booleans())
@@ -175,10 +175,10 @@ def test_what_is_read_ahead_is_what_was_promised_before() -> None:
 
 def test_late_tuples_of_another_promise_are_none_of_the_arrival() -> None:
     stream = oop.arrow(iter(batches([(1, [(9, "a"), (1, "a")])])), schema=SCHEMA, slack=2, arrival_ts=lambda: 1)
-    outcome = stream.window(5, wattr="arrival_ts").aggregate(oop.count()).run()
+    outcome = stream.window("5 ns", wattr="arrival_ts").aggregate(oop.count()).run()
     assert (outcome.table["count"].to_pylist(), outcome.statistics.late) == ([1], 1)
     kept = oop.rows(iter([(9, "a"), (1, "a")]), SCHEMA, slack=2, late="revise", arrival_ts=lambda: 1)
-    assert kept.window(5, wattr="arrival_ts").aggregate(oop.count()).to_arrow()["count"].to_pylist() == [2]
+    assert kept.window("5 ns", wattr="arrival_ts").aggregate(oop.count()).to_arrow()["count"].to_pylist() == [2]
 
 
 def test_a_simulated_clock_of_trio_can_be_the_clock() -> None:
@@ -306,7 +306,7 @@ def test_a_pipe_has_one_reader_and_says_so() -> None:
     with pytest.raises(SourceError, match=r"can be read only once[\s\S]*open the stream with arrival_ts=True"):
         run_outputs([by_time.to(ListSink([])), by_arrival.to(ListSink([]))])
     whole = oop.rows(iter([(1, "a"), (2, "b")]), SCHEMA, slack=0, arrival_ts=True)
-    windows = [whole.window(5, wattr=wattr).aggregate(oop.count()) for wattr in ("ts", "arrival_ts")]
+    windows = [whole.window(r, wattr=a).aggregate(oop.count()) for a, r in (("ts", 5), ("arrival_ts", "5 ns"))]
     assert run_outputs([stream.to(ListSink([])) for stream in windows]).tuples == 2
 
 

@@ -82,7 +82,7 @@ def test_what_is_suggested_leaves_as_many_late_as_said() -> None:
     values = np.arange(30_000) * 1_000_000
     values = values[np.argsort(values + rng.exponential(2e9, len(values)), kind="stable")]
     found = oop.disorder(stream(values.tolist()), share=0.01).of("ts")
-    table = oop.arrow(pa.table({"ts": pa.array(values).view(TS)}), punctuate=oop.slack(found.slack))
+    table = oop.arrow(pa.table({"ts": pa.array(values).view(TS)}), punctuate=oop.slack(found.amount(found.slack)))
     run = table.window(range="1 ms", consistent=True).aggregate(oop.count()).run()
     assert 0 < run.statistics.late <= found.beyond <= 0.01 * len(values)
 

@@ -423,7 +423,7 @@ def test_a_stream_joined_with_itself_is_asked_for_steps_that_serve_both_sides() 
     both = itself.window(range="1 minute", wattr="ts").aggregate(count())
     assert [pace["ts"].step for pace in paces(both)] == [2_000_000_000, 2_000_000_000]
     s = source(schema=TIMED)
-    odd = s.join(s, "k", range=7_000_000_001).window(range="1 minute", wattr="ts").aggregate(count())
+    odd = s.join(s, "k", range="7000000001 ns").window(range="1 minute", wattr="ts").aggregate(count())
     ((pace,),) = [list(found.values()) for found in paces(odd)]
     assert pace.step is not None and pace.step > minute // 10_000
 

@@ -88,7 +88,9 @@ GIVE_ROWS = (
         (
             lambda: FILE.window(range=10, wattr="k"),
             oop.PlanError,
-            'the windowing attribute "k" has type string; it must be an integer or a time.\n  Project it to one first.',
+            'the windowing attribute "k" has type string; it must be an integer or a time.\n'
+            '  Times of a table are read as such with types={"k": "timestamp"} (ISO 8601 text) or "epoch" (seconds'
+            " since 1970),\n  in the shell --types k=timestamp.",
         ),
         (
             lambda: FILE.window(range="10 rows"),
@@ -203,7 +205,9 @@ GIVE_ROWS = (
         (
             lambda: live(punctuate=oop.ordered("k")),
             oop.SchemaError,
-            'rows: "k" has type string; a stream progresses on an integer or a time',
+            'rows: "k" has type string; a stream progresses on an integer or a time\n'
+            '  Times of a table are read as such with types={"k": "timestamp"} (ISO 8601 text) or "epoch" (seconds'
+            " since 1970),\n  in the shell --types k=timestamp.",
         ),
         (
             lambda: live(punctuate=oop.embedded("length", "ts")),

@@ -45,7 +45,7 @@ SCHEMA = Schema.of(ts=pa.timestamp("ms", tz="UTC"), n=pa.int64(), block=pa.int64
             "embedded, marked by mark on ts",
         ),
         (
-            oop.heartbeat({"a": ("1s", "2s"), "b": (5, 6)}),
+            oop.heartbeat({"a": ("1s", "2s"), "b": ("5 ms", "6 ms")}),
             Heartbeat("ts", {"a": (1000, 2000), "b": (5, 6)}, step=60, origin=7),
             "heartbeat on ts",
         ),

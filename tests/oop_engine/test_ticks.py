@@ -48,7 +48,9 @@ def test_the_length_of_a_tick(kind: pa.DataType, ns: int | None) -> None:
         (dt.timedelta(minutes=1, milliseconds=5), pa.timestamp("ms"), 60_005),
         (dt.timedelta(days=1, microseconds=1), pa.timestamp("ns"), DAY * 10**9 + 1000),
         (parse_duration("3 ms"), pa.timestamp("us"), 3000),
-        (7, pa.timestamp("ns"), 7),
+        ("7 ns", pa.timestamp("ns"), 7),
+        ("1h30m", pa.timestamp("s"), 5400),
+        (0, pa.timestamp("ns"), 0),
         ("7", pa.int64(), 7),
         (0, pa.int64(), 0),
     ],
@@ -62,6 +64,16 @@ def test_amounts_in_ticks(amount: Amount, kind: pa.DataType, ticks: int) -> None
     [
         ("2 s", pa.int64(), 'RANGE is 2 s, but "ts" is a number (int64), not a time.\n'
          "  Give a plain number in the unit of ts, or project it to a timestamp first."),
+        (60, pa.timestamp("ns"), 'RANGE is 60, but "ts" is a time (timestamp[ns]): 60 of what?\n'
+         '  Write "60 s", or "60 ns" for ticks of this attribute.'),
+        ("60", pa.timestamp("us"), 'RANGE is 60, but "ts" is a time (timestamp[us]): 60 of what?\n'
+         '  Write "60 s", or "60 us" for ticks of this attribute.'),
+        (60, pa.duration("s"), 'RANGE is 60, but "ts" is a time (duration[s]): 60 of what?\n  Write "60 s".'),
+        (60, pa.time64("us"), 'RANGE is 60, but "ts" is a time (time64[us]): 60 of what?\n'
+         '  Write "60 s", or "60 us" for ticks of this attribute.'),
+        (7, pa.date32(), 'RANGE is 7, but "ts" is a time (date32[day]): 7 of what?\n  Write "7 days".'),
+        (6 * 10**10, pa.timestamp("ns"), 'RANGE is 60000000000, but "ts" is a time (timestamp[ns]): '
+         '60000000000 of what?\n  Write "60000000000 ns".'),
         ("5 rows", pa.timestamp("s"), 'RANGE is 5 rows, but "ts" is a time (timestamp[s]).\n'
          "  Give a duration such as 10 seconds, or count rows with the windowing attribute row_num."),
         ("5 rows", pa.int64(), 'RANGE is 5 rows, but "ts" is a number (int64) that counts no rows.\n'

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -55,7 +58,7 @@ def operators(stream: Stream) -> list[object]:
             SlidingWindow("ts", size=10 * SECOND, slide=2 * SECOND, origin=SECOND),
         ),
         (oop.session("500 ms"), SessionWindow("ts", gap=SECOND // 2)),
-        (oop.band(5, "3 s"), FixedBandWindow("ts", start=5, size=3 * SECOND)),
+        (oop.band("5 ns", "3 s"), FixedBandWindow("ts", start=5, size=3 * SECOND)),
         (oop.counted(100, slide=10), CountWindow("ts", size=100, slide=10)),
         (oop.latest(10, every="5 s"), LastTuples("ts", size=10, slide=5 * SECOND)),
         (oop.slide_by_tuple("5 s"), SlideByTuple("ts", size=5 * SECOND)),
@@ -109,7 +112,7 @@ KINDS = {
     "short": oop.tumbling("10 s"),
     "long": oop.sliding("12 s", "5 s"),
     "talk": oop.session("4 s"),
-    "band": oop.band(2 * SECOND, "7 s"),
+    "band": oop.band("2 s", "7 s"),
     "four": oop.counted(4, slide=2),
     "last": oop.latest(3, every="5 s"),
     "each": oop.slide_by_tuple("6 s"),
@@ -314,11 +317,15 @@ def test_windows_of_every_kind_are_counted(window: oop.WindowOf, released: int) 
         (lambda w: oop.sliding("ALL", "-1 s"), "SLIDE must be more than nothing"),
         (lambda w: oop.slide_by_tuple(0), "RANGE must be more than nothing"),
         (
-            lambda w: w.stream.windows(a=oop.session(1), b=oop.tumbling(1), consistent=True).aggregate(oop.count()),
+            lambda w: w.stream.windows(a=oop.session("1 s"), b=oop.tumbling("1 s"), consistent=True).aggregate(
+                oop.count()
+            ),
             r"^windows\(consistent=True\): [^$]*slicing cannot do. Leave consistent out.$",
         ),
         (
-            lambda w: w.stream.windows(a=oop.tumbling(2), b=oop.tumbling(1), consistent=True).aggregate(oop.count()),
+            lambda w: w.stream.windows(a=oop.tumbling("2 s"), b=oop.tumbling("1 s"), consistent=True).aggregate(
+                oop.count()
+            ),
             "Leave consistent out, or aggregate each window by itself.$",
         ),
         (
@@ -429,15 +436,15 @@ def test_over_a_time_partitions_are_groups(window: oop.WindowOf) -> None:
     assert packets().window("2 s", partition="k").aggregate(oop.count()).schema.names[0] == "k"
 
 
-def test_a_slide_without_its_unit_is_refused_before_it_takes_for_ever() -> None:
+def test_a_slide_that_is_too_small_is_refused_before_it_takes_for_ever() -> None:
     told = (
-        r'RANGE 1 hour and SLIDE 1 ns put each tuple into 3,600,000,000,000 windows, .*\n  .* ticks, of 1 ns in "ts"'
-        r' \(timestamp\[ns, tz=UTC\]\)\. Give SLIDE a unit, as in "1 second", and 360 us at least'
+        r"RANGE 1 hour and SLIDE 1 ns put each tuple into 3,600,000,000,000 windows, .*\n"
+        r"  Let them SLIDE by 360 us at least"
     )
     stream = packets()
     for refused in (
-        lambda: stream.window("1 hour", slide=1),
-        lambda: stream.windows(a=oop.sliding("1 hour", 1), b=oop.tumbling("1 s")),
+        lambda: stream.window("1 hour", slide="1 ns"),
+        lambda: stream.windows(a=oop.sliding("1 hour", "1 ns"), b=oop.tumbling("1 s")),
         lambda: oop.query("SELECT count(*) [RANGE 1 hour, SLIDE 1 ns, WA ts] FROM main", {"main": stream}),
         lambda: oop.query(
             "SELECT k, count(*) [RANGE 1 hour, SLIDE 1 ns, WA ts] FROM main GROUP BY k", {"main": stream}
@@ -448,6 +455,97 @@ def test_a_slide_without_its_unit_is_refused_before_it_takes_for_ever() -> None:
     stream.window("1 hour", slide="360 us")
     stream.window("1 ns")
     oop.rows([(1,)], pa.schema([("ts", pa.int64())])).window(10**12, slide=1)
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda s: s.window(60),
+        lambda s: s.window("1 hour", slide=60),
+        lambda s: s.window("1 hour", origin=60),
+        lambda s: s.window("ALL", slide=60),
+        lambda s: s.window(oop.tumbling(60)),
+        lambda s: s.window(oop.sliding("1 hour", 60)),
+        lambda s: s.window(oop.session(60)),
+        lambda s: s.window(oop.band("0 s", 60)),
+        lambda s: s.window(oop.latest(3, every=60)),
+        lambda s: s.window(oop.slide_by_tuple(60)),
+        lambda s: s.window(oop.slide_by_rows(60, 2)),
+        lambda s: s.window(oop.slide_by_rank(60, 2)),
+        lambda s: s.window("1 hour").aggregate(oop.count(), lateness=60),
+        lambda s: s.window("1 hour").aggregate(oop.count(), early=60),
+        lambda s: s.window("1 hour").aggregate(oop.count(), early=oop.early(at=60)),
+        lambda s: s.join(s, range=60),
+        lambda s: s.join(s, range=("1 s", 60)),
+        lambda s: s.join(s, tumbling=60),
+        lambda s: s.join(s, tumbling="1 hour", origin=60),
+        lambda s: s.reorder(slack=60),
+        lambda s: s.spread("v", step=60, end="ts"),
+        lambda s: oop.arrow(s.to_arrow(), slack=60),
+        lambda s: oop.arrow(s.to_arrow(), punctuate=oop.every(60)).window("1 hour").aggregate(oop.count()),
+        lambda s: oop.arrow(s.to_arrow(), punctuate=oop.ordered(lull=60)).window("1 hour").aggregate(oop.count()),
+        lambda s: oop.arrow(s.to_arrow(), punctuate=oop.blocks(length=60)).window("1 hour").aggregate(oop.count()),
+        lambda s: oop.netflow(listen="127.0.0.1:0", active=60),
+        lambda s: oop.query("SELECT count(*) [RANGE 60, WA ts] FROM main", main=s),
+        lambda s: oop.query("SELECT count(*) [RANGE 1 hour, SLIDE 60, WA ts] FROM main", main=s),
+        lambda s: oop.query("SELECT count(*) [SESSION 60, WA ts] FROM main", main=s),
+        lambda s: oop.query("SELECT count(*) [RANGE 1 hour, WA ts, ORIGIN 60] FROM main", main=s),
+        lambda s: oop.query("SELECT count(*) [RANGE 1 hour, WA ts, EARLY 60] FROM main", main=s),
+        lambda s: oop.query("SELECT v FROM main WHERE ts > 60", main=s),
+        lambda s: s.filter("ts > 60"),
+        lambda s: s.filter(lambda p: p["ts"] + 60 > p["ts"]),
+    ],
+)  # fmt: skip
+def test_a_bare_number_beside_a_time_is_asked_for_its_unit(refused: Callable[[Stream], Stream]) -> None:
+    with pytest.raises((oop.PlanError, oop.SchemaError, oop.LanguageError), match=r"60 of what(.|\n)*Write"):
+        refused(packets()).explain()
+
+
+def test_a_windowing_attribute_that_is_no_whole_number_is_refused_with_ways_out_that_work(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x,d,v\n0.5,0.50,1\n5.25,5.25,2\n1.5,1.50,3\n")
+    told = (
+        r'types={"x": "epoch"}[^$]*--types x=epoch[^$]*pc.floor\(table\["x"\]\).cast\("int64"\)[^$]*a // b, not a / b'
+    )
+    floats = oop.table(path)
+    decimals = oop.arrow(pa.table({"x": pa.array([1, 7], pa.decimal128(5, 2))}))
+    for refused in (
+        lambda: floats.window(5, wattr="x"),
+        lambda: floats.window(oop.session(5, wattr="x")),
+        lambda: decimals.window(5, wattr="x"),
+        lambda: floats.join(floats, range=5, wattr="x"),
+        lambda: oop.query("SELECT count(*) [RANGE 5, WA x] FROM s", s=floats),
+        lambda: oop.query("SELECT s.v FROM s [RANGE 5, WA x], t [RANGE 5, WA x]", s=floats, t=floats),
+        lambda: oop.table(path, slack=5, on="x"),
+    ):
+        with pytest.raises((oop.PlanError, oop.SchemaError, oop.LanguageError), match=told):
+            refused()
+    times = oop.table(path, types={"x": "epoch", "d": "epoch"})
+    assert rows(times.window("5 s", wattr="x").aggregate(oop.count()), "wid", "count") == [(0, 2), (1, 1)]
+    table = times.to_arrow()
+    table = pa.table({"x": pc.floor(pa.array([0.5, 5.25, 1.5])).cast("int64"), "v": table["v"]})
+    whole = oop.arrow(table).derive(half="x // 2")
+    assert rows(whole.window(5, wattr="x").aggregate(oop.count()), "wid", "count") == [(0, 2), (1, 1)]
+    assert rows(whole.window(1, wattr="half").aggregate(oop.count()), "wid", "count") == [(0, 2), (2, 1)]
+
+
+def test_times_that_are_text_are_refused_with_a_way_out_that_works(tmp_path: Path) -> None:
+    stamps = ("2026-11-21T10:00:00", "21st", "2026-11-21T10:00:07+00:00")
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["x", *stamps, ""]))
+    with pytest.raises(oop.PlanError, match=r'types={"x": "timestamp"} \(ISO 8601 text\)[^$]*--types x=timestamp'):
+        oop.table(path).window("5 s", wattr="x")
+    path.write_text("\n".join(["x", stamps[0], stamps[2], ""]))
+    counted = oop.table(path, types={"x": "timestamp"}).window("5 s", wattr="x").aggregate(oop.count())
+    assert len(rows(counted, "wid")) == 2
+
+
+def test_ticks_are_written_with_their_unit() -> None:
+    counted = packets().window("10000000000 ns").aggregate(oop.count()).to_arrow()
+    assert counted.equals(packets().window("10 s").aggregate(oop.count()).to_arrow())
+    assert oop.query("SELECT count(*) [RANGE 10000000000 ns, WA ts] FROM main", main=packets()).to_arrow() == counted
+    compound = oop.query("SELECT count(*) [RANGE 1h30m, SLIDE 1 m 30 s, WA ts] FROM main", main=packets())
+    assert "[RANGE 90 minutes, SLIDE 90 s, WA ts]" in compound.explain()
 
 
 @pytest.mark.parametrize(

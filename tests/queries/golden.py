@@ -321,7 +321,7 @@ GROUP BY	srcIP, ts""",
         since_the_origin,
         lambda s: (
             s["Main"]
-            .window(range="4 minutes", slide="90 s", origin=1_795_255_500 * SECOND, partial=False)
+            .window(range="4 minutes", slide="90 s", origin="1795255500 s", partial=False)
             .aggregate(n=f.count())
         ),
     ),
