@@ -4,13 +4,15 @@
     main.batches()      Arrow record batches in arrival order
     main.elements()     pages, with the promise at each block's end for Blocks, and END
 
-The same parameters give the same bytes, whatever `batch_rows`. Times are nanoseconds since 1970, durations nanoseconds.
+The same parameters give the same bytes, whatever `batch_rows`. Times are nanoseconds since 1970. Durations are text
+such as "2 s", or integers, which count nanoseconds.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from numbers import Integral
 from typing import TypeAlias
 
 import attrs
@@ -18,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators.durations import duration_ns
 from operators.page import Int64s, Page
 from operators.protocol import Element
 from operators.schema import IP_TYPE, Schema, ip_field
@@ -40,14 +43,26 @@ _FLAGS = np.repeat(np.array([0x10, 0x18, 0x02, 0x12, 0x11, 0x04], np.uint8), [12
 _LENGTHS = np.concatenate([np.linspace(60, 120, 112), np.linspace(120, 1400, 64), np.full(80, 1514)]).astype(np.int32)
 
 
+def _nanoseconds(duration: int | str) -> int:
+    """Give a duration, text such as "2 s" or nanoseconds, in nanoseconds; ValueError for what is none."""
+    if not isinstance(duration, str):
+        if isinstance(duration, bool) or not isinstance(duration, Integral):
+            raise ValueError(f'{duration!r} is no duration; write text such as "2 s", or an integer of nanoseconds')
+        return int(duration)
+    ns = duration_ns(duration)
+    if ns.denominator != 1:
+        raise ValueError(f'"{duration}" is no whole number of nanoseconds')
+    return int(ns)
+
+
 @attrs.frozen
 class Band:
     """Delay tuples by up to `max`: "uniform" between 0 and max, or "exponential" with a mean of max / 5, cut at max.
 
-    Arrival against time is a band (Fig 6-8).
+    Arrival against time is a band (Fig 6-8). ValueError for a negative delay.
     """
 
-    max: int
+    max: int = attrs.field(converter=_nanoseconds, validator=attrs.validators.ge(0))
     shape: str = attrs.field(
         default="uniform", kw_only=True, validator=attrs.validators.in_(("uniform", "exponential"))
     )
@@ -57,7 +72,7 @@ class Band:
 class Blocks:
     """Hold back what falls into a block of `length` and emit it at the block's end in any order (Fig 6-9)."""
 
-    length: int = attrs.field(validator=attrs.validators.gt(0))
+    length: int = attrs.field(converter=_nanoseconds, validator=attrs.validators.gt(0))
 
 
 @attrs.define
@@ -257,8 +272,8 @@ def packets(
     zipf: float = 1.1,
     disorder: Band | Blocks | None = None,
     late_share: float = 1.0,
-    skew: int = 0,
-    lulls: tuple[tuple[int, int], ...] = (),
+    skew: int | str = 0,
+    lulls: Iterable[tuple[int | str, int | str]] = (),
     start: int = START,
     seed: int = 0,
     link: str = "Main1",
@@ -278,9 +293,11 @@ def packets(
         raise ValueError(f"sources = {sources}: there are 1 to {1 << 24:,} of them (10.0.0.0/8)")
     if not 0 <= late_share <= 1:
         raise ValueError(f"late_share = {late_share}: a share lies between 0 and 1")
-    return Generated(
-        n, rate, sources, zipf, disorder, late_share, skew, tuple(lulls), start, seed, link, batch_rows, arrival
-    )
+    silent = tuple((_nanoseconds(begin), _nanoseconds(length)) for begin, length in lulls)
+    if any(begin < 0 or length < 0 for begin, length in silent):
+        raise ValueError(f"lulls = {silent}: pairs of when silence begins and how long it lasts, neither negative")
+    late = _nanoseconds(skew)
+    return Generated(n, rate, sources, zipf, disorder, late_share, late, silent, start, seed, link, batch_rows, arrival)
 
 
 def _in_arrival_order(made: Iterator[tuple[_Tuples, int]], skew: int) -> Iterator[_Tuples]:

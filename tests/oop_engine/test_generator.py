@@ -169,3 +169,24 @@ def test_an_empty_stream_is_only_its_end():
 def test_numbers_out_of_range_are_refused_with_their_name(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         packets(**{"n": 1, **options})
+
+
+def test_durations_are_text_or_nanoseconds():
+    assert Band("2 s") == Band(2 * SECOND) and Blocks("1h30m") == Blocks(5400 * SECOND)
+    said = packets(100, rate=10, skew="20 s", lulls=[("1 s", "5 s")])
+    assert said == packets(100, rate=10, skew=20 * SECOND, lulls=((SECOND, 5 * SECOND),))
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: Band(-1), "'max' must be >= 0: -1"),
+        (lambda: Band("2 parsecs"), 'unknown unit "parsecs"'),
+        (lambda: Band("0.5 ns"), "no whole number of nanoseconds"),
+        (lambda: Band(0.5), '0.5 is no duration; write text such as "2 s"'),
+        (lambda: packets(1, lulls=[("1 s", -1)]), "neither negative"),
+    ],
+)
+def test_what_is_no_duration_is_refused(make, told):
+    with pytest.raises(ValueError, match=told):
+        make()
