@@ -24,7 +24,7 @@ def told(plan: Plan, operators: Sequence[OperatorStatistics]) -> list[str]:
 
     There is none where all tuples are in the results and no function is interpreted.
     """
-    found = [*_unusable(plan, operators), *_spread(plan, operators)]
+    found = [*_unusable(plan, operators), *_ahead(plan, operators), *_spread(plan, operators)]
     if gap := sum(operator.details.get("in_no_window", 0) for operator in operators):
         found.append(f"{_many(gap, 'tuple')} in no window")
     if overflowed := sum(operator.details.get("overflowed", 0) for operator in operators):
@@ -78,6 +78,19 @@ def _beyond(schema: Schema) -> str:
     if name is not None and str(schema.arrow.field(name).type).startswith("timestamp[ns"):
         return "or beyond 1896-12 to 2043-01 in nanoseconds"
     return "or beyond 2**61 of its unit"
+
+
+def _ahead(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[str]:
+    """Say which tuples were too far ahead to move a promise; they are in the results, in windows of their own time."""
+    for node, told in zip(plan.nodes, operators, strict=False):
+        if not isinstance(node, SourceNode) or not (ahead := told.details.get("ahead", 0)):
+            continue
+        jumps = ", ".join(dict.fromkeys(far for promise in node.promises if (far := promise.jump_text(node.schema))))
+        counts = "counts in windows of its own time" if ahead == 1 else "count in windows of their own times"
+        yield (
+            f"{told.label}: {_many(ahead, 'tuple')}, more than {jumps}, moved no promise and {counts};"
+            " jump sets how far ahead a tuple may be"
+        )
 
 
 def _spread(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[str]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.broken import breaks, broken_texts, spoken
+from operators.clamp import Clamp
 from operators.errors import SchemaError
 from operators.page import Bools, Int64s, Page
 from operators.protocol import Emit, State, StateValue
@@ -90,6 +91,9 @@ class Input:
     `allow`: a tuple below a linear promise by at most so many ticks is not late but passed on and counted as `behind`;
     right only where all that reads the stream refuses on its own what it has released, as Bucket and Guard do.
 
+    A tuple that is further ahead than the `jump` of a punctuator moves no promise of it (`operators.clamp`). It stays
+    in the stream; those that nothing confirmed are counted as `ahead`.
+
     `piece`: of the promises that stand within so many tuples of a page, only the last is made. That costs those
     downstream one call for so many tuples rather than one for every promise, and changes when they release within a
     page, never what. Which tuples are late is still told by every promise, and a page of which late ones are passed on
@@ -121,13 +125,17 @@ class Input:
     piece: int = attrs.field(default=1, kw_only=True, validator=attrs.validators.ge(1))
     _progress: Progress = attrs.field(factory=Progress, init=False)
     _counts: dict[str, int] = attrs.field(init=False)
+    _clamps: list[Clamp | None] = attrs.field(init=False)
+    """How far a tuple may move a promise, by punctuator."""
 
     def __attrs_post_init__(self) -> None:
+        jumps = [getattr(punctuator, "jump", None) for punctuator in self.punctuators]
+        self._clamps = [None if jump is None else Clamp(jump) for jump in jumps]
         if self.late not in _POLICIES:
             raise ValueError(f'late = "{self.late}": write one of {", ".join(_POLICIES)}')
         if (self.late == "divert") != (self.diverted is not None):
             raise ValueError('late = "divert" and diverted = (a function that takes a page of late tuples) go together')
-        self._counts = dict.fromkeys(("tuples", "pages", "late", "behind", "untimed", "stale", "promises"), 0)
+        self._counts = dict.fromkeys(("tuples", "pages", "late", "behind", "untimed", "stale", "promises", "ahead"), 0)
 
     @property
     def inputs(self) -> int:
@@ -201,15 +209,22 @@ class Input:
 
     def elapse(self, now: int, emit: Emit) -> None:
         """Tell the punctuators the time, in the unit of their attribute; what they conclude is emitted as assumed."""
-        for punctuator in self.punctuators:
+        for punctuator, clamp in zip(self.punctuators, self._clamps, strict=True):
+            if clamp is not None and getattr(punctuator, "lull", None) is not None:
+                clamp.elapse(now)
             bound = punctuator.elapse(now)
             if bound is not None:
                 self._promise(before(punctuator.attribute, bound, assumed=True), emit)
 
     def statistics(self) -> dict[str, int]:
-        """Count tuples read, late and untimed, promises made or passed on, stale ones; those behind if passed on."""
-        left_out = ("pages",) if self.allow or self.late == "revise" else ("pages", "behind")
-        return {name: count for name, count in self._counts.items() if name not in left_out}
+        """Count tuples read, late and untimed, promises made or passed on, stale ones; those behind if passed on.
+
+        Those too far ahead to be believed are counted where a jump is too far.
+        """
+        left_out = ("pages", "ahead") if self.allow or self.late == "revise" else ("pages", "ahead", "behind")
+        counts = {name: count for name, count in self._counts.items() if name not in left_out}
+        clamps = [clamp for clamp in self._clamps if clamp is not None]
+        return {**counts, "ahead": self._counts["ahead"] + sum(c.ahead for c in clamps)} if clamps else counts
 
     @property
     def progress(self) -> Progress:
@@ -221,13 +236,19 @@ class Input:
             "counts": json.dumps(self._counts),
             "progress": json.dumps(save_progress(self._progress)),
             "punctuators": json.dumps([p.state() for p in self.punctuators]),
+            "clamps": json.dumps([None if clamp is None else clamp.state() for clamp in self._clamps]),
         }
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._counts = {name: int(count) for name, count in json.loads(str(state["counts"])).items()}
+        saved_counts = json.loads(str(state["counts"])).items()
+        self._counts = {**self._counts, **{name: int(count) for name, count in saved_counts}}
         self._progress = load_progress(json.loads(str(state["progress"])))
         for punctuator, saved in zip(self.punctuators, json.loads(str(state["punctuators"])), strict=True):
             punctuator.restore(saved)
+        # What was saved before there were clamps has none of them.
+        for clamp, saved in zip(self._clamps, json.loads(str(state.get("clamps", "[]"))), strict=False):
+            if clamp is not None and saved is not None:
+                clamp.restore(saved)
 
     def _take(self, page: Page, emit: Emit) -> None:
         """Take tuples in which no promise stands."""
@@ -284,7 +305,7 @@ class Input:
         """Hand the page's values to the punctuators; one entry an attribute."""
         found: dict[str, Made] = {}
         untimed: Bools | None = None
-        for punctuator in self.punctuators:
+        for punctuator, clamp in zip(self.punctuators, self._clamps, strict=True):
             attribute = punctuator.attribute
             made = found.get(attribute)
             if made is None:
@@ -294,10 +315,11 @@ class Input:
                 made = found[attribute] = Made(attribute, values, valid, start, _EMPTY, _EMPTY)
                 if valid is not None:
                     untimed = ~valid if untimed is None else untimed | ~valid
+            values = made.values if clamp is None else clamp.believed(made.values)
             if isinstance(punctuator, BlockEnd) and punctuator.block is not None:
-                positions, bounds = punctuator.observe_blocks(made.values, _values(page, punctuator.block)[0])
+                positions, bounds = punctuator.observe_blocks(values, _values(page, punctuator.block)[0])
             else:
-                positions, bounds = punctuator.observe(made.values)
+                positions, bounds = punctuator.observe(values)
             if len(positions):
                 made.positions, made.bounds = _rising(made, positions, bounds)
         if untimed is not None:

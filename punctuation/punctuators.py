@@ -11,7 +11,9 @@
 Times are integers in the unit of the attribute; NO_TIME stands where it is null: such a tuple counts, but says nothing.
 Granularity, for all of them: `every` k tuples of the stream, `step` (only bounds origin + k * step), or both; with
 neither, whenever the bound rises. `lull`: when the data is more than that behind the clock, a timer call promises
-now - lull, marked assumed (thesis 8.1). Bounds are exclusive (`[ts < v]`) and only rise.
+now - lull, marked assumed (thesis 8.1). `jump`: a value that is further ahead moves no promise unless others confirm
+it; the operator that reads the stream sees to that (`operators.clamp`) and hands over NO_TIME for it. Bounds are
+exclusive (`[ts < v]`) and only rise.
 """
 
 from __future__ import annotations
@@ -67,6 +69,7 @@ class Ordered:
     step: int | None = attrs.field(default=None, kw_only=True, validator=positive)
     origin: int = attrs.field(default=0, kw_only=True)
     lull: int | None = attrs.field(default=None, kw_only=True, validator=not_negative)
+    jump: int | None = attrs.field(default=None, kw_only=True, validator=not_negative)
     _pace: Pace = attrs.field(init=False, repr=False)
     _highest: int = attrs.field(default=NO_TIME, init=False)
 
@@ -96,6 +99,7 @@ class Slack:
     step: int | None = attrs.field(default=None, kw_only=True, validator=positive)
     origin: int = attrs.field(default=0, kw_only=True)
     lull: int | None = attrs.field(default=None, kw_only=True, validator=not_negative)
+    jump: int | None = attrs.field(default=None, kw_only=True, validator=not_negative)
     _pace: Pace = attrs.field(init=False, repr=False)
     _highest: int = attrs.field(default=NO_TIME, init=False)
 
@@ -134,6 +138,7 @@ class TupleSlack:
     step: int | None = attrs.field(default=None, kw_only=True, validator=positive)
     origin: int = attrs.field(default=0, kw_only=True)
     lull: int | None = attrs.field(default=None, kw_only=True, validator=not_negative)
+    jump: int | None = attrs.field(default=None, kw_only=True, validator=not_negative)
     _pace: Pace = attrs.field(init=False, repr=False)
     _highest: int = attrs.field(default=NO_TIME, init=False)
     _kept: Int64s = attrs.field(init=False, repr=False)
@@ -195,6 +200,7 @@ class BlockEnd:
     every: int | None = attrs.field(default=None, kw_only=True, validator=positive)
     step: int | None = attrs.field(default=None, kw_only=True, validator=positive)
     origin: int = attrs.field(default=0, kw_only=True)
+    jump: int | None = attrs.field(default=None, kw_only=True, validator=not_negative)
     _pace: Pace = attrs.field(init=False, repr=False)
     _highest: int = attrs.field(default=NO_TIME, init=False)
     _block: int = attrs.field(default=NO_TIME, init=False)

@@ -16,7 +16,7 @@ from oop_engine.cli.errors import say
 from oop_engine.cli.progress import Progress
 from oop_engine.cli.showing import Wishes, run_shown
 from oop_engine.cli.streams import flow_elements, tables
-from oop_engine.cli.summary import summary
+from oop_engine.cli.summary import missed, summary
 from oop_engine.cli.words import lag_text, time_text
 from oop_engine.facts import one_line
 from oop_engine.language import parse
@@ -103,8 +103,8 @@ def collect(text: str, collection: Collection, wishes: Wishes) -> Statistics:
                 for trouble in reader.troubles():
                     say(f"note: {one_line(trouble)}")
     if wishes.quiet:
-        for note in lost(plan, statistics.operators):
-            say(f"note: {one_line(note)}")
+        for line in [*missed(statistics), *(f"note: {one_line(note)}" for note in lost(plan, statistics.operators))]:
+            say(line)
     return statistics
 
 

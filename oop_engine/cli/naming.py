@@ -39,6 +39,9 @@ class Naming:
     format: str | None
     types: Mapping[str, str]
     strict: bool
+    lull: str | None = None
+    jump: str = "auto"
+    """How far ahead a tuple may be to move a promise; "none" for any."""
     formats: Mapping[str, str] = attrs.field(factory=dict)
     """Formats that stand before paths, as in netflow:exports.pcap, by name."""
 
@@ -58,6 +61,8 @@ def naming_options(command: Command) -> Command:
         on: str,
         every: str | None,
         punctuate: tuple[str, ...],
+        lull: str | None,
+        jump: str | None,
         late: Late | None,
         late_to: str | None,
         format_: str | None,
@@ -69,10 +74,14 @@ def naming_options(command: Command) -> Command:
             raise click.UsageError(f"--late-to takes late tuples out, and --late {late} does otherwise; leave out one.")
         if late == "divert" and late_to is None:
             raise click.UsageError("--late divert needs --late-to FILE: where the late tuples go.")
-        if on != "ts" and slack is None and every is None and not punctuate:
-            raise click.UsageError(
-                f"--on {on} says on what to promise, and nothing says what; add --slack, --every or --punctuate."
-            )
+        if slack is None and every is None and not punctuate:
+            said = {
+                f"--on {on} says on what to promise": on != "ts",
+                f"--lull {lull} says when to promise in silence": lull is not None,
+                f"--jump {jump} says how far a tuple may move a promise": jump is not None,
+            }
+            for what in (what for what, given in said.items() if given):
+                raise click.UsageError(f"{what}, and nothing says what; add --slack, --every or --punctuate.")
         _no_more(click.get_current_context().args)
         places, formats = _places(stream)
         naming = Naming(
@@ -82,6 +91,8 @@ def naming_options(command: Command) -> Command:
             on=on,
             every=every,
             punctuate=_by_name(punctuate),
+            lull=lull,
+            jump="auto" if jump is None else jump,
             late="divert" if late_to is not None else late or "drop",
             late_to=late_to,
             format=format_,
@@ -121,6 +132,18 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         multiple=True,
         metavar="[NAME=]HOW",
         help="Promise otherwise: slack:2s, ordered, tuples:100, block:LENGTH (or an attribute), embedded:MARKER.",
+    ),
+    click.option(
+        "--lull",
+        metavar="DURATION",
+        help="Take tuples as they happen: where none comes, promise the time of now less this, so that a silent stream "
+        "holds nobody up. Tuples that come later than that are late.",
+    ),
+    click.option(
+        "--jump",
+        metavar="DURATION",
+        help="How far ahead a tuple may be to move a promise; one that is further counts, but moves none until 16 in a "
+        "row are that far, or with --lull the clock is. Default: 1h, with --lull 5m; none believes any.",
     ),
     click.option(
         "--late",

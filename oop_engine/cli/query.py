@@ -33,7 +33,7 @@ Examples:
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
 @click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Tuples in a page at most.  [default: 8192]")
 @click.option("--stats", is_flag=True, help="Print what every operator did, at the end.")
-@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, but what could not be read.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, but what was lost.")
 def command(
     text: str, naming: Naming, to: str | None, partial: str | None, partial_every: str, limit: int | None,
     page_size: int | None, stats: bool, quiet: bool,

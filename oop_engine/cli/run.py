@@ -6,7 +6,7 @@ from oop_engine.cli.errors import say
 from oop_engine.cli.hints import translated
 from oop_engine.cli.naming import Naming
 from oop_engine.cli.showing import Wishes, run_shown
-from oop_engine.cli.summary import noted, summary
+from oop_engine.cli.summary import missed, noted, summary
 from oop_engine.meter import Statistics
 from oop_engine.prepared import prepared
 
@@ -20,8 +20,8 @@ def run_query(text: str, naming: Naming, wishes: Wishes) -> Statistics:
 
     statistics = run_shown(plan, wishes, told)
     if wishes.quiet:
-        # What was not read is no progress and no summary.
-        for line in noted(statistics):
+        # What was not read, or not counted, is no progress and no summary.
+        for line in [*missed(statistics, naming.late), *noted(statistics)]:
             say(line)
         if statistics.interrupted:
             say("interrupted: the results so far are written.")

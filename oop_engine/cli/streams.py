@@ -72,27 +72,31 @@ def promises_of(name: str, naming: Naming) -> tuple[Promise, ...]:
     """Give the promises that the options ask for one stream; its own --punctuate goes before what is for all."""
     own = naming.punctuate.get(name) or naming.punctuate.get("")
     if own:
-        return tuple(promise_of(how, on=naming.on, every=naming.every) for how in own)
+        return tuple(promise_of(how, naming) for how in own)
     if naming.slack is not None:
-        return (slack_promise(naming.slack, naming.on, step=naming.every),)
+        return (promise_of(f"slack:{naming.slack}", naming),)
     if naming.every is not None:
-        return (ordered(naming.on, step=naming.every),)
+        return (promise_of("ordered", naming),)
     return ()
 
 
-def promise_of(how: str, *, on: str, every: str | None) -> Promise:
+def promise_of(how: str, naming: Naming) -> Promise:
     """Read one punctuator as the command line writes it."""
+    on, every, lull = naming.on, naming.every, naming.lull
+    jump = None if naming.jump == "none" else naming.jump
     kind, _, argument = how.partition(":")
     match kind.strip().lower(), argument.strip():
         case "slack", amount if amount:
-            return slack_promise(amount, on, step=every)
+            return slack_promise(amount, on, step=every, lull=lull, jump=jump)
         case "ordered", "":
-            return ordered(on, step=every)
+            return ordered(on, step=every, lull=lull, jump=jump)
         case "tuples", count if count.isdecimal():
-            return tuple_slack(int(count), on)
+            return tuple_slack(int(count), on, lull=lull, jump=jump)
         case "block", length if length:
-            return _blocks(length, on)
+            _no_lull(how, lull)
+            return _blocks(length, on, jump)
         case "embedded", marker if marker:
+            _no_lull(how, lull)
             return embedded(marker, on)
         case _:
             near = get_close_matches(kind, ("slack", "ordered", "tuples", "block", "embedded"), 1, 0.6)
@@ -100,12 +104,21 @@ def promise_of(how: str, *, on: str, every: str | None) -> Promise:
             raise click.UsageError(f'--punctuate "{how}" is no punctuator; known are {KINDS}.{hint}')
 
 
-def _blocks(length: str, on: str) -> Promise:
+def _no_lull(how: str, lull: str | None) -> None:
+    """Refuse to promise in silence where only the data says how far the stream is."""
+    if lull is not None:
+        raise click.UsageError(
+            f'--lull {lull} promises by the clock, and with --punctuate "{how}" only the data promises;'
+            " leave out --lull, or write slack:2s, ordered or tuples:100."
+        )
+
+
+def _blocks(length: str, on: str, jump: str | None) -> Promise:
     """Take a length of blocks as a duration, or as the attribute that numbers them."""
     try:
-        return blocks(on, length=parse_duration(length))
+        return blocks(on, length=parse_duration(length), jump=jump)
     except LanguageError:
-        return blocks(on, block=length)
+        return blocks(on, block=length, jump=jump)
 
 
 def _late_files(names: Iterable[str], target: str | None) -> dict[str, str]:

@@ -43,6 +43,15 @@ def summary(
     return "\n".join(lines)
 
 
+def missed(statistics: Statistics, late: str = "drop") -> list[str]:
+    """Say how many tuples are in no result, or not in all, as they were late; also where nothing else is said."""
+    if late == "divert":
+        return []
+    if not statistics.late and not statistics.late_for_some:
+        return []
+    return [f"note: of {counted(statistics.tuples, 'tuple')}, {_late(statistics, late, None)}"]
+
+
 def noted(statistics: Statistics) -> list[str]:
     """Say what is in no result or null instead of wrong, and what the sources have to say, such as where one ended."""
     return [f"note: {one_line(note)}" for note in statistics.notes]

@@ -33,6 +33,7 @@ from oop_engine.spark.wire import TOLD, WireRow, to_batches
 from operators.apply import Apply
 from operators.bucket import Bucket
 from operators.chain import Chain
+from operators.clamp import Clamp
 from operators.expression import Column
 from operators.input import Input
 from operators.kernels.kernel import kernel
@@ -65,6 +66,8 @@ class Ahead:
     window: SlidingWindow
     edges: frozenset[tuple[int, int]]
     """The edges by which what comes of it leaves the front, as (room, port)."""
+    jump: int | None = None
+    """How far one tuple may move what its partition promises."""
 
     @property
     def panes(self) -> int:
@@ -106,8 +109,8 @@ def _ahead(cut: Cut, room: Room, place: int) -> Ahead | None:
     if not aligned or not usual or punctuator.every is not None or not edges:
         return None
     if isinstance(punctuator, Slack):
-        return Ahead(place, bucket, punctuator.slack, window, edges)
-    return None if punctuator.strictly else Ahead(place, bucket, 0, window, edges)
+        return Ahead(place, bucket, punctuator.slack, window, edges, punctuator.jump)
+    return None if punctuator.strictly else Ahead(place, bucket, 0, window, edges, punctuator.jump)
 
 
 def _bucket(cut: Cut, place: int, attribute: str) -> int | None:
@@ -194,19 +197,27 @@ class Tally:
 
     ahead: Ahead
     tuples: int = attrs.field(init=False, default=0)
+    _clamp: Clamp | None = attrs.field(init=False)
     _untimed: int = attrs.field(init=False, default=0)
     _highest: int = attrs.field(init=False, default=NO_TIME)
     _panes: Int64s = attrs.field(init=False, factory=lambda: np.full(_HELD, NO_TIME, np.int64))
     _counts: NDArray[int64] = attrs.field(init=False, factory=lambda: np.zeros((_HELD, 2 * _CLASSES), np.int64))
     _left: list[tuple[Int64s, NDArray[int64]]] = attrs.field(init=False, factory=list)
 
+    def __attrs_post_init__(self) -> None:
+        # As that of the partition's Input, it begins anew: what the partitions before believed is not known here.
+        self._clamp = None if self.ahead.jump is None else Clamp(self.ahead.jump)
+
     def add(self, values: Int64s, valid: Bools | None) -> None:
         """Count the tuples that have these values of the attribute that is promised."""
         window, n = self.ahead.window, len(values)
         panes, counts = np.empty(n, np.int64), np.empty((n, 2 * _CLASSES), np.int64)
         present = np.empty(0, np.bool_) if valid is None else valid
+        timed = values if valid is None else np.where(valid, values, NO_TIME)
+        believed = (timed if self._clamp is None else self._clamp.believed(timed)).view()
+        believed.flags.writeable = False
         left, untimed, highest = count_panes(
-            values, present, self.ahead.slack, window.slide, window.origin, self.ahead.panes, LIMIT,
+            values, present, believed, self.ahead.slack, window.slide, window.origin, self.ahead.panes, LIMIT,
             np.int64(self._highest), self._panes, self._counts, panes, counts,
         )  # fmt: skip
         if left:
@@ -221,6 +232,7 @@ class Tally:
         panes = np.concatenate([self._panes[held], *(p for p, _ in self._left)])
         counts = np.concatenate([self._counts[held], *(c for _, c in self._left)])
         about = {"tuples": self.tuples, "untimed": self._untimed, "highest": self._highest}
+        about["ahead"] = 0 if self._clamp is None else self._clamp.ahead
         fields = [pa.field(name, pa.int64()) for name in ("pane", *map(str, range(2 * _CLASSES)))]
         schema = pa.schema(fields, metadata={name: str(value) for name, value in about.items()})
         arrays = [pa.array(panes), *(pa.array(column) for column in counts.T)]
@@ -242,7 +254,7 @@ def learn(room: Room, ahead: Ahead, body: bytes) -> None:
     both = usual + odd
     without = int(odd[:3].sum()) + about["untimed"]
     bucket.learn(late=int(usual[2]), late_for_some=int(usual[1]), without_value=without)
-    counts = {name: about[name] for name in ("tuples", "untimed")}
+    counts = {name: about[name] for name in ("tuples", "untimed", "ahead")}
     counts |= {"late": int(both[3]), "behind": int(both[1] + both[2])}
     room.circuit.learn(ahead.place, counts, about["highest"])
 
@@ -264,11 +276,14 @@ def pane_of(value: int | int64, slide: int, origin: int) -> int64:
 
 @kernel
 def count_panes(
-    values: NDArray[int64], valid: NDArray[bool_], slack: int, slide: int, origin: int, wide: int, limit: int,
+    values: NDArray[int64], valid: NDArray[bool_], believed: NDArray[int64],
+    slack: int, slide: int, origin: int, wide: int, limit: int,
     highest: int64, panes: NDArray[int64], counts: NDArray[int64],
     left_panes: NDArray[int64], left_counts: NDArray[int64],
 ) -> tuple[int, int, int64]:  # fmt: skip
-    """Count values by pane and class; `panes` and `counts` hold some panes, what makes room goes to `left_...`.
+    """Count values by pane and class; `believed` are those that move the bound, the least int64 for others.
+
+    `panes` and `counts` hold some panes, what makes room goes to `left_...`.
 
     Gives how many rows are left, how many values there are none of, and the highest. The second half of the classes is
     of values that are too far out to be in a window.
@@ -311,8 +326,8 @@ def count_panes(
         if far > 0:
             behind = 1 if far < wide else 2 if far == wide else 3
         counts[slot, behind + (4 if odd else 0)] += 1
-        if value > until:
-            until = value
-            if value > none + slack:
-                bound = pane_of(value - slack, slide, origin)
+        if believed[i] > until:
+            until = believed[i]
+            if until > none + slack:
+                bound = pane_of(until - slack, slide, origin)
     return left, untimed, until

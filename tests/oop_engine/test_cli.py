@@ -113,6 +113,55 @@ def cut(captures: Path, tmp_path: Path, kind: str) -> Path:
     return path
 
 
+def honest(n: int) -> list[str]:
+    """Give lines of a table, ten tuples a second, of which the hundredth is ten years ahead."""
+    lines = [f"2026-11-21T10:{i // 600:02d}:{i // 10 % 60:02d}.{i % 10}Z" for i in range(n)]
+    return ["ts", *lines[:100], "2036-11-21T10:00:00.0Z", *lines[100:]]
+
+
+def piped(lines: list[str], *arguments: object) -> Result:
+    command = [str(a) for a in ("query", PER_MINUTE, "-s", "Main=-", "--format", "csv", *arguments)]
+    return CliRunner().invoke(commands, command, input="\n".join(lines), prog_name="oop-engine")
+
+
+def test_one_packet_of_the_far_future_in_a_pipe_makes_no_other_late() -> None:
+    result = piped(honest(3000), "--slack", "2s", "-q")
+    assert [int(line.split(",")[0]) for line in result.stdout.splitlines()[1:]] == [600, 600, 600, 600, 600, 1]
+    assert result.stderr.splitlines() == [
+        "note: Main: 1 tuple, more than 1 hour ahead of the stream, moved no promise and counts in windows of its own "
+        "time; jump sets how far ahead a tuple may be"
+    ]
+
+
+@pytest.mark.parametrize(("jump", "late"), [("none", 2900), ("3650 days", 0), ("4000 days", 2900)])
+def test_how_far_a_tuple_may_move_a_promise_can_be_said(jump: str, late: int) -> None:
+    result = piped(honest(3000), "--slack", "2s", "--jump", jump, "--stats")
+    assert result.exit_code == 0
+    assert (f"{late:,} late, dropped" if late else "none late") in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--jump", "1h"), "--jump 1h says how far a tuple may move a promise, and nothing says what; add --slack"),
+        (("--lull", "1h"), "--lull 1h says when to promise in silence, and nothing says what; add --slack"),
+        (("--punctuate", "embedded:m", "--lull", "2s"), '--lull 2s promises by the clock, and with --punctuate "emb'),
+        (("--slack", "2s", "--jump", "far"), "jump is 'far'"),
+    ],
+)
+def test_what_promises_nothing_is_refused_on_the_command_line(arguments: tuple[str, ...], said: str) -> None:
+    result = piped(honest(3), *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_quiet_says_how_many_tuples_were_late() -> None:
+    lines = honest(1000)
+    result = piped([lines[0], *lines[500:], *lines[1:100]], "--slack", "2s", "--jump", "none", "-q")
+    assert result.exit_code == 0
+    assert result.stderr == "note: of 601 tuples, 99 late, dropped\n"
+
+
 @pytest.mark.parametrize("kind", ["pcap", "pcap.gz"])
 def test_quiet_hides_no_loss(captures: Path, tmp_path: Path, kind: str) -> None:
     path = cut(captures, tmp_path, kind)

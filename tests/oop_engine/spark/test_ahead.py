@@ -29,6 +29,7 @@ from operators import functions as f
 from operators.window import LIMIT, SlidingWindow
 from punctuation import NO_TIME
 from tests.examples import share
+from tests.naive_clamp import naive_believed
 from tests.oop_engine.spark.plans import FREE, Row, Streams, stream
 from tests.oop_engine.spark.simulated import embedded, on_stream
 from tests.oop_engine.spark.test_room import micro_batches
@@ -123,12 +124,13 @@ def test_only_promises_that_are_the_same_of_parts_are(promise: Promise, late: st
     slide=st.integers(1, 6),
     panes=st.integers(1, 3),
     cut=st.integers(0, 40),
+    jump=st.one_of(st.none(), st.integers(0, 30)),
 )
 def test_a_tally_is_what_a_loop_over_tuples_counts(
-    values: list[int], slack: int, slide: int, panes: int, cut: int
+    values: list[int], slack: int, slide: int, panes: int, cut: int, jump: int | None
 ) -> None:
     window = SlidingWindow("ts", size=panes * slide, slide=slide, origin=3)
-    ahead = Ahead(0, 1, slack, window, frozenset())
+    ahead = Ahead(0, 1, slack, window, frozenset(), jump)
     tally = Tally(ahead)
 
     def place(value: int) -> int:
@@ -140,7 +142,7 @@ def test_a_tally_is_what_a_loop_over_tuples_counts(
     told = read_page(tally.told())
     expected: dict[tuple[int, int], int] = {}
     highest = NO_TIME
-    for value in values:
+    for value, believed in zip(values, naive_believed(values, jump), strict=True):
         pane = place(value)
         behind = 0
         if highest > NO_TIME + slack:
@@ -148,7 +150,7 @@ def test_a_tally_is_what_a_loop_over_tuples_counts(
             behind = int(ahead.behind(np.array([far]))[0])
         key = (pane, behind + 4 * (abs(value) >= LIMIT))
         expected[key] = expected.get(key, 0) + 1
-        highest = max(highest, value)
+        highest = max(highest, believed)
     given: dict[tuple[int, int], int] = {}
     for row in told.to_pylist():
         for c in range(8):
