@@ -28,6 +28,7 @@ from oop_engine.plan import Plan, SourceNode, own_promises
 from oop_engine.sinks import Deliver, sink_for
 from oop_engine.sources.asked import Asked, Endless, Grain
 from oop_engine.sources.outline import Outlined, Watch
+from oop_engine.sources.promised import checked_promise
 from oop_engine.sources.protocol import Chunk, Reader
 from oop_engine.ticks import tick_ns
 from operators.drive import deliver
@@ -209,7 +210,13 @@ class Circuit:
             raise
 
     def pages(self, place: int, chunk: Chunk) -> Iterator[Element]:
-        """Cut a chunk of a source into pages."""
+        """Cut a chunk of a source into pages; SchemaError for a promise that is not of the stream's attributes."""
+        if isinstance(chunk, Punctuation):
+            node = self.plan.nodes[place]
+            assert isinstance(node, SourceNode)
+            if (promise := checked_promise(chunk, node.schema, self._columns[place], node.label)) is not None:
+                yield promise
+            return
         if not isinstance(chunk, pa.RecordBatch):
             yield chunk
             return

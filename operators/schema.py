@@ -28,6 +28,18 @@ def ip_field(name: str) -> pa.Field:
     return pa.field(name, IP_TYPE, metadata=IP_METADATA)
 
 
+def _field(name: str, kind: pa.DataType | str) -> pa.Field:
+    if kind == "ip":
+        return ip_field(name)
+    try:
+        return pa.field(name, kind)
+    except (TypeError, ValueError) as error:
+        raise SchemaError(
+            f'schema: {kind!r} is no type for "{name}".\n  Write an Arrow type, such as pa.int64(), pa.string() or'
+            ' pa.timestamp("ns"), or "ip" for addresses.'
+        ) from error
+
+
 def is_ip(field: pa.Field) -> bool:
     """Tell whether a field holds IP addresses."""
     return bool(field.metadata and field.metadata.get(b"oop.type") == b"ip")
@@ -63,9 +75,9 @@ class Schema:
                 raise SchemaError(f'progress names "{name}", and the stream has no such attribute.\n  {hint}')
 
     @classmethod
-    def of(cls, *, progress: Iterable[str | Iterable[str]] = (), **types: pa.DataType) -> Schema:
-        """Make a schema from attribute names and Arrow types."""
-        return cls(pa.schema(list(types.items())), progress=progress)
+    def of(cls, *, progress: Iterable[str | Iterable[str]] = (), **types: pa.DataType | str) -> Schema:
+        """Make a schema from attribute names and Arrow types; "ip" is the type of addresses. SchemaError for others."""
+        return cls(pa.schema([_field(name, kind) for name, kind in types.items()]), progress=progress)
 
     @property
     def names(self) -> list[str]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+import oop_engine as oop
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.memory import Once, Rows
 from oop_engine.sources.rows import from_pages, from_rows
@@ -17,7 +18,7 @@ from operators.errors import SchemaError
 from operators.page import Page
 from operators.protocol import Element
 from operators.schema import Schema, ip_field
-from punctuation import NO_TIME, Punctuation, before
+from punctuation import NO_TIME, Below, Equals, OneOf, Punctuation, before
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string())
 PROMISE = before("ts", 5)
@@ -123,3 +124,40 @@ def test_what_comes_once_has_its_columns_pruned_and_cannot_be_read_ahead() -> No
     assert reader.progress()[1] is None
     with pytest.raises(TypeError, match="link comes only once"):
         source.values("ts")
+
+
+KEYED = oop.Schema.of(ts=pa.int64(), k=pa.string(), ip="ip", f=pa.float64(), progress=["ts"])
+
+
+def with_promise(promise: Punctuation) -> oop.Stream:
+    rows = [(1, "a", "10.0.0.1", 0.5), promise, before("ts", 10), (20, "b", "10.0.0.2", 1.5)]
+    return oop.rows(iter(rows), KEYED)
+
+
+@pytest.mark.parametrize(
+    "promise", [Punctuation({"k": Equals("a")}), Punctuation({"k": OneOf(["a"]), "ts": Below(10)}), before("f", 0.5)]
+)
+def test_a_promise_on_what_nobody_reads_does_not_end_a_run(promise: Punctuation) -> None:
+    def counted() -> oop.Stream:
+        return with_promise(promise).window(5).aggregate(oop.count())
+
+    assert counted().to_arrow()["count"].to_pylist() == [1, 1]
+    assert [row["count"] for page in counted() for row in page.rows()] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("promise", "told"),
+    [
+        (Punctuation({"k": Equals(4)}), r'rows: the promise \[k = 4\] compares "k" \(string\) with 4[^$]*Write text'),
+        (Punctuation({"k": OneOf(["a", 4])}), r'compares "k" \(string\) with 4'),
+        (before("ts", "x"), r'the promise \[ts < x\] compares "ts" \(int64\) with \'x\'[^$]*Write a number'),
+        (before("ts", True), r'compares "ts" \(int64\) with True'),
+        (Punctuation({"ip": Equals("10.0.0.1")}), r"Write its 16 bytes, operators.address.parse_ip"),
+        (before("tss", 5), r'is about "tss", which the stream does not have.\n  Did you mean "ts"'),
+    ],
+)
+def test_a_promise_is_about_attributes_of_the_stream_and_constants_of_their_types(
+    promise: Punctuation, told: str
+) -> None:
+    with pytest.raises(oop.SchemaError, match=told):
+        with_promise(promise).window(5).aggregate(oop.count(), by="k").run()

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from operators.errors import SchemaError
-from operators.schema import Schema
+from operators.schema import Schema, is_ip
 
 
 @pytest.mark.parametrize("progress", [["t"], [("k", "t")], [{"ts"}, {"t"}]])
@@ -23,3 +23,11 @@ def test_promises_are_sets_of_attributes() -> None:
     schema = Schema.of(progress=["ts", ("k", "ts")], ts=pa.int64(), k=pa.string())
     assert schema.progress == {frozenset({"ts"}), frozenset({"ts", "k"})}
     assert schema.progressing("ts") and not schema.progressing("k")
+
+
+def test_a_type_is_one_of_arrows_or_that_of_addresses() -> None:
+    schema = Schema.of(ip="ip", n="int64", ts=pa.int64())
+    assert is_ip(schema.field("ip")) and schema.field("n").type == pa.int64()
+    for kind in ("adress", int, None):
+        with pytest.raises(SchemaError, match=r'no type for "x"\.\n  Write an Arrow type, [^$]* or "ip" for addresses'):
+            Schema.of(x=kind)  # type: ignore[arg-type]
