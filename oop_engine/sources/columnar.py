@@ -17,6 +17,7 @@ from oop_engine.sources.capture.compression import Pieces, Plain, unpack
 from oop_engine.sources.errors import TableError
 from oop_engine.sources.inputs import Input
 from oop_engine.sources.owned import owned
+from oop_engine.sources.sound import sound
 from operators.schema import is_ip
 from punctuation import NEVER
 
@@ -116,7 +117,10 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 
 
 class ArrowFile:
-    """Arrow IPC, the file form or the stream form: the first bytes tell."""
+    """Arrow IPC, the file form or the stream form: the first bytes tell.
+
+    Each batch is validated before anybody reads it; see `sound`.
+    """
 
     def __init__(self, given: Input) -> None:
         self._file = given.open()
@@ -126,6 +130,7 @@ class ArrowFile:
         self._random: pa.NativeFile | None = None
         try:
             self._reader = self._open(_Whole(unpack(self._plain)), given.path)
+            _check_names(self._reader.schema)
         except BaseException:
             self.close()
             raise
@@ -151,10 +156,10 @@ class ArrowFile:
             reader, count = self._reading(columns), self._reader.num_record_batches
             for number in range(count):
                 self._share = (number + 1) / count
-                yield reader.get_batch(number).select(columns)
+                yield sound(reader.get_batch(number).select(columns), f"record batch {number}")
         else:
-            for batch in self._reader:
-                yield batch.select(columns)
+            for number, batch in enumerate(self._reader):
+                yield sound(batch.select(columns), f"record batch {number}")
 
     def _reading(self, columns: list[str]) -> pa.RecordBatchFileReader:
         """Give a reader of these columns, and of no others where they lie apart on the disk."""
@@ -172,6 +177,16 @@ class ArrowFile:
             self._file.close()
         if self._random is not None:
             self._random.close()
+
+
+def _check_names(schema: pa.Schema) -> None:
+    for place, field in enumerate(schema):
+        try:
+            _ = field.name, str(field.type)
+        except UnicodeDecodeError as error:
+            raise TableError(
+                f"the name of column {place} is not UTF-8: {error.object!r}.\n  Copy the file again, or write it anew."
+            ) from error
 
 
 @attrs.define

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from oop_engine.errors import SchemaError
 from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.sound import sound
 from oop_engine.sources.turn import Turn
 from operators.page import Int64s, Page
 from operators.schema import Schema
@@ -40,13 +41,12 @@ class Rows:
         return ()
 
     def open(self, columns: Sequence[str], batch_rows: int) -> MemoryReader:
-        return MemoryReader(
-            (batch.select(list(columns)) for batch in self.batches), sum(batch.num_rows for batch in self.batches)
-        )
+        found = (sound(batch.select(list(columns)), f"a record batch of {self.name}") for batch in self.batches)
+        return MemoryReader(found, sum(batch.num_rows for batch in self.batches))
 
     def values(self, column: str) -> Iterator[Int64s]:
         for batch in self.batches:
-            page = Page(Schema(batch.schema), batch)
+            page = Page(Schema(batch.schema), sound(batch.select([column]), f"a record batch of {self.name}"))
             values = page.ticks(column)
             valid = page.valid(column)
             if valid is not None:
@@ -81,7 +81,8 @@ class Once:
                 if isinstance(chunk, Punctuation):
                     yield chunk
                 else:
-                    yield (chunk.batch if isinstance(chunk, Page) else chunk).select(names)
+                    batch = (chunk.batch if isinstance(chunk, Page) else chunk).select(names)
+                    yield sound(batch, f"a record batch of {self.name}")
 
         return MemoryReader(pruned(), None)
 

@@ -218,10 +218,12 @@ class Table:
             self._reading = opened
             try:
                 yield from self._read_one(opened, schema, given.name, watches or {})
-            except (pa.ArrowInvalid, PackedDamage) as error:
-                raise TableError(f"{given.name}: {error}") from error
+            except MemoryError as error:
+                raise TableError(_too_large(given.name)) from error
             except OSError as error:
                 raise TableError(f"{given.name}: damaged or cut ({error})") from error
+            except (pa.ArrowException, PackedDamage) as error:
+                raise TableError(f"{given.name}: {error}") from error
             except TableError as error:
                 raise TableError(f"{given.name}: {error}") from error
             finally:
@@ -288,8 +290,21 @@ class Table:
             if given.format == "arrow":
                 return ArrowFile(given)
             return TextFile(given, self._types, settled.for_lines(given) if settled is not None else None)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, PackedDamage, TableError) as error:
+        except MemoryError as error:
+            raise TableError(_too_large(given.name)) from error
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            raise TableError(f"{given.name}: damaged or cut ({error})") from error
+        except (pa.ArrowException, PackedDamage, TableError) as error:
             raise TableError(f"{given.name}: {error}") from error
+
+
+def _too_large(name: str) -> str:
+    return (
+        f"{name}: a batch asks for more memory than there is: the file is damaged, or its batches are too large.\n"
+        "  Copy it again, or write it anew in smaller batches or row groups."
+    )
 
 
 def _kinds(schema: pa.Schema) -> Mapping[str, pa.DataType]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from oop_engine.errors import SchemaError
 from oop_engine.sources.columns import convert
+from oop_engine.sources.sound import sound
 from oop_engine.spark.narrow import read_page
 from operators.errors import did_you_mean
 from operators.page import Int64s
@@ -89,6 +90,7 @@ def crossing(name: str) -> str:
 
 def from_spark(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
     """Give tuples of a DataFrame as attributes of these types; SchemaError for a column that is absent or unfit."""
+    batch = sound(batch, "a record batch of Spark")
     arrays = [_converted(batch.column(_found(batch.schema.names, field.name)), field) for field in wanted]
     return pa.RecordBatch.from_arrays(arrays, schema=wanted)
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy import uint32, uint64
 from numpy.typing import NDArray
 
+from oop_engine.sources.sound import sound
 from operators.kernels.kernel import kernel
 from operators.schema import is_ip
 
@@ -45,7 +46,7 @@ def page_buffer(batch: pa.RecordBatch) -> pa.Buffer:
 def read_page(body: bytes | pa.Buffer) -> pa.RecordBatch:
     """Give the tuples of a page, as the option `pages` of `oop.pcap` and `oop.netflow` puts them into a cell."""
     with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
-        return widened(reader.read_next_batch())
+        return widened(sound(reader.read_next_batch(), "a page of tuples"))
 
 
 def narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
