@@ -3,7 +3,8 @@
     out.pages/
       schema.arrow              the attributes, as an Arrow IPC message
       segments/<any name>.arrow sealed Arrow IPC files, of no meaning before an epoch names them
-      epochs/0000000000.json    {"segments": [{"file": ..., "rows": ..., "bytes": ..., "digest": ...}, ...]}
+      epochs/0000000000.json    {"segments": [{"file": ..., "rows": ..., "bytes": ..., "digest": ..., "sums": ...}],
+                                 "schema": CRC-32 of schema.arrow, "check": CRC-32 of the segments as they stand here}
       END                       there once the writer has finished and nothing will follow
 
 Epochs are numbered from 0 without gaps. A file takes its name only when it is whole and synced and no other has it
@@ -11,7 +12,10 @@ Epochs are numbered from 0 without gaps. A file takes its name only when it is w
 
 What the first writer said is never null may be null in later epochs: attributes are compared by name, type and order.
 
-The digest tells whether rows that are computed again are those of the epoch (see `digest`).
+The digest tells whether rows that are computed again are those of the epoch (see `digest`). The sums tell whether the
+bytes of a segment are those that were written: [pages, bytes, CRC-32] of each piece of it, one after another, the first
+with what stands before the first page, the last with what stands behind the last. Readers check them, piece by piece.
+A log of an earlier version has none: there a reader compares the digest and the number of rows once a segment was read.
 """
 
 from __future__ import annotations
@@ -20,10 +24,11 @@ import json
 import os
 import secrets
 import time
+import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, BinaryIO, Final
 
 import attrs
 import pyarrow as pa
@@ -41,6 +46,8 @@ from operators.schema import Schema
 SUFFIX: Final = ".pages"
 _SEAL_ROWS: Final = 131_072
 _SEAL_SECONDS: Final = 1.0
+_PIECE: Final = 1 << 16
+"""Bytes of a segment that one sum is of, at least, unless it is the last."""
 
 
 @attrs.frozen
@@ -52,6 +59,8 @@ class Segment:
     bytes: int
     digest: int | None = None
     """The sum of the hashes of its rows, modulo 2^64; None in a log of an earlier version."""
+    sums: tuple[tuple[int, int, int], ...] = ()
+    """Pages, bytes and CRC-32 of each piece of it; none in a log of an earlier version."""
 
 
 @attrs.frozen
@@ -76,10 +85,17 @@ class PageLog:
             )
 
     def schema(self) -> pa.Schema:
-        """Give the attributes; SinkError where there is no page log."""
+        """Give the attributes; SinkError where there is no page log, or they cannot be read."""
         try:
-            with pa.memory_map(str(self.folder / "schema.arrow")) as file:
-                return pa.ipc.read_schema(file)
+            found = pa.ipc.read_schema(pa.py_buffer(self._schema_bytes()))
+            _ = [(field.name, str(field.type)) for field in found]
+        except (OSError, EOFError, pa.ArrowException, UnicodeDecodeError) as error:
+            raise _damaged(self.folder / "schema.arrow", str(error)) from error
+        return found
+
+    def _schema_bytes(self) -> bytes:
+        try:
+            return (self.folder / "schema.arrow").read_bytes()
         except FileNotFoundError:
             raise SinkError(f'"{self.folder}" is no page log: it holds no schema.arrow.') from None
 
@@ -96,12 +112,22 @@ class PageLog:
         return found
 
     def epoch(self, number: int) -> tuple[Segment, ...] | None:
-        """Give the segments of one epoch; None when it is not there."""
+        """Give the segments of one epoch; None when it is not there, SinkError where it is damaged."""
+        path = self._epoch(number)
         try:
-            told = json.loads(self._epoch(number).read_bytes())
+            told = json.loads(path.read_bytes())
+            segments = told["segments"]
+            check = told.get("check")
+            found = tuple(_segment(segment) for segment in segments)
         except FileNotFoundError:
             return None
-        return tuple(Segment(s["file"], s["rows"], s["bytes"], s.get("digest")) for s in told["segments"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise _damaged(path, f"it is not what was written: {error!r}") from error
+        if check is not None and check != _check(segments):
+            raise _damaged(path, "its checksum is another")
+        if (schema := told.get("schema")) is not None and schema != zlib.crc32(self._schema_bytes()):
+            raise _damaged(self.folder / "schema.arrow", f"its checksum is not the one that {path.name} tells")
+        return found
 
     def seal(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch] | Sequence[pa.RecordBatch]) -> Segment:
         """Write a segment, which is of no meaning until an epoch names it."""
@@ -110,16 +136,17 @@ class PageLog:
         rows = sums = 0
         unfinished = path.with_suffix(".part")
         with open(unfinished, "xb") as file:
-            with pa.ipc.new_file(file, schema) as writer:
+            summed = _Summed(file)
+            with pa.ipc.new_file(pa.PythonFile(summed, mode="w"), schema) as writer:
                 for batch in batches:
                     writer.write_batch(batch)
+                    summed.page()
                     rows += batch.num_rows
                     sums += digest(batch)
             file.flush()
             os.fsync(file.fileno())
-            size = file.tell()
         os.replace(unfinished, path)
-        return Segment(name, rows, size, sums % (1 << 64))
+        return Segment(name, rows, summed.tell(), sums % (1 << 64), summed.finished())
 
     def publish(self, number: int, segments: Sequence[Segment], *, counts: bool = False) -> bool:
         """Make segments the epoch of a number, once: False when it is there already, with these rows.
@@ -160,11 +187,33 @@ class PageLog:
         claim(self.folder / "END", b"")
 
     def read(self, segment: Segment) -> Iterator[pa.RecordBatch]:
-        """Give the batches of a segment, mapped."""
-        with pa.memory_map(str(self.folder / "segments" / segment.file)) as file:
-            reader = pa.ipc.open_file(file)
-            for i in range(reader.num_record_batches):
-                yield reader.get_batch(i)
+        """Give the batches of a segment, mapped; SinkError where its bytes or rows are not those that were written."""
+        path = self.folder / "segments" / segment.file
+        try:
+            with pa.memory_map(str(path)) as file:
+                pieces = _Pieces(path, segment, file.read_buffer())
+                pieces.check_ends()
+                reader = pa.ipc.open_file(file)
+                rows = sums = 0
+                for i in range(reader.num_record_batches):
+                    pieces.check(i)
+                    batch = reader.get_batch(i)
+                    if not segment.sums:
+                        batch.validate(full=True)
+                        sums += digest(batch) if segment.digest is not None else 0
+                    rows += batch.num_rows
+                    yield batch
+        except FileNotFoundError:
+            raise SinkError(
+                f'the page log "{self.folder}" lacks the file "{segment.file}", which an epoch names.\n'
+                "  Copy it again from where the log was written."
+            ) from None
+        except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+            raise _damaged(path, str(error)) from error
+        if rows != segment.rows:
+            raise _damaged(path, f"it has {rows:,} rows, and {segment.rows:,} were written")
+        if not segment.sums and segment.digest is not None and sums % (1 << 64) != segment.digest:
+            raise _damaged(path, "its rows are not those that were written: they have another digest")
 
     def discard(self, segments: Sequence[Segment]) -> None:
         """Remove segments that no epoch will name."""
@@ -174,11 +223,108 @@ class PageLog:
 
     def _claim(self, number: int, segments: Sequence[Segment]) -> bool:
         """Make segments the epoch of a number; False where there is one."""
-        told = {"segments": [attrs.asdict(segment) for segment in segments]}
+        listed = [attrs.asdict(segment) for segment in segments]
+        told = {"segments": listed, "schema": zlib.crc32(self._schema_bytes()), "check": _check(listed)}
         return claim(self._epoch(number), json.dumps(told).encode())
 
     def _epoch(self, number: int) -> Path:
         return self.folder / "epochs" / f"{number:010d}.json"
+
+
+@attrs.define
+class _Summed:
+    """A file that is written once, from its beginning, and the sums of its pieces."""
+
+    file: BinaryIO
+    closed: bool = attrs.field(init=False, default=False)
+    _sums: list[tuple[int, int, int]] = attrs.field(init=False, factory=list)
+    _place: int = attrs.field(init=False, default=0)
+    _pages: int = attrs.field(init=False, default=0)
+    _bytes: int = attrs.field(init=False, default=0)
+    _sum: int = attrs.field(init=False, default=0)
+
+    def write(self, data: bytes) -> int:
+        self._sum = zlib.crc32(data, self._sum)
+        self._bytes += len(data)
+        self._place += len(data)
+        return self.file.write(data)
+
+    def page(self) -> None:
+        """Say that a page was written."""
+        self._pages += 1
+        if self._bytes >= _PIECE:
+            self._end()
+
+    def finished(self) -> tuple[tuple[int, int, int], ...]:
+        """Give the sums of all that was written."""
+        self._end()
+        return tuple(self._sums)
+
+    def _end(self) -> None:
+        self._sums.append((self._pages, self._bytes, self._sum))
+        self._pages = self._bytes = self._sum = 0
+
+    def tell(self) -> int:
+        return self._place
+
+    def flush(self) -> None:
+        self.file.flush()
+
+    def writable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@attrs.define
+class _Pieces:
+    """Check the pieces of a segment as they are read; nothing where it has no sums."""
+
+    path: Path
+    segment: Segment
+    data: pa.Buffer
+    _next: int = attrs.field(init=False, default=0)
+    _page: int = attrs.field(init=False, default=0)
+    """The first page of the next piece."""
+    _place: int = attrs.field(init=False, default=0)
+
+    def check_ends(self) -> None:
+        """Check the length, the first piece and the last, which say where the pages are."""
+        if self.data.size != self.segment.bytes:
+            raise _damaged(self.path, f"it has {self.data.size:,} bytes, and {self.segment.bytes:,} were written")
+        if sums := self.segment.sums:
+            pages, length, _ = sums[-1]
+            self._compare(sums[-1], sum(n for n, _, _ in sums) - pages, self.segment.bytes - length)
+            self.check(0)
+
+    def check(self, page: int) -> None:
+        """Check all pieces up to that of a page."""
+        while page >= self._page and self._next < len(self.segment.sums):
+            piece = self.segment.sums[self._next]
+            self._compare(piece, self._page, self._place)
+            self._next += 1
+            self._page += piece[0]
+            self._place += piece[1]
+
+    def _compare(self, piece: tuple[int, int, int], page: int, place: int) -> None:
+        pages, length, wanted = piece
+        if zlib.crc32(memoryview(self.data)[place : place + length]) != wanted:
+            which = f"page {page}" if pages == 1 else f"pages {page} to {page + pages - 1}" if pages else "its end"
+            raise _damaged(self.path, f"{which}, in bytes {place:,} to {place + length - 1:,}: the checksum is another")
+
+
+def _damaged(path: Path, how: str) -> SinkError:
+    return SinkError(f'"{path}" is damaged: {how}.\n  Copy it again from where it was written, or write the log anew.')
+
+
+def _check(segments: object) -> int:
+    return zlib.crc32(json.dumps(segments, sort_keys=True).encode())
+
+
+def _segment(told: dict[str, Any]) -> Segment:
+    sums = tuple((int(pages), int(length), int(wanted)) for pages, length, wanted in told.get("sums", ()))
+    return Segment(told["file"], told["rows"], told["bytes"], told.get("digest"), sums)
 
 
 @attrs.frozen

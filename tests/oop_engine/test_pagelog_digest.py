@@ -147,8 +147,8 @@ def test_a_log_of_an_earlier_version_is_compared_by_its_count_of_rows(tmp_path: 
     path = tmp_path / "epochs" / "0000000000.json"
     told = json.loads(path.read_text())
     for segment in told["segments"]:
-        del segment["digest"]
-    path.write_text(json.dumps(told))
+        del segment["digest"], segment["sums"]
+    path.write_text(json.dumps({"segments": told["segments"]}))
     assert not log.publish(0, [log.seal(SCHEMA, [batch(list(map(row, range(len(ROWS)))))])])
     with pytest.raises(SinkError, match="and now 1 are to be written"):
         log.publish(0, [log.seal(SCHEMA, [batch(ROWS[:1])])])
