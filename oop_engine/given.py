@@ -14,6 +14,7 @@ from oop_engine.errors import PlanError
 from oop_engine.plan import Divert, Late
 from oop_engine.promising import Arrival, Promises, from_source
 from oop_engine.sources.dictionaries import renumbered, widely_numbered
+from oop_engine.sources.exported import Exported, ExportsArray, ExportsStream, exported
 from oop_engine.sources.memory import Once, Rows
 from oop_engine.sources.protocol import Source
 from oop_engine.sources.rows import PlainRow, from_pages, from_rows
@@ -60,7 +61,7 @@ def rows(
 
 
 def arrow(
-    data: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch],
+    data: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch] | ExportsStream | ExportsArray,
     *,
     name: str = "arrow",
     schema: pa.Schema | None = None,
@@ -71,9 +72,13 @@ def arrow(
     divert: Divert = None,
     arrival_ts: Arrival = False,
 ) -> Stream:
-    """Make a stream of an Arrow table or of record batches; an iterator of batches needs `schema` and `punctuate`.
+    """Make a stream of an Arrow table, of record batches, or of what exports Arrow data (`__arrow_c_stream__`).
 
-    Dictionaries, as of pandas' categories, are numbered by int32 at least: batches together have more words than one.
+    Frames of Polars and pandas and relations of DuckDB are such. They are asked for their tuples anew in every run and
+    read as a stream; only exact promises, where neither `punctuate` nor `slack` says others, keep the tuples in memory.
+    A reader or an iterator of batches is read once and needs `punctuate` or `slack`, an iterator of batches also
+    `schema`. Dictionaries, as of pandas' categories, are numbered by int32 at least: batches together have more words
+    than one. PlanError for anything else.
     """
     source: Source
     schema = None if schema is None else widely_numbered(schema)
@@ -83,16 +88,27 @@ def arrow(
         source = Rows(name, tuple(map(renumbered, batches)), known)
     elif isinstance(data, pa.RecordBatch):
         source = Rows(name, (renumbered(data),))
+    elif isinstance(data, Iterator) and isinstance(data, ExportsStream):
+        reader = exported(data)
+        known = widely_numbered(reader.schema.remove_metadata())
+        source = Once(name, known, lambda: map(renumbered, reader), again=False)
     elif isinstance(data, Iterator):
         if schema is None:
-            raise PlanError("an iterator of record batches needs schema=, since it can be read only once")
-        source = Once(name, schema, lambda: map(renumbered, data), again=False)
-    else:
-        batches = tuple(data)
-        if not all(isinstance(batch, pa.RecordBatch) for batch in batches):
             raise PlanError(
-                f"arrow takes a table or record batches, and {type(data).__name__} is neither.\n"
-                "  Write pa.table(...), or pa.Table.from_pandas(frame, preserve_index=False) for a pandas frame."
+                "arrow: an iterator of record batches can be read only once, and its first batch is not looked at.\n"
+                "  Write arrow(batches, schema=..., punctuate=...), or give a pyarrow.RecordBatchReader."
+            )
+        source = Once(name, schema, lambda: map(renumbered, data), again=False)
+    elif isinstance(data, ExportsStream):
+        source = Exported(name, data)
+    elif isinstance(data, ExportsArray):
+        source = Rows(name, (renumbered(pa.record_batch(data)),))  # pyright: ignore[reportArgumentType]
+    else:
+        batches = tuple(data) if isinstance(data, Iterable) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+        if batches is None or not all(isinstance(batch, pa.RecordBatch) for batch in batches):
+            raise PlanError(
+                f"arrow takes a table, record batches or what has __arrow_c_stream__; {type(data).__name__} is none of"
+                ' these.\n  Write arrow(pa.table(...)), for rows of Python oop.rows(...), for a file oop.read("...").'
             )
         source = Rows(name, tuple(map(renumbered, batches)), schema)
     return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
