@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +15,7 @@ import pyarrow as pa
 
 from oop_engine.circuit import Circuit
 from oop_engine.cli.errors import say
+from oop_engine.cli.incomplete import Incomplete
 from oop_engine.cli.progress import Progress
 from oop_engine.cli.showing import Wishes, run_shown
 from oop_engine.cli.streams import flow_elements, tables
@@ -26,6 +29,7 @@ from oop_engine.notes import told as lost
 from oop_engine.plan import SourceNode
 from oop_engine.prepared import prepared
 from oop_engine.read import netflow
+from oop_engine.sources.errors import SourceEnded
 from oop_engine.sources.flows import FLOW_ALIASES
 from oop_engine.sources.live import ExporterReport, LiveFlows, LiveReader
 from oop_engine.stream import Stream
@@ -44,7 +48,7 @@ _HEAD: Final = (
 class Collection:
     """What the command line says of the collection; amounts as text, None where nothing was said."""
 
-    listen: str
+    listen: str | socket.socket
     lasting: str | None = None
     most: int | None = None
     allow: tuple[str, ...] = ()
@@ -85,17 +89,31 @@ def collect(text: str, collection: Collection, wishes: Wishes) -> Statistics:
 
     def opened(reader: LiveReader) -> None:
         readers.append(reader)
+        if following:
+            reader.unreleased.follow()
         if not wishes.quiet and reader.door is not None:
             say(f"listening on {reader.door.address}, receive buffer of {reader.door.buffer:,} bytes")
 
     plan = prepared(query(text, {names[0]: _told(collection.stream(parsed), opened)}).node)
+    if collection.state is not None:
+        windows = tuple(_windows(parsed))
+        marking = Incomplete.of(lambda: readers[0] if readers else None, plan.outputs[0].schema, parsed, windows)
+        wishes = attrs.evolve(wishes, marking=marking)
 
     def told(statistics: Statistics, compiled: bool) -> str:
         lines = exporter_table(readers[0].exporters()) if readers else []
         return "\n".join([*lines, summary(plan, statistics, compiled=compiled)])
 
+    following = isinstance(wishes.marking, Incomplete) and wishes.marking.follows
     try:
         statistics = run_shown(plan, wishes, told, line=_LiveProgress(sys.stderr, readers=readers))
+        for reader in readers if following else ():
+            reader.close(whole=True, ended=not statistics.interrupted)
+    except BaseException:
+        for reader in readers if following else ():
+            with suppress(SourceEnded):
+                reader.close(whole=False)
+        raise
     finally:
         if wishes.quiet:
             # What was lost is no progress and no summary.

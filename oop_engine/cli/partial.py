@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import filecmp
+import os
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 import attrs
@@ -13,14 +16,45 @@ from oop_engine.circuit import Circuit
 from oop_engine.errors import PlanError
 from oop_engine.facts import one_line
 from oop_engine.sinks import FileSink, SinkError, sink_for
-from oop_engine.sinks.files import claimed
+from oop_engine.sinks.files import claimed, naming
 from oop_engine.ticks import duration_of, positive
 from oop_engine.twin import released_at_end
+from operators.page import Page
 from operators.schema import Schema
 
 _SHARE: Final = 10
 """Of so much time the file takes one at most, however large the state is."""
 _SECOND: Final = 1_000_000_000
+
+
+def _kept(path: Path) -> Path | None:
+    """Give a file a further name, that of its time and free, and tell it; None where there is no file, or an empty one.
+
+    SinkError where it cannot have another.
+    """
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return None
+    if not there.st_size:
+        return None
+    when = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(there.st_mtime))
+    suffixes = "".join(path.suffixes[-2:] if path.suffix.lower() in (".gz", ".zst") else path.suffixes[-1:])
+    for number in range(1000):
+        more = f"-{number}" if number else ""
+        kept = path.with_name(f"{path.name.removesuffix(suffixes)}.{when}{more}{suffixes}")
+        try:
+            os.link(path, kept)
+        except FileExistsError:
+            continue
+        except OSError:
+            # There are file systems without hard links.
+            if kept.exists():
+                continue
+            with naming(f'"{kept}"'):
+                os.rename(path, kept)
+        return kept
+    raise SinkError(f'"{path}" has been kept too often under the time of its last change; move some of these away.')
 
 
 def _seconds(every: str) -> float:
@@ -44,6 +78,8 @@ class Partial:
     every: float
     say: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
+    mark: Callable[[Page], Page] | None = None
+    """What is done to pages of the plan's schema, if anything, to give those of this one."""
     _circuit: Circuit | None = attrs.field(init=False, default=None)
     _next: float = attrs.field(init=False)
     _failed: str = attrs.field(init=False, default="")
@@ -59,12 +95,14 @@ class Partial:
         schema: Schema,
         say: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
+        *,
+        mark: Callable[[Page], Page] | None = None,
     ) -> Partial:
         """Take what the command line says; SinkError, PlanError for what cannot be."""
         sink = None if target == "-" else sink_for(target)
         if not isinstance(sink, FileSink) or (sink.path.exists() and not sink.path.is_file()):
             raise SinkError(f'--partial "{target}": name a file, such as open.csv; it is replaced each time.')
-        return cls(attrs.evolve(sink, claimed=True), schema, _seconds(every), say, clock)
+        return cls(attrs.evolve(sink, claimed=True), schema, _seconds(every), say, clock, mark)
 
     @contextmanager
     def begun(self) -> Generator[None]:
@@ -74,9 +112,22 @@ class Partial:
             yield
 
     def begin(self) -> None:
-        """Write a file without rows, so that one that cannot be written is known before anything is read."""
-        with self.sink.opened(self.schema):
-            pass
+        """Write a file without rows, so that one that cannot be written is known before anything is read.
+
+        What a run before left there is kept under another name, which is said, unless it has no rows either.
+        """
+        kept = _kept(self.sink.path)
+        try:
+            with self.sink.opened(self.schema):
+                pass
+        except BaseException:
+            if kept is not None:
+                os.replace(kept, self.sink.path)
+            raise
+        if kept is not None and filecmp.cmp(kept, self.sink.path, shallow=False):
+            kept.unlink()
+        elif kept is not None:
+            self.say(f'note: "{kept}" has what open windows of a run before had in "{self.sink.path}"')
 
     def watch(self, circuit: Circuit) -> None:
         """Write the file, when it is time."""
@@ -90,7 +141,7 @@ class Partial:
         try:
             with self.sink.opened(self.schema) as deliver:
                 for page in () if self._circuit is None else released_at_end(self._circuit):
-                    deliver(page)
+                    deliver(page if self.mark is None else self.mark(page))
                     rows += len(page)
         except SinkError as error:
             if str(error) != self._failed:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import attrs
 
@@ -23,10 +24,22 @@ from oop_engine.meter import Statistics
 from oop_engine.overwriting import check_files
 from oop_engine.plan import Plan
 from oop_engine.runtime import Deliver, Watch, run_to_end
-from oop_engine.sinks import GrowingSink, KeptSink, sink_for
+from oop_engine.sinks import GrowingSink, Holding, KeptSink, sink_for
 from oop_engine.sinks.files import unfinished_of
 from operators.page import Page
 from operators.protocol import Element
+from operators.schema import Schema
+
+
+class Marking(Protocol):
+    """Add columns to results, and hear how far they will last, whatever happens to this process."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    def mark(self, page: Page) -> Page: ...
+
+    def given(self, element: Element) -> None: ...
 
 
 @attrs.frozen
@@ -45,6 +58,8 @@ class Wishes:
     partial: str | None = None
     """The file to write what open windows have so far to, if any, and how often."""
     partial_every: str = "10s"
+    marking: Marking | None = None
+    """What is added to each row, if anything, and who is told how far results will last."""
 
 
 def run_shown(
@@ -56,9 +71,13 @@ def run_shown(
     minute, unless `quiet`. `told` gives what is said at the end, of the statistics and of whether the kernels had been
     compiled before.
     """
-    sink = sink_for(wishes.to, endless=wishes.endless, append=wishes.append)
-    schema = plan.outputs[0].schema
-    so_far = None if wishes.partial is None else Partial.of(wishes.partial, wishes.partial_every, schema, say)
+    marking = wishes.marking
+    sink = sink_for(wishes.to, endless=wishes.endless, append=wishes.append, synced=marking is not None)
+    schema = plan.outputs[0].schema if marking is None else marking.schema
+    mark = None if marking is None else marking.mark
+    so_far = None
+    if wishes.partial is not None:
+        so_far = Partial.of(wishes.partial, wishes.partial_every, schema, say, mark=mark)
     check_files(plan, (sink,), None if so_far is None else so_far.sink)
     with ExitStack() as stack:
         drawn = _on_terminal() and not wishes.quiet
@@ -157,7 +176,9 @@ class Shown:
         return self._sink
 
     def take(self, element: Element) -> None:
-        sink = self.open()
+        sink, marking = self.open(), self.wishes.marking
+        if marking is not None and isinstance(element, Page):
+            element = marking.mark(element)
         if isinstance(element, Page) and self.wishes.limit is not None and self.wishes.to == STDOUT:
             room = max(0, self.wishes.limit - self._rows)
             self._rows += len(element)
@@ -170,6 +191,8 @@ class Shown:
             sink(element)
         else:
             self.progress.aside(partial(sink, element))
+        if marking is not None and not (isinstance(sink, Holding) and sink.held):
+            marking.given(element)
 
     def tell(self) -> None:
         """Say what was not shown."""

@@ -12,7 +12,7 @@ from oop_engine.sinks.files import FileSink, StreamSink
 from oop_engine.sinks.growing import GrowingSink, KeptSink
 from oop_engine.sinks.pagelog import SUFFIX as PAGES
 from oop_engine.sinks.pagelog import PageLogSink
-from oop_engine.sinks.protocol import Deliver, Encoder, Sink
+from oop_engine.sinks.protocol import Deliver, Encoder, Holding, Sink
 from oop_engine.sinks.python import ListSink, PageSink
 from oop_engine.sinks.terminal import TerminalSink
 
@@ -31,13 +31,13 @@ _ENCODERS: dict[str, Callable[[], Csv | Ndjson | Arrow | Parquet]] = {
 }
 
 
-def sink_for(target: str | Path, *, endless: bool = False, append: bool = False) -> Sink:
+def sink_for(target: str | Path, *, endless: bool = False, append: bool = False, synced: bool = False) -> Sink:
     """Choose a sink: by the suffix of a path, or for "-" a table on a terminal and CSV where it is none.
 
     Text and .arrows are packed when .gz or .zst follows. SinkError names the suffixes for any other. What is `endless`
     cannot be run again, so a file keeps what was released, whatever ends the run: lines of text that is not packed are
-    there at once (see `growing`), with `append` behind those of before; other files are completed, but where the
-    process is killed.
+    there at once (see `growing`), with `append` behind those of before, and with `synced` on the disk; other files are
+    completed, but where the process is killed.
     """
     text = str(target)
     if text == "-":
@@ -65,7 +65,7 @@ def sink_for(target: str | Path, *, endless: bool = False, append: bool = False)
         if not endless:
             return FileSink(path, make)
         lines = _LINES.get(inner)
-        return KeptSink(path, make) if lines is None else GrowingSink(path, lines, append)
+        return KeptSink(path, make) if lines is None else GrowingSink(path, lines, append, synced)
     if inner in (".parquet", ".arrow"):
         raise SinkError(f'"{text}": {inner} is not packed as a whole; leave out {suffix} (Parquet packs its own pages)')
     return (KeptSink if endless else FileSink)(path, lambda: _packed(make, codec))
@@ -84,6 +84,7 @@ __all__ = [
     "Encoder",
     "FileSink",
     "GrowingSink",
+    "Holding",
     "KeptSink",
     "ListSink",
     "Ndjson",

@@ -86,8 +86,8 @@ def written(path: Path, *, example: str = "result.parquet", claim: bool = True) 
 def claimed(path: Path, *, what: str = "") -> Generator[None, None, None]:
     """Keep all other runs from writing a file or folder; SinkError, which names the process, where one does.
 
-    `what` they are is said for the path. Links and relative paths do not lead around that. Where the system has no locks for a
-    file, nobody is kept out.
+    `what` they are is said for the path. Links and relative paths do not lead around that. Where the system has no
+    locks for a file, nobody is kept out.
     """
     try:
         claim = Claim.of(path, must=False)

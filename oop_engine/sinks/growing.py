@@ -37,12 +37,14 @@ class GrowingSink:
     A new file is begun beside its name, and takes the name with the first results, or at the end; one that was there
     stays until then, and where a run fails before. What is written stays, whatever ends the run; a write that the
     system does not take as a whole is taken back to the line before. With `append`, results go behind those that are
-    there, under the same header: SinkError where that is another, or the last line is cut. Files are synced at the end.
+    there, under the same header: SinkError where that is another, or the last line is cut. Files are synced at the end,
+    and, where they are to be `synced`, each time before a punctuation counts as taken.
     """
 
     path: Path
     encoder: Callable[[], Csv | Ndjson] = attrs.field(repr=False)
     append: bool = False
+    synced: bool = False
 
     @contextmanager
     def opened(self, schema: Schema) -> Generator[Deliver, None, None]:
@@ -62,15 +64,15 @@ class GrowingSink:
         if going_on:
             _check_lines(self.path, head, schema)
             try:
-                file = _Growing(self.path, encoder, os.open(self.path, os.O_WRONLY | os.O_APPEND))
+                file = _Growing(self.path, encoder, os.open(self.path, os.O_WRONLY | os.O_APPEND), synced=self.synced)
             except OSError as error:
                 raise SinkError(f'"{self.path}" cannot be written: {error.strerror}') from error
         else:
             unfinished, handle = beside(self.path)
-            file = _Growing(self.path, encoder, handle, unfinished)
+            file = _Growing(self.path, encoder, handle, unfinished, synced=self.synced)
             file.hold(head)
         try:
-            yield file.deliver
+            yield file
         except BaseException:
             file.leave()
             raise
@@ -85,12 +87,14 @@ class _Growing:
     encoder: Encoder
     handle: int
     unfinished: Path | None = None
+    synced: bool = attrs.field(default=False, kw_only=True)
     _held: list[bytes] = attrs.field(init=False, factory=list)
     _bytes: int = attrs.field(init=False, default=0)
     _waiting: bool = attrs.field(init=False, default=False)
     """Whether results are held."""
     _good: bool = attrs.field(init=False, default=False)
     """Whether results were written."""
+    _unsynced: bool = attrs.field(init=False, default=False)
     _writing: threading.Lock = attrs.field(init=False, factory=threading.Lock)
 
     def hold(self, data: bytes) -> None:
@@ -98,7 +102,12 @@ class _Growing:
         self._held.append(data)
         self._bytes += len(data)
 
-    def deliver(self, element: Element) -> None:
+    @property
+    def held(self) -> bool:
+        """Tell whether results are still to be written, or may not be on the disk."""
+        return self._waiting or self._unsynced
+
+    def __call__(self, element: Element, /) -> None:
         with self._writing:
             if isinstance(element, Page):
                 self.hold(self.encoder.write(element))
@@ -106,8 +115,17 @@ class _Growing:
                 if self._bytes < _HELD:
                     return
             self._write()
+            if self.synced:
+                self._sync()
             if self._good:
                 self._name()
+
+    def _sync(self) -> None:
+        """Put on the disk what was written."""
+        if self._unsynced:
+            with naming(f'"{self.path}"'):
+                os.fsync(self.handle)
+            self._unsynced = False
 
     def _write(self) -> None:
         if not self._waiting:
@@ -126,7 +144,7 @@ class _Growing:
             with suppress(OSError):
                 os.ftruncate(self.handle, before)
             raise WriteFailed.of(f'"{self.path}"', error) from error
-        self._good = True
+        self._good = self._unsynced = True
 
     def _name(self) -> None:
         if self.unfinished is not None:
@@ -140,8 +158,7 @@ class _Growing:
         try:
             self._waiting |= self.unfinished is not None
             self._write()
-            with naming(f'"{self.path}"'):
-                os.fsync(self.handle)
+            self._sync()
             self._name()
         finally:
             self._close()
@@ -209,26 +226,39 @@ class KeptSink:
     @contextmanager
     def opened(self, schema: Schema) -> Generator[Deliver, None, None]:
         """Write to a new file in the same folder; at the end, or on failure, it takes the name."""
-        writing, released, sound = threading.Lock(), False, True
         failure: BaseException | None = None
         # What killed runs have left stays, since it cannot be made again.
         sink = FileSink(self.path, self.encoder, claimed=True)
         with claimed(self.path), sink.opened(schema) as into:
-
-            def deliver(element: Element) -> None:
-                nonlocal released, sound
-                with writing:
-                    sound = False
-                    into(element)
-                    sound = True
-                    released |= isinstance(element, Page) and len(element) > 0
-
+            writing = _Whole(into)
             try:
-                yield deliver
+                yield writing
             except BaseException as error:
-                # The lock is never given back: a thread that nobody waits for any more writes nothing behind the end.
-                if not (writing.acquire(blocking=False) and released and sound):
+                if not writing.can_complete():
                     raise
                 failure = error
         if failure is not None:
             raise failure
+
+
+@attrs.define(eq=False)
+class _Whole:
+    """Hand elements to a file that has nothing that lasts before its end."""
+
+    into: Deliver
+    held: bool = attrs.field(init=False, default=True)
+    _writing: threading.Lock = attrs.field(init=False, factory=threading.Lock)
+    _released: bool = attrs.field(init=False, default=False)
+    _sound: bool = attrs.field(init=False, default=True)
+
+    def __call__(self, element: Element, /) -> None:
+        with self._writing:
+            self._sound = False
+            self.into(element)
+            self._sound = True
+            self._released |= isinstance(element, Page) and len(element) > 0
+
+    def can_complete(self) -> bool:
+        """Tell whether there are results, and no thread that nobody waits for any more writes one just now."""
+        # The lock is never given back: such a thread writes nothing behind the end.
+        return self._writing.acquire(blocking=False) and self._released and self._sound

@@ -347,37 +347,50 @@ class PageLogSink:
         if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
             raise SinkError(f'"{self.folder}" exists already; name a new folder for a page log, or remove this one.')
         log.begin(schema.arrow)
-        held: list[pa.RecordBatch] = []
-        rows = number = 0
-        sealed = time.monotonic()
-
-        def seal() -> None:
-            nonlocal rows, number, sealed
-            if rows:
-                with naming(f'the page log "{self.folder}"'):
-                    log.publish(number, [log.seal(schema.arrow, held)])
-                number += 1
-            held.clear()
-            rows, sealed = 0, time.monotonic()
-
-        def deliver(element: Element) -> None:
-            nonlocal rows
-            if isinstance(element, Page):
-                held.append(element.batch)
-                rows += len(element)
-            if rows >= _SEAL_ROWS or (rows and time.monotonic() - sealed >= _SEAL_SECONDS):
-                seal()
-
+        epochs = _Epochs(log, schema.arrow)
         try:
-            yield deliver
+            yield epochs
         except Exception:
             if self.keep:
                 with suppress(SinkError):
-                    seal()
+                    epochs.seal()
             raise
-        seal()
+        epochs.seal()
         with naming(f'the page log "{self.folder}"'):
             log.end()
+
+
+@attrs.define(eq=False)
+class _Epochs:
+    """Write what comes as epochs of a new page log."""
+
+    log: PageLog
+    arrow: pa.Schema
+    _batches: list[pa.RecordBatch] = attrs.field(init=False, factory=list)
+    _rows: int = attrs.field(init=False, default=0)
+    _number: int = attrs.field(init=False, default=0)
+    _sealed: float = attrs.field(init=False, factory=time.monotonic)
+
+    @property
+    def held(self) -> bool:
+        """Tell whether there are tuples that are in no epoch yet."""
+        return self._rows > 0
+
+    def seal(self) -> None:
+        """Make an epoch of what is held, if anything is."""
+        if self._rows:
+            with naming(f'the page log "{self.log.folder}"'):
+                self.log.publish(self._number, [self.log.seal(self.arrow, self._batches)])
+            self._number += 1
+        self._batches.clear()
+        self._rows, self._sealed = 0, time.monotonic()
+
+    def __call__(self, element: Element, /) -> None:
+        if isinstance(element, Page):
+            self._batches.append(element.batch)
+            self._rows += len(element)
+        if self._rows >= _SEAL_ROWS or (self._rows and time.monotonic() - self._sealed >= _SEAL_SECONDS):
+            self.seal()
 
 
 def _alike(some: Sequence[Segment], others: Sequence[Segment]) -> bool:

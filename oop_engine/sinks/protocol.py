@@ -26,6 +26,18 @@ class Sink(Protocol):
         ...
 
 
+@runtime_checkable
+class Holding(Protocol):
+    """A function that delivers, and that may hold what a process that is killed would lose."""
+
+    @property
+    def held(self) -> bool:
+        """Tell whether it does now: results that a reader would not find, or that a failing machine would lose."""
+        ...
+
+    def __call__(self, element: Element, /) -> None: ...
+
+
 class Encoder(Protocol):
     """Pages to bytes, purely; what it returns is to be written in order."""
 

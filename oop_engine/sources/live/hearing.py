@@ -15,6 +15,8 @@ from oop_engine.sources.flows.parts import Parts
 from oop_engine.sources.flows.sessions import Sessions
 from oop_engine.sources.live.progress import ExporterProgress, Heard
 from oop_engine.sources.live.roster import Key
+from oop_engine.sources.live.unreleased import Unreleased
+from oop_engine.sources.protocol import ARRIVAL
 from operators.page import Bools, Int64s
 
 _TIMES = ("ts", "end_ts")
@@ -29,6 +31,8 @@ class Hearing:
 
     progress: ExporterProgress
     sessions: Sessions | None = None
+    unreleased: Unreleased | None = None
+    """Who counts the records, if anybody does."""
 
     def __call__(self, batch: pa.RecordBatch, parts: Parts) -> pa.RecordBatch:
         assert self.sessions is not None
@@ -43,7 +47,12 @@ class Hearing:
             known = self.sessions.known[number]
             if known.active is not None or known.inactive is not None:
                 self.progress.announce(key, active=known.active, inactive=known.inactive)
-        return batch if shifts is None else _shifted(batch, np.repeat(shifts, np.diff(parts.first, append=len(batch))))
+        counts = np.diff(parts.first, append=len(batch))
+        batch = batch if shifts is None else _shifted(batch, np.repeat(shifts, counts))
+        if self.unreleased is not None and len(batch):
+            times = {name: ticks(batch, name) for name in times} | {ARRIVAL: parts.arrival}
+            self.unreleased.take(times, {ARRIVAL: counts}, int(parts.arrival.max()))
+        return batch
 
 
 def key_of(sessions: Sessions, number: int) -> Key:

@@ -4,6 +4,10 @@ That is what was promised, what is known of exporters, and what they taught the 
 
 So a collector that is killed at any moment and started anew with the same file says again what was promised, and takes
 nothing back; what may be in the file without having been said holds back nobody but late records.
+
+Where who reads says how far results were given (see `unreleased`), only so much counts as promised: what the file tells
+was given is where it lasts. A collector that was killed in between gives windows again that it had given already, and
+marks them.
 """
 
 from __future__ import annotations
@@ -21,11 +25,13 @@ from oop_engine.lock import CannotLock, Claim, Taken
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.flows.decoder import FlowDecoder
 from oop_engine.sources.live.progress import ExporterProgress
+from oop_engine.sources.live.unreleased import Unreleased
 from operators.protocol import State
 from operators.saved import decode_state, encode_state, part, prefixed
 
 _PROGRESS: Final = "progress."
 _DECODER: Final = "decoder."
+_UNRELEASED: Final = "unreleased."
 OFTEN: Final = 10 * 10**9
 """Nanoseconds after which who was heard is written, if nothing was promised in the meantime."""
 SOON: Final = OFTEN // 50
@@ -40,6 +46,7 @@ class Kept:
     _written: int = attrs.field(init=False, default=0)
     _heard: int = attrs.field(init=False, default=0)
     _learnt: int = attrs.field(init=False, default=0)
+    _changes: int = attrs.field(init=False, default=0)
     _claim: Claim | None = attrs.field(init=False, default=None)
 
     def lock(self) -> None:
@@ -61,13 +68,15 @@ class Kept:
         if self._claim is not None:
             self._claim.release()
 
-    def take_up(self, progress: ExporterProgress, decoder: FlowDecoder) -> bool:
+    def take_up(self, progress: ExporterProgress, decoder: FlowDecoder, unreleased: Unreleased | None = None) -> bool:
         """Give what is in the file to those who need it; False if there is none, SourceError for other files."""
         with self._foreign():
             state = self._read()
             if state is not None:
                 progress.restore(part(_PROGRESS, state))
                 decoder.restore(part(_DECODER, state))
+                if unreleased is not None:
+                    unreleased.restore(part(_UNRELEASED, state))
         return state is not None
 
     def _read(self) -> State | None:
@@ -91,24 +100,33 @@ class Kept:
                 "  Name another file, or remove this one: exporters then settle anew, and no promise is remembered."
             ) from None
 
-    def write(self, progress: ExporterProgress, decoder: FlowDecoder, now: int) -> None:
-        """Replace the file by what is known now.
+    def write(
+        self, progress: ExporterProgress, decoder: FlowDecoder, now: int, unreleased: Unreleased | None = None
+    ) -> None:
+        """Replace the file by what is known now; of promises only those whose results were given, where that is known.
 
         Templates and sequence numbers are of one moment, so that after a restart data are read as they were before it,
         and what is said to be lost is what was sent since.
         """
         self._written, self._heard, self._learnt = now, progress.latest, decoder.learnt
-        known = {**prefixed(_PROGRESS, progress.state()), **prefixed(_DECODER, decoder.state())}
+        given = None if unreleased is None else unreleased.given
+        known = {**prefixed(_PROGRESS, progress.state(given)), **prefixed(_DECODER, decoder.state())}
+        if unreleased is not None:
+            self._changes = unreleased.changes
+            known |= prefixed(_UNRELEASED, unreleased.state())
         try:
             replace(self.path, encode_state(known))
         except OSError as error:
             raise SourceError(f'state="{self.path}" cannot be written: {error.strerror}') from error
 
-    def write_sometimes(self, progress: ExporterProgress, decoder: FlowDecoder, now: int) -> None:
-        """Replace the file if something was learnt since, or if it is old and something was heard."""
+    def write_sometimes(
+        self, progress: ExporterProgress, decoder: FlowDecoder, now: int, unreleased: Unreleased | None = None
+    ) -> None:
+        """Replace the file if something was learnt or given since, or if it is old and something was heard."""
         old = abs(now - self._written)
-        if (old >= SOON and decoder.learnt != self._learnt) or (old >= OFTEN and progress.latest != self._heard):
-            self.write(progress, decoder, now)
+        news = decoder.learnt != self._learnt or (unreleased is not None and unreleased.changes != self._changes)
+        if (old >= SOON and news) or (old >= OFTEN and progress.latest != self._heard):
+            self.write(progress, decoder, now, unreleased)
 
 
 def replace(path: Path, content: bytes) -> None:

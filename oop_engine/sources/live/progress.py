@@ -25,7 +25,7 @@ minutes; a network that drops forged senders leaves it nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -290,8 +290,11 @@ class ExporterProgress:
                 fresh.append((address, bound, assumed))
         return to_each(attribute, fresh)
 
-    def state(self) -> State:
-        """Give what was promised and what is known of exporters; how finely is wanted is not part of it."""
+    def state(self, given: Callable[[str], int] | None = None) -> State:
+        """Give what was promised and what is known of exporters; how finely is wanted is not part of it.
+
+        Of an attribute of which less was `given` than promised, that is what is saved.
+        """
         state: State = {
             "began": self._began,
             "latest": self._latest,
@@ -302,7 +305,8 @@ class ExporterProgress:
             "attributes": " ".join(self.attributes),
         }
         for attribute, promised in self._promised.items():
-            state |= promised.state(attribute)
+            kept = promised if given is None else promised.until(given(attribute))
+            state |= kept.state(attribute)
         return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:

@@ -37,6 +37,12 @@ class Promised:
             f"own of {attribute}": pa.RecordBatch.from_pylist(rows, schema=_OWN),
         }
 
+    def until(self, given: int) -> Promised:
+        """Give what of it is not beyond a bound."""
+        if given >= self.bound:
+            return self
+        return Promised(given, min(given, self.certain))
+
     @classmethod
     def restored(cls, state: Mapping[str, StateValue], attribute: str) -> Promised:
         """Give back what was saved of an attribute."""

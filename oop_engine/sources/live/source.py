@@ -26,7 +26,7 @@ from oop_engine.sources.flows.sample import SAMPLING
 from oop_engine.sources.flows.schema import Column
 from oop_engine.sources.live.address import Listening, check_open
 from oop_engine.sources.live.door import BUFFER, Door
-from oop_engine.sources.live.exporters import Rules
+from oop_engine.sources.live.exporters import RESOLUTION, Rules
 from oop_engine.sources.live.hearing import Hearing
 from oop_engine.sources.live.kept import Kept
 from oop_engine.sources.live.progress import ExporterProgress
@@ -34,6 +34,7 @@ from oop_engine.sources.live.promised import EXPORTER
 from oop_engine.sources.live.report import ExporterReport, Report, utc
 from oop_engine.sources.live.ring import Received
 from oop_engine.sources.live.shedding import Shedder, Shedding
+from oop_engine.sources.live.unreleased import Unreleased
 from oop_engine.sources.protocol import ARRIVAL, Chunk
 from oop_engine.sources.turn import Turn
 from operators.address import parse_network
@@ -145,7 +146,9 @@ class LiveFlows:
             )
         self._turn.take(self.name)
         progress = ExporterProgress(self.rules, self.on, self.by_exporter)
-        hearing = Hearing(progress)
+        reader: list[LiveReader] = []
+        unreleased = Unreleased(lambda name: reader[0].promised(name))
+        hearing = Hearing(progress, unreleased=unreleased)
         named = [name for name in self.arrow.names if name in columns or name in self.on]
         decoder = FlowDecoder(
             named, available=self._known, batch_rows=batch_rows, allow=self.allow, hold_for=_HOLD, heard=hearing
@@ -154,9 +157,10 @@ class LiveFlows:
         kept = None if self.state is None else Kept(self.state)
         if kept is not None:
             kept.lock()
-        resumed = kept is not None and kept.take_up(progress, decoder)
+        resumed = kept is not None and kept.take_up(progress, decoder, unreleased)
         shedder = None if self.shedding is None else Shedder(self.shedding)
-        return LiveReader(self, decoder, progress, tuple(columns), kept, shedder, resumed=resumed)
+        reader.append(LiveReader(self, decoder, progress, tuple(columns), unreleased, kept, shedder, resumed=resumed))
+        return reader[0]
 
     def values(self, column: str) -> Iterator[Int64s]:
         raise SourceError(
@@ -179,6 +183,7 @@ class LiveReader:
     decoder: FlowDecoder
     exporting: ExporterProgress
     columns: tuple[str, ...]
+    unreleased: Unreleased
     kept: Kept | None = None
     shedder: Shedder | None = None
     resumed: bool = attrs.field(default=False, kw_only=True)
@@ -190,9 +195,10 @@ class LiveReader:
     """How finely arrivals are promised, once somebody wants that: all that came before was taken out of the socket."""
     _arrived: int = attrs.field(init=False, default=NO_TIME)
     _began: int = attrs.field(init=False, default=0)
-    """When a reading that goes on from another began to listen."""
+    """When it began to listen."""
     _behind: int | None = attrs.field(init=False, default=None)
     """When the newest datagram came that was taken out, as long as more may wait behind it."""
+    _over: bool = attrs.field(init=False, default=False)
     _unkept: SourceError | None = attrs.field(init=False, default=None)
     """Why what is known could not be kept, after which nothing is promised any more."""
 
@@ -205,8 +211,51 @@ class LiveReader:
         try:
             yield from self._chunks()
         finally:
-            if self.kept is not None:
-                self.kept.unlock()
+            if not self.unreleased.following:
+                self._unlock()
+
+    def close(self, *, whole: bool, ended: bool = False) -> None:
+        """Keep what was given, and let others have the state, where that is `unreleased.following`.
+
+        `whole`: all results were given that were promised; with `ended`, those of the end of the stream, too.
+        SourceEnded where that cannot be written.
+        """
+        try:
+            if whole:
+                self.unreleased.give_all(ended=ended)
+            if self.kept is not None and self._unkept is None and self.door is not None:
+                self.kept.write(self.exporting, self.decoder, self.source.clock(), self.unreleased)
+        except SourceError as error:
+            raise SourceEnded(f"{error}.\n  All results are written.") from error.__cause__
+        finally:
+            self._unlock()
+
+    def _unlock(self) -> None:
+        if self.kept is not None:
+            self.kept.unlock()
+
+    def promised(self, name: str) -> int:
+        """Give the bound that was promised of an attribute, NO_TIME before any was."""
+        if name == ARRIVAL:
+            return self._arrived
+        return self.exporting.bound(name) if name in self.exporting.attributes else NO_TIME
+
+    def since(self, name: str) -> int:
+        """Give from which value of an attribute on no record is lacking for having come before this reading.
+
+        That is when it began to listen, by the clock of the exporter that is furthest ahead, or the latest time of
+        what an earlier reading received.
+        """
+        if name == ARRIVAL:
+            return self._began
+        rules = self.source.rules
+        ahead = [e.ahead + RESOLUTION for e in self.exporting.exporters if e.trusted(rules) and not e.aside(rules)]
+        return max(self._began + max((0, *ahead)), self.unreleased.before + 1)
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether the stream came to its end, rather than was stopped."""
+        return self._over
 
     def _chunks(self) -> Iterator[Chunk]:
         _warm(self.decoder.schema.names, self.source.columns)
@@ -215,16 +264,17 @@ class LiveReader:
         try:
             if self.kept is not None:
                 # A file that cannot be written is known before anything is read.
-                self.kept.write(self.exporting, self.decoder, self.source.clock())
+                self.kept.write(self.exporting, self.decoder, self.source.clock(), self.unreleased)
+            self._began = self.source.clock()
             if self.source.opened is not None:
                 self.source.opened(self)
             if self.resumed:
-                self._began = self.source.clock()
                 yield from self.exporting.resume(self._began)
             ends = None if self.source.lasting is None else time.monotonic_ns() + self.source.lasting
             drained = 0
             while True:
                 if ends is not None and time.monotonic_ns() >= ends:
+                    self._over = not self._stopped or self._over
                     self._stopped = True
                 stopped = self._stopped
                 filled = 0.0 if self.shedder is None else door.filled
@@ -239,10 +289,13 @@ class LiveReader:
                     if found is None or self._is_drained(door, drained):
                         break
                 elif self._is_full(door, idle=found is None):
+                    self._over = True
                     break
                 elif found is None:
                     door.wait(TICK if ends is None else min(TICK, max(0.0, (ends - time.monotonic_ns()) / 1e9)))
                     yield nothing
+            if self._over and not self.unreleased.following:
+                self.unreleased.give_all(ended=True)
             self._keep(self.source.clock(), last=True)
             if self._unkept is not None:
                 raise SourceEnded(
@@ -286,10 +339,10 @@ class LiveReader:
         """Write what is known, if that is asked for; False, and the reading ends, once that was not possible."""
         if self.kept is not None and self._unkept is None:
             try:
-                if promised or last:
-                    self.kept.write(self.exporting, self.decoder, now)
+                if last or (promised and not self.unreleased.following):
+                    self.kept.write(self.exporting, self.decoder, now, self.unreleased)
                 else:
-                    self.kept.write_sometimes(self.exporting, self.decoder, now)
+                    self.kept.write_sometimes(self.exporting, self.decoder, now, self.unreleased)
             except SourceError as error:
                 self._unkept, self._stopped = error, True
         return self._unkept is None
@@ -315,6 +368,10 @@ class LiveReader:
     def describe(self, grains: Mapping[str, Grain]) -> bool:
         """Promise these attributes so finely from now on."""
         known = self.exporting.describe(grains) or ARRIVAL in grains
+        self.unreleased.describe(
+            {name: grain for name, grain in grains.items() if name in self.source.on}
+            | ({ARRIVAL: grains[ARRIVAL]} if ARRIVAL in grains else {})
+        )
         self._arriving = grains.get(ARRIVAL, self._arriving)
         self._said = 0
         self._wake()
@@ -338,11 +395,13 @@ class LiveReader:
         if self.door is None:
             return []
         found = self._report.facts(self.door) + self.troubles()
+        lost = self.unreleased.lost
         if self.resumed:
             found.append(
                 f"{self._report.name}: went on from what {self.source.state} kept of exporters and promises; windows"
                 f" that were open are not kept, so those that begin before {utc(self._began)} lack what came before it"
                 ", and what exporters sent since it was last written counts as lost"
+                + (f"; {lost:,} records that were received before are in no result" if lost else "")
             )
         return found
 
@@ -351,6 +410,11 @@ class LiveReader:
         if self.door is None:
             return []
         found = self._report.troubles(self.door, self.source.buffer)
+        if self._stopped and not self._over and (many := self.unreleased.many):
+            found.append(
+                f"{self._report.name}: {many:,} records that were received are in no result, as windows were open when"
+                " this was stopped; what is in them is not kept"
+            )
         if self.shedder is not None and self.shedder.shed:
             records = sum(counters.shed for counters in self.decoder.exporters())
             found.append(
