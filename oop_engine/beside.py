@@ -76,13 +76,16 @@ class Bounds:
             )
         return cls(next(iter(kinds), pa.int64()), frozenset(ranks if kinds else ()))
 
-    def naming(self, windows: Windows, schema: Schema) -> Project:
-        """Give the projection that makes the results of a part those of all: with the name, and the same bounds."""
+    def naming(self, windows: Windows, schema: Schema, *, told: bool) -> Project:
+        """Give the projection that makes the results of a part those of all: with the name, and the same bounds.
+
+        `told` when results bear the names of their windows already.
+        """
         columns: dict[str, Expression] = {name: Column(name) for name in schema.names}
-        name, *others = windows
-        if not others and WINDOW in columns:
+        name = next(iter(windows))
+        if not told and WINDOW in columns:
             raise PlanError(f"aggregate: two results are named {WINDOW}; rename the one that is not the window's name.")
-        named = columns.pop(WINDOW) if others else Literal(name)
+        named = columns.pop(WINDOW) if told else Literal(name)
         wid, *bounds = (columns.pop(name) for name in (WID, START, STOP))
         columns[WINDOW] = named
         columns[WID] = wid

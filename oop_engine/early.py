@@ -39,8 +39,13 @@ class Early:
     at: tuple[float | Amount, ...] = ()
     refine: Refinement = "accumulate"
 
-    def parts(self, windows: Mapping[str, Windowing], schema: Schema) -> tuple[dict[str, SlidingWindow], Fire]:
-        """Give the windows to compute, and what makes early results of theirs; PlanError where there are none."""
+    def parts(
+        self, windows: Mapping[str, Windowing], schema: Schema, *, named: bool
+    ) -> tuple[dict[str, SlidingWindow], Fire]:
+        """Give the windows to compute, and what makes early results of theirs; PlanError where there are none.
+
+        With `named`, results bear the names of their windows.
+        """
         computed: dict[str, SlidingWindow] = {}
         parts: dict[str, Part] = {}
         discard = self.refine == "discard"
@@ -73,7 +78,7 @@ class Early:
                 f"aggregate(early=...): windows would fire more than {_MOST:,} times, which is the most there is.\n"
                 "  Let them fire less often."
             )
-        return computed, Fire(parts, named=len(windows) > 1, whole=not discard)
+        return computed, Fire(parts, named=named, whole=not discard)
 
     def follow(self, by: Sequence[str]) -> Operator | None:
         """Give what takes results back, if they are to be."""

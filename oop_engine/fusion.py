@@ -195,7 +195,7 @@ class _Fusion:
     @property
     def named(self) -> bool:
         """Tell whether results must be told apart by the names of windows."""
-        return len(self.windows) > 1
+        return len(self.windows) > 1 or any(query.named for query in self.queries)
 
     def aggregate(self, entry: Node) -> OperatorNode:
         """Make the node that computes all."""

@@ -80,6 +80,8 @@ class Wanted:
     lateness: int = 0
     partition: tuple[str, ...] = ()
     """Attributes that give each of their values windows of its own, where tuples are counted (PA)."""
+    named: bool = False
+    """Whether windows have names, so that others may share the slices of even a single one while it runs."""
 
     @property
     def window(self) -> Windowing:
@@ -175,6 +177,8 @@ def _chosen(wanted: Wanted, schema: Schema) -> tuple[str, str]:
     window = wanted.window
     if len(wanted.windows) > 1:
         return "slicing", "several windows share slices"
+    if wanted.named and isinstance(window, SLICED) and not wanted.empty and not wanted.consistent:
+        return "slicing", "the window has a name, and others may share its slices while it runs"
     if not isinstance(window, SlidingWindow | LandmarkWindow | PartitionedWindow):
         return "slicing", "these windows are no fixed steps of the attribute"
     if wanted.lateness:
@@ -314,6 +318,7 @@ def _slicing(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
         wanted.functions,
         wanted.by,
         lateness=wanted.lateness,
+        named=wanted.named or len(shared) > 1,
         **wanted.options,  # type: ignore[arg-type]
     )
     return (Step(operator, f"slice and {wanted.label()}", slicing_remarks(operator, schema, why)),)

@@ -17,7 +17,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oop_engine.demand import window_pace
+from oop_engine.demand import window_pace, windows_of
 from oop_engine.errors import PlanError
 from oop_engine.meter import Statistics
 from oop_engine.physical import SLICED
@@ -199,10 +199,7 @@ class Running:
             if isinstance(node, OperatorNode) and isinstance(node.operator, SlicingAggregate) and node.operator.named
         ]
         if len(places) != 1:
-            raise PlanError(
-                f"windows come and go where several share slices, and this stream has {len(places)} such aggregates.\n"
-                "  Write stream.windows(a=..., b=...).aggregate(...), and start() that."
-            )
+            raise PlanError(self._nowhere(places))
         if any(isinstance(node, OperatorNode) and isinstance(node.operator, Fire) for node in self.plan.nodes):
             raise PlanError("windows that give early results do not come and go: start a stream without early=....")
         running = self._run.circuit.operators
@@ -211,6 +208,23 @@ class Running:
         operator = running[places[0]]
         assert isinstance(operator, SlicingAggregate)
         return places[0], operator
+
+    def _nowhere(self, places: list[int]) -> str:
+        """Say why windows cannot come and go, and what to write."""
+        if places:
+            labels = "; ".join(self.plan.nodes[place].label for place in places)
+            return (
+                f"windows come and go in one aggregate that shares slices, and here are {len(places)}: {labels}.\n"
+                "  Start a stream with one of them."
+            )
+        nodes = [node for node in self.plan.nodes if isinstance(node, OperatorNode)]
+        seen = "; ".join(node.label for node in nodes if windows_of(node.operator)) or "no windows"
+        return (
+            f"windows come and go where they have names and share slices, and this stream has {seen}.\n"
+            '  Write windows(a=oop.tumbling("1 s")).aggregate(...), and start() that. Sliding windows over a time,'
+            " sessions, bands\n  and windows of your own share slices; not with empty=True, consistent=True or"
+            " another strategy."
+        )
 
 
 def _without(page: Page, *, attribute: str, name: str) -> Page:

@@ -10,17 +10,19 @@ import attrs
 
 from oop_engine.aggregates import grouping, named_results
 from oop_engine.errors import PlanError, SchemaError
-from oop_engine.plan import Node, operator_node
+from oop_engine.plan import Node, OperatorNode, operator_node
 from oop_engine.stream import Stream, meld
 from oop_engine.ticks import Amount, ticks_of
 from oop_engine.windows import Windowing
 from operators.aggregate.wid import START, STOP, WID
 from operators.bucket import FROM
 from operators.functions.protocol import AggregateFunction
+from operators.slicing.aggregate import SlicingAggregate
 from operators.slicing.results import WINDOW
 from operators.window import PartitionedWindow
 
 if TYPE_CHECKING:
+    from oop_engine.beside import Windows
     from oop_engine.early import Early
     from oop_engine.strategies import Strategy
 
@@ -71,8 +73,8 @@ class Windowed:
         and say whether they are `final` (see `oop.early`; an amount alone is how often they fire).
 
         The result has the grouping attributes, one attribute a function (named as the keyword, else `count`,
-        `sum_length`, ...), `window` when there are several, then wid, window_start, window_end. PlanError when nothing
-        could ever release a window.
+        `sum_length`, ...), `window` for those of `windows(...)`, then wid, window_start, window_end. PlanError when
+        nothing could ever release a window.
         """
         options: dict[str, Any] = {"by": by, "empty": empty, "strategy": strategy, "lateness": lateness}
         return self.compute(named_results(functions, named), **options, early=early)
@@ -93,16 +95,37 @@ class Windowed:
                 other = "empty=True" if empty else "lateness=..."
                 raise PlanError(f"aggregate(early=..., {other}): these do not go together. Leave one of them out.")
             return self._early(functions, early, by=by, strategy=strategy)
-        from oop_engine.physical import Wanted, steps
         from oop_engine.strategies import named_strategy
 
         asked = named_strategy(strategy)
-        if len(self.windows) > 1:
-            from oop_engine.beside import check_asked, parts
+        if not self.named:
+            return self._together(functions, by=by, empty=empty, asked=asked, lateness=lateness)
+        from oop_engine.beside import check_asked, parts
 
-            if len(parts(self.windows)) > 1:
-                check_asked(self.windows, strategy=asked.name, empty=empty, lateness=lateness)
-                return self._beside(functions, by=by, strategy=asked, lateness=lateness)
+        several = parts(self.windows)
+        if len(several) > 1:
+            check_asked(self.windows, strategy=asked.name, empty=empty, lateness=lateness)
+            return self._beside(several, functions, by=by, strategy=asked, lateness=lateness)
+        stream = self._together(functions, by=by, empty=empty, asked=asked, lateness=lateness)
+        return stream if _bears_names(stream) else self._naming(self.windows, stream)
+
+    @property
+    def named(self) -> bool:
+        """Whether windows have names, which their results bear."""
+        return "" not in self.windows
+
+    def _together(
+        self,
+        functions: Mapping[str, AggregateFunction],
+        *,
+        by: str | Sequence[str],
+        empty: bool,
+        asked: Strategy,
+        lateness: Amount,
+    ) -> Stream:
+        """Compute one window, or those that share slices; results bear names if slices are shared, or may be."""
+        from oop_engine.physical import Wanted, steps
+
         names = self._groups(by)
         options = dict(asked.options)
         window = next(iter(self.windows.values()))
@@ -122,6 +145,7 @@ class Windowed:
             empty=empty,
             lateness=late,
             partition=self.partition,
+            named=self.named,
         )
         try:
             for step in steps(wanted, node.schema):
@@ -169,7 +193,7 @@ class Windowed:
                 f'aggregate(early=...): "{WINDOW}" is what tells the parts of windows apart.\n'
                 f"  Rename the {'group' if WINDOW in groups else 'result'} that is called so."
             )
-        windows, fire = when.parts(self.windows, self.stream.schema)
+        windows, fire = when.parts(self.windows, self.stream.schema, named=self.named)
         parts = attrs.evolve(self, windows=windows).compute(functions, by=by, strategy=strategy)
         node = operator_node(fire, parts.node, label=f"early results {when}")
         if (refine := when.follow(groups)) is not None:
@@ -178,6 +202,7 @@ class Windowed:
 
     def _beside(
         self,
+        several: Sequence[Windows],
         functions: Mapping[str, AggregateFunction],
         *,
         by: str | Sequence[str],
@@ -185,16 +210,24 @@ class Windowed:
         lateness: Amount,
     ) -> Stream:
         """Compute those windows together that share slices, the others beside them, and unite the results."""
-        from oop_engine.beside import Bounds, parts, sliced
+        from oop_engine.beside import sliced
+        from oop_engine.strategies import named_strategy
+
+        found: list[Stream] = []
+        for windows in several:
+            own = strategy if sliced(windows) else named_strategy("auto")
+            part = attrs.evolve(self, windows=windows)
+            stream = part._together(functions, by=by, empty=False, asked=own, lateness=lateness)
+            found.append(self._naming(windows, stream))
+        return meld(*found)
+
+    def _naming(self, windows: Windows, stream: Stream) -> Stream:
+        """Give results of some of the windows with their names, and with bounds as all have them."""
+        from oop_engine.beside import Bounds
 
         bounds = Bounds.of(self.windows, self.stream.schema)
-        found: list[Stream] = []
-        for windows in parts(self.windows):
-            own = strategy if sliced(windows) else "auto"
-            stream = attrs.evolve(self, windows=windows).compute(functions, by=by, strategy=own, lateness=lateness)
-            named = bounds.naming(windows, stream.schema)
-            found.append(Stream(operator_node(named, stream.node, label=f"results of {', '.join(windows)}")))
-        return meld(*found)
+        named = bounds.naming(windows, stream.schema, told=_bears_names(stream))
+        return Stream(operator_node(named, stream.node, label=f"results of {', '.join(windows)}"))
 
     def _check(self, node: Node, names: tuple[str, ...]) -> None:
         """Refuse windows that nothing could ever release: no promise reaches them, alone or with groups."""
@@ -208,3 +241,9 @@ class Windowed:
         from oop_engine.windows import window_text
 
         return window_text(window, self.stream.schema)
+
+
+def _bears_names(stream: Stream) -> bool:
+    """Tell whether the results of a window aggregate bear the names of their windows."""
+    node = stream.node
+    return isinstance(node, OperatorNode) and isinstance(node.operator, SlicingAggregate) and node.operator.named

@@ -46,7 +46,7 @@ def early_of(stream: Windowed, clause: s.WindowClause, text: str) -> Early | Non
         return None
     with placed(clause.early.span, text, said="aggregate(early=...)"):
         asked = early(str(clause.early), refine=clause.refine)
-        asked.parts(stream.windows, stream.stream.schema)
+        asked.parts(stream.windows, stream.stream.schema, named=stream.named)
         return asked
 
 

@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 
 import oop_engine as oop
 from oop_engine.running import Running
+from oop_engine.sinks import ListSink
+from oop_engine.windowed import Windowed
+from operators.protocol import Element
 from tests.examples import share
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("v", pa.int64()), ("mark", pa.bool_())])
@@ -119,12 +122,70 @@ def test_a_finer_window_is_released_as_fine_as_the_source_can_promise() -> None:
     running.poll()
 
 
+@pytest.mark.parametrize("by", [(), ("k",)])
+@pytest.mark.parametrize("beside", [None, oop.counted(7), oop.sliding("ALL", 30)])
+def test_windows_may_be_added_to_a_single_one_that_has_a_name(beside: oop.WindowOf | None, by: tuple[str, ...]) -> None:
+    tuples: list[Row] = [(t, "ab"[t % 2], 1, False) for t in range(60)]
+    windows = {"ten": oop.tumbling(10)} | ({} if beside is None else {"other": beside})
+    running = stream(tuples, slack=0).windows(windows).aggregate(oop.count(), by=by).start()
+    found = next(running).rows()
+    since = running.add("five", oop.tumbling(5))
+    found += results(iter(running))
+    counts = {(str(row["window"]), row["window_start"]) for row in found if row["window"] != "other"}
+    later = range(-(-since // 5) * 5, 60, 5)
+    assert counts == {("ten", t) for t in range(0, 60, 10)} | {("five", t) for t in later}
+    untouched = stream(tuples, slack=0).windows(windows).aggregate(oop.count(), by=by).to_arrow().to_pylist()
+    assert sorted(map(repr, (row for row in found if row["window"] != "five"))) == sorted(map(repr, untouched))
+
+
+@pytest.mark.parametrize("window", [oop.tumbling(10), oop.session(3), oop.counted(5), oop.sliding("ALL", 30)])
+@pytest.mark.parametrize("options", [{}, {"by": "k"}, {"strategy": "panes"}, {"empty": True}, {"early": 4}])
+def test_a_single_window_with_a_name_bears_it(window: oop.WindowOf, options: dict[str, object]) -> None:
+    tuples: list[Row] = [(t, "ab"[t % 2], 1, False) for t in range(60)]
+
+    def counts(windowed: Windowed) -> oop.Stream:
+        return windowed.aggregate(oop.count(), **options)  # type: ignore[arg-type]
+
+    try:
+        alone = counts(stream(tuples, slack=0).window(window))
+    except oop.PlanError:
+        # Not every window has every strategy, empty windows, and early results.
+        with pytest.raises(oop.PlanError):
+            counts(stream(tuples, slack=0).windows(a=window))
+        return
+    named = counts(stream(tuples, slack=0).windows(a=window))
+    expected = [{**row, "window": "a"} for row in alone.to_arrow().to_pylist()]
+    assert sorted(repr(sorted(row.items())) for row in named.to_arrow().to_pylist()) == sorted(
+        repr(sorted(row.items())) for row in expected
+    )
+
+
+def test_single_windows_with_names_that_are_computed_together_bear_their_own() -> None:
+    table = pa.table({"ts": list(range(40)), "v": [1] * 40})
+    source, found = oop.arrow(table), {name: list[Element]() for name in ("a", "b", "c")}
+    windows = {"a": oop.tumbling(10), "b": oop.tumbling(10), "c": oop.tumbling(8)}
+    for names in (("a", "b"), ("a", "b", "c")):
+        counts = {name: source.windows({name: windows[name]}).aggregate(oop.count()) for name in names}
+        oop.run_outputs([stream.to(ListSink(found[name])) for name, stream in counts.items()])
+        for name in names:
+            rows = results(page for page in found[name] if isinstance(page, oop.Page))
+            assert [row["window"] for row in rows] == [name] * (5 if name == "c" else 4)
+            found[name].clear()
+
+
 def test_what_cannot_change_is_told() -> None:
     with pytest.raises(oop.PlanError, match="has not begun"):
         started([], slack=0).add("more", oop.tumbling(5))
     alone = stream([], slack=0).window(3).aggregate(oop.count()).start()
-    with pytest.raises(oop.PlanError, match="has 0 such aggregates"):
+    with pytest.raises(oop.PlanError, match=r"have names and share slices, [^$]*\[RANGE 3, .*\n  Write windows\(a=oop"):
         alone.add("more", oop.tumbling(5))
+    panes = stream([], slack=0).windows(a=oop.tumbling(3)).aggregate(oop.count(), strategy="panes").start()
+    with pytest.raises(oop.PlanError, match="not with empty=True, consistent=True or another strategy"):
+        panes.add("more", oop.tumbling(5))
+    twice = stream([], slack=0).windows(a=oop.tumbling(3)).aggregate(oop.count())
+    both = oop.meld(twice, stream([], slack=0).windows(b=oop.tumbling(3)).aggregate(oop.count())).start()
+    with pytest.raises(oop.PlanError, match="and here are 2: slice and aggregate count"):
+        both.add("more", oop.tumbling(5))
     ended = started([(1, "a", 1, False)], slack=0)
     assert results(iter(ended))
     with pytest.raises(oop.PlanError, match="has ended"):
