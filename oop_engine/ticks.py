@@ -86,7 +86,7 @@ def ticks_of(amount: Amount, field: pa.Field, *, what: str, rows: bool = False, 
     if tick is None:
         raise PlanError(
             f'{what} is {duration.text}, but "{field.name}" is a number ({field.type}), not a time.\n'
-            f"  Give a plain number in the unit of {field.name}, or project it to a timestamp first."
+            f"  Give a plain number in the unit of {field.name}, or project it to a timestamp first.{_epoch(field)}"
         )
     if duration.value % tick:
         raise PlanError(f'{what} of {duration.text} is finer than "{field.name}" ({field.type}) can tell.')
@@ -97,6 +97,17 @@ def amount_of(ticks: int, kind: pa.DataType) -> int | str:
     """Write ticks of an attribute as an amount, or as a constant in an expression, that means exactly these ticks."""
     tick = tick_ns(kind)
     return ticks if tick is None else format_duration(ticks * tick)
+
+
+def _epoch(field: pa.Field) -> str:
+    """Say how a number that is a time after all is read as one; nothing of the number of a tuple."""
+    name = field.name
+    if name == ROW_NUM:
+        return ""
+    return (
+        f'\n  Seconds since 1970 in a table are read as times with types={{"{name}": "epoch"}}, in the shell --types'
+        f" {name}=epoch."
+    )
 
 
 def _counting(rows: Duration, field: pa.Field) -> str:

@@ -19,6 +19,16 @@ _STEPS: Final = (
     'ts // "1 hour" numbers the hours, and ts - ts % "1 hour" is when one begins; a window does it too: '
     "[RANGE TUMBLING 1 hour, WA ts]."
 )
+_TUMBLING: Final = "SELECT ... [RANGE TUMBLING 1 minute, WA ts] FROM ..."
+_WINDOWS: Final[dict[str, str]] = {
+    **dict.fromkeys(("tumble", "tumbling", "window", "time_window", "table", "tumblingwindow"), _TUMBLING),
+    **dict.fromkeys(
+        ("hop", "hopping", "slide", "sliding", "cumulate", "hoppingwindow", "slidingwindow"),
+        "SELECT ... [RANGE 5 minutes, SLIDE 1 minute, WA ts] FROM ...",
+    ),
+    **dict.fromkeys(("session", "session_window", "sessionwindow"), "SELECT ... [SESSION 1 minute, WA ts] FROM ..."),
+}
+_BOUNDS: Final = ("_start", "_end", "_rowtime", "_proctime")
 _CALENDAR: Final = 'The calendar is asked in Python: stream.derive(x=lambda p: pc.hour(p.column("ts"))).'
 _FUNCTIONS: Final[dict[str, str]] = {
     **dict.fromkeys(("if", "iif", "decode", "greatest", "least"), CASE),
@@ -52,7 +62,17 @@ def about_function(name: str, known: Collection[str]) -> str:
 
 def without_function(name: str) -> str:
     """Say how what a function of another language computes is computed here; empty where that is not known."""
-    return _FUNCTIONS.get(name.lower(), "")
+    return _FUNCTIONS.get(name.lower(), "") or of_windows(name)
+
+
+def of_windows(name: str) -> str:
+    """Say where a window stands here, of a function that makes one in another language; empty for any other."""
+    short = name.lower()
+    for bound in _BOUNDS:
+        if short.endswith(bound) and (window := _WINDOWS.get(short.removesuffix(bound))):
+            return f"Results have window_start and window_end. A window stands in brackets: {window}"
+    window = _WINDOWS.get(short)
+    return f"A window stands in brackets after the SELECT list: {window}" if window else ""
 
 
 def of_one_tuple(known: Collection[str]) -> str:

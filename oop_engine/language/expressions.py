@@ -87,6 +87,7 @@ def expression_of(node: s.Expr, schema: Schema, text: str, *, resolve: Resolve |
 def attribute_of(name: s.Name, schema: Schema, text: str, *, streams: Collection[str] = ()) -> str:
     """Give the attribute of a schema that a name means; before a dot stands one of `streams`, in any case."""
     *qualifiers, attribute = name.parts
+    refuse_paths(name, schema, text, streams=streams)
     if len(qualifiers) > 1:
         raise LanguageError.at(name.span, f'"{name}" has {len(name.parts)} parts; write stream.attribute.', text)
     for qualifier in qualifiers:
@@ -102,6 +103,28 @@ def attribute_of(name: s.Name, schema: Schema, text: str, *, streams: Collection
     except SchemaError as error:
         hint = _of_flows(attribute, schema) or did_you_mean(attribute, schema.names)
         raise LanguageError.at(name.span, f'there is no attribute "{attribute}" here.', text, hint=hint) from error
+
+
+def refuse_paths(name: s.Name, schema: Schema, text: str, *, streams: Collection[str] = ()) -> None:
+    """Raise the LanguageError for a path into an attribute, as into an object of JSON: names have one dot at most."""
+    first, *inside = name.parts
+    known = [stream.lower() for stream in streams]
+    if len(inside) > 1 and first.lower() in known:
+        first, *inside = inside
+    if not inside or first.lower() in known or first not in schema or ".".join(name.parts) in schema:
+        return
+    field = schema.field(first)
+    if not pa.types.is_struct(field.type):
+        message = f'there is no stream "{first}" here, and the attribute "{first}" ({field.type}) has no parts.'
+        raise LanguageError.at(name.span, message, text, hint=f"Write {first}.")
+    path = ", ".join(f'"{part}"' for part in inside)
+    flat = "_".join([first, *inside])
+    hint = (
+        f"Have the lines flat, as jq -c '. + {{{flat}: .{'.'.join([first, *inside])}}}' writes them, or in Python:\n"
+        f'  stream.derive({flat}=lambda p: pc.struct_field(p.column("{first}"), [{path}])).'
+    )
+    message = f'"{first}" is an attribute that holds an object, and a query has no paths into objects.'
+    raise LanguageError.at(name.span, message, text, hint=hint)
 
 
 def _of_flows(name: str, schema: Schema) -> str:

@@ -9,12 +9,17 @@ from collections.abc import Sequence
 import attrs
 from lark import Token
 
-from oop_engine.language.elsewhere import CASE, TEXT, without_function
+from oop_engine.language.elsewhere import CASE, TEXT, of_windows, without_function
 from oop_engine.language.scan import RESERVED, Lexeme
 from operators.expression.casting import OTHERWISE
+from operators.expression.constants import network_of
 
 _OUTER: t.Final = 'Outer, semi and anti joins are asked for in Python: a.join(b, ..., kind="left").'
-_JOIN: t.Final = "Write a join as FROM A [RANGE ...], B [RANGE ...] WHERE ..."
+_JOIN: t.Final = (
+    "Write a join as FROM A [RANGE ...], B [RANGE ...] WHERE ...\n"
+    "  RANGE says how long tuples wait for their partners: FROM A AS a [RANGE 1 minute, WA ts], B AS b [RANGE 1 minute,"
+    " WA ts] WHERE a.x = b.x"
+)
 _LIKE: t.Final = (
     "There is no LIKE; compare with = or IN (...).\n"
     '  In Python: stream.filter(lambda p: pc.match_like(p.column("s"), "x%")).'
@@ -26,6 +31,10 @@ _NESTED: t.Final = (
 _PARAMETER: t.Final = "A query has no parameters: the value stands in the text."
 _COMMENT: t.Final = "A comment begins with two hyphens, --, and goes to the end of the line."
 _FILTER: t.Final = "A condition of one aggregate counts as 1 or 0, sum(length > 100); of all stands after WHERE."
+_EMIT: t.Final = (
+    "Results are given as their windows are complete; earlier ones are asked for in the window:\n"
+    "  [RANGE 1 minute, WA ts, EARLY 10 s]."
+)
 _ROWS: t.Final = "a stream is read to its end."
 _STATEMENT: t.Final = "A query begins with SELECT and reads streams; what it is written to is said outside of it."
 _DIGITS: t.Final = "A number is written in decimal digits, 1000000 or 0.5 or 1e6."
@@ -50,6 +59,7 @@ _NOT_SPOKEN: t.Final[dict[str, str]] = {
     "FILTER": _FILTER,
     "WITH": "Write the query where it is read: SELECT ... FROM (SELECT ...) AS x.",
     **dict.fromkeys(("INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "MERGE", "VALUES"), _STATEMENT),
+    "EMIT": _EMIT,
     **dict.fromkeys(("EXPLAIN", "DESCRIBE"), "Plans are told by oop-engine explain, in Python by stream.explain()."),
 }  # fmt: skip
 _BEFORE: t.Final[dict[str, tuple[str, ...]]] = {
@@ -95,7 +105,9 @@ def a_name(stop: Stop) -> str:
     if "_AS" not in stop.expected:
         return ""
     if stop.found.kind == "word" and stop.found.text.lower() not in RESERVED:
-        return f"A name is given with AS: AS {stop.found.text}."
+        joined = stop.following and stop.following[0].text.upper() in ("JOIN", "INNER", "CROSS", "NATURAL")
+        named = f"A name is given with AS: AS {stop.found.text}."
+        return f"{named}\n  {_JOIN}" if joined else named
     if stop.found.kind == "string":
         return f"A name is given with AS, and without quotes: AS {_named(stop.found.text)}."
     return ""
@@ -109,6 +121,10 @@ def _about_words(stop: Stop) -> str:
         return CASE
     if word in ("LIMIT", "OFFSET", "FETCH"):
         return f"There is no {word}: {_ROWS}"
+    if made := _about_windows(stop):
+        return made
+    if word in ("LIKE", "ILIKE") and (network := _network(stop)):
+        return network
     if word == "::":
         wanted = stop.following[0].text if stop.following else ""
         return f"Write cast({stop.tokens[-1] if stop.tokens else 'x'}, '{OTHERWISE.get(wanted.lower(), 'int64')}')."
@@ -121,6 +137,38 @@ def _about_words(stop: Stop) -> str:
     if stop.found.kind in ("word", "symbol"):
         return _NOT_SPOKEN.get(word, "")
     return ""
+
+
+def _about_windows(stop: Stop) -> str:
+    """Say how windows and durations are written, where another language makes them by a function or an INTERVAL."""
+    calls = [str(t) for t, opened in zip(stop.tokens, stop.tokens[1:], strict=False) if opened.type == "_OPEN"]
+    calls += [str(token) for token in stop.tokens[-1:] if stop.word == "("]
+    if (stop.word in ("(", "INTERVAL", "DESCRIPTOR", "TABLE") or stop.last() == "INTERVAL") and calls:
+        for call in calls:
+            if made := of_windows(call):
+                return made
+    if stop.word == "INTERVAL":
+        return "Write a duration as a number and a unit, without INTERVAL and without quotes: RANGE 1 minute."
+    if stop.last() == "INTERVAL" and stop.found.kind in ("string", "number"):
+        unit = stop.following[0].text.lower() if stop.following and stop.following[0].kind == "word" else ""
+        number = stop.found.text.strip("'\"")
+        length = f"{number} {unit}" if number.isdigit() and unit else "1 minute"
+        return f"Write a duration as text, '{length}'; in a window without quotes, [RANGE {length}, WA ts]."
+    return ""
+
+
+def _network(stop: Stop) -> str:
+    """Give the network that a pattern such as '10.%' means; empty where it means none."""
+    pattern = stop.following[0].text if stop.following else ""
+    network = network_of(pattern[1:-1])
+    if not network:
+        return ""
+    tokens = list(stop.tokens)
+    negated = "NOT " if tokens and tokens[-1].type == "NOT" and tokens.pop() else ""
+    name = ""
+    while tokens and (tokens[-1].type in ("NAME", "QUOTED", "_DOT")):
+        name = f"{tokens.pop()}{name}"
+    return f"Write {name} {negated}IN '{network}': a network of addresses. There is no LIKE."
 
 
 def _united(stop: Stop) -> str:

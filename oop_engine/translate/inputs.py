@@ -13,6 +13,7 @@ import attrs
 from oop_engine.entry import numbered, stamped
 from oop_engine.language import syntax as s
 from oop_engine.language.errors import LanguageError
+from oop_engine.language.expressions import refuse_paths
 from oop_engine.language.placed import placed
 from oop_engine.language.walk import rewritten
 from oop_engine.plan import Node
@@ -186,9 +187,14 @@ class Inputs:
             chosen = [self[self._qualified(s.Name((star.stream, "*"), span=star.span))]]
         return [some.columns[name] for some in chosen for name in some.starred]
 
+    def _streams(self) -> list[str]:
+        return [stream for some in self.inputs for stream in some.scope.streams]
+
     def _qualified(self, name: s.Name) -> int:
         """Give the input that stands before the dot."""
         *qualifiers, attribute = name.parts
+        for some in self.inputs:
+            refuse_paths(name, some.scope.schema, self.text, streams=self._streams())
         if len(qualifiers) > 1:
             message = f'"{name}" has {len(name.parts)} parts; write stream.attribute.'
             raise LanguageError.at(name.span, message, self.text)
@@ -209,6 +215,5 @@ class Inputs:
                 f"Name them apart, as in FROM {qualifier} AS a [...], {qualifier} AS b [...], and write a.{attribute}."
             )
             raise LanguageError.at(name.span, message, self.text, hint=hint)
-        known = [stream for some in self.inputs for stream in some.scope.streams]
-        hint = did_you_mean(qualifier, known)
+        hint = did_you_mean(qualifier, self._streams())
         raise LanguageError.at(name.span, f'there is no stream "{qualifier}" here.', self.text, hint=hint)

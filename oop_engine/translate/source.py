@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 import attrs
 
@@ -24,11 +25,27 @@ def given(streams: Mapping[str, Stream] | None, named: Mapping[str, Stream]) -> 
         # Callers without a type checker give a path here; the annotation does not stop them.
         if not isinstance(stream, Stream):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise PlanError(
-                f'the stream "{name}" is {type(stream).__name__} {stream!r:.60}, not a stream.\n'
-                f'  Read it first, e.g. {name}=oop.pcap("{name}.pcap").'
+                f'the stream "{name}" is {type(stream).__name__} {_shown(stream)}, not a stream.\n'
+                f'  Write {{"{name}": {_opened(stream)}}}.'
             )
         found[name] = stream
     return found
+
+
+def _shown(given: object) -> str:
+    first = repr(given).partition("\n")[0]
+    return first if len(first) <= 60 else f"{first[:57]}..."
+
+
+def _opened(given: object) -> str:
+    """Write how what was given becomes a stream."""
+    if isinstance(given, (str, Path)):
+        return f'oop.read("{given}")'
+    if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+        return "oop.arrow(...)"
+    if isinstance(given, (list, tuple, Iterator)):
+        return "oop.rows(..., schema)"
+    return 'oop.read("a.pcap")'
 
 
 @attrs.frozen(eq=False)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from operators.errors import SchemaError
 from operators.expression import mixed
 from operators.expression.bound import COMPARED, WHOLE, Bound, Constant, Datum, Run, family
-from operators.expression.constants import Exact, exact, mismatch
+from operators.expression.constants import Exact, exact, mismatch, network_of
 from operators.page import Page
 
 _FUNCTIONS: dict[str, Callable[[Datum, Datum], Datum]] = {
@@ -226,6 +226,11 @@ def _address(value: str | bytes, said: str) -> bytes:
 def _no_address(value: str, error: ValueError) -> str:
     from operators.address import parse_network
 
+    if network := network_of(value):
+        return (
+            f'"{value}" is no IP address; what begins so is a network.\n'
+            f'  Write x IN \'{network}\', without =, in Python p["x"].in_network("{network}").'
+        )
     try:
         parse_network(value)
     except ValueError:

@@ -38,6 +38,13 @@ _SIZES = (
 """Units, their nanoseconds, and the number from which on a time since 1970 is none of them, but finer."""
 _TIMES = {"timestamp": "time"}
 _EXAMPLES = {"date": 'a date, e.g. "2026-11-21"', "time of day": 'a time, e.g. "10:00:00"'}
+_PREFIX = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,2})\.?[%*](?:\.[%*])*")
+_PROTOCOLS_IN = ("proto", "protocol", "protocolIdentifier")
+_PROTOCOLS = {
+    "icmp": 1, "igmp": 2, "ipip": 4, "tcp": 6, "udp": 17, "gre": 47, "esp": 50, "ah": 51, "icmpv6": 58, "icmp6": 58,
+    "ipv6-icmp": 58, "ospf": 89, "vrrp": 112, "l2tp": 115, "sctp": 132,
+}  # fmt: skip
+"""IANA's numbers of the protocols that people name."""
 _FRACTION = re.compile(r"(:\d\d)[.,](\d+)")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
@@ -129,6 +136,15 @@ def exact(value: Constant, field: pa.Field, said: str) -> Exact:
     raise mismatch(value, field, said)
 
 
+def network_of(pattern: str) -> str:
+    """Give the network that a pattern such as "10.%" or "192.168.*" means; empty where it means none."""
+    found = _PREFIX.fullmatch(pattern.strip())
+    octets = found[1].split(".") if found else []
+    if not octets or any(int(octet) > 255 for octet in octets):
+        return ""
+    return f"{'.'.join([*octets, *['0'] * (4 - len(octets))])}/{8 * len(octets)}"
+
+
 def mismatch(value: Constant, field: pa.Field, said: str) -> SchemaError:
     """Make the error for a constant that does not compare with a field, naming both types and what to write."""
     name = family(field)
@@ -144,6 +160,14 @@ def mismatch(value: Constant, field: pa.Field, said: str) -> SchemaError:
         "number": "a number without quotes",
         "decimal": "a number without quotes",
     }.get(name, "a value of that type")
+    if name == "integer" and isinstance(value, str):
+        if field.name in _PROTOCOLS_IN and (number := _PROTOCOLS.get(value.strip().lower())) is not None:
+            write = f"the protocol's number, {field.name} = {number}"
+        elif _DAY.match(value.strip()):
+            write += (
+                f'.\n  If it counts seconds since 1970, read it as a time: types={{"{field.name}": "epoch"}}, in the'
+                f" shell --types {field.name}=epoch"
+            )
     return SchemaError(
         f'{said}: "{field.name}" is {_article(name)} ({field.type}) and does not go with {shown(value)}, '
         f"which is {_article(kind_of(value))}.\n  Write {write}."

@@ -19,9 +19,22 @@ def share_of(given: float, *, where: str, zero: bool) -> Fraction:
     except ValueError:
         share = Fraction(-1)
     if not (0 <= share <= 1) or (share == 0 and not zero):
-        least = "0 to 1" if zero else "more than 0 to 1"
-        raise SchemaError(f"{where}: {given} is no share of the values, {least}.\n  Write 0.05 for five in a hundred.")
+        between = "between 0 and 1" if zero else "above 0 and at most 1"
+        raise SchemaError(
+            f"{where}: the second argument must be a fraction {between}, and is {given}.\n  {_meant(share, where)}"
+        )
     return share
+
+
+def _meant(share: Fraction, where: str) -> str:
+    """Say what to write for a share; of one that was given in hundredths, that one."""
+    if not 1 < share <= 100:
+        return "Write 0.05 for five in a hundred."
+    hundredths = f"{float(share):g}"
+    if "quantile" not in where:
+        return f"For {hundredths} in a hundred write {float(share / 100):g}."
+    ending = {"1": "st", "2": "nd", "3": "rd"}.get(hundredths[-1], "th") if hundredths[-2:-1] != "1" else "th"
+    return f"For the {hundredths}{ending} percentile write {float(share / 100):g}."
 
 
 def rounded_up(share: Fraction, totals: Int64s) -> Int64s:

@@ -108,7 +108,9 @@ GIVE_ROWS = (
             lambda: FILE.window(range=10, slide="2 s", wattr="start"),
             oop.PlanError,
             'SLIDE is 2 s, but "start" is a number (int64), not a time.\n'
-            "  Give a plain number in the unit of start, or project it to a timestamp first.",
+            "  Give a plain number in the unit of start, or project it to a timestamp first.\n"
+            '  Seconds since 1970 in a table are read as times with types={"start": "epoch"}, in the shell'
+            " --types start=epoch.",
         ),
         (lambda: FILE.window(range=0, wattr="start"), oop.PlanError, "RANGE must be more than nothing, not 0"),
         (lambda: FILE.window(range=5, slide=0, wattr="start"), oop.PlanError, "SLIDE must be more than nothing, not 0"),

@@ -63,7 +63,9 @@ def test_amounts_in_ticks(amount: Amount, kind: pa.DataType, ticks: int) -> None
     ("amount", "kind", "text"),
     [
         ("2 s", pa.int64(), 'RANGE is 2 s, but "ts" is a number (int64), not a time.\n'
-         "  Give a plain number in the unit of ts, or project it to a timestamp first."),
+         "  Give a plain number in the unit of ts, or project it to a timestamp first.\n"
+         '  Seconds since 1970 in a table are read as times with types={"ts": "epoch"}, in the shell --types'
+         " ts=epoch."),
         (60, pa.timestamp("ns"), 'RANGE is 60, but "ts" is a time (timestamp[ns]): 60 of what?\n'
          '  Write "60 s", or "60 ns" for ticks of this attribute.'),
         ("60", pa.timestamp("us"), 'RANGE is 60, but "ts" is a time (timestamp[us]): 60 of what?\n'

@@ -243,7 +243,9 @@ def test_no_stream_is_taken_twice_or_in_place_of_a_path() -> None:
     given = streams()
     with pytest.raises(PlanError, match='"Main" is given twice'):
         query(COUNTS, given, Main=given["Main"])
-    with pytest.raises(PlanError, match=r"str 'main\.pcap', not a stream"):
+    with pytest.raises(
+        PlanError, match=r"str 'main\.pcap', not a stream\.\n  Write {\"Main\": oop.read\(\"main.pcap\"\)}"
+    ):
         query(COUNTS, Main="main.pcap")  # type: ignore[arg-type]
 
 

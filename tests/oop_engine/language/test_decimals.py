@@ -97,6 +97,6 @@ def test_where_a_plain_number_is_needed_a_decimal_is_one() -> None:
 @pytest.mark.parametrize("share", ["-0.1", "-(-(-0.1))", "+1.5"])
 def test_a_number_with_a_sign_is_a_number(share: str) -> None:
     given = {"M": oop.arrow(pa.table({"a": [1, 2, 3]}))}
-    with pytest.raises(oop.LanguageError, match="is no share of the values, 0 to 1"):
+    with pytest.raises(oop.LanguageError, match="must be a fraction between 0 and 1, and is"):
         oop.query(f"SELECT quantile(a, {share}) FROM M", given)
     assert oop.query("SELECT quantile(a, - -0.5) AS q FROM M", given).to_arrow().to_pylist() == [{"q": 2}]
