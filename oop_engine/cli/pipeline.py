@@ -22,7 +22,8 @@ def _about(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--tables", required=True, metavar="DIR", help="Where the tables are kept; made if need be."),
         click.option(
             "--exports", multiple=True, metavar="PATTERN",
-            help="Names of files that hold flow exports.  [default: *netflow*, *ipfix*, *sflow*]",
+            help="Names of captures to read as flow exports, if there are any in them. Files of export datagrams are"
+            " always read so.  [default: *netflow*, *ipfix*, *sflow*]",
         ),
         click.option(
             "--many", type=click.IntRange(min=1), default=100, show_default=True, metavar="N",

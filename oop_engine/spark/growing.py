@@ -40,8 +40,9 @@ from oop_engine.sources.capture.formats import Classic, recognise
 from oop_engine.sources.capture.splits import HEAD, Parted, cut
 from oop_engine.sources.errors import SourceError
 from oop_engine.spark.allowance import Allowance, limit_of
+from oop_engine.spark.contents import Contents
 from oop_engine.spark.ending import COMPLETE, AtEnd, Ending
-from oop_engine.spark.journal import NAME, Journal, Writer
+from oop_engine.spark.journal import NAME, Entry, Journal, Writer
 from oop_engine.spark.known import Known
 from oop_engine.spark.options import Options
 from oop_engine.spark.places import Folder, local
@@ -69,6 +70,8 @@ class Planner:
     notes: str | None = None
     stretches: bool = attrs.field(default=True, kw_only=True)
     """Stretches of a file can be read; if not, every file is read as a whole."""
+    contents: Contents | None = attrs.field(default=None, kw_only=True)
+    """What files hold that are read; None where every file is taken for that."""
     target: tuple[int, int | None] | None = attrs.field(default=None, init=False)
     """How many entries there are to read, and how long the last is, when what comes later is not to be read."""
     _sizes: dict[str, int] = attrs.field(factory=dict, init=False)
@@ -79,6 +82,8 @@ class Planner:
     _lost: list[Piece] = attrs.field(factory=list, init=False)
     """Files that were found gone, and of which nothing is said yet."""
     _known: Known = attrs.field(init=False)
+    _others: dict[str, tuple[int, int]] = attrs.field(factory=dict, init=False)
+    """Files that hold something else, with their size and time when that was seen."""
 
     def __attrs_post_init__(self) -> None:
         self._known = Known(self.folder.root, self.journal)
@@ -165,7 +170,20 @@ class Planner:
         entry = self.journal.entries[number]
         if not _takes(self.folder, entry.name):
             return False
+        if not self._holds(entry):
+            return False
         return entry.whole or self.stretches or self.journal.first[entry.name] == number
+
+    def _holds(self, entry: Entry) -> bool:
+        """Tell whether the file of an entry holds what is read; what nobody looked into is looked into now."""
+        if self.contents is None or entry.holds:
+            return self.contents is None or entry.holds == self.contents.kind
+        path = self.folder.root / entry.name
+        try:
+            about = path.stat()
+            return self._fits(entry.name, path, (about.st_size, about.st_mtime_ns))
+        except FileNotFoundError:  # noted where it is to be read
+            return True
 
     def _is_whole(self, number: int) -> bool:
         """Tell whether the file of an entry is read only as one."""
@@ -191,22 +209,35 @@ class Planner:
         size = self._sizes[name] = about.st_size
         number = self.journal.latest.get(name)
         if number is None:
-            self._begin(writer, name, path, size, now - about.st_mtime)
+            if self._fits(name, path, (size, about.st_mtime_ns)):
+                self._begin(writer, name, path, size, now - about.st_mtime)
             return
         entry = self.journal.entries[number]
         whole = self._is_whole(number)
         self._known.check(number, entry.high or entry.low, whole=whole)
         ended = None if whole or entry.final else entry.high
         if ended is not None and size > ended and _goes_on(path, ended):
-            writer.add(name, ended, seen=size)
+            writer.add(name, ended, seen=size, holds=entry.holds)
+
+    def _fits(self, name: str, path: Path, seen: tuple[int, int]) -> bool:
+        """Tell whether a file holds what is read; it is looked into again when it has changed."""
+        if self.contents is None:
+            return True
+        if self._others.get(name) == seen:
+            return False
+        if self.contents.takes(path):
+            return True
+        self._others[name] = seen
+        return False
 
     def _begin(self, writer: Writer, name: str, path: Path, size: int, age: float) -> None:
         with path.open("rb") as file:
             head = file.read(HEAD)
+        holds = "" if self.contents is None else self.contents.kind
         if self.parted and isinstance(recognise(head), Classic):
-            writer.add(name, HEAD, seen=size)
+            writer.add(name, HEAD, seen=size, holds=holds)
         elif size and age >= self.settle and not (self.parted and len(head) < HEAD):
-            writer.add(name, 0, size, seen=size, whole=True)
+            writer.add(name, 0, size, seen=size, whole=True, holds=holds)
 
     def _take(self, writer: Writer, number: int, byte: int, allowed: Allowance) -> tuple[int, bool]:
         """Take what is allowed of an entry; give up to which byte, and whether a batch may go on behind the entry.
@@ -303,7 +334,7 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._limit, self._ending = limit, ending
 
     @classmethod
-    def of(cls, options: Options, reading: Reading, *, parted: bool) -> GrowingReader:
+    def of(cls, options: Options, reading: Reading, contents: Contents | None, *, parted: bool) -> GrowingReader:
         """Take the options of a streaming reader; SourceError for what is wrong in them."""
         folder = Folder.of(options.paths(), choice(options))
         limit = limit_of(options)
@@ -312,7 +343,7 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         journal = Journal(local(named) if named is not None else folder.root / NAME)
         settle = options.number("settleSeconds", 0, least=0)
         notes = options.text("notes")
-        planner = Planner(folder, journal, parted and split > 0, settle, notes, stretches=parted)
+        planner = Planner(folder, journal, parted and split > 0, settle, notes, stretches=parted, contents=contents)
         return cls(planner, reading, split, limit, Ending.of(options))
 
     def __getstate__(self) -> dict[str, object]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
 EXPORTS: Final = ("*netflow*", "*ipfix*", "*sflow*")
-"""Names of files that hold flow exports."""
+"""Names of captures that hold flow exports, if there are export datagrams in them."""
 MANY: Final = 100
 """Ports of a host, or hosts, from which on a source is told of."""
 KEY: Final = ("srcIP", "destIP", "srcPort", "destPort", "proto")
@@ -35,10 +35,9 @@ _ADDED: Final = (("packets", "sum"), ("bytes", "sum"), ("first", "min"), ("last"
 
 def reader(spark: SparkSession, kind: str, exports: Sequence[str] = EXPORTS) -> DataStreamReader:
     """Give what reads the new `packets`, or the `exports`, of a folder; further options and load() are the caller's."""
-    names = ",".join(exports)
     return (
         spark.readStream.format("oop.pcap" if kind == "packets" else "oop.netflow")
-        .option("except" if kind == "packets" else "only", names)
+        .option("exports", ",".join(exports))
         .option("columns", ",".join(("ts", *KEY, "flags", *_READ[kind])))
     )
 

@@ -39,6 +39,8 @@ class Entry:
     """Nothing of the file behind the entry will be read: it is damaged there."""
     seen: int = 0
     """How many bytes the file had when the entry was begun; 0 where the journal does not tell."""
+    holds: str = ""
+    """What was told by its content to be in the file; empty where nobody asked."""
 
 
 @attrs.define
@@ -91,7 +93,8 @@ class Journal:
         if number == len(self.entries):
             name, seen = str(line["name"]), _whole(line.get("seen")) or 0
             low, high = int(str(line["low"])), _whole(line.get("high"))
-            self.entries.append(Entry(name, low, high, bool(line.get("whole")), seen=seen))
+            holds = str(line.get("holds", ""))
+            self.entries.append(Entry(name, low, high, bool(line.get("whole")), seen=seen, holds=holds))
             self.latest[name] = number
             self.first.setdefault(name, number)
         else:
@@ -113,10 +116,12 @@ class Writer:
     _file: BinaryIO
     wrote: bool = attrs.field(default=False, init=False)
 
-    def add(self, name: str, low: int = 0, high: int | None = None, *, seen: int, whole: bool = False) -> None:
+    def add(
+        self, name: str, low: int = 0, high: int | None = None, *, seen: int, whole: bool = False, holds: str = ""
+    ) -> None:
         """Number a further entry of a file that has `seen` bytes."""
-        number = len(self.journal.entries)
-        self._write({"file": number, "name": name, "low": low, "high": high, "whole": whole, "seen": seen})
+        line = {"name": name, "low": low, "high": high, "whole": whole, "seen": seen}
+        self._write({"file": len(self.journal.entries), **line, **({"holds": holds} if holds else {})})
 
     def close(self, number: int, high: int, *, final: bool = False) -> None:
         """Say where an entry ends."""

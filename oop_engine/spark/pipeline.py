@@ -29,11 +29,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.files import claimed
 from oop_engine.sources.errors import SourceError
+from oop_engine.spark.contents import Contents, Kind
 from oop_engine.spark.errors import errors
 from oop_engine.spark.hourly import EXPORTS, MANY, alerts, flows, measured, reader, sources, summed
-from oop_engine.spark.places import Choice, Folder
+from oop_engine.spark.places import Folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,7 +57,11 @@ class Report:
 
 @attrs.frozen
 class Pipeline:
-    """Captures in `source`, tables in `tables`; files whose names match `exports` hold flow exports."""
+    """Captures and flow exports in `source`, tables in `tables`.
+
+    Files of datagrams hold flow exports; so do captures whose names match `exports`, if export datagrams are in them.
+    All other files are read as captures of packets.
+    """
 
     source: Path
     tables: Path
@@ -94,10 +100,10 @@ class Pipeline:
             hours = self._publish(spark, new, watch)
         return Report(packets, records, len(new), hours, self._notes())
 
-    def _read(self, spark: SparkSession, kind: str, watch: Callable[[str], None]) -> int:
+    def _read(self, spark: SparkSession, kind: Kind, watch: Callable[[str], None]) -> int:
         """Count the new rows of a kind, batch after batch; give how many there were."""
-        choice = Choice(None, self.exports) if kind == "packets" else Choice(self.exports)
-        if not Folder.of([str(self.source)], choice).names():
+        contents = Contents(kind, self.exports)
+        if not any(_takes(contents, self.source / name) for name in Folder.of([str(self.source)]).names()):
             return 0
         work = self._work()
         stream = (
@@ -111,7 +117,13 @@ class Pipeline:
 
         def count(frame: DataFrame, number: int) -> None:
             counted = summed(measured(frame, kind)).drop("kind")
-            counted.write.mode("overwrite").partitionBy("hour").parquet(str(self._counts(kind, number)))
+            place = self._counts(kind, number)
+            counted.write.mode("overwrite").partitionBy("hour").parquet(str(place))
+            if not any(place.glob("hour=*")) and not frame.isEmpty():
+                raise SinkError(
+                    f'workers counted a batch, and the driver does not see what they wrote to "{place}".\n'
+                    "  Name a folder for the tables that the driver and all workers share under one path."
+                )
 
         writing = stream.writeStream.foreachBatch(count)
         query = (
@@ -206,6 +218,14 @@ class Pipeline:
 
     def _counts(self, kind: str, number: int) -> Path:
         return self._work() / "counts" / f"kind={kind}" / f"batch={number}"
+
+
+def _takes(contents: Contents, path: Path) -> bool:
+    """Tell whether a file is one to read; one that is moved away meanwhile is none."""
+    try:
+        return contents.takes(path)
+    except FileNotFoundError:
+        return False
 
 
 def _replace(table: DataFrame, target: Path) -> None:

@@ -163,6 +163,8 @@ class FlowReading:
     elements: tuple[str, ...]
     ports: tuple[int, ...] | None
     allow: tuple[str, ...] | None
+    refuses: bool = False
+    """Whether a capture of packets that are no flow exports is an error: a stream would take it for read."""
 
     @classmethod
     def of(cls, options: Options) -> FlowReading:
@@ -193,6 +195,8 @@ class FlowReading:
             found = self.between.of(batch)
             if found.num_rows:
                 yield self.shape.batch(found)
+        if self.refuses:
+            reader.check_any()
         note(self.notes, piece, reader.notes())
 
 

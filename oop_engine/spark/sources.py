@@ -7,6 +7,11 @@ most this size, or of an eighth of all if that is less and worth it; 128m by def
 file is noted), `only` and `except` (patterns of file names between commas), `pages` (true for pages of tuples instead
 of tuples, see `reading.Shape`). Streams have those of `growing`, too.
 
+`exports` tells packets and flow exports in one folder apart, for both formats alike: with it, files of datagrams and
+those captures hold exports in which there are export datagrams and whose names match one of these patterns, and all
+other files packets. Each format leaves out what is the other's. Without it, a file is taken to hold what the format
+reads.
+
 Of flow exports also `elements` (names of further information elements, which become columns), `ports` and `allow`, as
 of `oop_engine.netflow`. Every file is decoded by itself, by the templates and with the sequences that it holds.
 
@@ -19,11 +24,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import attrs
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from oop_engine.spark.contents import Contents
 from oop_engine.spark.ending import COMPLETE, MARK, Ending
 from oop_engine.spark.growing import GrowingReader
 from oop_engine.spark.options import Options
@@ -43,6 +50,7 @@ _COMMON: Final = (
     "only",
     "except",
     "pages",
+    "exports",
 )
 _GROWING: Final = (
     COMPLETE,
@@ -75,12 +83,16 @@ class PacketSource(DataSource):
         options, reading = self._options(), self._reading()
         Ending.of(options).check_streaming()
         _same(schema, reading, self.name())
-        return FileReader(options.paths(), choice(options), reading, options.number("splitBytes", SPLIT, least=0))
+        split = options.number("splitBytes", SPLIT, least=0)
+        return FileReader(options.paths(), choice(options), reading, split, self._contents(options))
 
     def streamReader(self, schema: StructType) -> GrowingReader:
         options, reading = self._options(), self._reading()
         _same(schema, reading, self.name())
-        return GrowingReader.of(options, reading, parted=True)
+        return GrowingReader.of(options, reading, self._contents(options), parted=True)
+
+    def _contents(self, options: Options) -> Contents | None:
+        return Contents.of(options, "packets")
 
 
 class FlowSource(PacketSource):
@@ -90,7 +102,7 @@ class FlowSource(PacketSource):
     def name(cls) -> str:
         return "oop.netflow"
 
-    def _reading(self) -> Reading:
+    def _reading(self) -> FlowReading:
         return FlowReading.of(self._options())
 
     def _options(self) -> Options:
@@ -100,26 +112,33 @@ class FlowSource(PacketSource):
         options, reading = self._options(), self._reading()
         Ending.of(options).check_streaming()
         _same(schema, reading, self.name())
-        return FileReader(options.paths(), choice(options), reading, 0)
+        return FileReader(options.paths(), choice(options), reading, 0, self._contents(options))
 
     def streamReader(self, schema: StructType) -> GrowingReader:
         options, reading = self._options(), self._reading()
         _same(schema, reading, self.name())
-        return GrowingReader.of(options, reading, parted=False)
+        return GrowingReader.of(options, attrs.evolve(reading, refuses=True), self._contents(options), parted=False)
+
+    def _contents(self, options: Options) -> Contents | None:
+        return Contents.of(options, "exports", self._reading().ports)
 
 
 class FileReader(DataSourceReader):
     """Read files that are there, large ones in parts and small ones together."""
 
-    def __init__(self, paths: tuple[str, ...], chosen: Choice, reading: Reading, split: int) -> None:
+    def __init__(
+        self, paths: tuple[str, ...], chosen: Choice, reading: Reading, split: int, contents: Contents | None = None
+    ) -> None:
         self._paths, self._choice, self._reading, self._split = paths, chosen, reading, split
+        self._contents = contents
 
     def partitions(self) -> list[InputPartition]:
-        found = pieces(files(self._paths, self._choice), self._split)
+        paths = files(self._paths, self._choice)
+        found = pieces(paths if self._contents is None else [*filter(self._contents.takes, paths)], self._split)
         return [InputPartition(group) for group in grouped(found, self._split or SPLIT)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        yield from read(self._reading, partition.value)
+        yield from read(self._reading, partition.value or ())
 
 
 def _same(schema: StructType, reading: Reading, name: str) -> None:

@@ -15,6 +15,7 @@ from oop_engine.sources.capture.formats import Format
 from oop_engine.sources.capture.rows import Rows
 from oop_engine.sources.capture.supply import Supply
 from oop_engine.sources.flows.datagrams import Datagrams
+from oop_engine.sources.flows.stored import any_stored
 
 PORTS: Final = frozenset({2055, 2056, 4432, 4739, 6343, 9555, 9995, 9996})
 """Where collectors listen by custom: NetFlow 2055, 2056, 9555, 9995 and 9996, IPFIX 4739 and 4432, sFlow 6343."""
@@ -33,10 +34,13 @@ class CapturedDatagrams:
     """Datagrams of which the capture has only a part."""
     fragmented: int = 0
     """Datagrams that came in fragments, which are not put together."""
+    found: bool = False
+    """Whether there was a datagram that begins as one of flow exports does."""
 
     def blocks(self) -> Iterator[Datagrams]:
         """Give the datagrams as they were captured; each block is good until the next is asked for."""
         self.cut = self.fragmented = 0
+        self.found = False
         return self.capture.read(_Located(self, np.array(sorted(self.ports), np.uint16)))
 
     def locate(self, data: NDArray[np.uint8], rows: Rows, count: int, ports: NDArray[np.uint16]) -> Datagrams:
@@ -56,7 +60,7 @@ class CapturedDatagrams:
         length = np.where((said >= 8) & (said - 8 < length), said - 8, length)
         here = np.maximum(caplen - start - 8, 0)
         self.cut += int(np.count_nonzero(here < length))
-        return Datagrams(
+        found = Datagrams(
             data,
             offset + start + 8,
             np.minimum(here, length).astype(np.int32),
@@ -64,6 +68,8 @@ class CapturedDatagrams:
             packets.source.reshape(-1, 2)[kept].reshape(-1),
             packets.source_port[kept].astype(np.int32),
         )
+        self.found = self.found or any_stored(found)
+        return found
 
 
 @attrs.define

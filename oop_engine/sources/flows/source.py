@@ -218,11 +218,23 @@ class FlowReader:
         """Give what was counted of every exporter so far."""
         return self.decoder.exporters()
 
+    def check_any(self) -> None:
+        """Raise SourceError for a capture of packets none of which is an export datagram to the ports."""
+        for feed in self._feeds:
+            if isinstance(feed, CapturedDatagrams) and (packets := feed.capture.counts["packets"]) and not feed.found:
+                raise SourceError(
+                    f"{_without(feed, packets)}.\n"
+                    "  Name other ports by the option ports, leave the file out by the option except, or read its\n"
+                    "  packets: oop.pcap."
+                )
+
     def notes(self) -> list[str]:
         found: list[str] = []
         for feed in self._feeds:
             if isinstance(feed, CapturedDatagrams):
                 found += feed.capture.notes
+                if (packets := feed.capture.counts["packets"]) and not feed.found and self._ended:
+                    found.append(_without(feed, packets))
                 if feed.cut:
                     found.append(f"{feed.capture.name}: {feed.cut} datagrams are cut by the capture's snaplen")
                 if feed.fragmented:
@@ -254,6 +266,13 @@ class _Held:
         held, self._batches, self._rows = self._batches, [], 0
         if held:
             yield held[0] if len(held) == 1 else pa.concat_batches(held)
+
+
+def _without(feed: CapturedDatagrams, packets: int) -> str:
+    """Say that a capture holds packets and no flow exports."""
+    ports = f"to the ports {', '.join(map(str, sorted(feed.ports)))}" if feed.ports else "of UDP"
+    many = "its only packet is no" if packets == 1 else f"none of its {packets:,} packets is a"
+    return f"{feed.capture.name} holds no flow exports: {many} datagram of NetFlow v5, v9, IPFIX or sFlow v5 {ports}"
 
 
 def trouble(counters: ExporterCounters) -> str | None:

@@ -25,6 +25,13 @@ def is_stored(head: bytes) -> bool:
     return head[:2] in (b"\0\x05", b"\0\x09", b"\0\x0a") or head[:4] == _SFLOW
 
 
+def any_stored(datagrams: Datagrams) -> bool:
+    """Tell whether any datagram begins as `is_stored` has it."""
+    at = datagrams.offset[datagrams.length >= 4]
+    first, second = (datagrams.data[at + k].astype(np.int32) << 8 | datagrams.data[at + k + 1] for k in (0, 2))
+    return bool(np.any((first == 5) | (first == 9) | (first == 10) | ((first == 0) & (second == 5))))
+
+
 @attrs.define
 class StoredDatagrams:
     """The datagrams of one file or stream, plain or in gzip or zstd, read piece by piece.
