@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
-from pathlib import Path
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Final
 
 NOTICE: Final = "compiling kernels, once: the first run takes some seconds longer, later ones start at once."
@@ -14,32 +12,9 @@ _ALWAYS: Final = ("window", "slices")
 
 
 def compiled(kernels: Sequence[str] = _ALWAYS) -> bool:
-    """Tell whether an earlier run left these kernels on disk, not older than their source; loads no compiler."""
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+    """Tell whether an earlier run left these kernels on disk as they are now, or they are not compiled at all."""
+    from operators.kernels import compiler, kept
+
+    if compiler.interpreted():
         return True
-    folder = _kernels()
-    if folder is None:
-        return True
-    return all(_cached(folder / f"{name}.py") for name in kernels)
-
-
-def _kernels() -> Path | None:
-    spec = find_spec("operators.kernels")
-    return Path(spec.origin).parent if spec is not None and spec.origin is not None else None
-
-
-def _cached(source: Path) -> bool:
-    newest = max((index.stat().st_mtime for index in _indices(source)), default=None)
-    return newest is not None and source.exists() and newest >= source.stat().st_mtime
-
-
-def _indices(source: Path) -> Iterator[Path]:
-    pattern = f"{source.stem}.*.nbi"
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    if chosen:
-        yield from Path(chosen).rglob(pattern)
-        return
-    yield from (source.parent / "__pycache__").glob(pattern)
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "numba"
-    if home.is_dir():
-        yield from home.rglob(pattern)
+    return all(kept.found(import_module(f"operators.kernels.{name}")) for name in kernels)

@@ -19,6 +19,7 @@ from oop_engine.processes.frames import TEXT, Full, Receiver, Sender, waits
 from oop_engine.processes.ring import Ring
 from oop_engine.processes.spec import dump_high
 from operators.drive import deliver
+from operators.kernels.kept import prepare
 from operators.page import Page
 from operators.protocol import Element
 from operators.two_level import HighAggregate
@@ -134,6 +135,7 @@ class InProcess:
         # Frames there are waited for while results come back, so neither of two full rings can hold up the other.
         self._sender, self._receiver = Sender(self._there, self.full, self._watch), Receiver(self._back)
         rings = (self._there.descriptor, self._there.capacity, self._back.descriptor, self._back.capacity)
+        prepare()
         command = [sys.executable, "-m", "oop_engine.processes.child", *map(str, rings)]
         self._process = subprocess.Popen(command, pass_fds=(rings[0], rings[2]), stdin=subprocess.DEVNULL)
         self._sender.put(TEXT, spec.encode())

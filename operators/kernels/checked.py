@@ -15,6 +15,8 @@ from typing import TypeAlias
 
 import numba
 
+from operators.kernels.compiler import redefine
+
 Function: TypeAlias = "Callable[..., t.Any]"
 
 compiler = importlib.import_module("numba.core.compiler")
@@ -168,8 +170,7 @@ class _Check(machinery.FunctionPass):  # type: ignore[name-defined, misc]
                 body.append(statement)
             block.body = body
         if changed:
-            ir_utils = importlib.import_module("numba.core.ir_utils")
-            state.func_ir._definitions = ir_utils.build_definitions(state.func_ir.blocks)
+            redefine(state.func_ir)
         return changed
 
 

@@ -19,6 +19,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from operators.kernels import compiler
 from operators.kernels.checked import Wrapped, checking
 
 Int32s = npt.NDArray[np.int32]
@@ -34,8 +35,8 @@ NONE: object = importlib.import_module("numba.types").none
 
 
 def switched_off() -> bool:
-    """Tell whether compiling is turned off altogether."""
-    return bool(importlib.import_module("numba.core.config").DISABLE_JIT)
+    """Tell whether users' functions are never compiled: compiling is off, or this numba can't check whole numbers."""
+    return compiler.interpreted() or not compiler.redefinable()
 
 
 def taken(columns: Columns, i: int) -> tuple[int | float, ...]:

@@ -7,7 +7,7 @@ import importlib
 import typing as t
 from collections.abc import Callable
 
-from operators.kernels.kernel import interpreted
+from operators.kernels.compiler import interpreted
 
 LINE: t.Final = 64
 """Bytes that come together from memory."""

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import numba
 
+from operators.kernels.compiler import interpreted
+
 FAR = 2**61
 
 
@@ -35,7 +37,7 @@ def around(next_edge: Callable[[int], int], tick: int) -> tuple[int, int]:
 
 def compiled_search(next_edge: Callable[[int], int], example: int) -> Callable[[int], tuple[int, int]] | None:
     """Compile `around` for a plain Python function from int to int; None when that cannot be done."""
-    if bool(importlib.import_module("numba.core.config").DISABLE_JIT):
+    if interpreted():
         return None
     try:
         edge = numba.njit(next_edge)

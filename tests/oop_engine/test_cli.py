@@ -20,7 +20,6 @@ from click.testing import CliRunner, Result
 
 import oop_engine
 from oop_engine.cli import commands, demo
-from oop_engine.cli.compiling import compiled
 from oop_engine.cli.errors import printable, tell
 from oop_engine.cli.summary import summary
 from oop_engine.cli.summary import table as table_of
@@ -598,18 +597,19 @@ def test_help_loads_no_compiler_no_arrow_and_no_runtime() -> None:
     assert found.stdout.splitlines()[-1] == "[]"
 
 
-def test_whether_kernels_are_compiled_is_seen_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    assert not compiled()
-    (tmp_path / "folder").mkdir()
-    for name in ("window.sliding_wids-9.py311.nbi", "slices.cover-248.py311.nbi"):
-        (tmp_path / "folder" / name).touch()
-    assert compiled()
-    os.utime(tmp_path / "folder" / "slices.cover-248.py311.nbi", (0, 0))
-    assert not compiled()
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    assert compiled()
+def test_whether_kernels_are_compiled_is_seen_on_disk(tmp_path: Path) -> None:
+    program = (
+        "from oop_engine.cli.compiling import compiled\nfrom operators.kernels.disorder import start_of\n"
+        "print(compiled(('disorder',)))\nstart_of(7, 5)\nprint(compiled(('disorder',)), compiled(('slices',)))\n"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    for switched_off, told in (("0", "False\nTrue False\n"), ("0", "True\nTrue False\n"), ("1", "True\nTrue True\n")):
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env={**environment, "NUMBA_DISABLE_JIT": switched_off},
+            cwd=ROOT, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert done.stdout == told
 
 
 def test_the_demo_compares_state_that_was_measured() -> None:

@@ -1,0 +1,115 @@
+"""All that the engine uses of numba and numba does not promise to keep stands here, each with a way to do without.
+
+Three things are private to numba: the option that leaves references to arrays uncounted, the definitions of a function
+that a pass has changed, and how a compiled function is written to disk and read again. A numba without one of them
+still gives right answers: references are counted, users' functions are interpreted, kernels are compiled in each run.
+"""
+
+from __future__ import annotations
+
+import importlib
+import typing as t
+from collections.abc import Callable
+from types import FunctionType
+from typing import TypeAlias, TypeVar
+
+import numba
+
+Function = TypeVar("Function", bound=Callable[..., object])
+Compiled: TypeAlias = t.Any
+"""What numba makes of a Python function; it has no public type."""
+
+
+class Storage(t.Protocol):
+    """Where numba looks for compiled code before it compiles, and puts it afterwards."""
+
+    def load_overload(self, sig: object, target_context: t.Any) -> Compiled | None: ...
+    def save_overload(self, sig: object, data: Compiled) -> None: ...
+
+
+def interpreted() -> bool:
+    """Tell whether compiling is turned off altogether, so that kernels stay Python."""
+    return bool(importlib.import_module("numba.core.config").DISABLE_JIT)
+
+
+def jitted(function: Function, *, counted: bool) -> Function:
+    """Compile a function when it is first called, with or without counted references to its arrays."""
+    options = importlib.import_module("numba.core.options").DefaultOptions
+    uncounted = {"_nrt": False} if not counted and hasattr(options, "_nrt") else {}
+    made: Function = numba.njit(nogil=True, **uncounted)(function)  # type: ignore[assignment]
+    return made
+
+
+def python_of(compiled: object) -> FunctionType | None:
+    """Return the Python function that a compiled one or an intrinsic was made of; None for anything else."""
+    made = getattr(compiled, "py_func", None) or getattr(compiled, "_defn", None)
+    return made if isinstance(made, FunctionType) else None
+
+
+def options_of(compiled: object) -> str:
+    """Return in words how a function is compiled; an intrinsic has no options."""
+    options: dict[str, object] = getattr(compiled, "targetoptions", {})
+    return repr(sorted(options.items()))
+
+
+def versions() -> tuple[str, ...]:
+    """Return all versions and settings that decide what the compiler makes of a function."""
+    config = importlib.import_module("numba.core.config")
+    settings = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "DISABLE_INTEL_SVML")
+    return (
+        numba.__version__,
+        importlib.import_module("llvmlite").__version__,
+        importlib.import_module("numpy").__version__,
+        *(f"{name}={getattr(config, name, None)}" for name in settings),
+    )
+
+
+def cache_folder() -> str:
+    """Return the folder that NUMBA_CACHE_DIR names; empty when it names none."""
+    return str(importlib.import_module("numba.core.config").CACHE_DIR or "")
+
+
+def keep(function: Function, storage: Storage) -> Function:
+    """Let a compiled function look in a storage first; one that cannot be stored is compiled in each run."""
+    made: t.Any = function
+    if storable() and hasattr(made, "_cache"):
+        made._cache = storage
+    return function
+
+
+def storable() -> bool:
+    """Tell whether this numba can write compiled code down."""
+    result = importlib.import_module("numba.core.compiler").CompileResult
+    serialize = importlib.import_module("numba.core.serialize")
+    needed = ((result, "_reduce"), (result, "_rebuild"), (serialize, "dumps"), (serialize, "loads"))
+    return all(hasattr(place, name) for place, name in needed)
+
+
+def processor(target_context: t.Any) -> str:
+    """Return in words the processor that code is made for."""
+    return repr(target_context.codegen().magic_tuple())
+
+
+def written(result: Compiled) -> bytes | None:
+    """Return compiled code as bytes; None where it holds addresses of this process."""
+    if result.library.has_dynamic_globals or not all(lifted.can_cache for lifted in result.lifted):
+        return None
+    dumped: bytes = importlib.import_module("numba.core.serialize").dumps(result._reduce())
+    return dumped
+
+
+def read(data: bytes, target_context: t.Any) -> Compiled:
+    """Return the compiled code that `written` made these bytes of."""
+    parts = importlib.import_module("numba.core.serialize").loads(data)
+    target_context.refresh()
+    return importlib.import_module("numba.core.compiler").CompileResult._rebuild(target_context, *parts)
+
+
+def redefinable() -> bool:
+    """Tell whether this numba lets a pass change a function."""
+    return hasattr(importlib.import_module("numba.core.ir_utils"), "build_definitions")
+
+
+def redefine(function: t.Any) -> None:
+    """Let the compiler know the statements of a function that a pass has changed."""
+    function._definitions = importlib.import_module("numba.core.ir_utils").build_definitions(function.blocks)
