@@ -8,6 +8,19 @@ COLLECTED = 50_000
 
 def main() -> None:
     """Run the command line; the exit status says how it went, see `oop_engine.cli.errors`."""
+    import sys
+
+    try:
+        _obey_signals()
+        _run()
+    except KeyboardInterrupt:
+        from oop_engine.cli.errors import say, stopped_early
+
+        say("stopped.")
+        _leave(stopped_early(sys.argv[1:2]))
+
+
+def _run() -> None:
     import gc
 
     gc.set_threshold(COLLECTED)
@@ -20,6 +33,19 @@ def main() -> None:
         if end.code == STOPPED:
             _leave(STOPPED)
         raise
+
+
+def _obey_signals() -> None:
+    """Have SIGTERM, and the loss of the terminal, end a command as Ctrl-C does, from its first moment on."""
+    import signal
+    from contextlib import suppress
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # Who was started to outlast its terminal (nohup) ignores that it hangs up.
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            with suppress(ValueError):  # only the main thread of a process sets handlers
+                signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
 
 
 def _leave(status: int) -> None:

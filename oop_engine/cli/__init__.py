@@ -31,6 +31,16 @@ class _Commands(click.Group):
         command: click.Command = import_module(_COMMANDS[cmd_name][1]).command
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            # A command was being loaded, or has not begun.
+            from oop_engine.cli.errors import say, stopped_early
+
+            say("stopped.")
+            raise click.exceptions.Exit(stopped_early([ctx.invoked_subcommand or ""])) from None
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from oop_engine.cli.errors import reported
+from oop_engine.cli.errors import STOPPED, reported
 from oop_engine.cli.naming import query_text
 from oop_engine.cli.options import partial_options
 
@@ -75,9 +75,10 @@ def command(
     --partial has of a run before is kept under another name.
 
     Exit status: 0 done or stopped, 2 refused, 3 failed in the run; where --state can no longer be written, with the
-    results so far written.
+    results so far written; 130 stopped a second time, so that it did not wait for its results.
     """
-    with reported(promise=PROMISED):
+    listening: list[object] = []
+    with reported(promise=PROMISED, stopped=lambda: STOPPED if listening else 0):
         from oop_engine.cli.collecting import Collection, collect
         from oop_engine.cli.showing import Wishes
 
@@ -95,4 +96,4 @@ def command(
         wishes = Wishes(
             to=to or "-", limit=limit, stats=stats, quiet=quiet, partial=partial, partial_every=partial_every
         )
-        collect(query_text(text), collection, wishes)
+        collect(query_text(text), collection, wishes, listening.append)

@@ -77,8 +77,10 @@ class Collection:
         return netflow(allow=self.allow or None, on=on, by_exporter=_by_exporter(parsed), columns=more, **options)
 
 
-def collect(text: str, collection: Collection, wishes: Wishes) -> Statistics:
-    """Run a query over what comes in until its time is over, or until SIGINT."""
+def collect(
+    text: str, collection: Collection, wishes: Wishes, begun: Callable[[LiveReader], None] = lambda reader: None
+) -> Statistics:
+    """Run a query over what comes in until its time is over, or until SIGINT; say when it has `begun` to listen."""
     parsed = parse(text)
     names = tables(parsed)
     if len(names) != 1:
@@ -89,6 +91,7 @@ def collect(text: str, collection: Collection, wishes: Wishes) -> Statistics:
 
     def opened(reader: LiveReader) -> None:
         readers.append(reader)
+        begun(reader)
         if following:
             reader.unreleased.follow()
         if not wishes.quiet and reader.door is not None:

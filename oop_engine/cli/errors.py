@@ -1,7 +1,8 @@
 """How a failure reads and which status it gives: what is wrong with a query or its data is text, the rest a bug.
 
 Status 0: done; 2: refused before anything ran, or a file that cannot be read; 3: an operator failed in the run;
-1: a bug of ours; 130: stopped by the user; 141: nobody reads the results any more.
+1: a bug of ours; 130: stopped by the user; 141: nobody reads the results any more. A collection has no end of its own:
+one that is stopped is done.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -30,11 +31,17 @@ _WAY_OUT: Final = re.compile(r"\n  (?:Give .* a punctuator|Exporters promise bot
 _PROMISE: Final = "On the command line: --every 1s where tuples are in order, else --slack 2s."
 
 
+def stopped_early(command: Sequence[str]) -> int:
+    """Give the status of a command, by its first words, that is stopped before it has begun."""
+    return 0 if list(command[:1]) == ["collect"] else STOPPED
+
+
 @contextmanager
-def reported(*, promise: str | None = None) -> Generator[None]:
+def reported(*, promise: str | None = None, stopped: Callable[[], int] = lambda: STOPPED) -> Generator[None]:
     """Turn what is raised inside into text on stderr and an exit status.
 
-    `promise` says what to write where a promise is missing, for a command that has no options to make one.
+    `promise` says what to write where a promise is missing, for a command that has no options to make one. `stopped`
+    gives the status of a command that is stopped here.
     """
     try:
         yield
@@ -42,7 +49,7 @@ def reported(*, promise: str | None = None) -> Generator[None]:
         raise
     except KeyboardInterrupt:
         say("stopped.")
-        raise click.exceptions.Exit(STOPPED) from None
+        raise click.exceptions.Exit(stopped()) from None
     except BrokenPipeError:
         # Whoever read the results has seen enough; nothing more may be written at shutdown either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -657,6 +657,39 @@ def test_sigint_keeps_what_was_read_though_standard_input_stays_open(
     assert b"Traceback" not in said and b"Fatal" not in said
 
 
+def wait_until(process: subprocess.Popen[bytes], *, reading: bool) -> None:
+    """Wait until a process takes SIGTERM for itself, or, with `reading`, until it waits for standard input."""
+    status, calls = Path(f"/proc/{process.pid}/status"), Path(f"/proc/{process.pid}/syscall")
+    while process.poll() is None:
+        taken = int(next(line for line in status.read_text().splitlines() if line.startswith("SigCgt")).split()[1], 16)
+        waits = calls.read_text().startswith("0 0x0 ")
+        if waits or (not reading and taken >> (signal.SIGTERM - 1) & 1):
+            return
+
+
+@pytest.mark.skipif(not Path("/proc/self/syscall").exists(), reason="the system does not tell what a process waits for")
+@pytest.mark.parametrize(
+    ("command", "reading", "status"),
+    [
+        (["query", "SELECT a FROM Main", "-s", "Main=-", "--format", "csv", "--every", "1s"], True, 130),
+        (["query", "-", "-s", "Main=none.csv"], False, 130),
+        (["collect", "--netflow", "127.0.0.1:0", "--query", "-"], False, 0),
+    ],
+)
+def test_sigterm_at_an_early_moment_ends_a_command_as_ctrl_c_does(
+    command: list[str], reading: bool, status: int, running: list[subprocess.Popen[bytes]]
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "oop_engine", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, cwd=ROOT,
+    )  # fmt: skip
+    running.append(process)
+    wait_until(process, reading=reading)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=60) == status
+    assert process.stderr is not None and process.stderr.read() == b"stopped.\n"
+
+
 def test_a_reader_that_has_seen_enough_ends_the_run_quietly(captures: Path) -> None:
     query = "SELECT srcIP, count(*) [RANGE 100 s, SLIDE 20 ms, WA ts] FROM Main GROUP BY srcIP"
     command = [sys.executable, "-m", "oop_engine", "query", query, "-s", str(captures / "Main1.pcap"), "-q"]
