@@ -30,9 +30,9 @@ class Reorder:
     After each tuple there is a bound: with `slack_time` s the greatest value so far less s, with `slack_tuples` n the
     (n+1)-th largest value so far (what remains are the n largest, BSort's buffer), and in any case what the input
     promised. A tuple below the bound before it is late, at whatever page size. "consistent" drops it and counts it: it
-    is in no window at all. "generous" counts it too and passes it at once, right behind the promise it breaks, so that
-    a window aggregate counts it in the windows that are still open and in no other; only then does this output break
-    its promises, and only where the slack was too small.
+    is in no window at all. "generous" counts it as `behind` and passes it at once, right behind the promise it breaks,
+    so that a window aggregate counts it in the windows that are still open, and as late when none is; only then does
+    this output break its promises, and only where the slack was too small.
     (Thesis 6.1.5.2 calls slack consistent when a tuple that must be dropped from one extent is dropped from all. A sort
     knows no extents: consistent here drops every tuple that would break the order, also one that is late for none.)
 
@@ -127,7 +127,7 @@ class Reorder:
             "state_tuples": held.tuples,
             "state_bytes": held.nbytes,
             "peak_state_tuples": held.peak,
-            "late": self._late,
+            "late" if self.mode == "consistent" else "behind": self._late,
         }
 
     def state(self) -> State:

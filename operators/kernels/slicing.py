@@ -420,7 +420,8 @@ def _place(t, g, k, cells, order, bands, links, times, sessions, chains, bounds,
     if near > 0:
         bits = _released(t, g, before, after, times, sessions, bounds, ledger)
     if t < ledger[BOUND] and t < ledger[LOW] and bits == ledger[ALL]:
-        ledger[LATE] += 1
+        # What is in no window is too late for none.
+        ledger[NOWHERE if cells[c, HEAD] == NOBODY else LATE] += 1
         return np.int64(-1)
     if near == 0:
         if here:

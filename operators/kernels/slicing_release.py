@@ -35,6 +35,21 @@ MOST_GONE = 1 << 30
 
 
 @kernel
+def overdue(ticks, bands, bound, out):  # type: ignore[no-untyped-def]
+    """Tell of each tick whether a window of some band that has it ends at or before a bound."""
+    for i in range(len(ticks)):
+        t = ticks[i]
+        out[i] = False
+        for j in range(len(bands)):
+            # The first window that may have the tick is also the one that ends first.
+            w = max((t - bands[j, ORIGIN]) // bands[j, SLIDE], bands[j, LEAST])
+            end = bands[j, ORIGIN] + (w + 1) * bands[j, SLIDE]
+            if w <= bands[j, MOST] and end <= bound and end - bands[j, RANGE] <= t:
+                out[i] = True
+                break
+
+
+@kernel
 def enter_keys(keys, start, grid, scale):  # type: ignore[no-untyped-def]
     """Write to the grid which key is the first one in or after each part, for keys from `start` on; False without room.
 

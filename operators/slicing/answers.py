@@ -105,6 +105,22 @@ class Answers:
         if self.revisions is not None:
             self.revisions.touch(ticks, np.zeros(len(ticks), np.int32) if groups is None else groups)
 
+    def overdue(self, ticks: Int64s, slots: Int32s) -> int:
+        """Count the tuples, by their ticks and the slices they are in, that came too late for some of their windows."""
+        slices, used, settled = self.slices, self.used, self.settled
+        behind = ticks < settled
+        ticks, slots = ticks[behind], slots[behind]
+        late = np.zeros(len(ticks), np.bool_)
+        kernels.overdue(ticks, used.bands, settled, late)
+        for _, since, bit in used.sessions.tolist():
+            # A slice that a session window has no use for, though its ticks count.
+            late |= (slices.times[slots, slicer.DONE] & bit != 0) & (ticks >= since)
+        for _, window in used.asked:
+            for i in np.flatnonzero(~late).tolist():
+                tick = int(ticks[i])
+                late[i] = any(True for _ in window.complete(-NEVER, settled, [(tick, tick + 1)]))
+        return int(np.count_nonzero(late))
+
     def linear(self, bound: int, found: Sequence[tuple[int, list[Extent]]] = ()) -> Iterator[Results]:
         """Give the results of all windows that end at or before a bound, then let go; slots hold until the next.
 

@@ -199,7 +199,7 @@ class Intake:
         if slices.least < answers.bound and not again:
             behind = (ticks < answers.bound) & (slots >= 0)
             answers.disturb(ticks[behind], None if groups is None else groups[behind])
-            self._late_for_some += int(np.count_nonzero(behind & (ticks < answers.settled)))
+            self._late_for_some += answers.overdue(ticks[behind], slots[behind])
         if index is not None and groups is not None and slices.dropped > dropped:
             # A group of which no tuple is in a slice is not remembered.
             unused = np.unique(groups[slots < 0])

@@ -486,3 +486,23 @@ def test_windows_behind_an_operator_of_ones_own_take_late_tuples_if_it_takes_eac
     silent, *_ = run([counted(source(times, 2).apply(Marked()), 10, 5, 0)], 1)[0]
     assert told == plain
     assert silent != plain, "nothing is known of this one, so what is late is left out at the source"
+
+
+@pytest.mark.parametrize("strategy", ["panes", "slicing"])
+@pytest.mark.parametrize(
+    ("size", "slide", "expected"),
+    [(10, 10, (2, 0, 0)), (20, 10, (0, 2, 0)), (5, 10, (1, 0, 4))],
+    ids=["tumbling", "sliding", "with gaps"],
+)
+@pytest.mark.parametrize("passing", ["revise", "generous"])
+def test_every_late_tuple_counts_once_by_what_became_of_it(
+    strategy: str, size: int, slide: int, expected: tuple[int, int, int], passing: str
+) -> None:
+    tuples = [(1,), (19 if slide < size else 25,), (7,), (3,), (22,), (27,), (60,)]
+    schema = pa.schema([("ts", pa.int64())])
+    if passing == "revise":
+        stream = oop.rows(tuples, schema, punctuate=oop.ordered("ts"), late="revise")
+    else:
+        stream = oop.rows(tuples, schema).reorder(slack=0, mode="generous")
+    counts = stream.window(range=size, slide=slide).aggregate(oop.count(), strategy=strategy).run().statistics
+    assert (counts.late, counts.late_for_some, counts.total("in_no_window")) == expected

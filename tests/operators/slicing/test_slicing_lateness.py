@@ -21,8 +21,21 @@ from operators.window import tumbling
 from operators.window.delimited import DelimitedWindow
 from operators.window.session import SessionWindow
 from punctuation import END, Punctuation, before
-from tests.naive_slicing import naive_slicing
-from tests.operators.slicing.mixes import ANSWERS, FUNCTIONS, SCHEMA, Change, Mix, changes, mixed, mixes, sliced
+from tests.naive_slicing import extents, naive_slicing
+from tests.operators.slicing.mixes import (
+    ANSWERS,
+    FUNCTIONS,
+    SCHEMA,
+    Change,
+    Mix,
+    asked,
+    bands,
+    changes,
+    mixed,
+    mixes,
+    sliced,
+    slidings,
+)
 
 Key = tuple[object, ...]
 
@@ -201,3 +214,46 @@ def test_lateness_is_refused_where_tuples_wait_or_slices_are_combined_ahead() ->
         SlicingAggregate({"w": tumbling("ts", 5)}, {"n": count()}, lateness=1, store="eager").output_schema(SMALL)
     with pytest.raises(SchemaError, match="number of ticks from 0 on"):
         SlicingAggregate({"w": tumbling("ts", 5)}, {"n": count()}, lateness=-1)
+
+
+@given(
+    st.lists(st.one_of(slidings, slidings, bands, asked), min_size=1, max_size=3).map(mixed),
+    st.lists(st.tuples(st.integers(-4, 16), st.sampled_from("ab"), st.integers(0, 5)), max_size=24),
+    st.integers(1, 24),
+    st.sampled_from([(), ("k",)]),
+    st.sampled_from([0, 3]),
+)
+def test_a_tuple_is_late_for_the_windows_it_belongs_to_and_no_other(
+    mix: Mix, drawn: list[tuple[int, str, int]], size: int, by: tuple[str, ...], lateness: int
+) -> None:
+    operator = SlicingAggregate(mix, {"n": count()}, by, lateness=lateness)  # type: ignore[arg-type]
+    bound = -(2**62)
+    expected = dict.fromkeys(("late", "late_for_some", "in_no_window"), 0)
+    for at in range(0, len(drawn), size):
+        page = drawn[at : at + size]
+        rows = [[tick, k, 0] for tick, k, _ in page]
+        deliver(operator, Page.of_rows(SCHEMA, rows), list[Element]().append)
+        for tick, _, _ in page:
+            around = [e for window in mix.values() for e in extents(window, [tick]) if e[1] <= tick < e[2]]
+            over = len([end for _, _, end in around if end <= bound - lateness])
+            fate = "late_for_some" if 0 < over < len(around) else "late" if over else ""
+            if fate or not around:
+                expected[fate or "in_no_window"] += 1
+        # Some of the tuples to come are below what is promised here.
+        bound = max(bound, page[-1][0] + page[-1][2] - 3)
+        deliver(operator, before("ts", bound), list[Element]().append)
+    assert {name: operator.statistics()[name] for name in expected} == expected
+
+
+def test_a_tuple_is_late_for_a_session_only_if_its_own_is_over() -> None:
+    windows = {"hundred": tumbling("ts", 100), "talk": SessionWindow("ts", gap=5)}
+    for tick, late in ((14, 0), (9, 0), (3, 1)):
+        operator = SlicingAggregate(windows, {"n": count()})
+        drive(
+            operator, [Page.of_rows(SCHEMA, [[12, "a", 0]]), before("ts", 13), Page.of_rows(SCHEMA, [[tick, "a", 0]])]
+        )
+        counts = operator.statistics()
+        assert (counts["late_for_some"], counts["late"], counts["slices"]) == (late, 0, 1 + late)
+    alone = SlicingAggregate({"talk": SessionWindow("ts", gap=5)}, {"n": count()})
+    drive(alone, [before("ts", 13), Page.of_rows(SCHEMA, [[3, "a", 0]])])
+    assert (alone.statistics()["late_for_some"], alone.statistics()["late"]) == (0, 1)
