@@ -106,7 +106,11 @@ def count(argument: str | None = None) -> AggregateFunction:
 
 
 def sum(argument: str) -> AggregateFunction:
-    """Add the values of an attribute, whole numbers exactly."""
+    """Add the values of an attribute: whole numbers exactly, floating ones with their rounding errors carried along.
+
+    The order of arrival changes the last bits of a floating sum at most, unless values cancel almost completely (see
+    `Sum`) or a sum on the way is beyond 1.8e308, which makes it infinite.
+    """
     return Sum(argument)
 
 

@@ -36,7 +36,8 @@ class Variance:
     """Give the mean squared distance from the mean, over n - ddof; float64, null with ddof values or fewer.
 
     ddof = 1 estimates from a sample, ddof = 0 takes the values as all there are. Durations are refused: their variance
-    is in squared units. Cost: 24 bytes a slot.
+    is in squared units. The order of tuples and slices changes the last bits. Infinite where a squared distance is
+    beyond float64 (values some 1e154 apart), NaN when a value is infinite or NaN. Cost: 24 bytes a slot.
     """
 
     argument: str

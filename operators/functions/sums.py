@@ -1,6 +1,9 @@
 """Whole numbers add up exactly, whatever their order; floating sums carry their rounding error along to the end.
 
-Yet the sum of floating numbers may depend on the order of tuples in its last bits.
+In whatever order and slices n floating numbers come, their sum is off by half a unit in the last place, and by
+(n * 1.2e-16) squared of the sum of their magnitudes: a million have the same sum to the last bit or two unless they
+cancel to less than 1e-4 of their magnitudes. A sum on the way that is beyond 1.8e308 is infinite and stays so; whether
+there is one may depend on the order.
 """
 
 from __future__ import annotations
@@ -47,7 +50,10 @@ EXACT = 1 << 53
 class Sum:
     """Add the values of an attribute: int64 for integers and truth values, float64, or a duration.
 
-    Null when there is no value; AggregateOverflow at `finalize` when an exact sum does not fit 64 bits.
+    Null when there is no value; AggregateOverflow at `finalize` when an exact sum does not fit 64 bits. Sums of whole
+    numbers do not depend on any order. Those of floating ones are compensated: two orders differ by a unit in the last
+    place, or by (n * 1.2e-16) squared of the sum of the n magnitudes, where they cancel to less than that. They are
+    infinite or NaN when a sum on the way is beyond 1.8e308, although others might bring it back.
     Cost: 24 bytes a slot; for whole numbers 8 where there are many slots, and 24 more where a sum has outgrown 44 bits.
     """
 
@@ -82,7 +88,7 @@ class Avg:
     """Divide the sum of an attribute by the number of its values: float64, or a duration.
 
     The sum of whole numbers is exact, so that the quotient is rounded once (a duration to the nearest tick, ties to
-    even). Null when there is no value. Cost: as for the sum.
+    even). Null when there is no value. What is said of floating sums holds for it too. Cost: as for the sum.
     """
 
     argument: str

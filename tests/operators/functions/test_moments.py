@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations, product
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -49,3 +51,18 @@ def test_the_deviation_of_durations_is_a_duration_and_their_variance_is_refused(
 def test_only_the_two_usual_denominators_are_taken() -> None:
     with pytest.raises(ValueError, match="ddof"):
         fn.variance("x", ddof=2)
+
+
+@pytest.mark.parametrize("function", [fn.variance("x"), fn.stddev("x", ddof=0)])
+def test_a_spread_beyond_float64_is_infinite_in_every_order_and_says_nothing(function: AggregateFunction) -> None:
+    for values in permutations([1e308, -1e308, 5.0]):
+        for slots in product((0, 1), repeat=3):
+            if sum(slots) > 0:
+                # Warnings are errors here; slot 0 alone may have too few values.
+                assert answers(function, pa.float64(), list(values), list(slots))[1] == float("inf")
+    assert answers(function, pa.float64(), [1e200, -1e200, 1e200], [0, 0, 1]) == [float("inf")] * 2
+
+
+def test_infinite_values_have_no_variance() -> None:
+    for values in ([float("inf"), 1.0, 2.0], [1e308, float("-inf"), -1e308]):
+        assert all(np.isnan(answers(fn.variance("x"), pa.float64(), list(values), [0, 0, 1])))  # type: ignore[arg-type]

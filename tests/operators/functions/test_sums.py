@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -280,3 +281,31 @@ def test_slots_in_runs_add_up_as_tuple_by_tuple(added: list[tuple[int, int, int]
         assert (high << 64) + (low % (1 << 64)) == sum(v if signed else v % (1 << 64) for v in of)
         assert number == counts[slot] == floats[slot, 2] == len(of)
     assert floats.tobytes() == single.tobytes()
+
+
+magnitudes = st.floats(1, 2).flatmap(lambda x: st.integers(-60, 60).map(lambda e: math.ldexp(x, e)))
+signed_numbers = st.builds(lambda x, negative: -x if negative else x, magnitudes, st.booleans())
+
+
+@given(st.lists(signed_numbers, min_size=1, max_size=60), st.randoms(use_true_random=False), st.integers(1, 5))
+def test_a_floating_sum_is_as_near_as_its_docstring_says_in_any_order_and_slices(
+    drawn: list[float], random: Random, slices: int
+) -> None:
+    # With the same numbers taken away again, what is left cancels almost completely.
+    values = drawn + [-x for x in drawn[: len(drawn) // 2]]
+    random.shuffle(values)
+    slots = [random.randrange(slices) for _ in values]
+    accumulator = filled(fn.sum("x"), pa.float64(), list(values), [*slots[:-1], slices])
+    order = list(range(1, slices + 1))
+    random.shuffle(order)
+    accumulator.combine(np.zeros(slices, np.int32), np.array(order, np.int32))
+    (found,) = accumulator.finalize(np.zeros(1, np.int32)).to_pylist()
+    true = math.fsum(values)
+    off = math.ulp(true) / 2 + (len(values) * 1.2e-16) ** 2 * math.fsum(map(abs, values))
+    # fsum is rounded itself.
+    assert abs(found - true) <= off + math.ulp(true) / 2
+
+
+def test_a_floating_sum_that_leaves_its_range_on_the_way_is_infinite() -> None:
+    assert answer(fn.sum("x"), pa.float64(), [1e308, -1e308, 1e308]) == 1e308
+    assert answer(fn.sum("x"), pa.float64(), [1e308, 1e308, -1e308]) == math.inf
