@@ -19,6 +19,13 @@ _COMMANDS: Final = {
 }
 
 
+_OTHERWISE: Final = {
+    **dict.fromkeys(("-o", "--out", "--output", "--outfile", "--write"), "--to"),
+    **dict.fromkeys(("-i", "--in", "--input", "--infile", "--read", "--file"), "--stream"),
+}
+"""What other programs call an option of ours."""
+
+
 class _Commands(click.Group):
     """Know every command by name, and load one when it is wanted."""
 
@@ -53,6 +60,16 @@ class _Commands(click.Group):
             hint = f' Did you mean "{near[0]}"?' if near else f" Commands are {', '.join(_COMMANDS)}."
             ctx.fail(f'there is no command "{args[0]}".{hint}')
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            meant = _OTHERWISE.get(error.option_name)
+            known = [name for option in error.ctx.command.params for name in option.opts] if error.ctx else []
+            if meant not in known:
+                raise
+            raise click.NoSuchOption(error.option_name, f"{error.message} Write {meant}.", ctx=error.ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

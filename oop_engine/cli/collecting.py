@@ -187,12 +187,15 @@ class _LiveProgress(Progress):
         records = sum(r.counters.records for r in reports)
         lost = sum(r.counters.lost for r in reports)
         live = [r for r in reports if r.state == "live"]
+        # Of a replay every clock is far off, and yet all send.
+        sending = [r for r in reports if r.state in ("live", "new", "set aside")]
+        aside = sum(r.state == "set aside" for r in sending)
         parts = [
             f"{self._speed(records, now):,.0f} records/s",
             f"{records:,} records",
             f"lost {lost:,}",
             f"dropped {0 if door is None else door.dropped:,}",
-            f"{len(live)} of {len(reports)} exporters",
+            f"{len(sending)} of {len(reports)} exporters" + (f" ({aside} without a say: clock off)" if aside else ""),
         ]
         trailing = [r.trails for r in live if r.trails is not None]
         if trailing:

@@ -31,7 +31,9 @@ Examples:
 )
 @partial_options
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
-@click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Tuples in a page at most.  [default: 8192]")
+@click.option(
+    "--page-size", type=click.IntRange(min=1), metavar="N", help="Tuples in a page at most.  [default: 262144]"
+)
 @click.option("--stats", is_flag=True, help="Print what every operator did, at the end.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, but what was lost.")
 def command(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import TYPE_CHECKING, TextIO
 
 import attrs
@@ -27,8 +28,8 @@ _LEAST = 3
 class TerminalSink:
     """Results as a table on a terminal: a header once, then rows as they are released, null as a dot.
 
-    Columns are as wide as what has been shown needs; control characters of the data are shown as escapes, so that data
-    cannot steer the terminal.
+    Columns are as wide as what has been shown needs, and cut at the edge of the terminal, which is told at the end;
+    control characters of the data are shown as escapes, so that data cannot steer the terminal.
     """
 
     file: TextIO | None = None
@@ -41,6 +42,7 @@ class TerminalSink:
         table = _Table(Console(file=self.file, highlight=False, markup=False, emoji=False), list(schema.arrow))
         yield table.deliver
         table.show()
+        table.tell()
 
 
 @attrs.define
@@ -81,11 +83,22 @@ class _Table:
         for line in pc.binary_join_element_wise(*padded, "  ").to_pylist():
             self._line(line)
 
+    def tell(self) -> None:
+        """Say which columns the terminal was too narrow for."""
+        ends = accumulate(self._widths, lambda end, width: end + 2 + width)
+        names = [field.name for field, end in zip(self.fields, ends, strict=False) if end > self.console.width]
+        if names and self.console.is_terminal:
+            listed = ", ".join(names)
+            told = f"... {len(names)} of {len(self.fields)} columns cut: {listed}.", "A file or a pipe has them all."
+            for line in told:
+                self.console.print(line, soft_wrap=True)
+
     def _beside(self, name: str, i: int) -> str:
         return name.rjust(self._widths[i]) if is_number(self.fields[i]) else name.ljust(self._widths[i])
 
     def _line(self, text: str, *, style: str | None = None) -> None:
-        self.console.print(text.rstrip(), style=style, no_wrap=True, overflow="ellipsis", crop=self.console.is_terminal)
+        cut = self.console.is_terminal
+        self.console.print(text.rstrip(), style=style, no_wrap=True, overflow="ellipsis" if cut else "ignore", crop=cut)
 
 
 def _shown(texts: pa.Array) -> pa.Array:

@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import oop_engine
+from oop_engine.circuit import PAGE_ROWS
 from oop_engine.cli import commands, demo
 from oop_engine.cli.errors import printable, tell
 from oop_engine.cli.summary import summary
@@ -252,6 +253,34 @@ def test_the_page_size_changes_no_result(captures: Path, size: int) -> None:
     result = oop(*given, "--page-size", size)
     assert sorted(result.stdout.splitlines()) == sorted(oop(*given).stdout.splitlines())
     assert "18 late for some of their windows" in result.stderr
+
+
+def test_the_help_tells_the_page_size_that_is_used() -> None:
+    assert f"[default: {PAGE_ROWS}]" in " ".join(oop("query", "--help").stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "meant"),
+    [
+        ("query", "--output", "--to"),
+        ("query", "-o", "--to"),
+        ("query", "-i", "--stream"),
+        ("collect", "--output", "--to"),
+        ("explain", "--input", "--stream"),
+    ],
+)
+def test_an_option_that_other_programs_have_names_ours(command: str, option: str, meant: str) -> None:
+    result = oop(command, PER_MINUTE, option, "x.csv")
+    assert result.exit_code == 2 and f"No such option '{option}'. Write {meant}." in result.stderr
+    assert "Write" not in oop("explain", PER_MINUTE, "--output", "x").stderr
+
+
+def test_times_that_a_table_has_as_numbers_are_read_as_the_message_says(tmp_path: Path) -> None:
+    table = tmp_path / "flows.csv"
+    table.write_text("ts,v\n1795255200,1\n1795255201.5,2\n1795255270,3\n")
+    refused = oop("query", PER_MINUTE, "-s", table)
+    assert refused.exit_code == 2 and "--types ts=epoch" in refused.stderr
+    assert counts(oop("query", PER_MINUTE, "-s", table, "--types", "ts=epoch")) == [2, 1]
 
 
 def test_limit_shows_the_first_results_and_counts_the_rest(captures: Path) -> None:

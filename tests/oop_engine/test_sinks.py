@@ -233,6 +233,27 @@ def test_the_terminal_shows_aligned_columns_and_no_control_characters():
     assert out.getvalue() == first + ("·                  ·  ·\na longer name      1  1970-01-01T00:02:00Z\n")
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_table_says_which_columns_the_terminal_was_too_narrow_for(monkeypatch):
+    schema = Schema.of(name=pa.string(), count=pa.int64(), window_start=pa.string(), window_end=pa.string())
+    rows = {"name": ["a"], "count": [1], "window_start": ["10:00"], "window_end": ["11:00"]}
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    for width, cut in ((80, None), (20, "2 of 4 columns cut: window_start, window_end.")):
+        monkeypatch.setenv("COLUMNS", str(width))
+        narrow, piped = Terminal(), io.StringIO()
+        for file in (narrow, piped):
+            with TerminalSink(file).opened(schema) as deliver:
+                deliver(Page.of(schema, rows))
+                deliver(END)
+        assert "cut" not in piped.getvalue() and "11:00" in piped.getvalue()
+        assert ("cut" in narrow.getvalue()) == (cut is not None)
+        assert cut is None or narrow.getvalue().endswith(f"... {cut}\nA file or a pipe has them all.\n")
+
+
 def test_python_sinks_keep_what_they_are_given():
     elements, pages = [], []
     for sink in (ListSink(elements), PageSink(pages.append)):

@@ -298,6 +298,16 @@ def test_the_line_tells_of_losses_exporters_clocks_and_how_far_it_is() -> None:
     assert len(many) == 42 and many[-1] == "... and 10 more"
 
 
+def test_exporters_whose_clock_is_far_off_are_counted_among_those_that_send() -> None:
+    listening = bound()
+    for host in ("127.0.0.1", "127.0.0.2", "127.0.0.3"):
+        send([flows(k) for k in range(3)], listening, host)
+    reader = collect(listening, most=9, clock=Time((NOW + 400 * 86_400) * 10**9)).reader
+    progress = _LiveProgress(io.StringIO(), clock=lambda: 0.0, readers=[reader])
+    with Circuit(Plan((oop.netflow(listen="127.0.0.1:0").node,))) as circuit:
+        assert "  3 of 3 exporters (3 without a say: clock off)  " in progress.line(circuit, 0.0)
+
+
 def test_where_losses_cannot_be_told_the_table_says_so() -> None:
     listening, waiting = bound(), a_set(400, bytes(16))
     send([ipfix([waiting], sequence=k) for k in range(3)], listening)
