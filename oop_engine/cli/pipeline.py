@@ -77,11 +77,12 @@ def run(
         from oop_engine.spark.errors import SparkError
         from oop_engine.spark.hourly import EXPORTS
         from oop_engine.spark.pipeline import Pipeline
+        from oop_engine.spark.places import local
         from oop_engine.spark.session import session
 
         pipeline = Pipeline(
-            Path(source),
-            Path(tables),
+            local(source, "--input"),
+            local(tables, "--tables"),
             exports=exports or EXPORTS,
             many=many,
             split_bytes=0 if whole_files else 64 << 20,
@@ -125,9 +126,12 @@ def init(folder: str, source: str, tables: str, exports: tuple[str, ...], many: 
     with reported():
         from oop_engine.spark.declared import command, declare
         from oop_engine.spark.hourly import EXPORTS
+        from oop_engine.spark.places import local
 
         line = command(Path(folder))
-        for path in declare(Path(folder), Path(source), Path(tables), exports=exports or EXPORTS, many=many):
+        for path in declare(
+            Path(folder), local(source, "--input"), local(tables, "--tables"), exports=exports or EXPORTS, many=many
+        ):
             say(f"wrote {path}")
         click.echo(line)
 

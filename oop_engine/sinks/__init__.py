@@ -15,6 +15,7 @@ from oop_engine.sinks.pagelog import PageLogSink
 from oop_engine.sinks.protocol import Deliver, Encoder, Holding, Sink
 from oop_engine.sinks.python import ListSink, PageSink
 from oop_engine.sinks.terminal import TerminalSink
+from oop_engine.uri import here, remote
 
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
 _LINES: dict[str, Callable[[], Csv | Ndjson]] = {
@@ -44,7 +45,12 @@ def sink_for(target: str | Path, *, endless: bool = False, append: bool = False,
         if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise SinkError("standard output is closed, and the results would go there; name a file, as --to out.csv.")
         return TerminalSink() if sys.stdout.isatty() else StreamSink(Csv)
-    path = Path(text).expanduser()
+    if (place := remote(text)) is not None:
+        raise SinkError(
+            f'"{text}" is on no disk of this machine, and results are written to files here.\n'
+            f"  Mount {place} as a folder and name a file in it, or write a file here and copy it."
+        )
+    path = here(text)
     suffix = path.suffix.lower()
     if suffix == PAGES:
         return PageLogSink(path, keep=endless)

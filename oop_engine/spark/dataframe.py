@@ -20,6 +20,7 @@ from oop_engine.sinks.pagelog import PageLogSink
 from oop_engine.spark.errors import SparkError, errors
 from oop_engine.spark.given import crossing
 from oop_engine.spark.narrow import read_page
+from oop_engine.spark.places import local
 from oop_engine.spark.reading import packed
 from oop_engine.spark.shipping import is_local
 
@@ -37,11 +38,12 @@ def to_spark(
     """Run a plan here, embedded, and give its results as a DataFrame.
 
     The results are written to a page log, in a folder that lasts as long as this process, or in `folder`, which
-    workers on other machines must see. An output to a page log, `stream.to("out.pages")`, is run into that. SinkError
-    when the folder exists already.
+    workers on other machines must see, too: a path, or a file: URI. An output to a page log, `stream.to("out.pages")`,
+    is run into that. SinkError when the folder exists already, SourceError when it is on no disk of this machine.
     """
     from oop_engine.stream import Output
 
+    named = None if folder is None else local(folder, "to_spark(folder=...)")
     session = spark or _session()
     if isinstance(results, Output):
         sink = results.sink
@@ -52,12 +54,12 @@ def to_spark(
             )
         output = results
     else:
-        if folder is None and not is_local(session):
+        if named is None and not is_local(session):
             raise SparkError(
                 "the workers of this session are on other machines.\n"
                 "  Name a folder that they see, too: to_spark(stream, spark, folder=...)."
             )
-        place = Path(folder) if folder is not None else _temporary() / "results.pages"
+        place = named if named is not None else _temporary() / "results.pages"
         output = results.to(PageLogSink(place))
         sink = PageLogSink(place)
     output.run()

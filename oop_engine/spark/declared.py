@@ -120,7 +120,9 @@ def declare(
     """Write the project and give its files; SinkError when one is there, SourceError when there is nothing to read."""
     from oop_engine.spark.pipeline import Pipeline
 
-    Pipeline(source, tables).check()
+    pipeline = Pipeline(source, tables)
+    pipeline.check()
+    source, tables = pipeline.source, pipeline.tables
     work = tables.absolute() / ".work" / "declared"
     texts = {
         folder / "spark-pipeline.yml": _SPEC.format(name="captures", storage=(work / "storage").as_uri()),

@@ -46,7 +46,18 @@ from oop_engine.spark.journal import NAME, Entry, Journal, Writer
 from oop_engine.spark.known import Known
 from oop_engine.spark.options import Options
 from oop_engine.spark.places import Folder, local
-from oop_engine.spark.reading import SPLIT, Piece, Reading, choice, grouped, note, note_gone, part_size, read
+from oop_engine.spark.reading import (
+    SPLIT,
+    Piece,
+    Reading,
+    choice,
+    grouped,
+    note,
+    note_gone,
+    notes_folder,
+    part_size,
+    read,
+)
 
 _ALL: Final = 1 << 62
 _EVERY: Final = "**/*"
@@ -340,9 +351,9 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         limit = limit_of(options)
         split = options.number("splitBytes", SPLIT, least=0)
         named = options.text("journal")
-        journal = Journal(local(named) if named is not None else folder.root / NAME)
+        journal = Journal(local(named, "the option journal") if named is not None else folder.root / NAME)
         settle = options.number("settleSeconds", 0, least=0)
-        notes = options.text("notes")
+        notes = notes_folder(options)
         planner = Planner(folder, journal, parted and split > 0, settle, notes, stretches=parted, contents=contents)
         return cls(planner, reading, split, limit, Ending.of(options))
 

@@ -35,13 +35,17 @@ from oop_engine.sources.errors import SourceError
 from oop_engine.spark.contents import Contents, Kind
 from oop_engine.spark.errors import errors
 from oop_engine.spark.hourly import EXPORTS, MANY, alerts, flows, measured, reader, sources, summed
-from oop_engine.spark.places import Folder
+from oop_engine.spark.places import Folder, local
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _POLL: Final = 1
 _MANY: Final = "many"
+
+
+def _local(place: str | Path) -> Path:
+    return local(place, "Pipeline")
 
 
 @attrs.frozen
@@ -60,11 +64,12 @@ class Pipeline:
     """Captures and flow exports in `source`, tables in `tables`.
 
     Files of datagrams hold flow exports; so do captures whose names match `exports`, if export datagrams are in them.
-    All other files are read as captures of packets.
+    All other files are read as captures of packets. Both folders are paths, or file: URIs, of a disk that the driver
+    and all workers see; SourceError for other places.
     """
 
-    source: Path
-    tables: Path
+    source: Path = attrs.field(converter=_local)
+    tables: Path = attrs.field(converter=_local)
     exports: tuple[str, ...] = EXPORTS
     many: int = MANY
     batch_bytes: int = 1 << 30

@@ -6,29 +6,27 @@ from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlparse
 
 import attrs
 
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.paths import expand
+from oop_engine.uri import here, remote
 
 #: Names of files that are being written, or are none of the user's; as Spark has it for its own sources.
 _HIDDEN: Final = (".", "_")
 _UNFINISHED: Final = (".part", ".tmp", ".crc")
 
 
-def local(text: str) -> Path:
-    """Give a path or file: URI as a path of this machine; SourceError for other places."""
-    place = urlparse(text)
-    if place.scheme == "file":
-        return Path(unquote(place.path))
-    if "://" in text:
+def local(text: str | Path, what: str = "") -> Path:
+    """Give a path or file: URI as a path of this machine; SourceError, naming `what` it is for, for other places."""
+    place = remote(text)
+    if place is not None:
         raise SourceError(
-            f'"{text}" is not a file that workers can open.\n'
-            f"  Mount the place {place.scheme}://{place.netloc} as a folder on every worker, and name that."
+            f'{f"{what}: " if what else ""}"{text}" is on no disk of this machine, and nothing else is supported yet.\n'
+            f"  Mount the place {place} as a folder on every worker, and name that."
         )
-    return Path(text).expanduser()
+    return here(text)
 
 
 @attrs.frozen

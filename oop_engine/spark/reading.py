@@ -23,7 +23,7 @@ from oop_engine.sources.capture.splits import Part, Parted, parts
 from oop_engine.sources.errors import SourceError
 from oop_engine.spark.narrow import page_buffer
 from oop_engine.spark.options import Options
-from oop_engine.spark.places import Choice
+from oop_engine.spark.places import Choice, local
 from oop_engine.spark.schema import Wanted, addresses
 
 SPLIT: Final = 128 << 20
@@ -132,7 +132,7 @@ class PacketReading:
         """Read the options; SourceError or SchemaError for what is wrong in them."""
         wanted = Wanted.of(PACKET_SCHEMA, options.names("columns"), addresses(options))
         shape = Shape(wanted, options.flag("pages"))
-        return cls(shape, between(options), batch_rows(options), options.flag("strict"), options.text("notes"))
+        return cls(shape, between(options), batch_rows(options), options.flag("strict"), notes_folder(options))
 
     def batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         """Read a file, or the part of it that the piece names."""
@@ -180,7 +180,7 @@ class FlowReading:
         known = FlowExports((), columns=elements, ports=ports, allow=allow).arrow
         wanted = Wanted.of(known, options.names("columns"), addresses(options))
         shape = Shape(wanted, options.flag("pages"))
-        strict, notes = options.flag("strict"), options.text("notes")
+        strict, notes = options.flag("strict"), notes_folder(options)
         return cls(shape, between(options), batch_rows(options), strict, notes, elements, ports, allow)
 
     def batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
@@ -226,6 +226,12 @@ def check_open(path: Path) -> None:
 def choice(options: Options) -> Choice:
     """Read which files are meant."""
     return Choice(options.names("only"), options.names("except") or ())
+
+
+def notes_folder(options: Options) -> str | None:
+    """Read where notes are left; SourceError for a folder that is not of this machine."""
+    named = options.text("notes")
+    return None if named is None else str(local(named, "the option notes"))
 
 
 def between(options: Options) -> Between:
