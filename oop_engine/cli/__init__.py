@@ -38,16 +38,6 @@ class _Commands(click.Group):
         command: click.Command = import_module(_COMMANDS[cmd_name][1]).command
         return command
 
-    def invoke(self, ctx: click.Context) -> object:
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            # A command was being loaded, or has not begun.
-            from oop_engine.cli.errors import say, stopped_early
-
-            say("stopped.")
-            raise click.exceptions.Exit(stopped_early([ctx.invoked_subcommand or ""])) from None
-
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -70,6 +60,12 @@ class _Commands(click.Group):
             if meant not in known:
                 raise
             raise click.NoSuchOption(error.option_name, f"{error.message} Write {meant}.", ctx=error.ctx) from None
+        except KeyboardInterrupt:
+            # A command was being loaded, or has not begun.
+            from oop_engine.cli.errors import say, stopped_early
+
+            say("stopped.")
+            raise click.exceptions.Exit(stopped_early([ctx.invoked_subcommand or ""])) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
