@@ -35,8 +35,9 @@ def interpreted() -> bool:
 def jitted(function: Function, *, counted: bool) -> Function:
     """Compile a function when it is first called, with or without counted references to its arrays."""
     options = importlib.import_module("numba.core.options").DefaultOptions
-    uncounted = {"_nrt": False} if not counted and hasattr(options, "_nrt") else {}
-    made: Function = numba.njit(nogil=True, **uncounted)(function)  # type: ignore[assignment]
+    # What is not said is as in the kernel that calls, so both are said.
+    counting = {"_nrt": counted} if hasattr(options, "_nrt") else {}
+    made: Function = numba.njit(nogil=True, **counting)(function)  # type: ignore[assignment]
     return made
 
 

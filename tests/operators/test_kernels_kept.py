@@ -91,6 +91,12 @@ def test_a_fingerprint_changes_with_the_kernels_that_are_called(monkeypatch: pyt
     assert tried > 200
 
 
+def test_a_kernel_that_makes_arrays_is_compiled_as_such_whoever_calls_it() -> None:
+    making = [k for k in KERNELS.values() if "'_nrt', True" in compiler.options_of(k)]
+    assert len(making) > 10
+    assert all("_nrt" in compiler.options_of(k) for k in KERNELS.values())
+
+
 def test_a_kernel_that_reads_what_is_not_known_is_not_kept() -> None:
     anything = object()
 
