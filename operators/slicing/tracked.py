@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Iterator
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 import attrs
 
@@ -19,6 +19,8 @@ from operators.page import Int64s, Page, plain_values
 from operators.window.user import Context, Extent, LookingBack
 
 NEVER = 2**62
+_MOST: Final = 100_000
+"""Edges of one tuple at most, and windows behind the last one: more are taken for a sequence that never ends."""
 
 
 @runtime_checkable
@@ -54,6 +56,8 @@ class Tracked:
     since: int
     _context: Context = attrs.field(init=False)
     _edges: list[int] = attrs.field(init=False, factory=list)
+    _last: int = attrs.field(init=False, default=-NEVER)
+    """The last tick that the context was notified of."""
 
     def __attrs_post_init__(self) -> None:
         self._context = self.spec.make()
@@ -82,7 +86,13 @@ class Tracked:
             if tick < self.since:
                 continue
             row = {name: column[i] for name, column in zip(names, columns, strict=True)}
-            for edge in self._context.notify(tick, row):
+            self._last = max(self._last, tick)
+            for number, edge in enumerate(self._context.notify(tick, row)):
+                if number == _MOST:
+                    raise SchemaError(
+                        f'window "{self.name}": notified of {tick}, its context set {_MOST:,} edges, now that at'
+                        f" {edge}, and goes on.\n  Let notify end: give further edges when there are tuples at them."
+                    )
                 if edge < tick and not isinstance(self._context, LookingBack):
                     raise SchemaError(
                         f'window "{self.name}": notified of {tick}, its context set the edge {edge}, which is before'
@@ -107,9 +117,20 @@ class Tracked:
 
     def windows(self, bound: int) -> tuple[list[Extent], list[int]]:
         """Give the windows that a bound completes, and the edges of theirs that are new."""
-        found = [(begin, begin, end) for begin, end in self._context.complete(bound) if begin >= self.since]
+        found: list[Extent] = []
         new: list[int] = []
-        for _, begin, end in found:
+        beyond = 0
+        for begin, end in self._context.complete(bound):
+            if begin < self.since:
+                continue
+            found.append((begin, begin, end))
+            beyond += begin > self._last
+            if beyond > _MOST:
+                raise SchemaError(
+                    f'window "{self.name}": its last tuple was at {self._last}, and its context gave {_MOST:,} windows'
+                    f" behind it, now [{begin}, {end}), and goes on.\n  Let complete end: at the end of a stream all"
+                    " windows are complete, so give those alone that have tuples."
+                )
             for edge in (begin, end):
                 if self._set(edge):
                     new.append(edge)
@@ -135,9 +156,10 @@ class Tracked:
         del self._edges[: max(0, bisect_right(self._edges, self.unfinished(bound)) - 1)]
 
     def state(self) -> str:
-        return json.dumps({"edges": self._edges, "context": self._context.state()})
+        return json.dumps({"edges": self._edges, "last": self._last, "context": self._context.state()})
 
     def restore(self, state: str) -> None:
         saved = json.loads(state)
         self._edges = saved["edges"]
+        self._last = saved.get("last", NEVER)
         self._context.restore(saved["context"])

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from numbers import Integral
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
@@ -19,6 +20,8 @@ from operators.page import Row
 from operators.window.protocol import LIMIT
 
 NEVER = 2**62
+_MOST: Final = 1_000_000
+"""Extents at most: every slice looks at each of them."""
 Around: TypeAlias = tuple[int, int, int, bool]
 """The last edge at or before a tick, the first after it, until when windows last that begin there, is any around it."""
 Extent: TypeAlias = tuple[int, int, int]
@@ -66,7 +69,7 @@ class EdgeWindow:
     def _no_edge(self, tick: int) -> SchemaError:
         return SchemaError(
             f"{self.wattr}: next_edge({tick}) gave {self.next_edge(tick)!r}; the next edge after {tick} must be a whole"
-            f" number from {tick + 1} on"
+            f" number from {tick + 1} on.\n  After the last edge of a list give one that no tick reaches, as 2**61."
         )
 
     @property
@@ -80,7 +83,16 @@ class EdgeWindow:
     def around(self, tick: int) -> Around:
         """Give the window that a tick is in; before the first edge there is none."""
         low, high = self._search(tick)
-        return (-NEVER, high, -NEVER, False) if low <= -FAR else (low, high, high, True)
+        if high <= tick:
+            raise self._no_edge(tick)
+        if self._whole(low) != high:
+            raise SchemaError(
+                f"{self.wattr}: next_edge({low}) gave {self.next_edge(low)!r}, and next_edge({tick}) {high!r}, with no"
+                " edge between; edges must not fall.\n  Give for each t the least edge that is greater than t."
+            )
+        if low <= -FAR:
+            return -NEVER, high, -NEVER, False
+        return low, high, high, True
 
     def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[Extent]:
         """Give the windows that have one of these cells and end in (after, bound]."""
@@ -99,6 +111,11 @@ class EdgeWindow:
         return low if there else high
 
 
+def _listed(wids: Iterable[int]) -> tuple[int, ...]:
+    """List window-ids, one more than there may be at most: they may never end."""
+    return tuple(islice(wids, _MOST + 1))
+
+
 @attrs.frozen
 class ExtentWindow:
     """Windows of which nothing is known but `extent(wid)`, for every wid of a finite set: the slow path.
@@ -113,11 +130,16 @@ class ExtentWindow:
 
     wattr: str
     extent: Callable[[int], tuple[int, int]]
-    wids: tuple[int, ...] = attrs.field(converter=tuple[int, ...])
+    wids: tuple[int, ...] = attrs.field(converter=_listed)
     _extents: Sequence[Extent] = attrs.field(init=False, repr=False, eq=False)
     _edges: Sequence[int] = attrs.field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
+        if len(self.wids) > _MOST:
+            raise SchemaError(
+                f"{self.wattr}: the window-ids of an ExtentWindow are a finite set of at most {_MOST:,}, and still"
+                f" come after {self.wids[_MOST - 1]!r}.\n  Give those that are reached; an EdgeWindow has no last one."
+            )
         extents = sorted((end, begin, wid) for wid in self.wids for begin, end in [self.extent(wid)] if begin < end)
         object.__setattr__(self, "_extents", [(wid, begin, end) for end, begin, wid in extents])
         edges = sorted({edge for _, begin, end in self._extents for edge in (begin, end)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 
 import attrs
@@ -22,7 +23,7 @@ from operators.testing import Script, check_operator, streams
 from operators.window import tumbling
 from operators.window.delimited import DelimitedWindow
 from operators.window.session import SessionWindow
-from operators.window.user import ContextWindow, EdgeWindow
+from operators.window.user import ContextWindow, EdgeWindow, ExtentWindow
 from punctuation import END, before
 from tests.naive_slicing import naive_slicing
 from tests.operators.slicing.contexts import CONTEXTS, FOUND, EveryThird, LastTwo
@@ -96,6 +97,68 @@ def test_a_function_that_cannot_be_compiled_runs_interpreted_and_says_so() -> No
 def test_a_next_edge_that_does_not_move_on_is_refused() -> None:
     with pytest.raises(SchemaError, match=r"next_edge\(0\) gave 0"):
         EdgeWindow("ts", lambda t: t)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_next_edge_that_stops_rising_is_refused_at_the_first_tuple_behind_it(compiled: bool) -> None:
+    """An operator that asks for the next edge again and again would never come back."""
+
+    def stops(t: int) -> int:
+        return min((t // 10 + 1) * 10, 50)
+
+    window = EdgeWindow("ts", stops if compiled else lambda t: [stops(t)][0])
+    schema = Schema.of(ts=pa.int64(), progress=["ts"])
+    operator = SlicingAggregate({"a": window}, {"n": count()})
+    with pytest.raises(SchemaError, match=r"next_edge\(50\) gave 50; .* from 51 on.\n  After the last edge of a list"):
+        drive(operator, [Page.of(schema, {"ts": list(range(0, 100, 5))}), END])
+
+
+def test_edges_that_fall_are_refused_with_the_values() -> None:
+    with pytest.raises(
+        SchemaError, match=r"next_edge\(-2305843009213693952\) gave 90, and next_edge\(25\) 30, with no"
+    ):
+        EdgeWindow("ts", lambda t: 90 if t < 20 else (t // 10 + 1) * 10).around(25)
+
+
+def test_extents_that_never_end_are_refused() -> None:
+    with pytest.raises(SchemaError, match="at most 1,000,000, and still come after 999999"):
+        ExtentWindow("ts", lambda wid: (wid, wid + 1), itertools.count())  # type: ignore[arg-type]
+
+
+class Endless(EveryThird):
+    """A context that gives windows, or edges, up to whatever it is asked for."""
+
+    edges: bool = False
+
+    def notify(self, tick: int, row: Row) -> Iterable[int]:
+        return itertools.count(tick) if self.edges else super().notify(tick, row)
+
+    def complete(self, bound: int) -> Iterable[tuple[int, int]]:
+        return ((begin, begin + 1) for begin in range(5, bound))
+
+
+class EndlessEdges(Endless):
+    edges = True
+
+
+class EndlessBack(Endless):
+    def horizon(self) -> int:
+        return -(2**61)
+
+
+@pytest.mark.parametrize(
+    ("context", "said"),
+    [
+        (EndlessEdges, "notified of 5, its context set 100,000 edges, now that at 100005, and goes on"),
+        (Endless, r"gave the window \[5, 6\), but set no edge at 6"),
+        (EndlessBack, r"last tuple was at 5, and its context gave 100,000 windows behind it, now \[100006, 100007\)"),
+    ],
+)
+def test_a_context_whose_edges_or_windows_never_end_is_refused(context: type[Endless], said: str) -> None:
+    schema = Schema.of(ts=pa.int64(), progress=["ts"])
+    operator = SlicingAggregate({"a": ContextWindow("ts", context)}, {"n": count()})
+    with pytest.raises(SchemaError, match=said):
+        drive(operator, [Page.of(schema, {"ts": [5]}), END])
 
 
 def test_an_edge_that_is_no_whole_number_is_refused_wherever_it_is() -> None:
