@@ -26,7 +26,7 @@ from oop_engine.notes import told
 from oop_engine.overwriting import check_files
 from oop_engine.plan import Plan, SourceNode, own_promises
 from oop_engine.sinks import Deliver, sink_for
-from oop_engine.sources.asked import Asked, Endless, Grain
+from oop_engine.sources.asked import Asked, Endless, Grain, Holding
 from oop_engine.sources.outline import Outlined, Watch
 from oop_engine.sources.promised import checked_promise
 from oop_engine.sources.protocol import Chunk, Reader
@@ -46,6 +46,9 @@ PAGE_ROWS = 262_144
 CHUNK_ROWS = 262_144
 PIECE = 4096
 """Tuples of a page for which one promise is made at most: a hand-over costs as much as thousands of tuples."""
+
+TICK = 0.1
+"""Seconds between two calls of a timer."""
 
 Crossed: TypeAlias = Callable[[int, int, Element], None]
 """Takes (place of the reader or -1 - output number, port, element)."""
@@ -280,6 +283,27 @@ class Circuit:
             bound = known(punctuator)
             if bound is not None:
                 yield before(punctuator.attribute, bound)
+
+    def timed(self, place: int) -> bool:
+        """Tell whether the source at a place makes promises by the clock, too."""
+        operator = self.operators[place]
+        return isinstance(operator, Input) and any(
+            getattr(p, "lull", None) is not None or hasattr(p, "sources") for p in operator.punctuators
+        )
+
+    def at_hand(self, place: int) -> list[Chunk]:
+        """Take what the reader of a source has gathered and not given yet, while it waits for more."""
+        reader = self.readers.get(place)
+        return reader.at_hand() if isinstance(reader, Holding) else []
+
+    def reached(self, place: int, now: int) -> int:
+        """Give up to when, of now, all has been taken that came to the reader of a source; in ns since 1970.
+
+        To be asked behind `at_hand`: what the reader gave and nobody took yet came before.
+        """
+        reader = self.readers.get(place)
+        away = reader.away if isinstance(reader, Holding) else None
+        return now if away is None else min(now, away)
 
     def elapse(self, place: int, now: int) -> None:
         """Tell a source's Input what time it is, in ns since the epoch."""

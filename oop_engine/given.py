@@ -17,7 +17,7 @@ from oop_engine.sources.dictionaries import renumbered, widely_numbered
 from oop_engine.sources.exported import Exported, ExportsArray, ExportsStream, exported
 from oop_engine.sources.memory import Once, Rows
 from oop_engine.sources.protocol import Source
-from oop_engine.sources.rows import PlainRow, from_pages, from_rows
+from oop_engine.sources.rows import PlainRow, RowPages, from_pages, from_rows
 from oop_engine.stream import Stream
 from oop_engine.ticks import Amount
 from operators.errors import did_you_mean
@@ -42,7 +42,8 @@ def rows(
     """Make a stream of dictionaries or tuples, IP addresses also as text.
 
     A collection can be punctuated exactly. An iterator, read only once, needs `punctuate` or `slack`, or brings its own
-    punctuations between the tuples: then `schema` is a `Schema` that says on what.
+    punctuations between the tuples: then `schema` is a `Schema` that says on what. Its rows wait for one another no
+    longer than 50 ms, also while the next one is waited for; in `for page in stream` without `lull`, until it comes.
     """
     if not isinstance(schema, (Schema, pa.Schema)):
         raise PlanError(
@@ -53,7 +54,7 @@ def rows(
     source: Source
     if isinstance(records, Iterator) or shape.progress:
         again = not isinstance(records, Iterator)
-        source = Once(name, shape.arrow, lambda: from_rows(records, shape), _promised(shape), again=again)
+        source = Once(name, shape.arrow, lambda: RowPages(records, shape), _promised(shape), again=again)
     else:
         pages = (element for element in from_rows(records, shape) if isinstance(element, Page))
         source = Rows(name, tuple(page.batch for page in pages), shape.arrow)

@@ -15,29 +15,28 @@ from typing import Final, TypeAlias, TypeVar
 import attrs
 import trio
 
-from oop_engine.circuit import PAGE_ROWS, Circuit, locate, readable
+from oop_engine.circuit import PAGE_ROWS, TICK, Circuit, locate, readable
 from oop_engine.errors import PlanError
 from oop_engine.meter import Statistics
 from oop_engine.plan import Plan, SourceNode
-from oop_engine.sources.asked import Endless
+from oop_engine.sources.asked import Endless, Holding
 from oop_engine.sources.errors import SourceEnded
 from oop_engine.sources.protocol import Chunk
-from operators.input import Input
 from operators.protocol import Element
 
 INBOX: Final = 8
 """Elements an inbox holds before its upstreams wait."""
+_GATHER: Final = 0.05
+"""Seconds that tuples wait for others at most, where a reader gathers them."""
 _HANG_UP: Final = getattr(signal, "SIGHUP", None)
 """The signal that the terminal was closed; None where the system has none."""
-TICK: Final = 0.1
-"""Seconds between two calls of a timer."""
 
 Deliver: TypeAlias = Callable[[Element], None]
 Watch: TypeAlias = Callable[[Circuit], None]
 T = TypeVar("T")
 _Sender: TypeAlias = "trio.MemorySendChannel[tuple[int, Element]]"
-_Arrival: TypeAlias = "Chunk | int"
-"""A chunk of a source, or what the clock says."""
+_Arrival: TypeAlias = "Chunk | list[Chunk] | int"
+"""A chunk of a source, several, or what the clock says."""
 
 
 def run_to_end(
@@ -165,11 +164,11 @@ class _Run:
             nursery.start_soon(self._operate, place, inboxes[place], self._clones([place]))
         for number, deliver in enumerate(self.outputs):
             nursery.start_soon(self._consume, number, deliver, inboxes[-1 - number])
-        patient: list[tuple[int, trio.MemoryReceiveChannel[Chunk | int]]] = []
+        patient: list[tuple[int, trio.MemoryReceiveChannel[_Arrival]]] = []
         for place in readable(self.plan):
             send, receive = trio.open_memory_channel[_Arrival](1)
             nursery.start_soon(self._read, place, send.clone())
-            if self._timed(place):
+            if self.circuit.timed(place):
                 nursery.start_soon(self._tick, place, send.clone())
             send.close()
             node = self.plan.nodes[place]
@@ -201,11 +200,11 @@ class _Run:
                     found[target] = self._senders[target].clone()
         return found
 
-    async def _read(self, place: int, send: trio.MemorySendChannel[Chunk | int]) -> None:
+    async def _read(self, place: int, send: trio.MemorySendChannel[_Arrival]) -> None:
         """Read a source in a thread, one chunk ahead of who takes it in."""
-        with trio.CancelScope() as scope:
-            self._reading.append(scope.cancel)
-            async with send:
+        async with send:
+            with trio.CancelScope() as scope:
+                self._reading.append(scope.cancel)
                 if self.interrupted:
                     return
                 try:
@@ -217,8 +216,11 @@ class _Run:
                     # Its inbox now ends, but the stream does not: nothing may be released for that.
                     self.broken = True
                     raise
+            if self.interrupted:
+                # What the reader had gathered was read.
+                await self._hand_on(place, send)
 
-    async def _bring(self, place: int, send: trio.MemorySendChannel[Chunk | int], scope: trio.CancelScope) -> None:
+    async def _bring(self, place: int, send: trio.MemorySendChannel[_Arrival], scope: trio.CancelScope) -> None:
         """Open a source and send its chunks."""
         chunks = await self._call(self.circuit.open, place)
         reader = self.circuit.readers[place]
@@ -226,20 +228,41 @@ class _Run:
         if isinstance(reader, Endless):
             # What has arrived is read to its end; nobody else has it.
             self._reading[self._reading.index(scope.cancel)] = reader.stop
-        while (endless or not self.interrupted) and (chunk := await self._call(_next, chunks)) is not None:
-            await send.send(chunk)
+        if not self.threads or not isinstance(reader, Holding):
+            while (endless or not self.interrupted) and (chunk := await self._call(_next, chunks)) is not None:
+                await send.send(chunk)
+            return
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._gather, place, send)
+            while not self.interrupted and (chunk := await self._call(_next, chunks)) is not None:
+                await send.send(chunk)
+            nursery.cancel_scope.cancel()
 
-    async def _tick(self, place: int, send: trio.MemorySendChannel[Chunk | int]) -> None:
+    async def _gather(self, place: int, send: trio.MemorySendChannel[_Arrival]) -> None:
+        """Send what a reader has gathered while it waits for more."""
+        while True:
+            await trio.sleep(_GATHER)
+            await self._hand_on(place, send)
+
+    async def _hand_on(self, place: int, send: trio.MemorySendChannel[_Arrival]) -> None:
+        """Send what a reader has gathered, in one piece: nothing that it gives later comes between."""
+        if gathered := self.circuit.at_hand(place):
+            await send.send(gathered)
+
+    async def _tick(self, place: int, send: trio.MemorySendChannel[_Arrival]) -> None:
         """Call the timer of a source through its inbox, so that an assumed promise keeps its place in the stream."""
         with trio.CancelScope() as scope:
             self._reading.append(scope.cancel)
             async with send:
                 while send.statistics().open_send_channels > 1:
                     await trio.sleep(TICK)
-                    await send.send(time.time_ns())
+                    now = time.time_ns()
+                    # What came before is not overtaken.
+                    await self._hand_on(place, send)
+                    await send.send(self.circuit.reached(place, now))
 
     async def _intake(
-        self, sources: list[tuple[int, trio.MemoryReceiveChannel[Chunk | int]]], clones: dict[int, _Sender]
+        self, sources: list[tuple[int, trio.MemoryReceiveChannel[_Arrival]]], clones: dict[int, _Sender]
     ) -> None:
         """Feed what readers bring; of several files, the one that is furthest behind in its own time comes next."""
         circuit = self.circuit
@@ -258,7 +281,8 @@ class _Run:
                 circuit.elapse(place, chunk)
                 await self._send_out(clones)
                 continue
-            for number, page in enumerate(circuit.pages(place, chunk)):
+            pages = (page for c in (chunk if isinstance(chunk, list) else [chunk]) for page in circuit.pages(place, c))
+            for number, page in enumerate(pages):
                 if number:
                     await trio.lowlevel.checkpoint()
                 circuit.give(place, 0, page)
@@ -302,12 +326,6 @@ class _Run:
             except Exception as error:
                 locate(error, f"while output {number} of the plan was written")
                 raise
-
-    def _timed(self, place: int) -> bool:
-        operator = self.circuit.operators[place]
-        return isinstance(operator, Input) and any(
-            getattr(p, "lull", None) is not None or hasattr(p, "sources") for p in operator.punctuators
-        )
 
     async def _report(self, watch: Watch) -> None:
         while True:

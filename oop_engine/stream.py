@@ -375,7 +375,11 @@ class Stream:
         return prepared(self.node)
 
     def __iter__(self) -> Iterator[Page]:
-        """Give the pages of the result as they are released."""
+        """Give the pages of the result as they are released.
+
+        Operators run in this thread. Where a source promises by the clock (`lull`, `oop.heartbeat`), those that can be
+        read only once are read in threads of their own, and time goes on while they are silent.
+        """
         from oop_engine.synchronous import Run
 
         return (element for _, element in Run(self._plan()) if isinstance(element, Page))

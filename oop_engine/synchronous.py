@@ -1,14 +1,23 @@
-"""Run a plan in the calling thread, without a runtime: for tests, notebooks, and workers that bring their own."""
+"""Run a plan in the calling thread, without a runtime: for tests, notebooks, and workers that bring their own.
+
+Where a source makes promises by the clock, the sources that come only once are read in threads, so that time goes on
+while they keep one waiting; operators run in the calling thread all the same.
+"""
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import attrs
 
-from oop_engine.circuit import PAGE_ROWS, Circuit, readable
-from oop_engine.plan import Plan
+from oop_engine.circuit import PAGE_ROWS, TICK, Circuit, readable
+from oop_engine.plan import Plan, SourceNode
+from oop_engine.readings import Readings
+from oop_engine.sources.asked import Endless
+from oop_engine.sources.protocol import Chunk
 from operators.page import Page
 from operators.protocol import Element
 
@@ -34,7 +43,12 @@ class Run:
         """Give (output number, element) until all sources have ended."""
         with self.circuit as circuit:
             circuit.prepare()
-            live = {place: circuit.open(place) for place in readable(self.plan)}
+            places = readable(self.plan)
+            timed = [place for place in places if circuit.timed(place)]
+            if timed:
+                yield from self._by_the_clock(circuit, places, timed)
+                return
+            live = {place: circuit.open(place) for place in places}
             while live:
                 place = min(live, key=lambda p: (circuit.behind(p), p))
                 chunk = next(live[place], None)
@@ -47,6 +61,59 @@ class Run:
                 for page in circuit.pages(place, chunk):
                     circuit.give(place, 0, page)
                     yield from self._taken()
+
+    def _by_the_clock(self, circuit: Circuit, places: list[int], timed: list[int]) -> Iterator[tuple[int, Element]]:
+        """Read what comes, and tell the time meanwhile; files are read when nothing else has come."""
+        nodes = circuit.plan.nodes
+        with Readings() as readings:
+            files: dict[int, Iterator[Chunk]] = {}
+            live = set(places)
+            for place in places:
+                node = nodes[place]
+                if isinstance(node, SourceNode) and node.source.rewindable:
+                    files[place] = circuit.open(place)
+                else:
+                    readings.start(place, partial(circuit.open, place))
+            due = time.monotonic() + TICK
+            try:
+                while live:
+                    if time.monotonic() >= due:
+                        due = time.monotonic() + TICK
+                        for place in timed:
+                            if place in live:
+                                self._tell_the_time(circuit, place, readings.since(place))
+                                yield from self._taken()
+                    arrived = readings.take(0.0 if files else max(0.0, due - time.monotonic()))
+                    if arrived is None and files:
+                        place = min(files, key=lambda p: (circuit.behind(p), p))
+                        arrived = place, next(files[place], None)
+                    if arrived is None:
+                        continue
+                    place, read = arrived
+                    if isinstance(read, BaseException):
+                        raise read
+                    if read is None:
+                        live.discard(place)
+                        files.pop(place, None)
+                        self.ended = not live
+                        circuit.finish(place)
+                        yield from self._taken()
+                        continue
+                    for page in circuit.pages(place, read):
+                        circuit.give(place, 0, page)
+                        yield from self._taken()
+            finally:
+                for reader in circuit.readers.values():
+                    if isinstance(reader, Endless):
+                        reader.stop()
+
+    def _tell_the_time(self, circuit: Circuit, place: int, since: int | None) -> None:
+        """Promise by the clock, behind all tuples that came before; those that came `since` are not taken yet."""
+        now = time.time_ns()
+        for chunk in circuit.at_hand(place):
+            for page in circuit.pages(place, chunk):
+                circuit.give(place, 0, page)
+        circuit.elapse(place, circuit.reached(place, now if since is None else min(now, since)))
 
     def _taken(self) -> Iterator[tuple[int, Element]]:
         while self._ready:

@@ -136,8 +136,8 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
     click.option(
         "--lull",
         metavar="DURATION",
-        help="Take tuples as they happen: where none comes, promise the time of now less this, so that a silent stream "
-        "holds nobody up. Tuples that come later than that are late.",
+        help="Tuples of standard input and named pipes come as they happen: where none comes, promise the time of now "
+        "less this, so that a silent stream holds nobody up. Tuples that come later than that are late.",
     ),
     click.option(
         "--jump",

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
+import attrs
 import click
 
 from oop_engine.cli.naming import STDIN, STDOUT, Naming
@@ -157,10 +158,15 @@ def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | Non
         strict=naming.strict and "strict" in takes,
         types=naming.types if "types" in takes else None,
         columns=elements if "columns" in takes else (),
-        punctuate=promises_of(name, naming) or None,
+        punctuate=promises_of(name, naming if _silent(paths) else attrs.evolve(naming, lull=None)) or None,
         late=naming.late,
         divert=divert,
     )
+
+
+def _silent(paths: tuple[str, ...]) -> bool:
+    """Tell whether a stream may be silent: a file is read as fast as it can be."""
+    return any(path == STDIN or Path(path).is_fifo() for path in paths)
 
 
 def _listed(names: Iterable[str]) -> str:

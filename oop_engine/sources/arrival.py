@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from oop_engine.sources.asked import Holding
 from oop_engine.sources.generated import GeneratedPackets
 from oop_engine.sources.protocol import ARRIVAL, Chunk, Reader, Source
 from operators.errors import SchemaError
@@ -74,6 +75,8 @@ class Stamped:
         given = tuple(name for name in columns if name != ARRIVAL)
         opened = self.source.open(given or tuple(self.source.arrow.names[:1]), batch_rows)
         schema = pa.schema([self.arrow.field(name) for name in columns])
+        if isinstance(opened, Holding):
+            return GatheringStampedReader(opened, schema, self.clock, gathering=opened)
         return StampedReader(opened, schema, self.clock)
 
     def values(self, column: str) -> Iterator[Int64s]:
@@ -90,16 +93,18 @@ class StampedReader:
     _latest: int | None = attrs.field(init=False, default=None)
 
     def chunks(self) -> Iterator[Chunk]:
-        wanted = ARRIVAL in self.schema.names
         for chunk in self.reader.chunks():
-            if isinstance(chunk, Punctuation) or not wanted:
-                yield chunk
-                continue
-            now = self.clock()
-            if self._latest is None or now > self._latest:
-                self._latest = now
-                yield before(ARRIVAL, now)
-            yield self._stamped(chunk.batch if isinstance(chunk, Page) else chunk, self._latest)
+            yield from self._with_stamp(chunk)
+
+    def _with_stamp(self, chunk: Chunk) -> list[Chunk]:
+        """Give a chunk with its stamp, behind the promise of that, if it is more than the last."""
+        if isinstance(chunk, Punctuation) or ARRIVAL not in self.schema.names:
+            return [chunk]
+        now = self.clock()
+        rises = self._latest is None or now > self._latest
+        self._latest = now if self._latest is None or rises else self._latest
+        stamped = self._stamped(chunk.batch if isinstance(chunk, Page) else chunk, self._latest)
+        return [before(ARRIVAL, now), stamped] if rises else [stamped]
 
     def _stamped(self, batch: pa.RecordBatch, stamp: int) -> pa.RecordBatch:
         stamps = pa.array(np.full(len(batch), stamp, np.int64)).view(TIME)
@@ -114,3 +119,17 @@ class StampedReader:
 
     def notes(self) -> list[str]:
         return self.reader.notes()
+
+
+@attrs.define
+class GatheringStampedReader(StampedReader):
+    """One reading of a source that gathers tuples, of which those that wait can be taken (`asked.Holding`)."""
+
+    gathering: Holding = attrs.field(kw_only=True)
+
+    def at_hand(self) -> list[Chunk]:
+        return [stamped for chunk in self.gathering.at_hand() for stamped in self._with_stamp(chunk)]
+
+    @property
+    def away(self) -> int | None:
+        return self.gathering.away

@@ -10,6 +10,8 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
+from oop_engine.sources.protocol import Chunk
+
 
 @attrs.frozen
 class Grain:
@@ -45,4 +47,18 @@ class Endless(Protocol):
 
     def stop(self) -> None:
         """End the reading after what has arrived by now."""
+        ...
+
+
+@runtime_checkable
+class Holding(Protocol):
+    """A reader that gathers tuples until they make a chunk, of which those that wait can be taken from any thread."""
+
+    def at_hand(self) -> list[Chunk]:
+        """Take what waits while the reading waits for more; it comes before all that the reading gives after."""
+        ...
+
+    @property
+    def away(self) -> int | None:
+        """Since when the oldest tuple is on its way that the reading gave last, in ns since 1970, until it goes on."""
         ...

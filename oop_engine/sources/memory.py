@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from oop_engine.errors import SchemaError
 from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.rows import RowPages
 from oop_engine.sources.sound import sound
 from oop_engine.sources.turn import Turn
 from operators.page import Int64s, Page
@@ -61,7 +62,7 @@ class Once:
 
     name: str
     arrow: pa.Schema
-    begin: Callable[[], Iterator[Chunk]] = attrs.field(repr=False)
+    begin: Callable[[], Iterator[Chunk] | RowPages] = attrs.field(repr=False)
     promised: tuple[str | tuple[str, ...], ...] = ()
     again: bool = attrs.field(default=True, kw_only=True, repr=False)
     """Whether another run may begin anew; not so where what `begin` gives is an iterator that was there before."""
@@ -74,17 +75,14 @@ class Once:
     def open(self, columns: Sequence[str], batch_rows: int) -> MemoryReader:
         if not self.again:
             self._turn.take(self.name)
-        names = list(columns)
+        names, given = list(columns), self.begin()
+        if isinstance(given, RowPages):
+            return GatheringReader((_pruned(c, names) for c in given.elements()), None, given, names)
+        return MemoryReader((self._checked(_pruned(chunk, names)) for chunk in given), None)
 
-        def pruned() -> Iterator[Chunk]:
-            for chunk in self.begin():
-                if isinstance(chunk, Punctuation):
-                    yield chunk
-                else:
-                    batch = (chunk.batch if isinstance(chunk, Page) else chunk).select(names)
-                    yield sound(batch, f"a record batch of {self.name}")
-
-        return MemoryReader(pruned(), None)
+    def _checked(self, chunk: Chunk) -> Chunk:
+        """Validate a batch of somebody else's making; pages may hold one, too."""
+        return sound(chunk, f"a record batch of {self.name}") if isinstance(chunk, pa.RecordBatch) else chunk
 
     def values(self, column: str) -> Iterator[Int64s]:
         raise TypeError(f"{self.name} comes only once; its values cannot be read ahead")
@@ -112,3 +110,26 @@ class MemoryReader:
 
     def notes(self) -> list[str]:
         return []
+
+
+@attrs.define
+class GatheringReader(MemoryReader):
+    """One reading of rows, of which those that wait for a page can be taken (`asked.Holding`)."""
+
+    _pages: RowPages
+    _names: list[str]
+
+    def at_hand(self) -> list[Chunk]:
+        found = [_pruned(chunk, self._names) for chunk in self._pages.at_hand()]
+        self._read += sum(len(chunk) for chunk in found if not isinstance(chunk, Punctuation))
+        return found
+
+    @property
+    def away(self) -> int | None:
+        return self._pages.away
+
+
+def _pruned(chunk: Chunk, names: list[str]) -> Chunk:
+    if isinstance(chunk, Punctuation):
+        return chunk
+    return (chunk.batch if isinstance(chunk, Page) else chunk).select(names)

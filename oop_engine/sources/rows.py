@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from threading import Lock
+from time import time_ns
+from typing import Final, TypeAlias
 
+import attrs
 import pyarrow as pa
 
 from oop_engine.sources.errors import SourceError
+from oop_engine.sources.protocol import Chunk
 from operators.errors import SchemaError, did_you_mean
 from operators.page import Page
 from operators.protocol import Element
 from operators.schema import Schema, is_ip
 from punctuation import Punctuation
+
+WAIT: Final = 50_000_000
+"""So many ns a row waits for others at most, as far as somebody looks."""
 
 PlainRow: TypeAlias = "Mapping[str, object] | Sequence[object]"
 
@@ -24,33 +32,98 @@ def from_rows(
 
     A key that is missing is null; addresses may be text. SchemaError names the row and what does not fit.
     """
-    schema = schema if isinstance(schema, Schema) else Schema(schema)
-    names = schema.names
-    held: list[Sequence[object]] = []
-    first = 0
-    for number, row in enumerate(rows):
-        if isinstance(row, Punctuation):
-            if held:
-                yield _page(schema, held, first)
-                held = []
-            yield row
-            continue
-        if not held:
-            first = number
-        if isinstance(row, Mapping):
-            unknown = next((key for key in row if key not in names), None)
-            if unknown is not None:
-                raise SchemaError(f'row {number}: "{unknown}" is no attribute.\n  {did_you_mean(str(unknown), names)}')
-            held.append([row.get(name) for name in names])
-        elif len(row) != len(names):
-            raise SchemaError(f"row {number} has {len(row)} values, but the schema {len(names)}: {', '.join(names)}")
-        else:
-            held.append(row)
-        if len(held) == page_rows:
-            yield _page(schema, held, first)
-            held = []
-    if held:
-        yield _page(schema, held, first)
+    return RowPages(rows, schema if isinstance(schema, Schema) else Schema(schema), page_rows).elements()
+
+
+@attrs.define(eq=False)
+class RowPages:
+    """Make pages of rows as they come; rows do not wait for the page to be full.
+
+    A page leaves when it is full, before a punctuation, and with the first row that comes when the oldest in it is
+    `WAIT` old. While the next row is waited for, another thread may take those `at_hand`.
+    """
+
+    rows: Iterable[PlainRow | Punctuation]
+    schema: Schema
+    page_rows: int = 8192
+    clock: Callable[[], int] = time_ns
+    """Gives the time in ns since 1970."""
+    _held: deque[Sequence[object]] = attrs.field(init=False, factory=deque)
+    _taking: Lock = attrs.field(init=False, factory=Lock)
+    """Held by whoever takes rows out of those that wait; only `elements` adds to them."""
+    _taken: int = attrs.field(init=False, default=0)
+    _began: int | None = attrs.field(init=False, default=None)
+    """When the oldest row that waits came, in ns since 1970, or some time before."""
+    _away: int | None = attrs.field(init=False, default=None)
+
+    def elements(self) -> Iterator[Element]:
+        """Give pages and punctuations until the rows end."""
+        held, names = self._held, self.schema.names
+        known, wide, full, clock = frozenset(names), len(names), self.page_rows, self.clock
+        for number, row in enumerate(self.rows):
+            if isinstance(row, dict):
+                if not row.keys() <= known:
+                    raise _unknown(number, row, names)
+                values: Sequence[object] = [row.get(name) for name in names]
+            elif isinstance(row, Punctuation):
+                yield from self._let_go()
+                self._taken += 1
+                yield row
+                continue
+            elif isinstance(row, Mapping):
+                if not row.keys() <= known:
+                    raise _unknown(number, row, names)
+                values = [row.get(name) for name in names]
+            elif len(row) != wide:
+                raise SchemaError(f"row {number} has {len(row)} values, but the schema {wide}: {', '.join(names)}")
+            else:
+                values = row
+            now = clock()
+            began = self._began
+            if began is None:
+                self._began = began = now
+            held.append(values)
+            if len(held) >= full or now - began > WAIT:
+                yield from self._let_go()
+        yield from self._let_go()
+
+    def at_hand(self) -> list[Chunk]:
+        """Take the rows that wait; from any thread. Nothing while `elements` is about to give them itself."""
+        if not self._taking.acquire(blocking=False):
+            return []
+        try:
+            self._began = None
+            return self._page()
+        finally:
+            self._taking.release()
+
+    @property
+    def away(self) -> int | None:
+        """Since when the oldest row is on its way that `elements` has given and the reader may not yet have passed on.
+
+        In ns since 1970; None when there is none.
+        """
+        return self._away
+
+    def _let_go(self) -> Iterator[Page]:
+        with self._taking:
+            self._away, self._began = self._began, None
+            pages = self._page()
+        yield from pages
+        self._away = None
+
+    def _page(self) -> list[Page]:
+        count = len(self._held)
+        if not count:
+            return []
+        first = self._taken
+        self._taken += count
+        return [_page(self.schema, [self._held.popleft() for _ in range(count)], first)]
+
+
+def _unknown(number: int, row: Mapping[str, object], names: Sequence[str]) -> SchemaError:
+    unknown = next(key for key in row if key not in names)
+    return SchemaError(f'row {number}: "{unknown}" is no attribute.\n  {did_you_mean(str(unknown), names)}')
 
 
 def from_pages(elements: Iterable[Element | pa.RecordBatch | pa.Table], schema: Schema) -> Iterator[Element]:

@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -138,6 +139,26 @@ def test_how_far_a_tuple_may_move_a_promise_can_be_said(jump: str, late: int) ->
     result = piped(honest(3000), "--slack", "2s", "--jump", jump, "--stats")
     assert result.exit_code == 0
     assert (f"{late:,} late, dropped" if late else "none late") in result.stderr
+
+
+def test_with_a_lull_a_silent_pipe_holds_no_union_up(tmp_path: Path) -> None:
+    """The pipe stays open and says nothing more; the result comes all the same. A file has no lull."""
+    pipe, path = tmp_path / "pipe", tmp_path / "other.csv"
+    os.mkfifo(pipe)
+    soon = (int(time.time()) + 8) * SECOND
+    path.write_text(f"ts\n{soon}\n{soon + 1}\n")
+    query = "SELECT count(*) [RANGE 1 second, WA ts] FROM Silent union Other"
+    command = [sys.executable, "-m", "oop_engine", "query", query, "-s", f"Silent={pipe}", "-s", f"Other={path}", "-q"]
+    command += ["--format", "csv", "--types", "ts=timestamp", "--slack", "1s", "--lull", "3s"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        with pipe.open("w") as silent:
+            silent.write(f"ts\n{soon}\n")
+            silent.flush()
+            lines = [process.stdout.readline() for _ in range(2)]
+            assert process.poll() is None
+        assert process.wait() == 0
+    assert [line.split(",")[0].strip() for line in lines] == ["count", "3"]
 
 
 @pytest.mark.parametrize(
