@@ -34,7 +34,7 @@ def expression_of(value: Computed, schema: Schema, where: str) -> Expression:
 
 def _traced(function: Callable[..., object], schema: Schema, where: str) -> Expression | Mapping[str, Expression]:
     try:
-        return trace(function, schema)
+        return trace(function, schema, where=where)
     except SchemaError as error:
         cause = error.__cause__
         if not isinstance(cause, AttributeError) or not isinstance(cause.obj, Page):

@@ -10,11 +10,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from oop_engine.aggregates import slow
+from oop_engine.demand import windows_of
 from oop_engine.meter import OperatorStatistics, watched
 from oop_engine.plan import Plan, SourceNode
+from oop_engine.windows import gaps
 from operators.largest import Largest
 from operators.schema import Schema
 from operators.spread import Spread
+from operators.window import PartitionedWindow
 
 _VALUE = "value of the progressing attribute"
 
@@ -36,6 +39,19 @@ def told(plan: Plan, operators: Sequence[OperatorStatistics]) -> list[str]:
         found.append(f"{overflowed:,} {what}")
     lines = (line for node in plan.nodes if not isinstance(node, SourceNode) for line in slow(node.operator))
     return [*found, *dict.fromkeys(lines)]
+
+
+def beforehand(plan: Plan) -> list[str]:
+    """Give a line for each thing that is known of the results before a run: windows that leave gaps."""
+    found: dict[str, None] = {}
+    for node in plan.nodes:
+        if isinstance(node, SourceNode):
+            continue
+        schema = node.inputs[0].schema
+        for window in windows_of(node.operator):
+            if isinstance(window, PartitionedWindow) or window.wattr in schema:
+                found.update(dict.fromkeys(gaps(window, schema)))
+    return list(found)
 
 
 def _unusable(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[str]:

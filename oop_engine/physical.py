@@ -15,7 +15,7 @@ from oop_engine.aggregates import listed
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.state_size import state_size
 from oop_engine.strategies import STRATEGIES, flush_of
-from oop_engine.windows import OwnWindow, Windowing, window_remarks, window_text
+from oop_engine.windows import OwnWindow, Windowing, gaps, window_remarks, window_text
 from operators.adaptive.adaptive import AdaptiveAggregate
 from operators.aggregate.paned import Costs, split
 from operators.aggregate.wid import WindowAggregate
@@ -223,7 +223,7 @@ def _bucketed(wanted: Wanted, schema: Schema, strategy: str, why: str) -> Sequen
         )
     bucket = Bucket(window, consistent=wanted.consistent)
     grows = _grows(window.partition, schema) if isinstance(window, PartitionedWindow) else ()
-    below = Step(bucket, f"bucket {window_text(window, schema)}", (*window_remarks(window), *grows))
+    below = Step(bucket, f"bucket {window_text(window, schema)}", (*window_remarks(window, schema), *grows))
     if strategy == "two_level":
         return (below, *_two_level(wanted, window, schema, why))
     if strategy == "negative":
@@ -329,7 +329,8 @@ def slicing_remarks(operator: SlicingAggregate, schema: Schema, why: str) -> tup
     windows = cast(Mapping[str, Windowing], operator.windows)
     remarks = [f"strategy slicing: {STRATEGIES['slicing']}; {why}"]
     for name, window in list(windows.items())[:_LISTED]:
-        remarks.append(f"{name} {window_text(window, schema)}, {window_remarks(window)[0]}".strip())
+        remarks.append(f"{name} {window_text(window, schema)}, {window_remarks(window, schema)[0]}".strip())
+        remarks.extend(f"{name}: {gap}" if name else gap for gap in gaps(window, schema))
     if len(windows) > _LISTED:
         remarks.append(f"and {len(windows) - _LISTED:,} windows more")
     kept, split, ahead = operator.waits, operator.splits, operator.combines_ahead
@@ -361,7 +362,7 @@ def _stacks(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
     technique = cast(Technique, wanted.options.get("technique", "auto"))
     label = f"{wanted.label()} {window_text(window, schema)}"
     operator = StackAggregate(window, wanted.functions, technique=technique)
-    return (Step(operator, label, (*window_remarks(window), remark)),)
+    return (Step(operator, label, (*window_remarks(window, schema), remark)),)
 
 
 def _ranked(wanted: Wanted, schema: Schema) -> Sequence[Step]:
@@ -384,7 +385,7 @@ def _ranked(wanted: Wanted, schema: Schema) -> Sequence[Step]:
         text = f"{text[:-1]}, PA {', '.join(partition)}]"
     forgets = isinstance(window, SlideByTuple) or (isinstance(window, LastTuples) and window.idle)
     grows = () if forgets else _grows(partition, schema)
-    return (Step(operator, f"{wanted.label()} {text}", (*window_remarks(window), how, *grows)),)
+    return (Step(operator, f"{wanted.label()} {text}", (*window_remarks(window, schema), how, *grows)),)
 
 
 def _grows(partition: tuple[str, ...], schema: Schema) -> tuple[str, ...]:

@@ -162,14 +162,23 @@ def window_text(window: Windowing, schema: Schema) -> str:
     return "[" + ", ".join(parts) + "]"
 
 
-def window_remarks(window: Windowing) -> tuple[str, ...]:
+def gaps(window: Windowing, schema: Schema) -> tuple[str, ...]:
+    """Say of windows that leave gaps between them that tuples there are in none; nothing of others."""
+    rows = window.rows if isinstance(window, PartitionedWindow) else window
+    if not isinstance(rows, SlidingWindow) or rows.slide <= rows.size:
+        return ()
+    size, slide = (amount_text(ticks, window, schema) for ticks in (rows.size, rows.slide))
+    return (f"windows leave gaps: RANGE {size} of every SLIDE {slide}; tuples in between are in no window",)
+
+
+def window_remarks(window: Windowing, schema: Schema) -> tuple[str, ...]:
     """Say what `explain` says of a window: its class (thesis 6.1.2), and what follows from it."""
     meaning = {
         "CF": "context free: a tuple alone tells its windows",
         "FCF": "forward-context free: the tuples before it tell a tuple's windows",
         "FCA": "forward-context aware: later tuples decide",
     }
-    return (f"class {window.context} ({meaning[window.context]})",)
+    return (f"class {window.context} ({meaning[window.context]})", *gaps(window, schema))
 
 
 def _amount(ticks: int, tick: int | None, rows: bool) -> str:

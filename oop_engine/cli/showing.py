@@ -21,6 +21,7 @@ from oop_engine.cli.progress import Minutely, Progress
 from oop_engine.cli.summary import WIDTH, table
 from oop_engine.cli.words import counted
 from oop_engine.meter import Statistics
+from oop_engine.notes import beforehand
 from oop_engine.overwriting import check_files
 from oop_engine.plan import Plan
 from oop_engine.runtime import Deliver, Watch, run_to_end
@@ -79,6 +80,9 @@ def run_shown(
     if wishes.partial is not None:
         so_far = Partial.of(wishes.partial, wishes.partial_every, schema, say, mark=mark)
     check_files(plan, (sink,), None if so_far is None else so_far.sink)
+    if not wishes.quiet:
+        for note in beforehand(plan):
+            say(f"note: {note}.")
     with ExitStack() as stack:
         drawn = _on_terminal() and not wishes.quiet
         progress = (line or Progress(sys.stderr)) if drawn else None

@@ -51,6 +51,9 @@ def check_places(
         if not isinstance(place, (str, Path)) and (takes == "paths" or not hasattr(place, "read")):
             hint = f" Write {where}(*paths)." if isinstance(place, (list, tuple)) else ""
             raise PlanError(f"{where} takes {takes}, and {type(place).__name__} is none.{hint}")
+        if isinstance(place, io.TextIOBase):
+            inside = "io.BytesIO(text.encode())" if isinstance(place, io.StringIO) else 'open(path, "rb"), or the path'
+            raise PlanError(f"{where} takes {takes}, and {type(place).__name__} gives text.\n  Write {inside}.")
 
 
 def opened(places: Sequence[str | Path | BinaryIO]) -> list[Path | BinaryIO]:

@@ -44,9 +44,9 @@ def checked_promise(promise: Punctuation, schema: Schema, read: Collection[str],
             )
         field = schema.arrow.field(attribute)
         kind = family(field)
-        takes = _TAKES.get(kind)
-        for value in _values(pattern) if takes is not None else ():
-            if not isinstance(value, takes) or (isinstance(value, bool) and bool not in takes):
+        takes = _TAKES.get(kind, (object,))
+        for value in _values(pattern):
+            if not isinstance(value, takes) or (isinstance(value, bool) and Real in takes):
                 raise _mismatch(promise, field, value, name)
     return promise if all(attribute in read for attribute, _ in promise.patterns) else None
 

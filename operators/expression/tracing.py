@@ -55,11 +55,14 @@ class Tracer:
         raise NotTraceable(f'a tracer has no method "{name}"')
 
 
-def trace(function: Callable[..., object], schema: Schema) -> Expression | Mapping[str, Expression]:
+def trace(
+    function: Callable[..., object], schema: Schema, *, where: str = "trace"
+) -> Expression | Mapping[str, Expression]:
     """Call a function of columns once and give what it computes, an expression or one a name.
 
-    A function that needs arrays becomes `Opaque`. SchemaError for an unknown attribute or a type that does not fit,
-    TypeError for `and`, `or`, `not` and chained comparisons, which Python does not let anyone record.
+    A function that needs arrays becomes `Opaque`. SchemaError for an unknown attribute, a type that does not fit, and a
+    result that is no value of a tuple (it names the call, `where`); TypeError for `and`, `or`, `not` and chained
+    comparisons, which Python does not let anyone record.
 
     >>> str(trace(lambda p: p["length"] * 8 > 1000, Schema.of(length=pa.int32())))
     'length * 8 > 1000'
@@ -75,9 +78,20 @@ def trace(function: Callable[..., object], schema: Schema) -> Expression | Mappi
         for expression in named.values():
             expression.bind(schema)
         return named
-    expression = as_expression(found)
+    try:
+        expression = as_expression(found)
+    except TypeError as error:
+        raise SchemaError(f"{where}: {_several(found)}") from error
     expression.bind(schema)
     return expression
+
+
+def _several(found: object) -> str:
+    """Say that a function gave constants, or several columns, where one value of each tuple is wanted."""
+    write = 'Compute with columns, as p["x"] * 2, or np.where(p["x"] > 1, 1, 0) for one of two values.'
+    if isinstance(found, list | tuple) and any(isinstance(each, Expression) for each in found):
+        write = 'Write one function for each column: derive(a=lambda p: p["x"], b=lambda p: p["y"]).'
+    return f"the function gave {found!r:.60} of type {type(found).__name__}, no value of each tuple.\n  {write}"
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -156,6 +170,12 @@ class Opaque(Expression):
         found = self.function(watched)
         if isinstance(found, Mapping):
             raise SchemaError(f"{self}: a function that needs arrays computes one column; write one function for each.")
+        if isinstance(found, list | tuple) and not found and self.result is None:
+            raise SchemaError(
+                f"{self}: the function gave an empty {type(found).__name__} for an empty page, which tells no type.\n"
+                '  Compute with columns, p["x"] > 100, without a loop; or give it as'
+                " Opaque(function, result=pa.bool_())."
+            )
         array: pa.Array = pa.array(found) if isinstance(found, np.ndarray | list | tuple) else found
         if not isinstance(array, pa.Array):
             raise SchemaError(

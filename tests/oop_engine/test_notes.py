@@ -95,7 +95,10 @@ def test_the_command_line_tells_what_python_does(tmp_path: Path) -> None:
         result = CliRunner().invoke(commands, ["query", query, "-s", f"S={path}", *options])
         assert result.exit_code == 0, result.output
         lines = [line for line in result.stderr.splitlines() if line.startswith("note:")]
-        assert lines == [f"note: {note}" for note in noted(python)]
+        before = (
+            [] if options else ["windows leave gaps: RANGE 1 of every SLIDE 4; tuples in between are in no window."]
+        )
+        assert lines == [f"note: {note}" for note in (*before, *noted(python))]
 
 
 FLOWS = pa.table(
@@ -105,6 +108,23 @@ FLOWS = pa.table(
         "bytes": pa.array([1000, 900, 1, 1, 1], pa.int64()),
     }
 )
+
+
+def test_windows_that_leave_gaps_are_told_before_they_run(tmp_path: Path) -> None:
+    path = tmp_path / "S.csv"
+    path.write_text("ts,k\n1,a\n7,c\n12,a\n")
+    told = "windows leave gaps: RANGE 1 of every SLIDE 4; tuples in between are in no window"
+    stream = oop.table(path)
+    for strategy in ("panes", "wid", "slicing", "stacks", "buffer"):
+        plan = stream.window(1, slide=4).aggregate(oop.count(), strategy=strategy).explain()
+        assert told in " ".join(plan.replace("│", " ").split()), strategy
+    several = stream.windows(a=oop.sliding(1, 4), b=oop.session(3)).aggregate(oop.count()).explain()
+    assert f"a: {told}" in " ".join(several.replace("│", " ").split())
+    assert "gaps" not in stream.window(4, slide=1).aggregate(oop.count()).explain()
+    query = "SELECT count(*) [RANGE 1, SLIDE 4, WA ts] FROM S"
+    result = CliRunner().invoke(commands, ["query", query, "-s", f"S={path}"])
+    assert f"note: {told}." in result.stderr
+    assert told not in CliRunner().invoke(commands, ["query", query, "-s", f"S={path}", "--quiet"]).stderr
 
 
 def test_flows_that_are_not_quite_where_they_were_are_told() -> None:

@@ -349,3 +349,19 @@ def test_promises_are_said_in_one_way_for_every_kind(tmp_path: Path) -> None:
         assert counts(stream) == COUNTS
     both = oop.rows(DATA, SCHEMA, punctuate=oop.ordered("ts"), slack=7)
     assert [str(p) for p in node(both).promises] == ["ordered on ts", "slack 7 on ts"]
+
+
+@pytest.mark.parametrize("read", [oop.table, oop.read, oop.pcap])
+def test_what_gives_text_is_refused_and_told_how_it_gives_bytes(
+    read: Callable[..., oop.Stream], tmp_path: Path
+) -> None:
+    with pytest.raises(oop.PlanError, match=r"StringIO gives text\.\n  Write io\.BytesIO\(text\.encode\(\)\)"):
+        read(io.StringIO("ts,v\n1,2\n"))
+    path = tmp_path / "a.csv"
+    path.write_text("ts,v\n1,2\n")
+    with (
+        open(path) as text,
+        pytest.raises(oop.PlanError, match=r'TextIOWrapper gives text\.\n  Write open\(path, "rb"\)'),
+    ):
+        read(text)
+    assert oop.table(io.BytesIO(b"ts,v\n1,2\n"), format="csv", slack=1).to_arrow().num_rows == 1

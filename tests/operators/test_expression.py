@@ -353,6 +353,23 @@ def test_an_opaque_function_must_give_one_value_a_tuple() -> None:
         stated.evaluate(page_of(length=[1, 2, 3]))
 
 
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (lambda p: [1, 2], r"derive\(x=...\): the function gave \[1, 2\] of type list, no value of each tuple"),
+        (lambda p: (p["length"], p["f"]), r"of type tuple[^$]*Write one function for each column: derive\(a="),
+        (lambda p: object(), r"of type object, no value of each tuple[^$]*Compute with columns"),
+        (lambda p: [v > 100 for v in p["length"]], r"gave an empty list for an empty page[^$]*p\[\"x\"\] > 100"),
+    ],
+)
+def test_a_function_that_gives_a_list_is_told_how_to_give_a_column(function: Callable[..., object], told: str) -> None:
+    with pytest.raises(SchemaError, match=told):
+        trace(function, SCHEMA, where="derive(x=...)")
+    listed = Opaque(lambda page: [v > 1 for v in page["length"]], result=pa.bool_())
+    assert listed.evaluate(page_of(length=[1, 2])).to_pylist() == [False, True]
+    assert listed.evaluate(page_of(length=[])).to_pylist() == []
+
+
 def test_a_constant_is_something_that_can_be_compared() -> None:
     with pytest.raises(TypeError, match="not \\[1\\]"):
         C("x") == [1]  # noqa: B015
