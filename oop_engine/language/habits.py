@@ -147,6 +147,11 @@ def _about_windows(stop: Stop) -> str:
         for call in calls:
             if made := of_windows(call):
                 return made
+    wants_amount = {"INTEGER", "DECIMAL"} <= stop.expected and "FLOAT" not in stop.expected
+    if wants_amount and stop.found.kind == "string":
+        return f"A duration in a window stands without quotes: {stop.found.text[1:-1]}."
+    if (wants_amount and re.fullmatch(r"PT?\d\w*", stop.word)) or ("UNIT" in stop.expected and stop.word == ":"):
+        return "A duration is numbers with units: 1 minute, 90 s, 1h30m."
     if stop.word == "INTERVAL":
         return "Write a duration as a number and a unit, without INTERVAL and without quotes: RANGE 1 minute."
     if stop.last() == "INTERVAL" and stop.found.kind in ("string", "number"):
