@@ -21,6 +21,8 @@ _FUTURE: Final = 300_000_000_000
 class AttributeDisorder:
     """The disorder of one attribute, over all tuples or over those of one group; amounts in ticks of the attribute.
 
+    `amount(slack)` writes an amount with its unit, as `oop.slack` takes it.
+
     `p50`, `p90`, `p99` and `most` are how far late tuples are behind the largest value before them. Beyond `slack`,
     which is rounded to what people write, are `beyond` tuples; `blocks`, where the stream is sorted in blocks, is the
     length whose promise `broken` tuples break. `jump` is the largest rise of the largest value, before which `jump_at`
