@@ -26,5 +26,5 @@ GROUP BY srcIP, ts"""
 print(text, "\n")
 for page in oop.query(text, Main1=oop.rows(packets(), schema)):
     for row in page.rows():
-        print(f"  {'.'.join(map(str, row['srcIP'][12:]))}, minute {row['ts']}: {row['count']}")
+        print(f"  {row['srcIP']}, minute {row['ts']}: {row['count']}")
 print("\nEach group left at the promise that ended it, and its state with it; no window was needed.")

@@ -17,6 +17,7 @@ from oop_engine.plan import OperatorNode, Plan, SourceNode, own_promises
 from oop_engine.ticks import tick_ns
 from oop_engine.window_join import WindowJoin
 from operators.fresh import fresh
+from operators.printable import printable
 from operators.schema import Schema, is_ip
 
 _LATE = {
@@ -102,8 +103,7 @@ def kind_text(field: pa.Field) -> str:
 
 def one_line(text: str) -> str:
     """Give a text on one line, what cannot be printed as an escape."""
-    spaced = " ".join(text.split())
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in spaced)
+    return printable(" ".join(text.split()))
 
 
 def _effective(plan: Plan, paces: Mapping[int, Mapping[str, Pace]]) -> list[Schema]:

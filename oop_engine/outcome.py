@@ -17,8 +17,9 @@ from oop_engine.plan import Plan
 from oop_engine.prepared import together
 from oop_engine.runtime import Deliver, Watch, run_plan, run_to_end
 from operators.page import Page
+from operators.printable import printable
 from operators.protocol import Element
-from operators.schema import is_ip
+from operators.readable import address_text, address_text_field
 
 if TYPE_CHECKING:
     from oop_engine.output import Output
@@ -33,7 +34,7 @@ class Outcome:
 
     def __repr__(self) -> str:
         """Give the size and the columns of the table, and the statistics in short."""
-        names = ", ".join(self.table.column_names)
+        names = ", ".join(map(printable, self.table.column_names))
         return f"Outcome(table of {self.table.num_rows:,} rows: {names}; statistics={self.statistics!r})"
 
 
@@ -71,14 +72,13 @@ def _keeping(pages: list[Page]) -> Deliver:
 
 
 def table_of(arrow: pa.Schema, pages: Sequence[Page]) -> pa.Table:
-    """Give pages as one Arrow table, addresses as text."""
-    from operators.address import format_ip
-
+    """Give pages as one Arrow table, addresses as text, also those in lists, structs and maps."""
     table = pa.Table.from_batches([page.batch for page in pages], schema=arrow)
     for i, field in enumerate(arrow):
-        if is_ip(field):
-            chunks = [format_ip(chunk) for chunk in table.column(i).chunks]
-            table = table.set_column(i, pa.field(field.name, pa.string()), pa.chunked_array(chunks, pa.string()))
+        shown = address_text_field(field)
+        if shown is not field:
+            chunks = [address_text(chunk, field) for chunk in table.column(i).chunks]
+            table = table.set_column(i, shown.remove_metadata(), pa.chunked_array(chunks, shown.type))
     return table
 
 

@@ -103,7 +103,7 @@ def _below_own(page: Page, progress: Progress, shape: Shape) -> tuple[Bools, Int
     promised: dict[int, Punctuation] = {}
     limits = np.full(len(used), NO_TIME, np.int64)
     matched = np.zeros(len(page), np.bool_)
-    for code, row, grouped in zip(used.tolist(), page.take(firsts).rows(), known[firsts].tolist(), strict=True):
+    for code, row, grouped in zip(used.tolist(), page.take(firsts).plain_rows(), known[firsts].tolist(), strict=True):
         key = tuple(row[name] for name in names)
         if not grouped or key not in progress.grouped[shape]:
             continue

@@ -31,7 +31,7 @@ class Distinct:
     >>> page = Page.of(Schema.of(ts=pa.int64(), x=pa.int64()), {"ts": [1, 1, 2], "x": [8, 9, 8]})
     >>> distinct = Distinct(("ts",))
     >>> found, promise = drive(distinct, [page, before("ts", 2)])
-    >>> found.rows(), str(promise), len(distinct)
+    >>> found.plain_rows(), str(promise), len(distinct)
     ([{'ts': 1}, {'ts': 2}], '[ts < 2]', 1)
     """
 

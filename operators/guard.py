@@ -29,10 +29,10 @@ class Guard:
     >>> import pyarrow as pa
     >>> from punctuation import before
     >>> page = Page.of(Schema.of(ts=pa.int64(), progress=["ts"]), {"ts": [7, 3]})
-    >>> drive(Guard("ts"), [before("ts", 5), page])[1].rows()
+    >>> drive(Guard("ts"), [before("ts", 5), page])[1].plain_rows()
     [{'ts': 7}]
     >>> promise, page = drive(Guard("ts", 3), [before("ts", 5), page])
-    >>> str(promise), page.rows()
+    >>> str(promise), page.plain_rows()
     ('[ts < 3]', [{'ts': 7}, {'ts': 3}])
     """
 

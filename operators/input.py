@@ -382,7 +382,7 @@ class Input:
         if page.column(punctuator.marker)[index].as_py() is not True:
             return
         patterns: dict[str, Pattern] = {}
-        row = page.slice(index, index + 1).rows()[0]
+        row = page.slice(index, index + 1).plain_rows()[0]
         for name in (*punctuator.group, punctuator.attribute):
             value = row[name]
             if value is not None:

@@ -30,7 +30,7 @@ class Number:
 
     >>> from operators.drive import drive
     >>> page, promise = drive(Number(), [Page.of(Schema.of(x=pa.int64()), {"x": [7, 7]})])
-    >>> page.rows(), str(promise)
+    >>> page.plain_rows(), str(promise)
     ([{'x': 7, 'row_num': 0}, {'x': 7, 'row_num': 1}], '[row_num < 2]')
     """
 

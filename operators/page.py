@@ -6,7 +6,7 @@ Times are integers below the surface: `ticks` gives any integer or time attribut
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import attrs
 import numpy as np
@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.errors import SchemaError
-from operators.schema import Schema, is_ip
+from operators.printable import printable
+from operators.readable import printable_texts, python_values, text_of
+from operators.schema import Schema
 from punctuation import Punctuation, Value
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
@@ -24,6 +26,7 @@ Array: TypeAlias = npt.NDArray[np.generic]
 Scalar: TypeAlias = Value | bool | None
 Row: TypeAlias = dict[str, Scalar]
 INT64: Final = pa.int64()
+V = TypeVar("V")
 _SHOWN = 10
 
 
@@ -130,21 +133,30 @@ class Page:
                 matched[valid] &= pattern.mask(values[valid])
         return matched
 
-    def rows(self) -> list[Row]:
-        """Give the tuples as dictionaries of Python values, times as integers; for tests, not for hot paths."""
-        columns = {name: plain_values(self.batch.column(i)) for i, name in enumerate(self.schema.names)}
-        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    def rows(self) -> list[dict[str, Any]]:
+        """Give the tuples as dictionaries of Python values, which `json.dumps` takes; for people, not for hot paths.
+
+        Addresses are text, times and dates ISO 8601 text ("2013-05-02T20:20:30Z"), durations seconds, bytes hexadecimal
+        and decimals text, also in lists, structs and maps. `plain_rows` gives times as integers, `page["ts"]` a column
+        as an array, and `to_pandas()` of a stream times that one can compute with.
+        """
+        columns = zip(self.batch.columns, self.schema.arrow, strict=True)
+        return self._dictionaries([python_values(column, field) for column, field in columns])
+
+    def plain_rows(self) -> list[Row]:
+        """Give the tuples as dictionaries of the values that promises hold: times as integers, addresses as bytes."""
+        return self._dictionaries([plain_values(column) for column in self.batch.columns])
 
     def describe(self, index: int) -> str:
         """Give one tuple as text for a message: at most 200 characters, control characters escaped."""
         cells = self.slice(index, index + 1)._texts()
-        line = ", ".join(f"{name} = {texts[0]}" for name, texts in zip(self.schema.names, cells, strict=True))
-        line = line.encode("unicode_escape").decode("ascii")
+        names = map(printable, self.schema.names)
+        line = ", ".join(f"{name} = {texts[0]}" for name, texts in zip(names, cells, strict=True))
         return line if len(line) <= 200 else line[:197] + "..."
 
     def __repr__(self) -> str:
         shown = self.slice(0, min(len(self), _SHOWN))
-        columns = [[name, *texts] for name, texts in zip(self.schema.names, shown._texts(), strict=True)]
+        columns = [[printable(name), *texts] for name, texts in zip(self.schema.names, shown._texts(), strict=True)]
         widths = [min(40, max(map(len, column))) for column in columns]
         lines = [
             "  ".join(text[:40].ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
@@ -153,19 +165,14 @@ class Page:
         more = f"\n... {len(self) - _SHOWN} more" if len(self) > _SHOWN else ""
         return f"page of {len(self)} tuple{'s' * (len(self) != 1)}\n" + "\n".join(lines) + more
 
-    def _texts(self) -> list[list[str]]:
-        """Give all cells as text, addresses as addresses, column by column."""
-        from operators.address import format_ip
+    def _dictionaries(self, columns: Sequence[Sequence[V]]) -> list[dict[str, V]]:
+        names = self.schema.names
+        return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
-        found: list[list[str]] = []
-        for i, field in enumerate(self.schema.arrow):
-            column = self.batch.column(i)
-            if is_ip(field):
-                column = format_ip(column)
-            elif _castable(field.type):
-                column = column.cast(pa.string(), safe=False)
-            found.append(["" if cell is None else str(cell).replace(".000000000", "") for cell in column.to_pylist()])
-        return found
+    def _texts(self) -> list[list[str]]:
+        """Give all cells as text that a terminal can show, column by column."""
+        columns = zip(self.batch.columns, self.schema.arrow, strict=True)
+        return [printable_texts(text_of(column, field)).fill_null("").to_pylist() for column, field in columns]
 
 
 def concatenate(schema: Schema, pages: Sequence[Page]) -> Page:
@@ -216,7 +223,3 @@ def plain_values(column: pa.Array) -> list[Scalar]:
     if pa.types.is_date32(kind) or pa.types.is_time32(kind):
         return column.view(pa.int32()).to_pylist()
     return (column.view(pa.int64()) if pa.types.is_temporal(kind) else column).to_pylist()
-
-
-def _castable(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_temporal(kind) or pa.types.is_primitive(kind))

@@ -68,7 +68,7 @@ class Project:
     >>> schema = Schema.of(x=pa.int64(), progress=["x"])
     >>> ten = Project({"y": Column("x") // 10})
     >>> page, promise = drive(ten, [Page.of(schema, {"x": [31]}), before("x", 25)])
-    >>> page.rows(), str(promise)
+    >>> page.plain_rows(), str(promise)
     ([{'y': 3}], '[y < 2]')
     """
 

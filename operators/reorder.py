@@ -50,7 +50,7 @@ class Reorder:
     >>> page = Page.of(Schema.of(ts=pa.int64()), {"ts": [1, 5, 3, 9, 4]})
     >>> sort = Reorder("ts", slack_time=3)
     >>> found, promise = drive(sort, [page])
-    >>> [row["ts"] for row in found.rows()], str(promise), sort.statistics()["late"]
+    >>> [row["ts"] for row in found.plain_rows()], str(promise), sort.statistics()["late"]
     ([1, 3, 5], '[ts < 6]', 1)
     """
 

@@ -13,6 +13,7 @@ import attrs
 import pyarrow as pa
 
 from operators.errors import SchemaError, did_you_mean
+from operators.printable import printable
 
 IP_METADATA = {b"oop.type": b"ip"}
 IP_TYPE = pa.binary(16)
@@ -128,6 +129,7 @@ class Schema:
         return f"Schema({self})"
 
     def __str__(self) -> str:
-        attributes = ", ".join(f"{f.name} {'ip' if is_ip(f) else f.type}" for f in self.arrow)
-        promises = ", ".join("{" + ", ".join(sorted(p)) + "}" for p in sorted(self.progress, key=sorted))
+        attributes = ", ".join(f"{printable(f.name)} {'ip' if is_ip(f) else f.type}" for f in self.arrow)
+        sets = (map(printable, sorted(promise)) for promise in sorted(self.progress, key=sorted))
+        promises = ", ".join("{" + ", ".join(names) + "}" for names in sets)
         return f"{attributes} | punctuated on {promises or 'nothing'}"

@@ -107,7 +107,7 @@ def replay(plan: Plan, clock: Clock, *, released: Callable[[Result], None] = lam
 
     def taken(place: int, port: int, element: Element) -> None:
         if isinstance(element, Page):
-            for row in element.rows():
+            for row in element.plain_rows():
                 result = Result(dict(row), now)
                 results.append(result)
                 released(result)

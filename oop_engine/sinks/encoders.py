@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from typing import Final
 
 import attrs
 import numpy as np
@@ -10,11 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from oop_engine.sinks.cells import is_number, is_text, text_of
 from operators.page import Page
-from operators.schema import Schema, is_ip
+from operators.readable import address_text, address_text_field, is_number, is_text, text_of
+from operators.schema import Schema
 
 _ROW_GROUP = 131_072
+_FORMULA: Final = r"^[=+\-@\t\r\n＝＋－＠]"
+"""How text begins that a spreadsheet takes for a formula, or shows as one where letters are wide."""
 
 
 @attrs.define
@@ -31,7 +35,7 @@ class Csv:
 
     def open(self, schema: Schema) -> bytes:
         self._fields = list(schema.arrow)
-        names = [name if name.replace("_", "").isalnum() else _quoted_text(name) for name in schema.names]
+        names = [self._name(name) for name in schema.names]
         return (self.delimiter.join(names) + "\n").encode()
 
     def write(self, page: Page) -> bytes:
@@ -41,11 +45,16 @@ class Csv:
     def close(self) -> bytes:
         return b""
 
+    def _name(self, name: str) -> str:
+        if name.replace("_", "").isalnum():
+            return name
+        return _quoted_text("'" + name if self.spreadsheet and re.match(_FORMULA, name) else name)
+
     def _cells(self, array: pa.Array, field: pa.Field) -> pa.Array:
         texts = text_of(array, field)
         if is_text(field):
             if self.spreadsheet:
-                formula = pc.match_substring_regex(texts, r"^[=+\-@\t\r]")
+                formula = pc.match_substring_regex(texts, _FORMULA)
                 texts = pc.if_else(formula, pc.binary_join_element_wise("'", texts, ""), texts)
             texts = pc.binary_join_element_wise('"', pc.replace_substring(texts, '"', '""'), '"', "")
         return texts.fill_null("")
@@ -90,14 +99,14 @@ class Parquet:
     _written: _Written = attrs.field(init=False, repr=False)
     _writer: pq.ParquetWriter = attrs.field(init=False, repr=False)
     _schema: pa.Schema = attrs.field(init=False, repr=False)
+    _fields: list[pa.Field] = attrs.field(factory=list, init=False, repr=False)
     _held: list[pa.RecordBatch] = attrs.field(factory=list, init=False, repr=False)
     _rows: int = attrs.field(default=0, init=False)
 
     def open(self, schema: Schema) -> bytes:
         self._written, self._held, self._rows = _Written(), [], 0
-        self._schema = pa.schema(
-            [pa.field(f.name, pa.string(), metadata=f.metadata) if is_ip(f) else f for f in schema.arrow]
-        )
+        self._fields = list(schema.arrow)
+        self._schema = pa.schema([address_text_field(field) for field in self._fields])
         self._writer = pq.ParquetWriter(
             pa.PythonFile(self._written, mode="w"),
             self._schema,
@@ -120,10 +129,7 @@ class Parquet:
     def _group(self) -> bytes:
         batch = pa.concat_batches(self._held)
         self._held, self._rows = [], 0
-        arrays = [
-            text_of(array, field) if is_ip(field) else array
-            for array, field in zip(batch.columns, self._schema, strict=True)
-        ]
+        arrays = [address_text(array, field) for array, field in zip(batch.columns, self._fields, strict=True)]
         self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema), row_group_size=_ROW_GROUP)
         return self._written.taken()
 

@@ -11,10 +11,11 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oop_engine.sinks.cells import is_number, text_of
 from oop_engine.sinks.protocol import Deliver
 from operators.page import Page
+from operators.printable import printable
 from operators.protocol import Element
+from operators.readable import is_number, printable_texts, text_of
 from operators.schema import Schema
 
 if TYPE_CHECKING:
@@ -66,11 +67,11 @@ class _Table:
         if not pages:
             return
         columns = [
-            pa.chunked_array([_shown(text_of(page.batch.column(i), field)) for page in pages]).combine_chunks()
+            pa.chunked_array([_shown(page.batch.column(i), field) for page in pages]).combine_chunks()
             for i, field in enumerate(self.fields)
         ]
         first = not self._widths
-        names = [field.name for field in self.fields]
+        names = [printable(field.name) for field in self.fields]
         known = self._widths or [max(_LEAST, len(name)) for name in names]
         longest = [pc.max(pc.utf8_length(column)).as_py() or 0 for column in columns]
         self._widths = [min(_WIDEST, max(pair)) for pair in zip(known, longest, strict=True)]
@@ -101,9 +102,5 @@ class _Table:
         self.console.print(text.rstrip(), style=style, no_wrap=True, overflow="ellipsis" if cut else "ignore", crop=cut)
 
 
-def _shown(texts: pa.Array) -> pa.Array:
-    if pc.any(pc.match_substring_regex(texts, r"[\x00-\x1f\x7f]|\xc2[\x80-\x9f]")).as_py():
-        escaped = [None if t is None else "".join(c if c.isprintable() else repr(c)[1:-1] for c in t)
-                   for t in texts.to_pylist()]  # fmt: skip
-        texts = pa.array(escaped, pa.string())
-    return texts.fill_null("·")
+def _shown(array: pa.Array, field: pa.Field) -> pa.Array:
+    return printable_texts(text_of(array, field)).fill_null("·")

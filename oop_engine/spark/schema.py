@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.errors import SchemaError, did_you_mean
-from operators.schema import is_ip
+from operators.readable import address_text, address_text_field
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -99,9 +99,7 @@ class Wanted:
         if _timed(self.given, name) is not None:
             return pa.int64()
         field = self.given.field(name)
-        if is_ip(field):
-            return pa.string() if self.addresses == "text" else pa.binary()
-        return spark_type(field.type)
+        return spark_type((address_text_field(field) if self.addresses == "text" else field).type)
 
     def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
         timed = _timed(self.given, name)
@@ -110,11 +108,10 @@ class Wanted:
             scale = 1_000_000_000 // _PER_SECOND[array.type.unit]
             whole = array.view(pa.int64())
             return whole if scale == 1 else pc.multiply_checked(whole, scale)
-        if is_ip(self.given.field(name)) and self.addresses == "text":
-            from operators.address import format_ip  # what only plans is spared the kernels
-
-            return format_ip(batch.column(name))
-        return converted(batch.column(name), self.arrow.field(name).type)
+        array = batch.column(name)
+        if self.addresses == "text":
+            array = address_text(array, self.given.field(name))
+        return converted(array, self.arrow.field(name).type)
 
 
 def _timed(given: pa.Schema, name: str) -> str | None:

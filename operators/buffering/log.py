@@ -28,7 +28,7 @@ class TupleLog:
     >>> schema = Schema.of(x=pa.int64(), y=pa.string())
     >>> log = TupleLog(schema, ("x",))
     >>> log.append(Page.of(schema, {"x": [5, 6, 7], "y": ["a", "b", "c"]}), np.array([0, 2]))
-    >>> log.take(np.array([0, 1, 1])).rows()
+    >>> log.take(np.array([0, 1, 1])).plain_rows()
     [{'x': 5}, {'x': 7}, {'x': 7}]
     """
 

@@ -29,7 +29,7 @@ from operators.expression.tree import (
     as_expression,
 )
 from operators.page import Array, Bools, Int64s, Page, concatenate
-from operators.schema import Schema
+from operators.schema import IP_TYPE, Schema, ip_field, is_ip
 
 PageFunction: TypeAlias = Callable[[Page], object]
 
@@ -100,6 +100,11 @@ class _Watched(Page):
 
     _given: set[str] = attrs.field(factory=set, init=False)
     _known: set[str] = attrs.field(factory=set, init=False)
+    _read: set[str] = attrs.field(factory=set, init=False)
+
+    def column(self, name: str) -> pa.Array:
+        self._read.add(self.schema.resolve(name, where="page"))
+        return super().column(name)
 
     def __getitem__(self, name: str) -> Array:
         self._given.add(self.schema.resolve(name, where="page"))
@@ -121,6 +126,10 @@ class _Watched(Page):
                 lost = ~valid if lost is None else lost | ~valid
         return lost
 
+    def fixed(self, kind: pa.DataType) -> list[pa.Field]:
+        """Give the attributes of a type that were read; of fixed-size bytes, a result of that type is one of those."""
+        return [field for field in self.schema.arrow if field.name in self._read and field.type == kind]
+
 
 @attrs.frozen(eq=False, str=False)
 class Opaque(Expression):
@@ -136,10 +145,10 @@ class Opaque(Expression):
     result: pa.DataType | None = attrs.field(default=None, kw_only=True)
 
     def bind(self, schema: Schema) -> Bound:
-        kind = self.result
-        if kind is None:
+        field = pa.field(str(self), self.result) if self.result is not None else None
+        if field is None:
             try:
-                kind = self._checked(concatenate(schema, ())).type
+                field = self._field(concatenate(schema, ()))
             except SchemaError:
                 raise
             except Exception as error:
@@ -149,16 +158,23 @@ class Opaque(Expression):
                     "  Use + - * / // % == < & | ~ and numpy's functions on columns; or give it as "
                     "Opaque(function, result=pa.int64())."
                 ) from error
-        wanted = kind
+        wanted = field.type
 
         def run(page: Page) -> Datum:
             found = self._checked(page)
             return found if found.type == wanted else found.cast(wanted)
 
-        return Bound(pa.field(str(self), wanted), run)
+        return Bound(field, run)
 
     def reads(self, schema: Schema, *, where: str) -> frozenset[str]:
         return frozenset(schema.names)
+
+    def _field(self, page: Page) -> pa.Field:
+        """Give the field of what a page gives: made of addresses alone, it holds addresses."""
+        watched = _Watched(page.schema, page.batch)
+        kind = self._array(watched, page).type
+        addresses = kind == IP_TYPE and (read := watched.fixed(kind)) and all(map(is_ip, read))
+        return ip_field(str(self)) if addresses else pa.field(str(self), kind)
 
     def _checked(self, page: Page) -> pa.Array:
         watched = _Watched(page.schema, page.batch)
@@ -176,7 +192,7 @@ class Opaque(Expression):
                 '  Compute with columns, p["x"] > 100, without a loop; or give it as'
                 " Opaque(function, result=pa.bool_())."
             )
-        array: pa.Array = pa.array(found) if isinstance(found, np.ndarray | list | tuple) else found
+        array: pa.Array = _as_array(found, watched) if isinstance(found, np.ndarray | list | tuple) else found
         if not isinstance(array, pa.Array):
             raise SchemaError(
                 f"{self}: the function gave {type(found).__name__} for a page of {len(page)} tuples.\n"
@@ -191,6 +207,15 @@ class Opaque(Expression):
 
     def __str__(self) -> str:
         return f"{getattr(self.function, '__name__', type(self.function).__name__)}(page)"
+
+
+def _as_array(found: Array | list[object] | tuple[object, ...], watched: _Watched) -> pa.Array:
+    """Give what a function made as an Arrow array; bytes as wide as those that it read are all of it, zeros too."""
+    if isinstance(found, np.ndarray) and found.dtype.kind == "S" and found.ndim == 1:
+        kind = pa.binary(found.itemsize)
+        if watched.fixed(kind):
+            return pa.Array.from_buffers(kind, len(found), [None, pa.py_buffer(np.ascontiguousarray(found))])
+    return pa.array(found)
 
 
 @attrs.frozen(eq=False, str=False)

@@ -105,8 +105,8 @@ def _alone(make: Callable[[], Operator], script: Script, found: Counter[Key]) ->
             output = operator.output_schema(*script.schemas)
             tuple_ = element.slice(i, i + 1)
             operator.process(tuple_, emitted.append, port)
-            made = [row for out in emitted if isinstance(out, Page) for row in out.rows()]
-            given = tuple_.rows()[0]
+            made = [row for out in emitted if isinstance(out, Page) for row in out.plain_rows()]
+            given = tuple_.plain_rows()[0]
             for name in output.names:
                 old = operator.comes_from(name, *script.schemas)
                 if old is not None and any(_cell(row[name]) != _cell(given[old]) for row in made):
@@ -167,7 +167,7 @@ def _checked(
         emitted: list[Element] = []
         deliver(operator, element, emitted.append, port)
         if isinstance(element, Page):
-            seen[port] += element.rows()
+            seen[port] += element.plain_rows()
         else:
             progress[port].advance(element)
         for out in emitted:
@@ -180,7 +180,7 @@ def _checked(
                 raise OperatorBug(
                     f"output_schema says {output},\n  but a page was emitted with {out.schema}\n\n{script}"
                 )
-            rows = out.rows()
+            rows = out.plain_rows()
             if 3 in laws:
                 _true(rows, made, script)
             total += rows

@@ -48,7 +48,7 @@ class Script:
         tables: list[list[Row]] = [[] for _ in self.schemas]
         for port, element in self.steps:
             if isinstance(element, Page):
-                tables[port] += element.rows()
+                tables[port] += element.plain_rows()
         return tables
 
     def violation(self) -> str | None:
@@ -58,7 +58,7 @@ class Script:
             if isinstance(element, Punctuation):
                 promised[port].append(element)
                 continue
-            for row in element.rows():
+            for row in element.plain_rows():
                 for promise in promised[port]:
                     if promise.matches(row):
                         return f"port {port}: {row} after {promise}"
@@ -68,7 +68,7 @@ class Script:
         lines = [f"port {port}: {schema}" for port, schema in enumerate(self.schemas)]
         for port, element in self.steps:
             if isinstance(element, Page):
-                shown = [", ".join(f"{name}={value}" for name, value in row.items()) for row in element.rows()]
+                shown = [", ".join(f"{name}={value}" for name, value in row.items()) for row in element.plain_rows()]
                 lines.append(f"  {port} <- page of {len(element)}" + "".join(f"\n         {row}" for row in shown))
             else:
                 lines.append(f"  {port} <- {element}")

@@ -97,7 +97,10 @@ def more(script: Script) -> Script:
             steps.append((port, element))
         for name in attributes[port]:
             later = [
-                row[name] for p, e in script.steps[i + 1 :] if p == port and isinstance(e, Page) for row in e.rows()
+                row[name]
+                for p, e in script.steps[i + 1 :]
+                if p == port and isinstance(e, Page)
+                for row in e.plain_rows()
             ]
             least: Value | None = min((v for v in later if v is not None), default=None)  # type: ignore[type-var]
             if least is not None:

@@ -47,7 +47,7 @@ def measure(united: Stream) -> Measured:
     started = time.perf_counter()
     for _, element in driver:
         if isinstance(element, Page):
-            for row in element.rows():
+            for row in element.plain_rows():
                 counts[int(str(row["wid"]))] += int(str(row["count"]))
     seconds = time.perf_counter() - started
     told = Statistics(driver.circuit.statistics())

@@ -25,7 +25,7 @@ PROMISE = before("ts", 5)
 
 
 def plain(elements: Sequence[Element]) -> list[object]:
-    return [[tuple(row.values()) for row in e.rows()] if isinstance(e, Page) else str(e) for e in elements]
+    return [[tuple(row.values()) for row in e.plain_rows()] if isinstance(e, Page) else str(e) for e in elements]
 
 
 def test_rows_are_mappings_or_sequences_and_a_missing_key_is_null() -> None:
@@ -44,7 +44,7 @@ def test_a_promise_closes_the_page_in_progress_and_no_page_is_larger_than_asked(
 ) -> None:
     rows = [s if isinstance(s, Punctuation) else (s, "a") for s in given_steps]
     elements = list(from_rows(rows, SCHEMA, page_rows=page_rows))
-    flat = [step for e in elements for step in ([r["ts"] for r in e.rows()] if isinstance(e, Page) else [e])]
+    flat = [step for e in elements for step in ([r["ts"] for r in e.plain_rows()] if isinstance(e, Page) else [e])]
     assert flat == given_steps
     assert all(0 < len(e) <= page_rows for e in elements if isinstance(e, Page))
     for one, other in itertools.pairwise(elements):
@@ -80,7 +80,7 @@ def test_addresses_may_be_text_or_bytes() -> None:
     schema = Schema(pa.schema([ip_field("ip")]))
     (page,) = from_rows([("10.0.0.1",), (bytes(16),), (None,)], schema)
     assert isinstance(page, Page)
-    assert [row["ip"] for row in page.rows()] == [bytes(10) + b"\xff\xff\x0a\x00\x00\x01", bytes(16), None]
+    assert [row["ip"] for row in page.plain_rows()] == [bytes(10) + b"\xff\xff\x0a\x00\x00\x01", bytes(16), None]
     with pytest.raises(SchemaError, match='"ip" is an ip, but a value is not'):
         list(from_rows([("10.0.0.256",)], schema))
 

@@ -332,7 +332,7 @@ def test_python_rows_become_pages_and_a_punctuation_closes_the_page():
     given = [{"ts": 1, "srcIP": "10.0.0.7"}, (2, parse_ip("::1")), before("ts", 3), {"srcIP": None}]
     given += [(5, None), (6, None)]
     elements = list(from_rows(given, schema, page_rows=2))
-    assert [e.rows() if isinstance(e, Page) else e for e in elements] == [
+    assert [e.plain_rows() if isinstance(e, Page) else e for e in elements] == [
         [{"ts": 1, "srcIP": parse_ip("10.0.0.7")}, {"ts": 2, "srcIP": parse_ip("::1")}],
         before("ts", 3),
         [{"ts": None, "srcIP": None}, {"ts": 5, "srcIP": None}],

@@ -45,7 +45,7 @@ def found(result: Stream, kind: type[T]) -> T:
 
 def rows(result: Stream) -> list[tuple[object, ...]]:
     """Run a stream and give its rows."""
-    return [plain(row) for page in result for row in page.rows()]
+    return [plain(row) for page in result for row in page.plain_rows()]
 
 
 def test_a_window_over_groups_needs_two_operators() -> None:

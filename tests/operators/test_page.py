@@ -73,7 +73,7 @@ def test_a_long_page_says_how_much_is_not_shown() -> None:
 
 
 def test_a_tuple_is_described_on_one_line_of_bounded_length() -> None:
-    assert PAGE.describe(0).startswith("ts = 1970-01-01 00:00:00.005Z, srcIP = 10.0.0.0, length = 1, host = a\\nb")
+    assert PAGE.describe(0).startswith("ts = 1970-01-01T00:00:00.005Z, srcIP = 10.0.0.0, length = 1, host = a\\nb")
     long = Page.of(Schema.of(t=pa.string()), {"t": ["x" * 1000]})
     assert len(long.describe(0)) == 200
 

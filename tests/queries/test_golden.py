@@ -32,7 +32,7 @@ def answer(golden: Golden) -> Counter[Result]:
 
 def rows(pages: Iterable[Page]) -> Counter[Result]:
     """Give all rows of results, how often each."""
-    return Counter(plain(row) for page in pages for row in page.rows())
+    return Counter(plain(row) for page in pages for row in page.plain_rows())
 
 
 def results(result: Stream, page_rows: int = 8192) -> Counter[Result]:
