@@ -96,7 +96,7 @@ def _by_group(report: Disorder, whole: AttributeDisorder) -> Iterator[str]:
 def _row(found: AttributeDisorder) -> tuple[str, ...]:
     late = found.late > 0
     return (
-        found.attribute,
+        one_line(found.attribute),
         "all" if found.group is None else one_line(found.group),
         f"{found.tuples:,}",
         share_text(found.share, found.late),

@@ -10,6 +10,7 @@ import pyarrow as pa
 from oop_engine.sources.errors import SourceEnded
 from operators.overflow import overflows
 from operators.page import Page
+from operators.printable import printable
 from operators.protocol import Element, Measured, Operator
 from operators.schema import Schema
 from punctuation import below
@@ -110,7 +111,8 @@ class Statistics:
         """Give the sums; the rest is in `operators` and `notes`."""
         texts = [f"{self.tuples:,} tuples in {self.seconds:.3g} s", f"{self.late:,} late", f"{self.windows:,} windows"]
         texts += [f"{len(self.operators)} operators", *([f"{len(self.notes)} notes"] if self.notes else [])]
-        texts += ["interrupted"] * self.interrupted + ([f"ended: {self.ended}"] if self.ended is not None else [])
+        texts += ["interrupted"] * self.interrupted
+        texts += [f"ended: {printable(str(self.ended))}"] if self.ended is not None else []
         return f"Statistics({', '.join(texts)})"
 
     def total(self, detail: str) -> int:

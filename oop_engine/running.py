@@ -32,6 +32,7 @@ from operators.early.firing import Fire
 from operators.expression import Column
 from operators.filter import Filter
 from operators.page import Page
+from operators.printable import printable
 from operators.project import Project
 from operators.slicing.aggregate import SlicingAggregate
 from operators.slicing.results import WINDOW
@@ -75,7 +76,7 @@ class Running:
 
     def __repr__(self) -> str:
         """Give what runs, and how far it is."""
-        return f"Running({self.plan.outputs[0].label}; {self.statistics!r})"
+        return f"Running({printable(self.plan.outputs[0].label)}; {self.statistics!r})"
 
     @property
     def windows(self) -> Mapping[str, Windowing]:

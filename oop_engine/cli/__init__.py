@@ -52,14 +52,16 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
+        """Run a command; what click says of its arguments may hold the names of files, which others may have chosen."""
         try:
             return super().invoke(ctx)
-        except click.NoSuchOption as error:
-            meant = _OTHERWISE.get(error.option_name)
+        except click.UsageError as error:
+            from oop_engine.cli.errors import printable
+
+            meant = _OTHERWISE.get(error.option_name) if isinstance(error, click.NoSuchOption) else None
             known = [name for option in error.ctx.command.params for name in option.opts] if error.ctx else []
-            if meant not in known:
-                raise
-            raise click.NoSuchOption(error.option_name, f"{error.message} Write {meant}.", ctx=error.ctx) from None
+            hint = f" Write {meant}." if meant in known else ""
+            raise click.UsageError(printable(error.format_message()) + hint, error.ctx) from None
         except KeyboardInterrupt:
             # A command was being loaded, or has not begun.
             from oop_engine.cli.errors import say, stopped_early

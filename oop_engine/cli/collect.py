@@ -6,7 +6,7 @@ import click
 
 from oop_engine.cli.errors import STOPPED, reported
 from oop_engine.cli.naming import query_text
-from oop_engine.cli.options import partial_options
+from oop_engine.cli.options import partial_options, spreadsheet_option
 
 EVERYTHING = (
     "SELECT exporter, count(*) AS records, sum(packets) AS packets, sum(bytes) AS bytes [RANGE 10 seconds, WA ts] "
@@ -49,6 +49,7 @@ Examples:
 @click.option("--correct-clocks", is_flag=True, help="Put flow times right by each exporter's estimated skew.")
 @click.option("--shed", is_flag=True, help="Under load keep one of n datagrams, and tell n in `sampling`.")
 @click.option("--state", metavar="FILE", help="Keep promises, clocks and templates here, and go on from what is there.")
+@spreadsheet_option
 @partial_options
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
 @click.option("--stats", is_flag=True, help="Print what every operator did, at the end.")
@@ -57,7 +58,7 @@ def command(
     listen: tuple[str, ...], text: str, to: str | None, lasting: str | None, most: int | None, allow: tuple[str, ...],
     anyone: bool, buffer: int | None, active: str | None, inactive: str | None, scan: str, settle: str, lull: str,
     idle: str, correct_clocks: bool, shed: bool, state: str | None, partial: str | None, partial_every: str,
-    limit: int | None, stats: bool, quiet: bool,
+    limit: int | None, stats: bool, quiet: bool, spreadsheet: bool,
 ) -> None:  # fmt: skip
     """Collect NetFlow v5 and v9, IPFIX and sFlow v5 from all exporters that send to one address, and query it.
 
@@ -94,6 +95,7 @@ def command(
             correct_clocks=correct_clocks, shed=shed, state=state,
         )  # fmt: skip
         wishes = Wishes(
-            to=to or "-", limit=limit, stats=stats, quiet=quiet, partial=partial, partial_every=partial_every
-        )
+            to=to or "-", limit=limit, stats=stats, quiet=quiet, partial=partial, partial_every=partial_every,
+            spreadsheet=spreadsheet,
+        )  # fmt: skip
         collect(query_text(text), collection, wishes, listening.append)

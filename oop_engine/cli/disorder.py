@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from oop_engine.cli.errors import reported, say
+from oop_engine.cli.errors import printable, reported, say
 from oop_engine.cli.naming import FORMATS, types_said
 
 
@@ -92,16 +92,17 @@ def command(
         if sys.stdout.isatty():
             from rich.console import Console
             from rich.table import Table
+            from rich.text import Text
 
-            shown = Table(
-                title=f"{one_line(report.name)}: {report.tuples:,} tuples in order of arrival", title_justify="left"
-            )
+            # Text is no markup, whatever brackets a name or a value has.
+            title = f"{one_line(report.name)}: {report.tuples:,} tuples in order of arrival"
+            shown = Table(title=Text(title), title_justify="left")
             for name in HEAD:
                 shown.add_column(name, justify="left" if name in LEFT else "right")
             for row in cells(report):
-                shown.add_row(*row)
+                shown.add_row(*map(Text, row))
             Console().print(shown)
             for line in advice(report):
                 say(line)
         else:
-            click.echo(str(report))
+            click.echo(printable(str(report)))

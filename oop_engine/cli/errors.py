@@ -95,9 +95,9 @@ def say(text: str) -> None:
 
 def printable(text: str) -> str:
     """Escape what could move the cursor, recolour or reorder a terminal; line ends stay."""
-    if text.replace("\n", "").isprintable():
-        return text
-    return "".join(c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    from operators.printable import printable
+
+    return printable(text, lines=True)
 
 
 def _foreseen() -> tuple[type[Exception], ...]:

@@ -6,6 +6,12 @@ from collections.abc import Callable
 
 import click
 
+spreadsheet_option = click.option(
+    "--spreadsheet",
+    is_flag=True,
+    help="In CSV, put an apostrophe before text that a spreadsheet would run as a formula (= + - @ first).",
+)
+
 
 def partial_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add the options that ask for what open windows have so far."""

@@ -97,9 +97,10 @@ class Partial:
         clock: Callable[[], float] = time.monotonic,
         *,
         mark: Callable[[Page], Page] | None = None,
+        spreadsheet: bool = False,
     ) -> Partial:
         """Take what the command line says; SinkError, PlanError for what cannot be."""
-        sink = None if target == "-" else sink_for(target)
+        sink = None if target == "-" else sink_for(target, spreadsheet=spreadsheet)
         if not isinstance(sink, FileSink) or (sink.path.exists() and not sink.path.is_file()):
             raise SinkError(f'--partial "{target}": name a file, such as open.csv; it is replaced each time.')
         return cls(attrs.evolve(sink, claimed=True), schema, _seconds(every), say, clock, mark)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from oop_engine.cli.errors import FAILED, reported, say
+from oop_engine.cli.errors import FAILED, printable, reported, say
 
 
 def _about(function: Callable[..., None]) -> Callable[..., None]:
@@ -140,4 +140,4 @@ def _watch(quiet: bool) -> Callable[[str], None]:
     """Give what shows a line of progress: on a terminal, over the one before it."""
     if quiet or not sys.stderr.isatty():
         return lambda line: None
-    return lambda line: click.echo(f"\r\x1b[2K{line}", nl=False, err=True)
+    return lambda line: click.echo(f"\r\x1b[2K{printable(line)}", nl=False, err=True)

@@ -6,7 +6,7 @@ import click
 
 from oop_engine.cli.errors import STOPPED, reported
 from oop_engine.cli.naming import Naming, naming_options, query_text
-from oop_engine.cli.options import partial_options
+from oop_engine.cli.options import partial_options, spreadsheet_option
 
 
 @click.command(
@@ -29,6 +29,7 @@ Examples:
     help='Write results to a .parquet, .csv, .ndjson (NaN and infinity as null) or .arrow file; "-", standard output, '
     "is a table or CSV.",
 )
+@spreadsheet_option
 @partial_options
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
 @click.option(
@@ -38,7 +39,7 @@ Examples:
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, but what was lost.")
 def command(
     text: str, naming: Naming, to: str | None, partial: str | None, partial_every: str, limit: int | None,
-    page_size: int | None, stats: bool, quiet: bool,
+    page_size: int | None, stats: bool, quiet: bool, spreadsheet: bool,
 ) -> None:  # fmt: skip
     """Run a query over captures (pcap, pcapng, also packed), flow exports, Zeek logs, CSV, NDJSON, Parquet or Arrow.
 
@@ -54,7 +55,7 @@ def command(
 
         wishes = Wishes(
             to=to or "-", limit=limit, page_rows=page_size, stats=stats, quiet=quiet, partial=partial,
-            partial_every=partial_every,
+            partial_every=partial_every, spreadsheet=spreadsheet,
         )  # fmt: skip
         if text == "-" and any("-" in paths for paths in naming.places.values()):
             raise click.UsageError("standard input cannot be both the query and a stream; write the query as @FILE.")

@@ -61,6 +61,8 @@ class Wishes:
     partial_every: str = "10s"
     marking: Marking | None = None
     """What is added to each row, if anything, and who is told how far results will last."""
+    spreadsheet: bool = False
+    """Whether text in CSV that a spreadsheet takes for a formula is marked as text."""
 
 
 def run_shown(
@@ -73,12 +75,16 @@ def run_shown(
     compiled before.
     """
     marking = wishes.marking
-    sink = sink_for(wishes.to, endless=wishes.endless, append=wishes.append, synced=marking is not None)
+    sink = sink_for(
+        wishes.to, endless=wishes.endless, append=wishes.append, synced=marking is not None,
+        spreadsheet=wishes.spreadsheet,
+    )  # fmt: skip
     schema = plan.outputs[0].schema if marking is None else marking.schema
     mark = None if marking is None else marking.mark
     so_far = None
     if wishes.partial is not None:
-        so_far = Partial.of(wishes.partial, wishes.partial_every, schema, say, mark=mark)
+        every, spreadsheet = wishes.partial_every, wishes.spreadsheet
+        so_far = Partial.of(wishes.partial, every, schema, say, mark=mark, spreadsheet=spreadsheet)
     check_files(plan, (sink,), None if so_far is None else so_far.sink)
     if not wishes.quiet:
         for note in beforehand(plan):

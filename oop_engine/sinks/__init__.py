@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from oop_engine.sinks.encoders import Arrow, Csv, Ndjson, Packed, Parquet
@@ -18,9 +19,9 @@ from oop_engine.sinks.terminal import TerminalSink
 from oop_engine.uri import here, remote
 
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
+_CSV: dict[str, Callable[..., Csv]] = {".csv": Csv, ".tsv": partial(Csv, delimiter="\t")}
 _LINES: dict[str, Callable[[], Csv | Ndjson]] = {
-    ".csv": Csv,
-    ".tsv": lambda: Csv(delimiter="\t"),
+    **_CSV,
     ".ndjson": Ndjson,
     ".jsonl": Ndjson,
 }
@@ -32,19 +33,27 @@ _ENCODERS: dict[str, Callable[[], Csv | Ndjson | Arrow | Parquet]] = {
 }
 
 
-def sink_for(target: str | Path, *, endless: bool = False, append: bool = False, synced: bool = False) -> Sink:
+def sink_for(
+    target: str | Path,
+    *,
+    endless: bool = False,
+    append: bool = False,
+    synced: bool = False,
+    spreadsheet: bool = False,
+) -> Sink:
     """Choose a sink: by the suffix of a path, or for "-" a table on a terminal and CSV where it is none.
 
     Text and .arrows are packed when .gz or .zst follows. SinkError names the suffixes for any other. What is `endless`
     cannot be run again, so a file keeps what was released, whatever ends the run: lines of text that is not packed are
     there at once (see `growing`), with `append` behind those of before, and with `synced` on the disk; other files are
-    completed, but where the process is killed.
+    completed, but where the process is killed. With `spreadsheet`, CSV has text that a spreadsheet takes for a formula
+    marked as text (see `Csv`); SinkError for other files.
     """
     text = str(target)
     if text == "-":
         if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise SinkError("standard output is closed, and the results would go there; name a file, as --to out.csv.")
-        return TerminalSink() if sys.stdout.isatty() else StreamSink(Csv)
+        return TerminalSink() if sys.stdout.isatty() else StreamSink(partial(Csv, spreadsheet=spreadsheet))
     if (place := remote(text)) is not None:
         raise SinkError(
             f'"{text}" is on no disk of this machine, and results are written to files here.\n'
@@ -62,6 +71,13 @@ def sink_for(target: str | Path, *, endless: bool = False, append: bool = False,
         raise SinkError(
             f'"{text}": {seen}. Known are {", ".join(_ENCODERS)} (text also with .gz or .zst), {PAGES}, and -.'
         )
+    if spreadsheet:
+        if inner not in _CSV:
+            raise SinkError(
+                f'"{text}": --spreadsheet is for CSV, which spreadsheets read formulas from, and {inner} has none.\n'
+                "  Leave it out, or name a file that ends in .csv or .tsv."
+            )
+        make = partial(_CSV[inner], spreadsheet=True)
     if append and path.is_file() and (codec is not None or inner not in _LINES):
         raise SinkError(
             f'"{text}" has results of before, which would be replaced: files of this kind are written from their'
@@ -70,7 +86,7 @@ def sink_for(target: str | Path, *, endless: bool = False, append: bool = False,
     if codec is None:
         if not endless:
             return FileSink(path, make)
-        lines = _LINES.get(inner)
+        lines = partial(_CSV[inner], spreadsheet=True) if spreadsheet else _LINES.get(inner)
         return KeptSink(path, make) if lines is None else GrowingSink(path, lines, append, synced)
     if inner in (".parquet", ".arrow"):
         raise SinkError(f'"{text}": {inner} is not packed as a whole; leave out {suffix} (Parquet packs its own pages)')

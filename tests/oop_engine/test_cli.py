@@ -588,6 +588,35 @@ def test_control_characters_of_messages_are_escaped() -> None:
     assert printable("one\ntwo\x1b[31m\r\u202e") == "one\ntwo\\x1b[31m\\r\\u202e"
 
 
+@pytest.mark.parametrize("mark", ["\x1b[2J", "\x9b2J", "\u202e"])
+def test_names_of_columns_and_files_do_not_steer_the_terminal(tmp_path: Path, mark: str) -> None:
+    path = tmp_path / f"f{mark}.csv"
+    path.write_text(f'ts,"v{mark}",n\n2026-11-21T10:00:00Z,"x{mark}",1\n')
+    for said in (
+        oop("explain", PER_MINUTE, "-s", f"Main={path}"),
+        oop("query", f"SELECT nothing [RANGE 1 minute, WA ts] FROM Main -- {mark}", "-s", f"Main={path}"),
+        oop("query", PER_MINUTE, "-s", f"Main={path}", "--to", tmp_path / "out.csv", "--stats"),
+        oop("disorder", path, "--by", f"v{mark}"),
+        oop("query", PER_MINUTE, "-s", f"Main={path}", f"-{mark}"),
+    ):
+        assert all(line.isprintable() for line in (said.stderr + said.stdout).split("\n")), said.output
+    [page] = list(oop_engine.read(path))
+    for shown in (repr(page), page.describe(0), str(page.schema), repr(oop_engine.read(path).run())):
+        assert all(line.isprintable() for line in shown.split("\n"))
+
+
+def test_formulas_in_csv_are_marked_on_request(tmp_path: Path) -> None:
+    path = tmp_path / "names.csv"
+    path.write_text('ts,name\n2026-11-21T10:00:00Z,"=1+1"\n')
+    names = ["query", "SELECT name FROM Main", "-s", f"Main={path}"]
+    assert oop(*names).stdout == 'name\n"=1+1"\n'
+    assert oop(*names, "--spreadsheet").stdout == 'name\n"\'=1+1"\n'
+    assert oop(*names, "--spreadsheet", "--to", tmp_path / "out.csv").exit_code == 0
+    assert (tmp_path / "out.csv").read_text() == 'name\n"\'=1+1"\n'
+    refused = oop(*names, "--spreadsheet", "--to", tmp_path / "out.parquet")
+    assert refused.exit_code == 2 and "--spreadsheet is for CSV" in refused.stderr
+
+
 def test_explain_prints_the_plan_and_both_pictures(captures: Path, tmp_path: Path) -> None:
     names = [f"--stream={link}={captures / link}.pcap" for link in ("Control", "Main1", "Main2")]
     shown = oop("explain", Q1_2, *names, "--slack", "2s")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import datetime
+import gzip
 import io
 import json
 import math
@@ -112,6 +113,29 @@ def test_text_that_a_spreadsheet_takes_for_a_formula_is_marked_on_request_only()
         cells = [row["name"] for row in csv.DictReader(io.StringIO(text))]
         assert cells == [mark + "=1+1", mark + "+x", mark + "-x", mark + "@x", "x=1", mark + "\tx"]
         assert [row["count"] for row in csv.DictReader(io.StringIO(text))] == ["-1"] * 6
+
+
+def test_a_spreadsheet_finds_no_formula_in_the_header_either():
+    schema = Schema(pa.schema([("=1+1", pa.int64()), ("a b", pa.int64())]))
+    assert Csv(spreadsheet=True).open(schema) == b'"\'=1+1","a b"\n'
+    assert Csv().open(schema) == b'"=1+1","a b"\n'
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz"])
+@pytest.mark.parametrize("endless", [False, True])
+def test_the_sink_of_a_file_marks_formulas_on_request(tmp_path, suffix, endless):
+    path, schema = tmp_path / f"out{suffix}", Schema.of(name=pa.string())
+    with sink_for(path, spreadsheet=True, endless=endless).opened(schema) as deliver:
+        deliver(Page.of(schema, {"name": ["=1+1"]}))
+        deliver(END)
+    read = gzip.open if suffix.endswith(".gz") else open
+    with read(path, "rt") as file:
+        assert file.read() == 'name\n"\'=1+1"\n'
+
+
+def test_a_file_that_has_no_formulas_is_not_one_for_a_spreadsheet(tmp_path):
+    with pytest.raises(SinkError, match=r"--spreadsheet is for CSV"):
+        sink_for(tmp_path / "out.parquet", spreadsheet=True)
 
 
 @pytest.mark.parametrize(
@@ -252,6 +276,16 @@ def test_a_table_says_which_columns_the_terminal_was_too_narrow_for(monkeypatch)
         assert "cut" not in piped.getvalue() and "11:00" in piped.getvalue()
         assert ("cut" in narrow.getvalue()) == (cut is not None)
         assert cut is None or narrow.getvalue().endswith(f"... {cut}\nA file or a pipe has them all.\n")
+
+
+@pytest.mark.parametrize("mark", ["\x1b[31m", "\x9b31m", "\u202e", "\u2066", "\u2028"])
+def test_neither_names_nor_values_steer_the_terminal(mark):
+    out, schema = io.StringIO(), Schema(pa.schema([(f"a{mark}", pa.string())]))
+    with TerminalSink(out).opened(schema) as deliver:
+        deliver(Page.of(schema, {f"a{mark}": [f"x{mark}y"]}))
+    head, row = out.getvalue().splitlines()
+    assert head.isprintable() and row.isprintable()
+    assert row.startswith("x\\") and row.endswith("y")
 
 
 def test_python_sinks_keep_what_they_are_given():
