@@ -102,10 +102,9 @@ class Circuit:
         paces.update(demands(self.plan))
         for place, node in enumerate(self.plan.nodes):
             if isinstance(node, SourceNode):
-                arrow = pa.schema([node.source.arrow.field(n) for n in self._columns[place]])
-                self._schemas[place] = Schema(
-                    arrow, progress=[p for p in node.schema.progress if p <= set(arrow.names)]
-                )
+                given, names = node.source.arrow, self._columns[place]
+                arrow, there = pa.schema([given.field(name) for name in names]), frozenset(names)
+                self._schemas[place] = Schema(arrow, progress=[p for p in node.schema.progress if p <= there])
                 self.operators.append(self._input(place, node, paces[place], allowed[place]))
             else:
                 self.operators.append(fresh(node.operator))

@@ -47,8 +47,9 @@ def check_words(types: Types, where: str) -> None:
 
 def check_columns(names: Iterable[str], schema: pa.Schema, where: str) -> None:
     """Check that there are such columns; SchemaError when not."""
+    known = frozenset(schema.names)
     for name in names:
-        if name not in schema.names:
+        if name not in known:
             raise SchemaError(f'{where}: there is no column "{name}".\n  {did_you_mean(name, schema.names)}')
 
 

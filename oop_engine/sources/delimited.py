@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -43,8 +44,8 @@ class Delimited:
             ).schema
         except pa.ArrowInvalid as error:
             raise _damage(error, 1, []) from error
-        if len(set(found.names)) < len(found.names):
-            twice = next(n for n in found.names if found.names.count(n) > 1)
+        twice = next((name for name, times in Counter(found.names).items() if times > 1), None)
+        if twice is not None:
             raise TableError(f'the first line names the column "{twice}" twice')
         return cls(pa.schema([settled(field, types) for field in found]), delimiter)
 
@@ -81,7 +82,8 @@ class Delimited:
 
     def _read(self, piece: Piece, columns: Sequence[str], block: int) -> pa.Table:
         """Read some columns, each as its type, or as what is in it where it has none; several blocks by threads."""
-        kinds = {f.name: f.type for f in self.schema if f.name in columns and not pa.types.is_null(f.type)}
+        wanted = frozenset(columns)
+        kinds = {f.name: f.type for f in self.schema if f.name in wanted and not pa.types.is_null(f.type)}
         options, threads = _parsing(self.delimiter, piece.data), len(piece.data) > block
         if options.newlines_in_values:
             block = len(piece.data) + 1

@@ -77,7 +77,7 @@ def raw(types: Types) -> Mapping[str, pa.DataType]:
 def settled(field: pa.Field, types: Types) -> pa.Field:
     """Give the type that is read for the whole file: times to the nanosecond."""
     kind = field.type
-    if pa.types.is_timestamp(kind) and field.name not in raw(types):
+    if pa.types.is_timestamp(kind) and types.get(field.name, "timestamp") == "timestamp":
         kind = pa.timestamp("ns", kind.tz)
     return pa.field(field.name, kind)
 

@@ -48,9 +48,10 @@ class Objects:
                 raise _damage(error, 2, "") from error
         fields = [pa.field(name, kind) for name, kind in _kinds(found, types).items()]
         # Text that will be a time may be in later lines only.
-        fields += [pa.field(name, pa.string()) for name in types if name not in found.schema.names]
-        keys = _keys(first)
-        fields.sort(key=lambda f: keys.index(f.name) if f.name in keys else len(keys))
+        known = frozenset(found.schema.names)
+        fields += [pa.field(name, pa.string()) for name in types if name not in known]
+        places = {key: place for place, key in enumerate(_keys(first))}
+        fields.sort(key=lambda f: places.get(f.name, len(places)))
         return cls(pa.schema(fields))
 
     def typed(self, kinds: Mapping[str, pa.DataType]) -> Objects:
@@ -96,12 +97,11 @@ class Objects:
 
     def _inferred(self, piece: Piece, columns: Sequence[str]) -> pa.Table:
         """Read some columns, each as its type, or as what is in it where it has none."""
-        typed = pa.schema([f for f in self.schema if f.name in columns and not pa.types.is_null(f.type)])
+        wanted = frozenset(columns)
+        typed = pa.schema([f for f in self.schema if f.name in wanted and not pa.types.is_null(f.type)])
         found = _read(piece.data, typed, "infer", len(piece.data) + 1)
-        arrays = [
-            found.column(name) if name in found.schema.names else pa.chunked_array([pa.nulls(len(found))])
-            for name in columns
-        ]
+        there = frozenset(found.schema.names)
+        arrays = [found.column(name) if name in there else pa.chunked_array([pa.nulls(len(found))]) for name in columns]
         return pa.table(arrays, names=list(columns))
 
     def _damage(self, error: Exception, piece: Piece, wanted: pa.Schema) -> TableError:

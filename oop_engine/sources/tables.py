@@ -234,20 +234,22 @@ class Table:
     def _read_one(
         self, opened: Opened, schema: pa.Schema, name: str, watches: Mapping[str, Watch]
     ) -> Iterator[pa.RecordBatch]:
-        for column in schema.names:
-            if column not in opened.file_schema.names:
-                raise SchemaError(
-                    f'{name}: there is no column "{column}", which {self.settled.name} has.\n'
-                    f"  {did_you_mean(column, opened.file_schema.names)}"
-                )
+        there = frozenset(opened.file_schema.names)
+        lacking = next((column for column in schema.names if column not in there), None)
+        if lacking is not None:
+            raise SchemaError(
+                f'{name}: there is no column "{lacking}", which {self.settled.name} has.\n'
+                f"  {did_you_mean(lacking, opened.file_schema.names)}"
+            )
         self._check_others(opened.file_schema, name)
+        unsure = frozenset(self.settled.untyped)
         batches = (
             opened.batches(schema.names, self.batch_rows, self._left_out)
             if isinstance(opened, TextFile)
             else opened.batches(schema.names, self.batch_rows)
         )
         for batch in batches:
-            arrays = [self._column(batch, field, name) for field in schema]
+            arrays = [self._column(batch, field, name, field.name in unsure) for field in schema]
             whole = pa.RecordBatch.from_arrays(arrays, schema=schema)
             for column, watch in watches.items():
                 try:
@@ -262,7 +264,8 @@ class Table:
 
     def _check_others(self, schema: pa.Schema, name: str) -> None:
         """Tell of columns that the file which named them has not; their values are left out."""
-        others = [f'"{column}"' for column in schema.names if column not in self.settled.schema.names]
+        known = frozenset(self.settled.schema.names)
+        others = [f'"{column}"' for column in schema.names if column not in known]
         if not others:
             return
         what = f"column{'' if len(others) == 1 else 's'} {', '.join(others)}"
@@ -270,10 +273,11 @@ class Table:
             raise SchemaError(f"{name}: {self.settled.name}, which names the columns, has no {what}.\n  Name it first.")
         self._notes.append(f"{name}: {what} left out, which {self.settled.name} has not; name {name} first to have all")
 
-    def _column(self, batch: pa.RecordBatch, field: pa.Field, name: str) -> pa.Array:
+    def _column(self, batch: pa.RecordBatch, field: pa.Field, name: str, unsure: bool) -> pa.Array:
+        """Give a column as the stream has it; one that is `unsure` had no value when its type was decided."""
         array = batch.column(field.name)
         word = self._types.get(field.name)
-        if word is None and field.name in self.settled.untyped and not is_text(array.type):
+        if word is None and unsure and not is_text(array.type):
             valid = array.drop_null()
             if len(valid):
                 raise TableError(first_value(field.name, valid[0], array.type))
@@ -316,4 +320,5 @@ def _pruned(schema: pa.Schema, columns: Sequence[str] | None, where: str) -> pa.
     if columns is None:
         return schema
     check_columns(columns, schema, where)
-    return pa.schema([field for field in schema if field.name in columns])
+    wanted = frozenset(columns)
+    return pa.schema([field for field in schema if field.name in wanted])

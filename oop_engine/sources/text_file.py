@@ -77,7 +77,8 @@ class TextFile:
         """Read on for the types of columns without one; give what was found, and the bytes it took."""
         found: dict[str, pa.DataType] = {}
         used, held, until = 0, not self._owned, time.monotonic() + _PATIENCE
-        waiting = [name for name in columns if name in self.lines.schema.names]
+        known = frozenset(self.lines.schema.names)
+        waiting = [name for name in columns if name in known]
         while waiting and used < (_HOLD if held else room):
             # Where there is no tuple yet, nobody waits for one either.
             if held and self.has_tuples and not (time.monotonic() < until and self._at_hand()):
@@ -107,11 +108,12 @@ class TextFile:
             left_out.known(self.lines.schema.names)
         else:
             left_out = None
+        wanted = frozenset(columns)
         while (piece := self._held.popleft() if self._held else next(self._pieces, None)) is not None:
             table = self.lines.parse(piece, columns)
             if left_out is not None:
                 left_out.look(piece, self._name)
-            if without := [name for name in untyped(self.lines.schema) if name in columns]:
+            if without := [name for name in untyped(self.lines.schema) if name in wanted]:
                 # The first value was text, as what had none is taken to be.
                 self.lines = self.lines.typed({name: table.schema.field(name).type for name in without})
             yield from table.to_batches(max_chunksize=batch_rows)

@@ -173,7 +173,8 @@ class Taken:
         room = Room(self.cut, FRONT, self.buckets, origin=origin, promising=False)
         source = plan.nodes[place]
         assert isinstance(source, SourceNode)
-        schema = Schema(pa.schema([source.source.arrow.field(name) for name in columns(plan)[place]]))
+        known = source.source.arrow
+        schema = Schema(pa.schema([known.field(name) for name in columns(plan)[place]]))
         wattr = self.ahead.window.wattr
         for batch in opened(batches) if self.paged else batches:
             if batch.num_rows:

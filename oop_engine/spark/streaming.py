@@ -121,7 +121,8 @@ class Folding:
             return
         source = self.cut.plan.nodes[row.port]
         assert isinstance(source, SourceNode)
-        wanted = pa.schema([source.source.arrow.field(name) for name in columns(self.cut.plan)[row.port]])
+        known = source.source.arrow
+        wanted = pa.schema([known.field(name) for name in columns(self.cut.plan)[row.port]])
         room.read(row.port, from_spark(read_page(row.body), wanted))
 
 
