@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import attrs
 
@@ -39,6 +39,13 @@ class Output:
         from oop_engine.outcome import explain_outputs
 
         return explain_outputs((self,))
+
+    def on_spark(self, spark: SparkSession, *args: object, **options: object) -> NoReturn:
+        """Raise PlanError: inside Spark a stream gives a DataFrame, which Spark writes."""
+        from oop_engine.spark.refused import check_stream
+
+        check_stream("on_spark", self)
+        raise AssertionError
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Run into a page log, as `to("out.pages")` names one, and give it as a DataFrame of Spark."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NoReturn, TypeAlias
 
 import attrs
 
@@ -63,6 +63,17 @@ class Apart:
                 yield from worker.taken()
         finally:
             worker.stop()
+
+    def on_spark(self, *args: object, **options: object) -> NoReturn:
+        """Raise PlanError: the levels of this run are processes of this machine."""
+        from oop_engine.spark.refused import check_stream
+
+        check_stream("on_spark", self)
+        raise AssertionError
+
+    def to_spark(self, *args: object, **options: object) -> NoReturn:
+        """Raise PlanError, as `on_spark` does."""
+        self.on_spark()
 
     def pages(self) -> Iterator[Page]:
         """Give the pages of the result."""

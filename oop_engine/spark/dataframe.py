@@ -9,27 +9,30 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import pyarrow as pa
 
 from oop_engine.errors import PlanError
+from oop_engine.outcome import run_outputs
+from oop_engine.output import Output
+from oop_engine.prepared import prepared
 from oop_engine.sinks.pagelog import PageLogSink
 from oop_engine.spark.errors import SparkError, errors
 from oop_engine.spark.given import crossing
 from oop_engine.spark.narrow import read_page
 from oop_engine.spark.places import local
 from oop_engine.spark.reading import packed
+from oop_engine.spark.refused import check_ending, check_stream
 from oop_engine.spark.shipping import is_local
+from oop_engine.stream import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from oop_engine.stream import Output, Stream
-
-Answer: TypeAlias = "Stream | Output | None"
+Answer: TypeAlias = "Stream | Output | Sequence[Output] | None"
 
 
 def to_spark(
@@ -41,8 +44,10 @@ def to_spark(
     workers on other machines must see, too: a path, or a file: URI. An output to a page log, `stream.to("out.pages")`,
     is run into that. SinkError when the folder exists already, SourceError when it is on no disk of this machine.
     """
-    from oop_engine.stream import Output
-
+    if not isinstance(results, Output):
+        check_stream("to_spark", results)
+    stream = results.stream if isinstance(results, Output) else results
+    check_ending("to_spark", prepared(stream.node))
     named = None if folder is None else local(folder, "to_spark(folder=...)")
     session = spark or _session()
     if isinstance(results, Output):
@@ -112,8 +117,9 @@ def each_batch(
 ) -> Callable[[DataFrame, int], None]:
     """Give a function for `foreachBatch` that hands every batch to a function of yours, as a stream with an end.
 
-    What it returns is run: an output, or a stream whose results it is content to count. The second argument is
-    Spark's number of the batch: write to a file that bears it, and a batch that is run again replaces its own results.
+    What it returns is run: an output, several in a list, or a stream whose results it is content to count. The second
+    argument is Spark's number of the batch: write to a file that bears it, and a batch that is run again replaces its
+    own results.
 
         frame.writeStream.foreachBatch(oop.spark.each_batch(
             lambda packets, number: packets.aggregate(oop.count(), by="srcIP").to(f"talkers-{number}.parquet")))
@@ -121,11 +127,24 @@ def each_batch(
 
     def run(frame: DataFrame, number: int) -> None:
         stream = from_spark(frame, name=f"batch {number}", types=types, **promises)
-        answer = function(stream, number)
-        if answer is not None:
-            answer.run()
+        run_answer(function(stream, number))
 
     return run
+
+
+def run_answer(answer: object) -> None:
+    """Run what the function of a batch gave; PlanError when it cannot be run."""
+    if isinstance(answer, Stream | Output):
+        answer.run()
+        return
+    outputs = [one for one in answer if isinstance(one, Output)] if isinstance(answer, Sequence) else []
+    if outputs and len(outputs) == len(cast("Sequence[object]", answer)):
+        run_outputs(outputs)
+    elif answer is not None:
+        raise PlanError(
+            f"each_batch: the function of a batch gives {type(answer).__name__}, which cannot be run.\n"
+            '  Return an output, as stream.to(f"batch-{number}.parquet"), a list of outputs, a stream, or nothing.'
+        )
 
 
 def _as(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:

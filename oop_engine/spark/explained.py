@@ -17,6 +17,7 @@ from oop_engine.plan import OperatorNode, Plan, SourceNode
 from oop_engine.prepared import prepared
 from oop_engine.spark.ahead import aheads
 from oop_engine.spark.levels import in_levels, splits
+from oop_engine.spark.refused import check_stream
 from oop_engine.spark.room import elsewhere
 from oop_engine.spark.stages import FRONT, KEYED, NAMES, TAIL, Cut, cut
 from operators.aggregate.wid import WindowAggregate
@@ -33,7 +34,7 @@ def explain_on_spark(stream: Stream, *, buckets: int | None = None, streaming: b
 
     `streaming` says that its inputs will be streaming DataFrames; `buckets` as for `on_spark`.
     """
-    plan = pruned(prepared(stream.node))
+    plan = pruned(prepared(check_stream("explain_on_spark", stream).node))
     why = _order(plan, streaming)
     whole = cut(plan, ordered=bool(why))
     reasons = [*why, *(f"{_label(plan, p)}: {text}" for p, text in enumerate(whole.whys) if text and whole.ordered)]

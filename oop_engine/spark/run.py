@@ -21,6 +21,7 @@ from oop_engine.spark.given import PAGED, crossing, is_paged, quoted
 from oop_engine.spark.levels import in_levels
 from oop_engine.spark.marked import check_end
 from oop_engine.spark.parts import parts
+from oop_engine.spark.refused import check_sources, check_stream
 from oop_engine.spark.room import Elsewhere, elsewhere, with_sources
 from oop_engine.spark.schema import Wanted
 from oop_engine.spark.stages import FRONT, KEYED, TAIL, Cut, cut
@@ -52,11 +53,12 @@ def on_spark(
 
     What is bounded ends, and every open window leaves. A streaming input ends only if its reader was asked to say so,
     by `.option("complete", True)` of the engine's formats; `end` demands it of all of them. PlanError for an input that
-    the plan has not, for one that cannot end and should, or for a stream of which nothing is promised; SchemaError for
-    a DataFrame that lacks an attribute.
+    the plan has not, for one that cannot end and should, for a stream of which nothing is promised, or for a source
+    that workers cannot read, as one that is live; SchemaError for a DataFrame that lacks an attribute.
     """
-    plan = pruned(prepared(stream.node))
+    plan = pruned(prepared(check_stream("on_spark", stream).node))
     frames, ending = _frames(plan, inputs or {}, end)
+    check_sources(plan, frames)
     _check_policies(plan)
     cores = _cores(spark)
     many = cores if buckets is None else buckets

@@ -1,0 +1,92 @@
+"""What cannot run inside Spark is refused before anything is started, with what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from pickle import PicklingError
+
+import attrs
+
+from oop_engine.errors import PlanError
+from oop_engine.output import Output
+from oop_engine.plan import Plan, SourceNode
+from oop_engine.processes import Apart, RingSource
+from oop_engine.sources.live import Interface, LiveFlows
+from oop_engine.sources.protocol import Source
+from oop_engine.stream import Stream
+
+
+def check_stream(where: str, given: object) -> Stream:
+    """Give what is given if it is a stream; PlanError, naming the call, for an output, several, or a run in levels."""
+    if isinstance(given, Stream):
+        return given
+    if isinstance(given, Output):
+        raise PlanError(
+            f"{where} takes a stream, and an output says where results of this process go; on Spark a DataFrame does.\n"
+            "  Give it the stream, without .to(...), and write what comes: frame.write.parquet(...)."
+        )
+    if isinstance(given, Apart):
+        raise PlanError(
+            f"{where} takes a stream, and apart(...) is a run in processes of this machine.\n"
+            "  Give it the stream that apart was given: on Spark, levels of aggregation are in different tasks anyway."
+        )
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        raise PlanError(
+            f"{where} runs one stream, and is given {len(given)}.\n"
+            f"  Call it for each, and cache DataFrames that several of them read: [{where.partition('(')[0]}(s, spark)"
+            " for s in streams]."
+        )
+    raise PlanError(f"{where} takes a stream, and {type(given).__name__} is none.")
+
+
+def check_sources(plan: Plan, given: Container[int]) -> None:
+    """Raise PlanError for a source that workers cannot read, if no DataFrame is given for it, by its place."""
+    for place, node in enumerate(plan.nodes):
+        if not isinstance(node, SourceNode) or place in given or node.source.rewindable:
+            continue
+        if is_live(node.source):
+            raise PlanError(
+                f"on_spark: {node.label} is live; a worker would listen, and the query not end.\n"
+                "  Run it embedded: stream.run(). Or keep what comes in files, read their folder as a streaming\n"
+                f'  DataFrame (oop.netflow, oop.pcap), and give that: inputs={{"{node.source.name}": frame}}.'
+            )
+        if not _is_shippable(node.source):
+            raise PlanError(
+                f"on_spark: {node.label} can be read once, in this process; workers have no part in it.\n"
+                "  Name a file in its place, or give a DataFrame for it: "
+                f'on_spark(spark, inputs={{"{node.source.name}": frame}}).'
+            )
+
+
+def check_ending(where: str, plan: Plan) -> None:
+    """Raise PlanError for a live source without an end of its own, whose results would be waited for without end."""
+    for node in plan.sources():
+        source = _innermost(node.source)
+        if isinstance(source, LiveFlows | Interface) and source.lasting is None and source.most is None:
+            raise PlanError(
+                f"{where}: {node.label} is live and never ends, and the DataFrame is there when it has ended.\n"
+                '  Say when it ends: lasting="1 minute" or most=100_000.'
+            )
+
+
+def is_live(source: Source) -> bool:
+    """Tell whether a source gives what happens from now on, on the machine that reads it."""
+    return isinstance(_innermost(source), LiveFlows | Interface | RingSource)
+
+
+def _innermost(source: object) -> object:
+    """Give what a source reads, where it only adds to another."""
+    while attrs.has(type(source)) and (inner := getattr(source, "source", None)) is not None:
+        source = inner
+    return source
+
+
+def _is_shippable(source: Source) -> bool:
+    """Tell whether a source can be sent to a worker."""
+    from pyspark import cloudpickle
+
+    try:
+        cloudpickle.dumps(source)
+    except (TypeError, AttributeError, ValueError, PicklingError):  # open files, sockets, generators
+        return False
+    return True
