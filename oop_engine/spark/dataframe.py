@@ -11,11 +11,11 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import pyarrow as pa
 
-from oop_engine.errors import PlanError
+from oop_engine.errors import PlanError, SchemaError
 from oop_engine.outcome import run_outputs
 from oop_engine.output import Output
 from oop_engine.prepared import prepared
@@ -26,6 +26,7 @@ from oop_engine.spark.narrow import read_page
 from oop_engine.spark.places import local
 from oop_engine.spark.reading import packed
 from oop_engine.spark.refused import check_ending, check_stream
+from oop_engine.spark.schema import spark_type
 from oop_engine.spark.shipping import is_local
 from oop_engine.stream import Stream
 
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Answer: TypeAlias = "Stream | Output | Sequence[Output] | None"
+
+
+_UNSIGNED: Final = spark_type(pa.uint64())
 
 
 def to_spark(
@@ -78,7 +82,8 @@ def from_spark(
     """Make a stream of a DataFrame that is not streaming; it is computed once, now, into a file on this machine.
 
     `types` says what text means here, e.g. {"srcIP": "ip"}; `promises` are `slack`, `punctuate`, `on`, `late` and
-    `divert`, as of every source. By default the stream is punctuated exactly.
+    `divert`, as of every source. By default the stream is punctuated exactly. A decimal(20, 0), which is how Spark has
+    uint64, is uint64 here, unless `types` names it. SchemaError when it holds what uint64 does not.
     """
     from oop_engine.read import table
 
@@ -89,7 +94,7 @@ def from_spark(
         )
     path = _temporary() / "rows.arrow"
     with errors():
-        schema = _arrow(frame)
+        schema = _taken(_arrow(frame), types or {})
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
             for batch in batches(frame):
                 writer.write_batch(_as(schema, batch))
@@ -149,8 +154,26 @@ def run_answer(answer: object) -> None:
 
 def _as(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Give rows under a schema; Spark gives times in the zone of the session."""
-    arrays = [c if c.type == f.type else c.cast(f.type) for c, f in zip(batch.columns, schema, strict=True)]
+    arrays = [_cast(column, field) for column, field in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    if column.type == field.type:
+        return column
+    try:
+        return column.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise SchemaError(
+            f'from_spark: the column "{field.name}" is {column.type}, which is taken as {field.type}: {error}.\n'
+            f'  Say that it is no such number: from_spark(frame, types={{"{field.name}": pa.decimal128(20, 0)}}).'
+        ) from None
+
+
+def _taken(schema: pa.Schema, types: Mapping[str, object]) -> pa.Schema:
+    """Give the columns of a DataFrame as they are stored here: a decimal(20, 0) of Spark as the uint64 it was."""
+    unsigned = {field.name for field in schema if field.type == _UNSIGNED and field.name not in types}
+    return pa.schema([field.with_type(pa.uint64()) if field.name in unsigned else field for field in schema])
 
 
 def _arrow(frame: DataFrame) -> pa.Schema:

@@ -13,6 +13,7 @@ from oop_engine.errors import SchemaError
 from oop_engine.sources.columns import convert
 from oop_engine.sources.sound import sound
 from oop_engine.spark.narrow import read_page
+from oop_engine.spark.schema import finer, is_finer
 from operators.errors import did_you_mean
 from operators.page import Int64s
 from operators.schema import is_ip
@@ -89,7 +90,11 @@ def crossing(name: str) -> str:
 
 
 def from_spark(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
-    """Give tuples of a DataFrame as attributes of these types; SchemaError for a column that is absent or unfit."""
+    """Give tuples of a DataFrame as attributes of these types; SchemaError for a column that is absent or unfit.
+
+    A time that a finer unit cannot hold, as 9999-12-31 in nanoseconds, is null: as the value of a windowing attribute
+    it is then counted as every null there is.
+    """
     batch = sound(batch, "a record batch of Spark")
     arrays = [_converted(batch.column(_found(batch.schema.names, field.name)), field) for field in wanted]
     return pa.RecordBatch.from_arrays(arrays, schema=wanted)
@@ -127,6 +132,11 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
         return convert(column, field, None)
     if pa.types.is_dictionary(kind):
         return column.cast(kind.value_type).dictionary_encode().cast(kind)
+    if pa.types.is_timestamp(kind) and pa.types.is_date32(column.type):
+        column = column.cast(pa.timestamp("s"))
+    if is_finer(kind, column.type):
+        # A DataFrame has microseconds, and in them 9999-12-31, for which there are no nanoseconds.
+        return finer(column, kind.unit).view(kind)
     if pa.types.is_time(kind) and pa.types.is_integer(column.type):
         return column.cast(pa.int32()).view(kind) if pa.types.is_time32(kind) else column.view(kind)
     return column.cast(kind)

@@ -12,8 +12,8 @@
 | float16 | float |
 
 `ts_ns` of a stream with an attribute `ts` is that time as bigint nanoseconds since 1970, for who needs it whole; it is
-there when `columns` names it. What is in lists, structs and maps is as the table says, too. All columns may be null,
-as Spark has it for most of its sources.
+there when `columns` names it. A time that the type there cannot hold is null, as are nanoseconds after 2262. What is in
+lists, structs and maps is as the table says, too. All columns may be null, as Spark has it for most of its sources.
 """
 
 from __future__ import annotations
@@ -104,10 +104,7 @@ class Wanted:
     def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
         timed = _timed(self.given, name)
         if timed is not None:
-            array = batch.column(timed)
-            scale = 1_000_000_000 // _PER_SECOND[array.type.unit]
-            whole = array.view(pa.int64())
-            return whole if scale == 1 else pc.multiply_checked(whole, scale)
+            return finer(batch.column(timed), "ns")
         array = batch.column(name)
         if self.addresses == "text":
             array = address_text(array, self.given.field(name))
@@ -165,10 +162,32 @@ def converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
             # Arrow divides towards zero; a time before 1970 must be rounded down, too.
             down = np.floor_divide(ticks.fill_null(0).to_numpy(), 1_000)
             return pa.array(down, mask=ticks.is_null().to_numpy(zero_copy_only=False)).view(kind)
-        return array.cast(pa.timestamp("us", array.type.tz) if pa.types.is_timestamp(kind) else kind).view(kind)
+        return finer(array, kind.unit).view(kind)
     if pa.types.is_time(array.type):
         return array.cast(pa.int32()).cast(kind) if pa.types.is_time32(array.type) else array.view(kind)
     return array.cast(kind)
+
+
+def is_finer(kind: pa.DataType, other: pa.DataType) -> bool:
+    """Tell whether a type of times, or of durations, has a finer unit than another such type."""
+    timed = pa.types.is_timestamp(kind) and pa.types.is_timestamp(other)
+    spanned = pa.types.is_duration(kind) and pa.types.is_duration(other)
+    return (timed or spanned) and _PER_SECOND[kind.unit] > _PER_SECOND[other.unit]
+
+
+def finer(array: pa.Array, unit: str) -> pa.Array:
+    """Give times or durations as int64 ticks of a unit that is as fine or finer; null where they are beyond int64."""
+    ticks = array.view(pa.int64())
+    scale = _PER_SECOND[unit] // _PER_SECOND[array.type.unit]
+    if scale == 1:
+        return ticks
+    most = (2**63 - 1) // scale
+    bounds = pc.min_max(ticks)
+    low, high = bounds["min"].as_py(), bounds["max"].as_py()
+    if low is not None and (low < -most or high > most):
+        fits = pc.and_(pc.greater_equal(ticks, -most), pc.less_equal(ticks, most))
+        ticks = pc.if_else(fits, ticks, pa.scalar(None, pa.int64()))
+    return pc.multiply(ticks, scale)
 
 
 def _nested(array: pa.Array, kind: pa.DataType) -> pa.Array:

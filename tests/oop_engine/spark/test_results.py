@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
 
 import oop_engine as oop
-from oop_engine.errors import PlanError
+from oop_engine.errors import PlanError, SchemaError
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.pagelog import PageLog, PageLogSink
 from oop_engine.spark.dataframe import each_batch, from_spark, to_spark
@@ -190,6 +190,21 @@ def test_every_batch_of_a_stream_runs_a_plan(spark: SparkSession, tmp_path: Path
 def test_a_folder_that_is_no_log_is_told_so(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(SparkError, match=r"SinkError: .* is no page log"), errors():
         spark.read.format("oop.results").load(str(tmp_path))
+
+
+def test_uint64_comes_back_from_spark_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark has it as decimal(20, 0), which is not summed up here."""
+    table = pa.table({"k": ["a", "a", "b"], "x": pa.array([5, None, 2**64 - 1], pa.uint64())})
+    frame = to_spark(oop.arrow(table), spark)
+    assert frame.schema.simpleString() == "struct<k:string,x:decimal(20,0)>"
+    sums = from_spark(frame).filter("k = 'a'").aggregate(oop.sum("x"), by="k").to_arrow()
+    assert sums["sum_x"].to_pylist() == [5]
+    assert from_spark(frame).to_arrow()["x"].to_pylist() == table["x"].to_pylist()
+    below = spark.sql("SELECT cast(-5 AS decimal(20, 0)) AS x")
+    with pytest.raises(SchemaError, match=r'"x" is decimal128\(20, 0\), which is taken as uint64.*\n.*types={"x": pa'):
+        from_spark(below)
+    kept = from_spark(below, types={"x": pa.decimal128(20, 0)})
+    assert [int(value) for value in kept.to_arrow()["x"].to_pylist()] == [-5]
 
 
 @pytest.mark.parametrize("kind", ["batch", "stream"])
