@@ -19,6 +19,7 @@ import pyarrow as pa
 from oop_engine.sources.arrival import Clock
 from oop_engine.sources.asked import Grain
 from oop_engine.sources.errors import SourceEnded, SourceError
+from oop_engine.sources.flows.admission import Admission
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.decoder import FlowDecoder, Networks, flow_columns
 from oop_engine.sources.flows.elements import Element
@@ -151,8 +152,9 @@ class LiveFlows:
         hearing = Hearing(progress, unreleased=unreleased)
         named = [name for name in self.arrow.names if name in columns or name in self.on]
         decoder = FlowDecoder(
-            named, available=self._known, batch_rows=batch_rows, allow=self.allow, hold_for=_HOLD, heard=hearing
-        )
+            named, available=self._known, batch_rows=batch_rows, allow=self.allow, hold_for=_HOLD, heard=hearing,
+            admission=Admission(),
+        )  # fmt: skip
         hearing.sessions = decoder.sessions
         kept = None if self.state is None else Kept(self.state)
         if kept is not None:
@@ -195,7 +197,7 @@ class LiveReader:
     """How finely arrivals are promised, once somebody wants that: all that came before was taken out of the socket."""
     _arrived: int = attrs.field(init=False, default=NO_TIME)
     _began: int = attrs.field(init=False, default=0)
-    """When it began to listen."""
+    """When one that keeps its state began to listen."""
     _behind: int | None = attrs.field(init=False, default=None)
     """When the newest datagram came that was taken out, as long as more may wait behind it."""
     _over: bool = attrs.field(init=False, default=False)
@@ -243,7 +245,7 @@ class LiveReader:
     def since(self, name: str) -> int:
         """Give from which value of an attribute on no record is lacking for having come before this reading.
 
-        That is when it began to listen, by the clock of the exporter that is furthest ahead, or the latest time of
+        Of a reading that keeps its state, that is when it began to listen, by the clock of the exporter that is furthest ahead, or the latest time of
         what an earlier reading received.
         """
         if name == ARRIVAL:
@@ -265,7 +267,7 @@ class LiveReader:
             if self.kept is not None:
                 # A file that cannot be written is known before anything is read.
                 self.kept.write(self.exporting, self.decoder, self.source.clock(), self.unreleased)
-            self._began = self.source.clock()
+                self._began = self.source.clock()
             if self.source.opened is not None:
                 self.source.opened(self)
             if self.resumed:
