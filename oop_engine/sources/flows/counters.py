@@ -41,7 +41,8 @@ class ExporterCounters:
     announced for what no record tells, such as a line card; `unsampled` packets that an agent of sFlow had not the
     means to sample; `unrated` records that name a sampler that is not announced, whose sampling is 1 as nothing else
     tells it (where `sampling` is read). `untold` counts datagrams behind which the sequence tells nothing of a loss, as
-    not all that they hold could be counted: of IPFIX, mostly for want of a template.
+    not all that they hold could be counted: of IPFIX, mostly for want of a template. `unadmitted` counts datagrams of
+    senders that were not known and came faster than they are taken in; nobody knows whether anything of them was lost.
     """
 
     address: bytes | None
@@ -72,6 +73,7 @@ class ExporterCounters:
     unsampled: int
     unrated: int
     untold: int
+    unadmitted: int
     malformed: dict[str, int]
 
     @property
@@ -109,6 +111,6 @@ def _one(address: bytes | None, row: NDArray[np.int64]) -> ExporterCounters:
         lost=of(e.LOST), reordered=of(e.REORDERED), duplicated=of(e.DUPLICATED), restarts=of(e.RESTARTS),
         refused=of(e.REFUSED), untimed=of(e.UNTIMED), unended=of(e.UNENDED), shed=of(e.SHED), beyond=of(e.BEYOND),
         left_out=of(e.LEFT_OUT), unused_rates=of(e.UNUSED_RATES), unsampled=of(e.UNSAMPLED),
-        unrated=of(e.UNRATED), untold=of(e.UNTOLD),
+        unrated=of(e.UNRATED), untold=of(e.UNTOLD), unadmitted=of(e.UNADMITTED),
         malformed={reason: of(entry) for reason, entry in _MALFORMED.items() if of(entry)},
     )  # fmt: skip

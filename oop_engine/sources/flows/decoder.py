@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows import fill as f
 from oop_engine.sources.flows import walk as w
+from oop_engine.sources.flows.admission import FREELY, Admission
 from oop_engine.sources.flows.counters import ExporterCounters, counted
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.elements import Element
@@ -81,6 +82,15 @@ def _words(address: bytes) -> tuple[int, int]:
     return high, low
 
 
+def _numbers(networks: Networks) -> NDArray[np.uint64]:
+    """Give networks as the walk has them, see `is_allowed`."""
+    ends = [int.from_bytes(end[k : k + 8], "big") for network in networks for end in network for k in (0, 8)]
+    return np.array(ends, np.uint64).reshape(-1, 4)
+
+
+_ANYWHERE: Final = _numbers(())
+
+
 def flow_columns(more: Iterable[str | Element] = ()) -> tuple[Column, ...]:
     """Give the common columns and those a user names beyond them."""
     return (*COMMON, *more_columns(more))
@@ -94,7 +104,7 @@ class FlowDecoder:
     datagrams are counted as refused. `lifetime` is how long a template is good after it was last sent, in ns.
     `reliable`: the datagrams come as they were sent, as from a file, so that templates may be withdrawn, as they may
     not over UDP. `hold_for` is how long, in ns, data wait for their template. `heard` sees every batch, with who sent
-    its records and when, before it leaves.
+    its records and when, before it leaves. `admission` bounds how fast senders become known.
     """
 
     def __init__(
@@ -109,6 +119,7 @@ class FlowDecoder:
         hold_for: int = 600 * 10**9,
         reliable: bool = False,
         heard: Hearing | None = None,
+        admission: Admission | None = None,
     ) -> None:
         if batch_rows < 1:
             raise ValueError(f"batch_rows is {batch_rows}; a batch holds at least one row.")
@@ -126,6 +137,8 @@ class FlowDecoder:
         self._most_rows = max(batch_rows, most_records, _MOST_ROWS)
         self._most_records = most_records
         self._allow = allow
+        self._networks = _numbers(allow or ())
+        self._admission = admission
         self._lifetime = lifetime
         self._hold_for = hold_for
         self._reliable = reliable
@@ -157,6 +170,8 @@ class FlowDecoder:
         clock = int(cursor[e.C_CLOCK])
         cursor[:] = 0
         cursor[e.C_CLOCK] = clock
+        self._welcome(datagrams)
+        allowed = self._networks if datagrams.addressed else _ANYWHERE
         if len(self._heads) < len(datagrams):
             self._heads = np.zeros((len(datagrams), e.H_WIDTH), np.int64)
         self._heads[: len(datagrams), e.H_SESSION] = e.NOBODY
@@ -168,7 +183,7 @@ class FlowDecoder:
                 datagrams.address, datagrams.port, cursor, sessions.keys, sessions.senders, sessions.table,
                 sessions.index, sessions.recent, sessions.gaps, sessions.read, sessions.drops, sessions.allowances,
                 sessions.slot_ids, sessions.slot_plans, plans.facts, plans.segments, self._heads, self._most_records,
-                self._most_rows, runs.plan, runs.at, runs.count, runs.row, runs.datagram,
+                self._most_rows, allowed, runs.plan, runs.at, runs.count, runs.row, runs.datagram,
             )  # fmt: skip
             if why in (e.DONE, e.FULL):
                 yield from self._flush(datagrams)
@@ -343,14 +358,26 @@ class FlowDecoder:
         arrived = int(datagrams.arrival[place])
         return arrived if arrived != e.NO_TIME else int(self._heads[place, e.H_EXPORT])
 
+    def _welcome(self, datagrams: Datagrams) -> None:
+        """Say how many strangers may be taken in now."""
+        cursor, admission = self._cursor, self._admission
+        cursor[e.C_STRANGERS] = cursor[e.C_REFUSED] = FREELY
+        now = int(datagrams.arrival.max(initial=e.NO_TIME))
+        if admission is not None and now != e.NO_TIME:
+            cursor[e.C_STRANGERS], cursor[e.C_REFUSED] = admission.strangers.left(now), admission.refused.left(now)
+
     def _stranger(self, datagrams: Datagrams) -> None:
         cursor, sessions = self._cursor, self.sessions
         place = int(cursor[e.C_DATAGRAM])
+        refused = not self._allowed(datagrams, place)
+        cursor[e.C_REFUSED if refused else e.C_STRANGERS] -= 1
+        if self._admission is not None and (now := int(datagrams.arrival[place])) != e.NO_TIME:
+            (self._admission.refused if refused else self._admission.strangers).take(now)
         high, low = (int(part) for part in cursor[[e.C_HIGH, e.C_LOW]].view(np.uint64))
         sent_high, sent_low = (int(part) for part in datagrams.address[2 * place : 2 * place + 2])
         sessions.admit(
             (high, low), (sent_high, sent_low), int(datagrams.port[place]), int(cursor[e.C_VERSION]),
-            int(cursor[e.C_DOMAIN]), refused=not self._allowed(datagrams, place), freely=self._reliable,
+            int(cursor[e.C_DOMAIN]), refused=refused, freely=self._reliable,
         )  # fmt: skip
 
     def _allowed(self, datagrams: Datagrams, place: int) -> bool:

@@ -150,7 +150,8 @@ UNSAMPLED: Final = 50  # packets that an agent of sFlow would have sampled, had 
 UNENDED: Final = 51  # records without an end
 UNRATED: Final = 52  # records that name a sampler that is not announced, and of which nothing else tells the rate
 UNTOLD: Final = 53  # datagrams behind which the sequence tells no loss, as not all that they hold could be counted
-TABLE_WIDTH: Final = 54
+UNADMITTED: Final = 54  # datagrams of strangers beyond those that are taken in
+TABLE_WIDTH: Final = 55
 COUNTERS: Final = DATAGRAMS  # the first of them
 
 NOBODY: Final = 0
@@ -200,7 +201,9 @@ C_HIGH: Final = 20  # the exporter's address, as it lies in memory
 C_LOW: Final = 21
 C_WORK: Final = 22  # what Python has done for this datagram
 C_FULL: Final = 23  # this datagram has more records than one may hold
-CURSOR_WIDTH: Final = 24
+C_STRANGERS: Final = 24  # how many more strangers may be taken in
+C_REFUSED: Final = 25  # how many more of those that may not send are told of singly
+CURSOR_WIDTH: Final = 26
 
 # What work Python does for templates and options, in units of about a byte read: for a datagram, and for an exporter in
 # the long run. An exporter may be ahead of that by BURST; `allowances` have, in ns, the time until which it has worked.

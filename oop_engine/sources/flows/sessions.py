@@ -1,6 +1,7 @@
 """What is known of every exporter: at most 1,024 sessions with 256 templates each, the least used left behind.
 
-A session that has not yet given a record goes before one that has, so that senders of noise push out each other first.
+A session that has not yet given a record goes before one that has, and one of few datagrams before one of more, so
+that senders of noise, and forged ones, push out each other first.
 Nothing that was counted is lost when a session is: what it counted stays in the sum.
 """
 
@@ -28,6 +29,8 @@ _READ: Final = 64
 _SAMPLERS: Final = 256
 _SOURCES: Final = 64
 _ROOM_AT_ONCE: Final = 64
+_FEW: Final = 2
+"""Datagrams that do not make a sender one to be kept."""
 
 
 @attrs.frozen(eq=False)
@@ -173,9 +176,13 @@ class Sessions:
     _unused: list[int] = attrs.field(factory=lambda: list(range(MOST_SESSIONS + 1, e.FREELY, -1)))
 
     def _victim(self) -> int:
-        """Give the session that goes when a stranger comes: the one least used of those without a record, or of all."""
+        """Give the session that goes when a stranger comes: the one least used of those without a record, then of those
+        that sent few datagrams, or of all.
+        """
         table = self.table[1 : len(self.known)]
-        order = table[:, e.T_USED] + (table[:, e.RECORDS] > 0) * (1 << 60)
+        order = table[:, e.T_USED] + (table[:, e.RECORDS] > 0) * (
+            (1 << 60) + (table[:, e.DATAGRAMS] > _FEW) * (1 << 61)
+        )
         return 1 + int(np.argmin(order))
 
     def admit(

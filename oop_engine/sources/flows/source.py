@@ -297,6 +297,7 @@ def trouble(counters: ExporterCounters) -> str | None:
             (counters.unsampled, "packets not sampled for lack of means"),
             (counters.unrated, "records of a sampler that is not announced, which stand for themselves alone"),
             (counters.untold, "datagrams behind which no loss can be told, as not all in them could be counted"),
+            (counters.unadmitted, "datagrams of senders that were not known, not read as such came too fast (forged?)"),
             *((number, f"malformed ({reason})") for reason, number in counters.malformed.items()),
         )
         if number

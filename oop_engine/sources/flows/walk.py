@@ -380,16 +380,45 @@ def measure(
 
 
 @kernel
+def _in_order(word: uint64) -> uint64:
+    """Give the number whose bytes, as they lie in memory, have the highest first."""
+    turned = uint64(0)
+    for b in range(8):
+        turned = turned << uint64(8) | (word >> uint64(8 * b)) & uint64(255)
+    return turned
+
+
+@kernel
+def is_allowed(allowed: NDArray[uint64], high: uint64, low: uint64) -> bool:
+    """Tell whether an address, as it lies in memory, is in one of some networks, or there is none.
+
+    A network is its first and last address, of two numbers each.
+    """
+    if len(allowed) == 0:
+        return True
+    high, low = _in_order(high), _in_order(low)
+    for k in range(len(allowed)):
+        if (high > allowed[k, 0] or (high == allowed[k, 0] and low >= allowed[k, 1])) and (
+            high < allowed[k, 2] or (high == allowed[k, 2] and low <= allowed[k, 3])
+        ):
+            return True
+    return False
+
+
+@kernel
 def walk(
     data: NDArray[uint8], datagrams: Whole, offset: NDArray[int64], length: NDArray[int32], arrival: NDArray[int64],
     address: NDArray[uint64], port: NDArray[int32], cursor: NDArray[int64], keys: NDArray[uint64],
     senders: NDArray[uint64], table: NDArray[int64], index: NDArray[int32], recent: NDArray[int64],
     gaps: NDArray[int64], read: NDArray[int64], drops: NDArray[int64], allowances: NDArray[int64],
     slot_ids: NDArray[int32], slot_plans: NDArray[int32], facts: NDArray[int64], segments: NDArray[int32],
-    heads: NDArray[int64], most_records: Whole, most_rows: Whole, run_plan: NDArray[int32], run_at: NDArray[int64],
-    run_count: NDArray[int32], run_row: NDArray[int64], run_datagram: NDArray[int32],
+    heads: NDArray[int64], most_records: Whole, most_rows: Whole, allowed: NDArray[uint64], run_plan: NDArray[int32],
+    run_at: NDArray[int64], run_count: NDArray[int32], run_row: NDArray[int64], run_datagram: NDArray[int32],
 ) -> Whole:  # fmt: skip
-    """Walk datagrams from where `cursor` stands, note the runs of records, and say why it stopped."""
+    """Walk datagrams from where `cursor` stands, note the runs of records, and say why it stopped.
+
+    `allowed` are the networks from which datagrams may come, see `is_allowed`.
+    """
     while cursor[e.C_DATAGRAM] < datagrams:
         i = int64(cursor[e.C_DATAGRAM])
         at = int64(cursor[e.C_AT])
@@ -509,6 +538,12 @@ def walk(
                     keys, senders, table, index, high, low, sent_high, sent_low, int64(port[i]), version, domain
                 )
                 if found < 0:
+                    lets_in = is_allowed(allowed, sent_high, sent_low)
+                    if cursor[e.C_STRANGERS if lets_in else e.C_REFUSED] <= 0:
+                        table[e.NOBODY, e.DATAGRAMS] += 1
+                        table[e.NOBODY, e.UNADMITTED if lets_in else e.REFUSED] += 1
+                        cursor[e.C_DATAGRAM] = i + 1
+                        continue
                     cursor[e.C_VERSION] = version
                     cursor[e.C_DOMAIN] = domain
                     cursor[e.C_HIGH] = int64(high)

@@ -1,0 +1,45 @@
+"""Senders that are not known become known so fast and no faster, so that forged ones leave time for those that are.
+
+To take in a stranger costs about a hundred times what a datagram costs otherwise. So many may come at once, and so many
+a second in the long run; datagrams of further ones are counted and not read, before they cost anything. Who is not
+allowed to send is told of singly at first, and then counted together.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from oop_engine.sources.flows.entries import NO_TIME
+
+FREELY: Final = 2**62
+"""More strangers than come."""
+_SECOND: Final = 10**9
+
+
+@attrs.define
+class Budget:
+    """At most `burst` at once, and `rate` a second in the long run."""
+
+    rate: int
+    burst: int
+    _full: int = attrs.field(init=False, default=NO_TIME)
+    """When it is as at the beginning, if nothing is taken of it."""
+
+    def left(self, now: int) -> int:
+        """Give how many it has, in ns since 1970."""
+        missing = max(0, self._full - now) if self._full != NO_TIME else 0
+        return max(0, self.burst - -(-missing * self.rate // _SECOND))
+
+    def take(self, now: int) -> None:
+        """Take one of it."""
+        self._full = max(self._full, now) + _SECOND // self.rate
+
+
+@attrs.define
+class Admission:
+    """How many strangers are taken in: of those that may send, and of those that may not, to tell who they are."""
+
+    strangers: Budget = attrs.field(factory=lambda: Budget(200, 1024))
+    refused: Budget = attrs.field(factory=lambda: Budget(1, 64))
