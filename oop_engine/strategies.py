@@ -1,6 +1,6 @@
 """Ways to compute a window aggregate, by name and with what each leaves open; none of it changes an answer.
 
-stream.window(range="1 minute").aggregate(oop.count(), by="srcIP", strategy="two_stacks")
+stream.window(range="1 minute").aggregate(oop.count(), by="srcIP", strategy="slicing")
 stream.window(range="1 minute").aggregate(oop.count(), by="srcIP", strategy=oop.strategy("two_level", flush="slow"))
 """
 
@@ -15,12 +15,13 @@ import attrs
 from oop_engine.errors import PlanError
 from operators.two_level import CompleteFlush, Flush, InOrderFlush, LazyFlush, SlowFlush
 
+_CARRYING: Final = "which pays from some 20,000 partial aggregates a window on, slices times groups"
 STRATEGIES: Final = {
     "auto": "what the window, the functions and the order of the stream suggest",
     "wid": "one partial aggregate for each window and group, each tuple into all its windows (thesis 6.1)",
     "panes": "one partial aggregate for each slice and group, combined anew for each window (Paned-WID, 6.2)",
-    "differential": "as panes; from window to window what leaves is subtracted (Eq. 6.2)",
-    "two_stacks": "as panes; from window to window by two stacks of slices, for every group at once",
+    "differential": f"as panes; from window to window what leaves is subtracted (Eq. 6.2), {_CARRYING}",
+    "two_stacks": f"as panes; from window to window by two stacks of slices, for every group at once, {_CARRYING}",
     "slicing": "slices shared by concurrent windows of all kinds (Scotty)",
     "stacks": "stacks of panes over a stream in order, without groups (Hammer Slide)",
     "adaptive": "each group eagerly or lazily, whichever is smaller (AdaptWID, 6.3)",

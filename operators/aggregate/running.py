@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 Technique: TypeAlias = Literal["differential", "two_stacks"]
 
+_FEW, _COPIES = 256, 1024
+"""Windows of so few results are given together, so many results at a time."""
+_SEVERAL = 8
+"""If a promise completes no more windows than this, each is given by itself."""
 _OUT, _FRONT, _BACK, _BESIDE = np.int8(0), np.int8(1), np.int8(2), np.int8(3)
 
 
@@ -79,14 +83,46 @@ class Running:
         # Groups that are alone come first: their slots change when the stacks are turned over for the others.
         if len(alone := np.flatnonzero(self._detached).astype(np.int32)):
             yield from store.release_groups(alone, released, min(bound, store.ranges.horizon(NEVER)))
+        windows = self._windows(released, bound)
+        # To copy an aggregate that holds values costs more than a page for each window.
+        few = bound - released > _SEVERAL and all(getattr(a, "bounded", True) for a in store.accumulators)
+        yield from self._together(windows) if few else windows
+        self._reserve()
+        self._leave(bound)
+
+    def _windows(self, released: int, bound: int) -> Iterator[Released]:
         wid = released
-        while (wid := store.ranges.next_window(wid)) < bound:
+        while (wid := self.store.ranges.next_window(wid)) < bound:
             self._leave(wid)
             self._enter(wid)
             yield from self._window(wid)
             wid += 1
+
+    def _together(self, windows: Iterator[Released]) -> Iterator[Released]:
+        """Give windows of few results together: their aggregates are copied, as the next window changes them."""
+        store, used = self.store, 0
+        kept: list[Released] = []
+        # Before the first window: what that is combined in stands behind all slots there are.
+        copies = store.take(_COPIES)
         self._reserve()
-        self._leave(bound)
+        for window in windows:
+            n = len(window.slots)
+            if used and (n > _FEW or used + n > _COPIES):
+                yield _joined(kept, copies[:used])
+                for accumulator in store.accumulators:
+                    accumulator.free(copies[:used])
+                    accumulator.init(copies[:used])
+                kept, used = [], 0
+            if n > _FEW:
+                yield window
+                continue
+            for accumulator in store.accumulators:
+                accumulator.combine(copies[used : used + n], window.slots)
+            kept.append(window)
+            used += n
+        if used:
+            yield _joined(kept, copies[:used])
+        store.give(copies)
 
     def detach(self, groups: Int32s) -> None:
         """Leave these groups to be answered alone: promises on single groups let go of their slots out of turn."""
@@ -198,10 +234,11 @@ class Running:
         store = self.store
         open_ = store.ranges.in_window(wid)
         beside = self._by_age(open_[self._place[open_] == _BESIDE])
-        self._actives = kernels.chain_beside(
-            beside, *store.chains, self._detached, self._beside, self._following, self._active, self._known,
-            self._actives,
-        )  # fmt: skip
+        if len(beside):
+            self._actives = kernels.chain_beside(
+                beside, *store.chains, self._detached, self._beside, self._following, self._active, self._known,
+                self._actives,
+            )  # fmt: skip
         most = 2 * self._actives + store.room(beside)
         groups, slots = np.empty(self._actives, np.int32), np.empty(self._actives, np.int32)
         into, source = np.empty(most, np.int32), np.empty(most, np.int32)
@@ -211,13 +248,15 @@ class Running:
             self._actives, base, groups, slots, into, source,
         )  # fmt: skip
         temporary = np.arange(base, base + made, dtype=np.int32)
-        for accumulator in store.accumulators:
-            accumulator.init(temporary)
-            accumulator.combine(into[:parts], source[:parts])
+        if made:
+            for accumulator in store.accumulators:
+                accumulator.init(temporary)
+                accumulator.combine(into[:parts], source[:parts])
         if n:
             yield Released(np.full(n, wid), groups[:n], slots[:n])
-        for accumulator in store.accumulators:
-            accumulator.free(temporary)
+        if made:
+            for accumulator in store.accumulators:
+                accumulator.free(temporary)
 
     def _activate(self, groups: Int32s) -> None:
         self._actives = kernels.activate(groups, self._active, self._known, self._actives)
@@ -230,6 +269,8 @@ class Running:
 
     def _by_age(self, numbers: Int32s) -> Int32s:
         """Sort slices by when they leave."""
+        if len(numbers) < 2:
+            return numbers
         return numbers[np.lexsort((self.store.ranges.starts[numbers], self.store.ranges.ends[numbers]))]
 
     def _give(self, slots: Slots) -> None:
@@ -247,3 +288,10 @@ class Running:
             self._known, self._detached = grown(self._known, groups), grown(self._detached, groups)
         self._following = grown(self._following, len(self.store.chains[2]), fill=-1)
         self._place = grown(self._place, len(self.store.ranges.starts))
+
+
+def _joined(windows: list[Released], slots: Slots) -> Released:
+    """Give the results of several windows as one, from other slots."""
+    return Released(
+        np.concatenate([window.wids for window in windows]), np.concatenate([w.groups for w in windows]), slots
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -110,6 +111,32 @@ def test_nothing_is_carried_past_the_end(strategy: Strategy) -> None:
     assert operator.statistics()["carried"] > 0
     drive(chain, [before("ts", 200)])
     assert (operator.statistics()["carried"], operator.statistics()["state_tuples"]) == (0, 0)
+
+
+@pytest.mark.parametrize("strategy", ["differential", "two_stacks"])
+@pytest.mark.parametrize("by", [(), ("k",)])
+def test_windows_of_few_results_leave_together_as_panes_give_them(
+    strategy: Strategy, by: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Two results are few here, and five leave at a time: windows of one, two and more results meet in every way.
+    monkeypatch.setattr(running, "_FEW", 2)
+    monkeypatch.setattr(running, "_COPIES", 5)
+    drawn = random.Random(3)
+    window = SlidingWindow("ts", size=7, slide=2)
+    ticks = [(t, "abcd"[drawn.randrange(1 + t // 8 % 4)], drawn.randint(0, 9)) for t in range(90) if t % 31 < 24]
+    pages = [Page.of_rows(SCHEMA, [list(row) for row in ticks[at : at + 40]]) for at in range(0, len(ticks), 40)]
+    elements = [pages[0], before("ts", 30), *pages[1:], END]
+
+    def found(strategy: Strategy) -> tuple[list[Row], int]:
+        emitted = drive(Chain([Bucket(window), WindowAggregate(window, SUBTRACTABLE, by, strategy=strategy)]), elements)
+        return rows(emitted), builtins.sum(isinstance(element, Page) for element in emitted)
+
+    (carried, several), (combined, _) = found(strategy), found("panes")
+    assert sorted(map(repr, carried)) == sorted(map(repr, combined))
+    assert [row["wid"] for row in carried] == sorted(row["wid"] for row in combined)  # type: ignore[type-var]
+    assert several < len({row["wid"] for row in carried})
+    monkeypatch.undo()
+    assert found(strategy)[0] == carried and found(strategy)[1] == 2
 
 
 def test_auto_carries_over_many_groups_and_combines_few() -> None:
