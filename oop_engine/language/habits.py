@@ -173,7 +173,7 @@ def _network(stop: Stop) -> str:
     name = ""
     while tokens and (tokens[-1].type in ("NAME", "QUOTED", "_DOT")):
         name = f"{tokens.pop()}{name}"
-    return f"Write {name} {negated}IN '{network}': a network of addresses. There is no LIKE."
+    return f"Write {name} {negated}IN '{network}', a network of addresses.\n  {_LIKE}"
 
 
 def _united(stop: Stop) -> str:

@@ -248,7 +248,8 @@ def _as_duration(value: Constant, field: pa.Field, op: str, said: str) -> Bound:
         ticks = Fraction(0)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         if op == "/":
-            hint = f'  Write {field.name} // 2 for a half, {field.name} / "1 s" for seconds as a number.'
+            divided = f"{field.name} // {value} to divide it, " if isinstance(value, int) else ""
+            hint = f'  Write {divided}{field.name} / "1 s" for seconds as a number.'
         else:
             hint = f"  {with_units(value, field.type)}"
         raise SchemaError(f'{said}: "{field.name}" is a time ({field.type}): {value} of what?\n{hint}')

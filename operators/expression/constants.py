@@ -38,7 +38,8 @@ _SIZES = (
 """Units, their nanoseconds, and the number from which on a time since 1970 is none of them, but finer."""
 _TIMES = {"timestamp": "time"}
 _EXAMPLES = {"date": 'a date, e.g. "2026-11-21"', "time of day": 'a time, e.g. "10:00:00"'}
-_PREFIX = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,2})\.?[%*](?:\.[%*])*")
+_PREFIX = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,2})\.[%*](?:\.[%*])*")
+"""Octets that end with a dot: "1%" also begins 10.0.0.7 and 192.0.2.1, which are in no network together."""
 _PROTOCOLS_IN = ("proto", "protocol", "protocolIdentifier")
 _PROTOCOLS = {
     "icmp": 1, "igmp": 2, "ipip": 4, "tcp": 6, "udp": 17, "gre": 47, "esp": 50, "ah": 51, "icmpv6": 58, "icmp6": 58,

@@ -250,6 +250,8 @@ REFUSED = {
     "select P.srcIP from P where P.srcIP not like '192.168.%'": ["Write P.srcIP NOT IN '192.168.0.0/16'"],
     "select srcIP from P where srcIP = '10.*'": ["what begins so is a network", "Write x IN '10.0.0.0/8'"],
     "select srcIP from P where srcIP like '300.%'": ["There is no LIKE; compare"],
+    "select srcIP from P where srcIP like '10%'": ["There is no LIKE; compare"],
+    "select srcIP from P where srcIP = '10%'": ["is no IP address; write one like"],
     "select srcIP from P where proto = 'tcp'": ["Write the protocol's number, proto = 6."],
     "select srcIP from P where proto in ('UDP', 'tcp')": ["Write the protocol's number, proto = 17."],
     "select srcIP from P where proto = 'quic'": ["Write a number without quotes."],

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from operators.errors import SchemaError
 from operators.expression import Column, Expression, Literal, Logical, Opaque, Tracer, trace, tracing, tree
+from operators.expression.constants import network_of
 from operators.page import Page, Row, Scalar
 from operators.schema import Schema, ip_field
 from operators.testing.streams import cells
@@ -202,7 +203,7 @@ def test_times_compare_with_text_and_move_by_durations() -> None:
         (C("gap") > 60, 'gap > 60: "gap" is a duration (.|\n)*60 of what(.|\n)*Write "60 s", or "60 ms" for ticks'),
         (C("gap") > 60_000_000, 'Write "60000000 ms".'),
         (C("gap") < 0.5, 'Write "0.5 s".'),
-        (C("gap") / 2, "2 of what(.|\n)*Write gap // 2 for a half"),
+        (C("gap") / 2, '2 of what(.|\n)*Write gap // 2 to divide it, gap / "1 s" for'),
         (C("gap") % 60, '60 of what(.|\n)*"60 ms"'),
         (C("ts") + 60, '60 of what(.|\n)*Write "60 s"'),
         (C("ts") // 60, '60 of what(.|\n)*Write "60 s"'),
@@ -212,6 +213,15 @@ def test_times_compare_with_text_and_move_by_durations() -> None:
 def test_a_bare_number_beside_a_time_is_asked_for_its_unit(expression: Expression, told: str) -> None:
     with pytest.raises(SchemaError, match=told):
         expression.bind(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "network"),
+    [("10.%", "10.0.0.0/8"), ("192.168.*", "192.168.0.0/16"), ("10.1.2.%", "10.1.2.0/24"), ("10.%.%", "10.0.0.0/8"),
+     ("10%", ""), ("192.16%", ""), ("300.%", ""), ("%.6", ""), ("10.0.0.6", ""), ("", "")],
+)  # fmt: skip
+def test_a_pattern_means_a_network_where_whole_octets_stand_before_its_wildcard(pattern: str, network: str) -> None:
+    assert network_of(pattern) == network
 
 
 def test_a_duration_in_an_expression_has_parts_and_weeks() -> None:
