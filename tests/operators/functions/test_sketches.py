@@ -226,6 +226,7 @@ def test_the_package_that_is_missing_is_named_with_the_way_to_get_it(monkeypatch
             r"  Write lg_k=12, or leave it out; or write heavy_hitters\(x, 0.001\) for the exact answer.",
         ),
         (lambda: fn.approx_heavy_hitters("x", 1e-6), r"a share of 1e-06.\n  Choose a larger share; or write heavy"),
+        (
             lambda: fn.approx_heavy_hitters("x", 2),
             r"approx_heavy_hitters\(x, 2\): the second argument must be a fraction above 0 and at most 1, and is 2",
         ),
