@@ -245,8 +245,8 @@ class LiveReader:
     def since(self, name: str) -> int:
         """Give from which value of an attribute on no record is lacking for having come before this reading.
 
-        Of a reading that keeps its state, that is when it began to listen, by the clock of the exporter that is furthest ahead, or the latest time of
-        what an earlier reading received.
+        Of a reading that keeps its state, that is when it began to listen, by the clock of the exporter that is
+        furthest ahead, or the latest time of what an earlier reading received.
         """
         if name == ARRIVAL:
             return self._began
