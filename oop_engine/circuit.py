@@ -41,6 +41,7 @@ from operators.schema import Schema
 from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Unfolding, before
 from punctuation.asked import known, regrain
 from punctuation.punctuators import Punctuator
+from punctuation.rising import Rising
 
 PAGE_ROWS = 262_144
 CHUNK_ROWS = 262_144
@@ -141,7 +142,8 @@ class Circuit:
             own = {name for promise in own_promises(node.source) for name in promise}
             for attribute, pace in paces.items():
                 if node.schema.progressing(attribute) and attribute not in own:
-                    punctuators.append(Scheduled(attribute, self._schedule(place, node, attribute, pace)))
+                    schedule = self._schedule(place, node, attribute, pace)
+                    punctuators += [] if schedule is None else [Scheduled(attribute, schedule)]
         if not isinstance(node.divert, str):
             return Input(
                 tuple(punctuators), late=node.late, name=node.label, diverted=node.divert, allow=allow, piece=PIECE
@@ -158,19 +160,26 @@ class Circuit:
     def _divert(self, place: int, page: Page) -> None:
         self._diverting[place](page)
 
-    def _schedule(self, place: int, node: SourceNode, attribute: str, pace: Pace) -> Schedule | Unfolding:
-        """Find when which bound becomes true (Eq. 4.1, row P6): by an outline, or reading one attribute to the end."""
+    def _schedule(self, place: int, node: SourceNode, attribute: str, pace: Pace) -> Schedule | Unfolding | None:
+        """Find when which bound becomes true (Eq. 4.1, row P6): by an outline, or reading one attribute to the end.
+
+        None where the promise is optional and the attribute is soon seen not to rise.
+        """
         if pace.step is not None and attribute in self._columns[place] and isinstance(node.source, Outlined):
             outline = node.source.outline(attribute)
             if outline is not None:
                 unfolding = Unfolding(outline.lengths, outline.leasts, step=pace.step, origin=pace.origin)
                 self._watches.setdefault(place, {})[attribute] = unfolding.feed
                 return unfolding
-        passed = SuffixMinimum(step=pace.step, origin=pace.origin)
+        passed, rising = SuffixMinimum(step=pace.step, origin=pace.origin), Rising()
         try:
             for values in node.source.values(attribute):
                 if self._stopped:
                     break
+                if pace.optional:
+                    rising.feed(values)
+                    if rising.hopeless:
+                        return None
                 passed.feed(values)
         except Exception as error:
             locate(error, f"while {attribute} of {node.label} was read ahead for its punctuation")

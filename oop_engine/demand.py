@@ -50,15 +50,22 @@ _PARTS: Final = 1000
 
 @attrs.frozen
 class Pace:
-    """How finely an attribute must be promised: at origin + k * step, or, without a step, as finely as is cheap."""
+    """How finely an attribute must be promised: at origin + k * step, or, without a step, as finely as is cheap.
+
+    An `optional` promise only lets state go sooner: it is made where the attribute is seen to rise, and no other pace
+    becomes finer for it.
+    """
 
     step: int | None
     origin: int = 0
+    optional: bool = attrs.field(default=False, kw_only=True)
 
     def and_also(self, other: Pace) -> Pace:
         """Give the coarsest pace that serves both."""
+        if self.optional != other.optional:
+            return other if self.optional else self
         if self.step is None or other.step is None:
-            return Pace(None)
+            return Pace(None, optional=self.optional)
         step = gcd(self.step, other.step)
         if (difference := self.origin - other.origin) % step:
             step = gcd(step, difference)
@@ -84,7 +91,8 @@ def demands(plan: Plan) -> dict[int, Paces]:
                     _want(here, name, pace)
         else:
             for promise in node.promises:
-                wanted[i].setdefault(promise.on, _finely(node.schema, promise.on, 1))
+                if promise.on not in wanted[i] or wanted[i][promise.on].optional:
+                    wanted[i][promise.on] = _finely(node.schema, promise.on, 1)
     return {i: wanted[i] for i, node in enumerate(plan.nodes) if isinstance(node, SourceNode)}
 
 
@@ -188,7 +196,14 @@ def _paces(node: OperatorNode, wanted: Mapping[str, Pace]) -> list[Paces]:
             names = (
                 operator.by if isinstance(operator, GroupAggregate) else operator.attributes or tuple(inputs[0].names)
             )
-            return [{n: p for n, p in wanted.items() if n in names} | _times(inputs[0], names)]
+            paces = {n: p for n, p in wanted.items() if n in names}
+            for name, pace in _times(inputs[0], names).items():
+                _want(paces, name, pace)
+            if not any(inputs[0].progressing(name) for name, pace in paces.items() if not pace.optional):
+                # No time lets groups go, so whatever of them is promised does, where it rises.
+                for name in filter(inputs[0].progressing, names):
+                    _want(paces, name, Pace(None, optional=True))
+            return [paces]
         case Project() | Apply():
             paces = {}
             for name, pace in wanted.items():
@@ -199,7 +214,7 @@ def _paces(node: OperatorNode, wanted: Mapping[str, Pace]) -> list[Paces]:
                     _want(paces, inputs[0].resolve(expression.name, where="plan"), pace)
                 elif not isinstance(expression, Opaque):
                     for read in expression.reads(inputs[0], where="plan"):
-                        _want(paces, read, Pace(None))
+                        _want(paces, read, Pace(None, optional=pace.optional))
             return [paces]
         case Spread():
             paces = {n: p for n, p in wanted.items() if n in inputs[0] and n != operator.into}

@@ -163,6 +163,8 @@ def _source_promises(node: SourceNode, paces: Mapping[str, Pace]) -> tuple[str, 
         for attribute, pace in paces.items():
             if node.schema.progressing(attribute) and (attribute,) not in own:
                 often = "whenever it rises" if pace.step is None else f"every {_amount(pace.step, field(attribute))}"
+                if pace.optional:
+                    often += ", if it is seen to rise"
                 found.append(f"{one_line(attribute)}, exactly, {often} (suffix minimum, Eq. 4.1)")
     return tuple(found)
 

@@ -217,3 +217,22 @@ def test_a_time_that_nobody_asks_for_is_promised_once_a_second() -> None:
     assert [pace.step for pace in paces(rows, windows)[0].values()] == [4_000_000]
     plain = oop.arrow([], schema=SCHEMA, slack=2)
     assert paces(plain.filter(lambda p: p["length"] > 1)) == [{"ts": Pace(None)}]
+
+
+def test_groups_of_no_time_ask_for_what_rises_and_make_no_pace_finer() -> None:
+    s = oop.arrow(pa.table({"n": [1], "m": [2], "name": ["x"]}))
+    maybe = Pace(None, optional=True)
+    assert paces(s.aggregate(oop.count(), by=("n", "name"))) == [{"n": maybe}]
+    assert paces(s.project("n", "m").distinct()) == [{"n": maybe, "m": maybe}]
+    assert paces(s.derive(tens="n // 10").aggregate(oop.count(), by="tens")) == [{"n": maybe}]
+    assert paces(s.derive(length="n * m").aggregate(oop.count(), by="length")) == [{}]
+    grouped, windowed = s.aggregate(oop.count(), by="n"), s.window(10, wattr="n").aggregate(oop.count())
+    assert paces(grouped, windowed) == [{"n": Pace(10)}]
+    assert Pace(7, 3).and_also(maybe) == Pace(7, 3) == maybe.and_also(Pace(7, 3))
+    assert maybe.and_also(maybe) == maybe
+
+
+def test_a_promise_of_the_users_is_as_coarse_as_if_no_group_asked() -> None:
+    schema = pa.schema([("ts", pa.timestamp("ns", "UTC")), ("k", pa.int64())])
+    slack = oop.rows([], schema, slack="1 s").derive(minute="ts // 60000000000")
+    assert paces(slack.aggregate(oop.count(), by="minute")) == [{"ts": Pace(10**9)}]
