@@ -5,6 +5,7 @@ What is given is taken at once or waits in a bounded queue or ring, so a slow hi
 
 from __future__ import annotations
 
+import os
 import queue
 import subprocess
 import sys
@@ -130,6 +131,11 @@ class InProcess:
     _counters: dict[str, int] = attrs.field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
+        if os.name != "posix":
+            raise ProcessError(
+                f'layout="process" hands memory on to another process, which it cannot here ({sys.platform}).\n'
+                '  Write layout="thread".'
+            )
         spec = dump_high(self.high)
         self._there, self._back = Ring.create(self.ring_bytes), Ring.create(self.ring_bytes)
         # Frames there are waited for while results come back, so neither of two full rings can hold up the other.

@@ -11,7 +11,6 @@ name of one that was read is told by it. A journal of an earlier version knows n
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Generator
@@ -23,6 +22,11 @@ import attrs
 
 from oop_engine.sources.errors import SourceError
 from oop_engine.spark.known import Beginning
+
+try:
+    import fcntl
+except ImportError:  # where the system has no such locks, a journal belongs to one query
+    fcntl = None
 
 NAME: Final = ".oop-journal.ndjson"
 
@@ -63,7 +67,8 @@ class Journal:
     def locked(self) -> Generator[Writer, None, None]:
         """Take the lock, read what others wrote, and give what writes further lines; they last when this is left."""
         with self._opened() as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(self._read)
             data = file.read()
             whole = data[: data.rfind(b"\n") + 1]

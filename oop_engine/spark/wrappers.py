@@ -30,7 +30,8 @@ def cache_folder() -> Path:
     folder = Path(base) / "oop-engine"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if folder.stat().st_uid == os.getuid() and os.access(folder, os.W_OK):
+        user = getattr(os, "getuid", None)
+        if (user is None or folder.stat().st_uid == user()) and os.access(folder, os.W_OK):
             return folder
     except OSError:
         pass

@@ -9,7 +9,6 @@ another user owns, or of a filesystem without leases, and none outside Linux; su
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import mmap
 import os
 import signal
@@ -22,6 +21,11 @@ from typing import Final
 import attrs
 import numpy as np
 from numpy.typing import NDArray
+
+try:
+    import fcntl
+except ImportError:  # where the system has no leases, files are read
+    fcntl = None
 
 _CACHESTAT: Final = 451
 """The number of the system call, the same on all machines."""
@@ -43,7 +47,7 @@ class Mapping:
     @classmethod
     def of(cls, file: object, size: int) -> Mapping | None:
         """Map a file; None where that cannot be."""
-        if sys.platform != "linux" or type(file) is not FileIO:  # others may give other bytes
+        if sys.platform != "linux" or fcntl is None or type(file) is not FileIO:  # others may give other bytes
             return None
         with suppress(OSError, ValueError, UnsupportedOperation):
             pages = mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ)
@@ -65,7 +69,7 @@ class Mapping:
 
     def free(self) -> None:
         """Let others cut the file."""
-        if self._held:
+        if self._held and fcntl is not None:
             fcntl.fcntl(self._file.fileno(), fcntl.F_SETLEASE, fcntl.F_UNLCK)
             self._held = False
 
@@ -75,7 +79,7 @@ class Mapping:
             self._passed = low
 
     def _lease(self) -> bool:
-        if not self._held:
+        if not self._held and fcntl is not None:
             # Who waits has this process told by a signal, which by default ends it unless another is named each time.
             with suppress(OSError):
                 fcntl.fcntl(self._file.fileno(), fcntl.F_SETSIG, signal.SIGURG)

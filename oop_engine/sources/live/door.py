@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
+import selectors
 import socket
 import struct
 import sys
@@ -31,6 +31,8 @@ _SO_TIMESTAMPNS: Final = 35
 _SO_MEMINFO: Final = 55
 _WRAP: Final = 1 << 32
 
+_Selector: Final[type[selectors.BaseSelector]] = getattr(selectors, "PollSelector", selectors.SelectSelector)
+
 
 @attrs.define(eq=False)
 class Door:
@@ -46,7 +48,7 @@ class Door:
     size: int = attrs.field(init=False, default=0)
     """Bytes received."""
     _dropped: int = attrs.field(init=False, default=0)
-    _alarm: tuple[int, int] = attrs.field(init=False, factory=os.pipe)
+    _alarm: tuple[socket.socket, socket.socket] = attrs.field(init=False, factory=lambda: socket.socketpair())
     _closed: bool = attrs.field(init=False, default=False)
 
     def __attrs_post_init__(self) -> None:
@@ -79,8 +81,8 @@ class Door:
                 bound.setsockopt(socket.SOL_SOCKET, _SO_RXQ_OVFL, 1)
             with contextlib.suppress(OSError):
                 bound.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, int(stamped))
-        os.set_blocking(door._alarm[0], False)
-        os.set_blocking(door._alarm[1], False)
+        for end in door._alarm:
+            end.setblocking(False)
         return door
 
     def _enlarge(self, wanted: int) -> None:
@@ -98,19 +100,19 @@ class Door:
 
     def wait(self, seconds: float) -> None:
         """Wait until a datagram is there, somebody wakes this door, or the time is over."""
-        poll = select.poll()
-        poll.register(self.socket, select.POLLIN)
-        poll.register(self._alarm[0], select.POLLIN)
-        for descriptor, _ in poll.poll(max(0.0, seconds) * 1000):
-            if descriptor == self._alarm[0]:
-                with contextlib.suppress(BlockingIOError):
-                    os.read(descriptor, 4096)
+        with _Selector() as waiting:
+            waiting.register(self.socket, selectors.EVENT_READ)
+            waiting.register(self._alarm[0], selectors.EVENT_READ)
+            for key, _ in waiting.select(max(0.0, seconds)):
+                if key.fileobj is self._alarm[0]:
+                    with contextlib.suppress(BlockingIOError):
+                        self._alarm[0].recv(4096)
 
     def wake(self) -> None:
         """End a `wait`, from any thread."""
         if not self._closed:
             with contextlib.suppress(BlockingIOError, OSError):
-                os.write(self._alarm[1], b"!")
+                self._alarm[1].send(b"!")
 
     @property
     def filled(self) -> float:
@@ -164,5 +166,5 @@ class Door:
             _ = self.dropped
             self._closed = True
             self.socket.close()
-            for descriptor in self._alarm:
-                os.close(descriptor)
+            for end in self._alarm:
+                end.close()

@@ -144,6 +144,8 @@ def replace(path: Path, content: bytes) -> None:
         with suppress(FileNotFoundError):
             os.unlink(beside)
         raise
+    if os.name != "posix":  # nowhere else can a folder be opened and synced
+        return
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
