@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from math import nan
 from statistics import median
 from time import perf_counter
 
@@ -143,7 +144,7 @@ def compare(title: str, window: SlidingWindow, n: int, runs: int, *, sources: bo
         for _ in range(runs):
             for way, make in ways.items():
                 seconds, releases, kept[way] = run(make, window, script)
-                measured[way].append((seconds, median(releases)))
+                measured[way].append((seconds, median(releases or [nan])))
         for way, found in kept.items():
             objects = found.get("peak_objects", found["peak_state_tuples"])
             peaks[way] = objects, found.get("peak_held_bytes", found["bytes"])

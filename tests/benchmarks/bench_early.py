@@ -9,6 +9,7 @@ without groups, and by 10,000 groups. Runs of all rows are interleaved; medians 
 from __future__ import annotations
 
 import sys
+from math import nan
 from statistics import median
 from time import perf_counter
 
@@ -95,7 +96,8 @@ def main(n: int, runs: int) -> None:
     for row in table:
         print(
             f"{row.name:34} {n / median(row.seconds) / 1e6:8.1f} M tuples/s"
-            f"  release {median(row.releases) * 1e3:7.2f} ms  {row.results:9,} results  peak {row.held / 1e6:6.2f} MB"
+            f"  release {median(row.releases or [nan]) * 1e3:7.2f} ms"
+            f"  {row.results:9,} results  peak {row.held / 1e6:6.2f} MB"
         )
 
 

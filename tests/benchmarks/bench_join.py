@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from math import nan
 from statistics import mean, median
 from time import perf_counter
 
@@ -197,7 +198,7 @@ def q7_2(seconds: int, runs: int) -> None:
         for name, found in measured.items():
             taken = median(m.seconds for m in found)
             tuples = sum(len(e) for _, e in script if isinstance(e, Page))
-            release = median(latency for m in found for latency in m.latencies)
+            release = median([latency for m in found for latency in m.latencies] or [nan])
             print(
                 f"{band:>3} s   {name:5} {found[0].peak:>15,} {taken:>13.2f} s {tuples / taken / 1e6:>12.2f} M"
                 f" {release * 1e3:>18.2f} ms {found[0].held:>15.2f} s"

@@ -6,6 +6,7 @@ Run as `python tests/benchmarks/bench_largest.py [tuples]`; each figure is the m
 from __future__ import annotations
 
 import sys
+from math import nan
 from statistics import median
 from time import perf_counter
 
@@ -33,7 +34,7 @@ def run(pages: list[Page], n: int, step: int) -> tuple[float, float, int]:
             operator.punctuate(before("wid", (number + 1) // step), out.append)
             releases.append(perf_counter() - begun)
     operator.punctuate(END, out.append)
-    return perf_counter() - start, median(releases), operator.statistics()["peak_state_tuples"]
+    return perf_counter() - start, median(releases or [nan]), operator.statistics()["peak_state_tuples"]
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from math import nan
 from statistics import median
 from time import perf_counter
 
@@ -165,7 +166,7 @@ def main(n: int, runs: int) -> None:
         print(
             f"{case.name:52} {rates[-1]:7.2f} M tuples/s  {found.results:10,} results  "
             f"peak {found.entries:8,} entries {found.nbytes / 1e6:6.1f} MB  "
-            f"release {median(releases) * 1e3:6.2f} ms, longest {np.max(releases) * 1e3:6.2f} ms"
+            f"release {median(releases or [nan]) * 1e3:6.2f} ms, longest {np.max(releases or [nan]) * 1e3:6.2f} ms"
         )
     print(f"slide by tuple with 100 in reach: {rates[2]:.1f} M tuples/s (at least 2 wanted)")
     print(f"reach 100,000 takes {rates[3] / rates[6]:.2f} times the time of reach 100 (1,000 times as many bins in it)")

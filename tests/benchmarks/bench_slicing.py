@@ -5,14 +5,16 @@
 The workload of Scotty (TODS 2021, section 10): concurrent tumbling windows of 1 to 20 s, a sum, tuples replayed from
 memory in pages of 8,192. The source promises once a second of event time, or after each page when a page is longer.
 Fig 13: in order; Fig 14 and 17a: with sessions (gap 1 s, five gaps a minute) and tuples late by 0 to 2 s; by 100 k
-groups; Fig 16: the release of one window of many slices. Runs of all rows are interleaved; medians are printed. With
-`cpu` the time of the process is taken, which other work on the machine disturbs less.
+groups; Fig 16: the release of one window of many slices. Runs of all rows are interleaved; medians are printed, nan
+where nothing is released before the end. With `cpu` the time of the process is taken, which other work on the machine
+disturbs less.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from math import nan
 from statistics import median
 from time import perf_counter, process_time
 
@@ -112,7 +114,7 @@ class Row:
             peak += f", {told['peak_state_bytes'] / told['groups']:.0f} bytes a group"
         return (
             f"{self.name:52} {self.tuples / median(self.seconds) / 1e6:7.1f} M tuples/s  release"
-            f" {median(self.releases) * 1e6:8.0f} us  {told['results']:9,} results  {peak}"
+            f" {median(self.releases or [nan]) * 1e6:8.0f} us  {told['results']:9,} results  {peak}"
         )
 
 

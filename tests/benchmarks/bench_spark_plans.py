@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from math import nan
 from pathlib import Path
 from statistics import median
 
@@ -160,7 +161,9 @@ def streamed(spark: SparkSession, source: Source, frame: DataFrame, name: str, r
         query.awaitTermination()
     taken = [p.durationMs["triggerExecution"] / 1000 for p in query.recentProgress if p.numInputRows]
     shown = " ".join(f"{seconds:.2f}" for seconds in taken)
-    print(f"  {name:<32} seconds {shown}; after the first, {rows / median(taken[1:]) / 1e6:.2f} M/s", flush=True)
+    print(
+        f"  {name:<32} seconds {shown}; after the first, {rows / median(taken[1:] or [nan]) / 1e6:.2f} M/s", flush=True
+    )
 
 
 def main() -> None:
