@@ -1,5 +1,7 @@
 """Several windows on one stream share their slices: a second, half a minute every ten seconds, and sessions."""
 
+import pyarrow.compute as pc
+
 import oop_engine as oop
 
 packets = oop.pcap("demos/captures/web.pcap.gz").filter("srcPort = 80")
@@ -10,10 +12,14 @@ together = packets.windows(
 )
 results = together.aggregate(oop.count(), oop.sum("length"), by="srcIP").run()
 
-table = results.table.to_pandas()
-for name, some in table.groupby("window"):
-    longest = (some["window_end"] - some["window_start"]).max()
-    print(f"{name:12} {len(some):5} results, the busiest {some['count'].max():5} packets, the longest {longest}")
+table = results.table
+table = table.append_column("ns", pc.subtract(table["window_end"], table["window_start"]).cast("int64"))
+summary = table.group_by("window").aggregate([("count", "count"), ("count", "max"), ("ns", "max")])
+for some in summary.sort_by("window").to_pylist():
+    print(
+        f"{some['window']:12} {some['count_count']:5} results, the busiest {some['count_max']:5} packets,"
+        f" the longest {some['ns_max'] / 1e9:.3f} s"
+    )
 
 slicing = results.statistics.operators[-1]
 print(f"""

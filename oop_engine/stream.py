@@ -9,6 +9,7 @@ for page in talkers.aggregate(oop.count(), by="srcIP"):
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -390,6 +391,11 @@ class Stream:
 
     def to_pandas(self) -> pd.DataFrame:
         """Run to the end and give the results as a pandas frame (needs the extra `pandas`)."""
+        if find_spec("pandas") is None:
+            raise ImportError(
+                "to_pandas() needs pandas, which is not installed.\n"
+                "  Run pip install 'oop-engine[pandas]', or write to_arrow(), which needs nothing."
+            )
         return self.run().table.to_pandas()
 
     def explain(self, *, spark: bool = False) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -317,3 +318,9 @@ def test_a_window_that_nothing_could_release_names_the_input_that_lacks_a_promis
 def test_a_windowed_stream_shows_its_window_and_what_to_do_next() -> None:
     shown = repr(PACKETS.window(range=10, slide=5))
     assert shown.startswith("windows [RANGE 10, SLIDE 5, WA ts], nothing computed yet: call .aggregate(...)")
+
+
+def test_a_frame_without_pandas_is_refused_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"pip install 'oop-engine\[pandas\]', or write to_arrow\(\)"):
+        rows_of([(1,)], pa.schema([("ts", pa.int64())])).to_pandas()
