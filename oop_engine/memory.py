@@ -1,15 +1,20 @@
-"""Memory that a page has used is kept for the next one, so that the system need not clear it anew each time."""
+"""How much memory there is; what a page has used is kept for the next one, so that it need not be cleared anew."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import Final
 
 _TRIM, _MMAP = -1, -3
 _KEPT: Final = 1 << 29
 _PIECE: Final = 1 << 25
+_BOUNDLESS: Final = 1 << 62
 
 
 @cache
@@ -26,3 +31,18 @@ def keep_pages() -> bool:
     except (AttributeError, OSError):
         return False
     return bool(adjust(_MMAP, _PIECE) and adjust(_TRIM, _KEPT))
+
+
+@cache
+def most() -> int:
+    """Return how many bytes this process may use: what the machine has, or a container or a limit leaves of it."""
+    found = [_BOUNDLESS]
+    with suppress(AttributeError, OSError, ValueError):
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):
+            found.append(int(Path("/sys/fs/cgroup", name).read_text("ascii")))
+    with suppress(ImportError, AttributeError):
+        resource = import_module("resource")
+        found.append(resource.getrlimit(resource.RLIMIT_AS)[0])
+    return min(size for size in found if size > 0)

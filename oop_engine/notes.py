@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from oop_engine.aggregates import slow
 from oop_engine.demand import windows_of
+from oop_engine.growth import large
 from oop_engine.meter import OperatorStatistics, watched
 from oop_engine.plan import Plan, SourceNode
 from oop_engine.windows import gaps
@@ -25,7 +26,7 @@ _VALUE = "value of the progressing attribute"
 def told(plan: Plan, operators: Sequence[OperatorStatistics]) -> list[str]:
     """Give a line for each thing that is to be told of a run.
 
-    There is none where all tuples are in the results and no function is interpreted.
+    There is none where all tuples are in the results, no function is interpreted, and no state took much of the memory.
     """
     found = [*_unusable(plan, operators), *_ahead(plan, operators), *_spread(plan, operators)]
     if gap := sum(operator.details.get("in_no_window", 0) for operator in operators):
@@ -37,6 +38,7 @@ def told(plan: Plan, operators: Sequence[OperatorStatistics]) -> list[str]:
             else "values are null, as they do not fit their types"
         )
         found.append(f"{overflowed:,} {what}")
+    found += large(operators)
     lines = (line for node in plan.nodes if not isinstance(node, SourceNode) for line in slow(node.operator))
     return [*found, *dict.fromkeys(lines)]
 

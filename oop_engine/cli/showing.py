@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -20,6 +21,7 @@ from oop_engine.cli.partial import Partial
 from oop_engine.cli.progress import Minutely, Progress
 from oop_engine.cli.summary import WIDTH, table
 from oop_engine.cli.words import counted
+from oop_engine.growth import Growth
 from oop_engine.meter import Statistics
 from oop_engine.notes import beforehand
 from oop_engine.overwriting import check_files
@@ -98,6 +100,8 @@ def run_shown(
         if so_far is not None:
             stack.enter_context(so_far.begun())
             watch = partial(_both, so_far.watch, watch)
+        if not wishes.quiet:
+            watch = partial(_both, partial(_grown, Growth(), progress), watch)
         warm = compiled()
         if not warm and not wishes.quiet:
             say(NOTICE)
@@ -151,6 +155,15 @@ def _both(one: Watch, other: Watch | None, circuit: Circuit) -> None:
     one(circuit)
     if other is not None:
         other(circuit)
+
+
+def _grown(growth: Growth, progress: Progress | None, circuit: Circuit) -> None:
+    """Say of what has become large how large it is, now and then."""
+    now = time.monotonic()
+    if growth.due(now):
+        for line in growth.look(circuit.statistics(), now):
+            told = partial(say, f"note: {line}.")
+            told() if progress is None else progress.aside(told)
 
 
 def _left(wishes: Wishes) -> str:
