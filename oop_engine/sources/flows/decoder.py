@@ -287,7 +287,7 @@ class FlowDecoder:
             self._filled(datagrams, runs, count, rows, heads) if rows else pa.RecordBatch.from_pylist([], self.schema)
         )
         if sample is not None:
-            batch = sample.weighed(batch)
+            batch = sample.weighed(batch, runs)
         if self._heard is not None:
             batch = self._heard(batch, parts_of(heads, spoke, first, rows, silent))
         for start in range(0, rows, self._batch_rows):

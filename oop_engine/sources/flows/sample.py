@@ -1,4 +1,4 @@
-"""A sample of datagrams is a chance choice of one in so many; each record that is kept stands for as many."""
+"""A sample of datagrams is a chance choice of each as one of so many; a record that is kept stands for as many."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _MOST: Final = 2**32 - 1
 
 @attrs.frozen(eq=False)
 class Sample:
-    """Which datagrams are kept, of shape (datagrams,), and that this is one of `rate`."""
+    """Which datagrams are kept, of shape (datagrams,), and that each was one of `rates`, alike or one for each."""
 
     kept: Bools
-    rate: int
+    rates: Int64s | int
 
     def runs(self, runs: Runs, count: int) -> tuple[Runs, Int64s, Bools]:
         """Give the runs of kept datagrams; of all, the row at which each begins, and which are kept."""
@@ -33,12 +33,13 @@ class Sample:
         )  # fmt: skip
         return chosen, first, kept
 
-    def weighed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Give a batch whose records say that they stand for `rate` times as many."""
+    def weighed(self, batch: pa.RecordBatch, runs: Runs) -> pa.RecordBatch:
+        """Give a batch, of runs of kept datagrams, whose records say that they stand for so many times as many."""
         place = batch.schema.get_field_index(SAMPLING)
         if place < 0:
             return batch
-        rates = np.asarray(batch.column(place).cast(pa.uint64()).fill_null(1)) * np.uint64(self.rate)
+        own = self.rates if isinstance(self.rates, int) else np.repeat(self.rates[runs.datagram], runs.count)
+        rates = np.asarray(batch.column(place).cast(pa.uint64()).fill_null(1)) * np.asarray(own, np.uint64)
         arrays = list(batch.columns)
         arrays[place] = pa.array(np.minimum(rates, np.uint64(_MOST)).astype(np.uint32))
         return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)

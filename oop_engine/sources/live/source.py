@@ -193,6 +193,8 @@ class LiveReader:
     _stopped: bool = attrs.field(init=False, default=False)
     _polled: bool = attrs.field(init=False, default=False)
     _said: int = attrs.field(init=False, default=0)
+    _idle: bool = attrs.field(init=False, default=False)
+    """Whether it found the socket empty since it last took something out."""
     _arriving: Grain | None = attrs.field(init=False, default=None)
     """How finely arrivals are promised, once somebody wants that: all that came before was taken out of the socket."""
     _arrived: int = attrs.field(init=False, default=NO_TIME)
@@ -284,7 +286,7 @@ class LiveReader:
                 found = door.receive(now)
                 self._behind = _newest(door, found)
                 if found is not None:
-                    yield from self._decoded(found.datagrams, filled)
+                    yield from self._decoded(found.datagrams, filled, now)
                 yield from self._promises(self._until(now), last=stopped)
                 if stopped:
                     drained += 0 if found is None else len(found.datagrams)
@@ -294,6 +296,7 @@ class LiveReader:
                     self._over = True
                     break
                 elif found is None:
+                    self._idle = True
                     door.wait(TICK if ends is None else min(TICK, max(0.0, (ends - time.monotonic_ns()) / 1e9)))
                     yield nothing
             if self._over and not self.unreleased.following:
@@ -312,9 +315,10 @@ class LiveReader:
     def _schema(self) -> pa.Schema:
         return pa.schema([field for field in self.decoder.schema if field.name in self.columns])
 
-    def _decoded(self, datagrams: Datagrams, filled: float) -> Iterator[pa.RecordBatch]:
+    def _decoded(self, datagrams: Datagrams, filled: float, now: int) -> Iterator[pa.RecordBatch]:
         names = self._schema.names
-        sample = None if self.shedder is None else self.shedder.choose(len(datagrams), filled)
+        idle, self._idle = self._idle, False
+        sample = None if self.shedder is None else self.shedder.choose(len(datagrams), filled, now, idle=idle)
         for batch in self.decoder.decode(datagrams, sample):
             yield batch if len(names) == batch.num_columns else batch.select(names)
 
