@@ -245,9 +245,11 @@ class Stream:
 
         `range` and `slide` are durations ("10 minutes"), rows ("1000 rows", on row_num), or integers where `wattr` is
         a number (beside a time, ticks have a unit: "60 ns"); `range="ALL"` is a landmark window; without `slide`
-        windows are tumbling. `partition` counts rows in each partition separately, while `by` of `aggregate` parts the
-        rows of the windows of the whole stream; over a time both are the same. With "ALL" the last window is the first
-        that has all rows, of each partition its own.
+        windows are tumbling. Windows end at `origin` and at multiples of `slide` before and after it, and begin `range`
+        earlier. Spark's `window(...)` begins them there: where `range` is no multiple of `slide`, its windows are those
+        with the origin `range` modulo `slide`. `partition` counts rows in each partition separately, while `by` of
+        `aggregate` parts the rows of the windows of the whole stream; over a time both are the same. With "ALL" the
+        last window is the first that has all rows, of each partition its own.
         `wattr="arrival_ts"`, where the stream has none, is when tuples arrive at their source (see
         `oop_engine.entry.stamped`). `partial=False` leaves out windows that begin before the origin. A tuple that is
         late for some of its windows is counted in the others, if `consistent` in none (where an operator in between

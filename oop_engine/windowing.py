@@ -50,7 +50,10 @@ def tumbling(range: Amount, *, wattr: str = _TS, origin: Amount = 0) -> WindowOf
 
 
 def sliding(range: Amount, slide: Amount, *, wattr: str = _TS, origin: Amount = 0, partial: bool = True) -> WindowOf:
-    """Give a window of a range every slide; with `partial`, those too that begin before the origin (Eq. 5.1)."""
+    """Give a window of a range every slide; with `partial`, those too that begin before the origin (Eq. 5.1).
+
+    They end at the origin and at multiples of the slide from it, and begin a range earlier.
+    """
     if not is_landmark(range):
         positive(range, what="RANGE")
     positive(slide, what="SLIDE")

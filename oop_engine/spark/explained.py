@@ -134,6 +134,11 @@ def _exploded(plan: Plan) -> Iterator[str]:
                     f"Spark's own window(...) would make {times} rows of each tuple (RANGE/SLIDE) before it groups "
                     "them; here a tuple is counted once, in its slice"
                 )
+                if window.size % window.slide:
+                    yield (
+                        "Its windows are others, too: they begin at multiples of SLIDE, and windows here end there; "
+                        "with RANGE no multiple of SLIDE, an origin of RANGE modulo SLIDE gives Spark's"
+                    )
 
 
 def _slow(plan: Plan) -> Iterator[str]:

@@ -158,6 +158,24 @@ def test_sparks_hash_of_a_bucket_is_known(spark: SparkSession) -> None:
     assert frame.toArrow()["h"].to_pylist() == spark_hash(numbers).tolist()
 
 
+def test_windows_are_those_of_spark_with_the_origin_that_the_documentation_names(spark: SparkSession) -> None:
+    """Windows end at multiples of SLIDE from the origin; Spark's begin at multiples of SLIDE."""
+    times = pa.array([1000, 1003, 1017, 1024, 1031, 1090], pa.timestamp("s", "UTC"))
+    table = pa.table({"ts": times.cast(pa.timestamp("us", "UTC"))})
+    packets = Stream(source_node(Rows("a", tuple(table.to_batches()))))
+    theirs = spark.createDataFrame(table).selectExpr("window(ts, '25 seconds', '10 seconds') AS w").groupBy("w").count()
+    wanted = sorted((row["w"].start, row["w"].end, row["count"]) for row in theirs.collect())
+
+    def ours(origin: str) -> list[tuple[datetime, datetime, int]]:
+        counted = packets.window(range="25 s", slide="10 s", origin=origin).aggregate(f.count())
+        rows = on_spark(counted, spark).select("window_start", "window_end", "count").collect()
+        return sorted((row[0], row[1], row[2]) for row in rows)
+
+    assert ours("5 s") == wanted
+    ends = {end.second % 10 for _, end, _ in ours("0 s")}
+    assert ends == {0} and {start.second % 10 for start, _, _ in wanted} == {0}
+
+
 def test_nothing_gives_nothing(spark: SparkSession) -> None:
     empty = stream("a", [])
     result = FREE["sliding"]({"a": empty})

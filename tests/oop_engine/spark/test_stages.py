@@ -140,6 +140,10 @@ def test_explain_says_what_sparks_windows_would_make_of_a_tuple() -> None:
 
     result = streams()["Main"].window(range="60 s", slide="1 s").aggregate(f.count(), by="srcIP")
     assert "would make 60 rows of each tuple" in explain_on_spark(result)
+    assert "Its windows are others" not in explain_on_spark(result)
+    uneven = streams()["Main"].window(range="25 s", slide="10 s").aggregate(f.count(), by="srcIP")
+    text = " ".join(explain_on_spark(uneven).split())
+    assert "they begin at multiples of SLIDE, and windows here end there; with RANGE no multiple of SLIDE" in text
 
 
 def test_explain_says_that_an_interpreted_function_is_slow() -> None:
