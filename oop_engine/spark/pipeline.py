@@ -134,13 +134,15 @@ class Pipeline:
         query = (
             writing.option("checkpointLocation", str(work / "checkpoints" / kind)).trigger(availableNow=True).start()
         )
+        tally = Tally()
         try:
             while not query.awaitTermination(_POLL):
-                rows, batches = _done(query.recentProgress)
-                watch(f"{kind}: {rows:,} read in {batches} batches ...")
+                tally.take(query.recentProgress)
+                watch(f"{kind}: {tally.rows:,} read in {tally.batches} batches ...")
         finally:
             query.stop()
-        return _done(query.recentProgress)[0]
+        tally.take(query.recentProgress)
+        return tally.rows
 
     def _publish(
         self, spark: SparkSession, new: Sequence[tuple[str, int]], watch: Callable[[str], None]
@@ -244,7 +246,25 @@ def _hours(folders: Sequence[Path]) -> tuple[str, ...]:
     return tuple(sorted({p.name.partition("=")[2] for folder in folders for p in folder.glob("hour=*")}))
 
 
-def _done(progress: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
-    """Give the rows and the batches that Spark tells of."""
-    told = [sum(int(source["numInputRows"]) for source in batch["sources"]) for batch in progress]
-    return sum(told), sum(map(bool, told))
+@attrs.define
+class Tally:
+    """The rows of all batches of a query. Spark tells of the last hundred, so it is asked again and again."""
+
+    _rows: dict[int, int] = attrs.field(factory=dict, init=False)
+
+    def take(self, progress: Sequence[Mapping[str, Any]]) -> None:
+        """Take what Spark tells now; a batch of which it tells more than once counts once."""
+        for batch in progress:
+            rows = sum(int(source["numInputRows"]) for source in batch["sources"])
+            number = int(batch["batchId"])
+            self._rows[number] = max(rows, self._rows.get(number, 0))
+
+    @property
+    def rows(self) -> int:
+        """How many rows there were."""
+        return sum(self._rows.values())
+
+    @property
+    def batches(self) -> int:
+        """How many batches had rows."""
+        return sum(map(bool, self._rows.values()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -24,6 +24,7 @@ from oop_engine.spark.parts import parts
 from oop_engine.spark.refused import check_sources, check_stream
 from oop_engine.spark.room import Elsewhere, elsewhere, with_sources
 from oop_engine.spark.schema import Wanted
+from oop_engine.spark.shipping import is_connect
 from oop_engine.spark.stages import FRONT, KEYED, TAIL, Cut, cut
 from oop_engine.spark.wire import DDL
 from operators.errors import did_you_mean
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from oop_engine.stream import Stream
+
+_MOST_CORES: Final = 1 << 16
+"""More than there are in a cluster."""
 
 
 def on_spark(
@@ -60,7 +64,7 @@ def on_spark(
     frames, ending = _frames(plan, inputs or {}, end)
     check_sources(plan, frames)
     _check_policies(plan)
-    cores = _cores(spark)
+    cores = cores_of(spark)
     many = cores if buckets is None else buckets
     if many < 1:
         raise PlanError(f"on_spark(buckets={buckets}): write a whole number from 1 on, or leave it out.")
@@ -119,10 +123,17 @@ def _check_policies(plan: Plan) -> None:
             )
 
 
-def _cores(spark: SparkSession) -> int:
-    """Give how many tasks run side by side; two where Spark does not say (over Spark Connect)."""
-    context = getattr(spark, "sparkContext", None)
-    return 2 if context is None else max(1, int(context.defaultParallelism))
+def cores_of(spark: SparkSession) -> int:
+    """Give how many tasks run side by side, as Spark takes it for its own work.
+
+    Over Spark Connect nobody tells the client, so a job of a few rows is asked: into how many parts Spark cuts a range.
+    """
+    from pyspark.sql import functions as sql
+
+    if not is_connect(spark):
+        return max(1, int(spark.sparkContext.defaultParallelism))
+    (row,) = spark.range(_MOST_CORES).agg(sql.max(sql.spark_partition_id()).alias("last")).collect()
+    return int(row["last"]) + 1
 
 
 def _spread(rows: DataFrame, buckets: int) -> DataFrame:

@@ -27,16 +27,18 @@ CLIENT = """
     from pathlib import Path
     import oop_engine as oop
     from oop_engine.spark.pipeline import Pipeline
+    from oop_engine.spark.run import cores_of
     from oop_engine.spark.shipping import workers_have_it
     from tests.oop_engine.spark.test_connect import talkers
 
     place = Path(sys.argv[1])
-    spark = oop.spark.session(2, **{"spark.api.mode": "connect", "spark.sql.shuffle.partitions": 2})
+    spark = oop.spark.session(3, **{"spark.api.mode": "connect", "spark.sql.shuffle.partitions": 2})
     told = {"client": type(spark).__module__, "sent": not workers_have_it(spark)}
 
     def rows(frame):
         return sorted(map(str, map(tuple, (row.values() for row in frame.toArrow().to_pylist()))))
 
+    told["cores"] = cores_of(spark)
     told["packets"] = spark.read.format("oop.pcap").load(str(place / "in")).where("destPort = 80").count()
     told["own"] = rows(talkers().on_spark(spark))
     frame = spark.readStream.format("oop.pcap").option("complete", True).load(str(place / "in"))
@@ -81,6 +83,7 @@ def test_a_client_of_spark_connect_has_the_same_answers(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["client"] == "pyspark.sql.connect.session" and not told["sent"]
+    assert told["cores"] == 3
     assert told["packets"] == oop.pcap(str(CAPTURE)).filter("destPort = 80").run().table.num_rows
     assert told["own"] == sorted(map(str, embedded(talkers()).elements()))
     assert told["streaming"] == sorted(map(str, embedded(talkers(slack="1 s")).elements()))

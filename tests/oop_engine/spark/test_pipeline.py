@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import oop_engine as oop
 from oop_engine.sinks.files import claimed
 from oop_engine.sources.errors import SourceError
-from oop_engine.spark.pipeline import Pipeline
+from oop_engine.spark.pipeline import Pipeline, Tally
 from tests.capture_files import SECOND, ether, ipv4, pcap, tcp
 
 if TYPE_CHECKING:
@@ -101,6 +101,28 @@ def test_alerts_are_those_of_all_that_was_read_and_of_one_threshold(spark: Spark
     assert alerts(20) == [(three, 30)]
     assert alerts(20) == [(three, 30)]
     assert hours == [(two, three, four), (two,), *[(two, three, four)] * 3, ()]
+
+
+def progress(first: int, count: int, rows: int = 7) -> list[dict[str, object]]:
+    """What Spark tells of batches of two sources."""
+    sources = [{"numInputRows": rows}, {"numInputRows": 1}]
+    return [{"batchId": number, "sources": sources} for number in range(first, first + count)]
+
+
+def test_rows_are_counted_of_all_batches_though_spark_tells_of_the_last_hundred() -> None:
+    tally = Tally()
+    for seen in range(40, 1001, 40):
+        tally.take(progress(max(0, seen - 100), min(seen, 100)))
+    assert (tally.rows, tally.batches) == (8 * 1000, 1000)
+
+
+def test_a_batch_of_which_spark_tells_twice_counts_once() -> None:
+    tally = Tally()
+    tally.take([{"batchId": 0, "sources": [{"numInputRows": 0}]}])  # it waited for data
+    tally.take(progress(0, 2))
+    tally.take(progress(0, 2))
+    tally.take([{"batchId": 2, "sources": [{"numInputRows": 0}]}])
+    assert (tally.rows, tally.batches) == (16, 2)
 
 
 def test_a_folder_that_is_not_there_or_empty_is_told_before_spark_starts(tmp_path: Path) -> None:
