@@ -31,6 +31,7 @@ from oop_engine.sources.outline import Outlined, Watch
 from oop_engine.sources.promised import checked_promise
 from oop_engine.sources.protocol import Chunk, Reader
 from oop_engine.ticks import tick_ns
+from oop_engine.wanted import wanted
 from operators.drive import deliver
 from operators.fresh import fresh
 from operators.input import Input
@@ -146,8 +147,9 @@ class Circuit:
                     punctuators += [] if schedule is None else [Scheduled(attribute, schedule)]
         if not isinstance(node.divert, str):
             return Input(
-                tuple(punctuators), late=node.late, name=node.label, diverted=node.divert, allow=allow, piece=PIECE
-            )
+                tuple(punctuators), late=node.late, name=node.label, diverted=node.divert, allow=allow, piece=PIECE,
+                wanted=wanted(self.plan, place),
+            )  # fmt: skip
         source = Input(
             tuple(punctuators), late=node.late, name=node.label, diverted=partial(self._divert, place), piece=PIECE
         )

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from operators.errors import SchemaError
 from operators.expression import Bound, Expression
 from operators.overflow import Overflow
-from operators.page import Page
+from operators.page import Bools, Page
 from operators.protocol import Emit, State, StateValue
 from operators.schema import Schema
 from punctuation import Punctuation
@@ -55,6 +55,11 @@ class Filter:
                 emit(page)
         elif true:
             emit(page.select(chosen))
+
+    def mask(self, page: Page) -> Bools:
+        """Tell which tuples satisfy the predicate; nothing is counted."""
+        chosen = Overflow().evaluated(self._fit(page.schema), page)
+        return pc.fill_null(chosen, False).to_numpy(zero_copy_only=False)
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         emit(punctuation)

@@ -39,7 +39,10 @@ from punctuation import (
 from punctuation.plain import load_progress, save_progress
 
 Diverted: TypeAlias = Callable[[Page], None]
+Wanted: TypeAlias = Callable[[Page], Bools]
 _POLICIES = ("drop", "refuse", "divert", "revise")
+_FILTERED = "late_filtered"
+_COUNTS = ("tuples", "pages", "late", _FILTERED, "behind", "untimed", "stale", "promises", "ahead")
 _EMPTY = np.empty(0, np.int64)
 
 
@@ -94,6 +97,9 @@ class Input:
     A tuple that is further ahead than the `jump` of a punctuator moves no promise of it (`operators.clamp`). It stays
     in the stream; those that nothing confirmed are counted as `ahead`.
 
+    `wanted` tells which tuples of a page get through the filters right behind. A late tuple that does not is in no
+    result anyway: where late ones are dropped it counts as `late_filtered`, not as late.
+
     `piece`: of the promises that stand within so many tuples of a page, only the last is made. That costs those
     downstream one call for so many tuples rather than one for every promise, and changes when they release within a
     page, never what. Which tuples are late is still told by every promise, and a page of which late ones are passed on
@@ -123,6 +129,7 @@ class Input:
     diverted: Diverted | None = attrs.field(default=None, kw_only=True)
     allow: int = attrs.field(default=0, kw_only=True, validator=attrs.validators.ge(0))
     piece: int = attrs.field(default=1, kw_only=True, validator=attrs.validators.ge(1))
+    wanted: Wanted | None = attrs.field(default=None, kw_only=True, eq=False)
     _progress: Progress = attrs.field(factory=Progress, init=False)
     _counts: dict[str, int] = attrs.field(init=False)
     _clamps: list[Clamp | None] = attrs.field(init=False)
@@ -135,7 +142,7 @@ class Input:
             raise ValueError(f'late = "{self.late}": write one of {", ".join(_POLICIES)}')
         if (self.late == "divert") != (self.diverted is not None):
             raise ValueError('late = "divert" and diverted = (a function that takes a page of late tuples) go together')
-        self._counts = dict.fromkeys(("tuples", "pages", "late", "behind", "untimed", "stale", "promises", "ahead"), 0)
+        self._counts = dict.fromkeys(_COUNTS, 0)
 
     @property
     def inputs(self) -> int:
@@ -219,9 +226,12 @@ class Input:
     def statistics(self) -> dict[str, int]:
         """Count tuples read, late and untimed, promises made or passed on, stale ones; those behind if passed on.
 
-        Those too far ahead to be believed are counted where a jump is too far.
+        Those too far ahead to be believed are counted where a jump is too far, and late ones that filters would have
+        dropped where there are some.
         """
-        left_out = ("pages", "ahead") if self.allow or self.late == "revise" else ("pages", "ahead", "behind")
+        left_out = {"pages", "ahead"} if self.allow or self.late == "revise" else {"pages", "ahead", "behind"}
+        if not self._counts[_FILTERED]:
+            left_out.add(_FILTERED)
         counts = {name: count for name, count in self._counts.items() if name not in left_out}
         clamps = [clamp for clamp in self._clamps if clamp is not None]
         return {**counts, "ahead": self._counts["ahead"] + sum(c.ahead for c in clamps)} if clamps else counts
@@ -240,8 +250,8 @@ class Input:
         }
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        saved_counts = json.loads(str(state["counts"])).items()
-        self._counts = {**self._counts, **{name: int(count) for name, count in saved_counts}}
+        counts = {name: int(count) for name, count in json.loads(str(state["counts"])).items()}
+        self._counts = {**dict.fromkeys(_COUNTS, 0), **counts}
         self._progress = load_progress(json.loads(str(state["progress"])))
         for punctuator, saved in zip(self.punctuators, json.loads(str(state["punctuators"])), strict=True):
             punctuator.restore(saved)
@@ -272,13 +282,22 @@ class Input:
             else:
                 emitted = page.select(~late)
                 kept_before = np.append(0, np.cumsum(~late))
-                self._counts["late"] += 1 if self.late == "refuse" else int(late.sum())
+                self._count_late(page, late)
             if self.late == "divert":
                 self._divert(page, late, made, first)
             if refused < n:
                 self._emit_cut(page.slice(0, refused), [m for m in made if len(m.positions)], None, piece, emit)
                 raise self._violation(page, refused, made, first)
         self._emit_cut(emitted, [m for m in made if len(m.positions)], kept_before, piece, emit)
+
+    def _count_late(self, page: Page, late: Bools) -> None:
+        """Count tuples that are left out: the first where late ones are refused, else all, as who reads wants them."""
+        many = 1 if self.late == "refuse" else int(late.sum())
+        unwanted = 0
+        if self.wanted is not None and self.late == "drop":
+            unwanted = many - int(self.wanted(page.select(late)).sum())
+        self._counts["late"] += many - unwanted
+        self._counts[_FILTERED] += unwanted
 
     def _emit_cut(self, page: Page, made: list[Made], kept_before: Int64s | None, piece: int, emit: Emit) -> None:
         """Emit a page in pieces, each promise after the tuple it follows; one of an attribute for `piece` tuples."""
