@@ -1,4 +1,7 @@
-"""One profile for all property tests: fixed seeds, no deadline (first calls compile), toy-sized example counts.
+"""Profiles of all property tests; none has a deadline, as first calls compile.
+
+By default there are few examples, always the same. HYPOTHESIS_PROFILE=random tries 50 new ones, as CI does, and thorough
+1,000; one that fails is printed with the line (`@reproduce_failure`) that repeats it.
 
 Every Java that a test starts, by whatever process, is one that starts fast.
 """
@@ -22,6 +25,8 @@ settings.register_profile(
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-settings.register_profile("thorough", settings.get_profile("default"), derandomize=False, max_examples=1000)
-settings.register_profile("long", settings.get_profile("default"), max_examples=12)
+settings.register_profile(
+    "random", settings.get_profile("default"), derandomize=False, print_blob=True, max_examples=50
+)
+settings.register_profile("thorough", settings.get_profile("random"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

@@ -17,8 +17,11 @@ def share(part: float) -> settings:
     return settings(max_examples=max(3, round(part * settings.default.max_examples)))
 
 
-def mostly_slow(names: Iterable[str], *, but: Collection[str]) -> list[Any]:
+def mostly_slow(names: Iterable[str | tuple[str, ...]], *, but: Collection[str | tuple[str, ...]]) -> list[Any]:
     """Give parameters of which only some are for the default run; the others are for the longer tests."""
     names = list(names)
-    assert set(but) <= set(names), f"{sorted(set(but) - set(names))} are no names"
-    return [pytest.param(name, marks=() if name in but else pytest.mark.slow) for name in names]
+    assert set(but) <= set(names), f"{sorted(map(str, set(but) - set(names)))} are no names"
+    return [
+        pytest.param(*(name if isinstance(name, tuple) else (name,)), marks=() if name in but else pytest.mark.slow)
+        for name in names
+    ]

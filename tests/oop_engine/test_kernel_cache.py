@@ -46,7 +46,7 @@ def run(
         preexec_fn=before,
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     return done
