@@ -241,6 +241,8 @@ def _join_paces(join: WindowJoin, wanted: Mapping[str, Pace]) -> list[Paces]:
     off by the range.
     """
     window, wattrs = join.join.window, join.wattrs
+    # What it asks for itself, to purge in time, lets groups over it go, too.
+    wanted = {name: pace for name, pace in wanted.items() if not pace.optional}
     paces: list[Paces] = []
     for names, wattr in zip(join.names, wattrs, strict=True):
         called = {new: old for old, new in names.items()}

@@ -226,6 +226,9 @@ def test_groups_of_no_time_ask_for_what_rises_and_make_no_pace_finer() -> None:
     assert paces(s.project("n", "m").distinct()) == [{"n": maybe, "m": maybe}]
     assert paces(s.derive(tens="n // 10").aggregate(oop.count(), by="tens")) == [{"n": maybe}]
     assert paces(s.derive(length="n * m").aggregate(oop.count(), by="length")) == [{}]
+    timed = oop.arrow(pa.table({"ts": [1], "n": [2]}))
+    joined = timed.join(timed, range=80)
+    assert paces(joined.aggregate(oop.count(), by=("ts", "n"))) == paces(joined)
     grouped, windowed = s.aggregate(oop.count(), by="n"), s.window(10, wattr="n").aggregate(oop.count())
     assert paces(grouped, windowed) == [{"n": Pace(10)}]
     assert Pace(7, 3).and_also(maybe) == Pace(7, 3) == maybe.and_also(Pace(7, 3))
