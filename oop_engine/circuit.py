@@ -31,13 +31,14 @@ from oop_engine.sources.outline import Outlined, Watch
 from oop_engine.sources.promised import checked_promise
 from oop_engine.sources.protocol import Chunk, Reader
 from oop_engine.ticks import tick_ns
+from oop_engine.turns import Turns, above
 from oop_engine.wanted import wanted
 from operators.drive import deliver
 from operators.fresh import fresh
 from operators.input import Input
 from operators.overflow import overflows
 from operators.page import Page
-from operators.protocol import Element, Emit, LetsGo, Operator
+from operators.protocol import Element, Emit, LetsGo, Measured, Operator
 from operators.schema import Schema
 from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Unfolding, before
 from punctuation.asked import known, regrain
@@ -75,6 +76,7 @@ class Circuit:
     _watches: dict[int, dict[str, Watch]] = attrs.field(init=False, factory=dict)
     _diverting: dict[int, Deliver] = attrs.field(init=False, factory=dict)
     _paces: dict[int, dict[str, Pace]] = attrs.field(init=False, factory=dict)
+    _turns: Turns = attrs.field(init=False)
     _polled: set[int] = attrs.field(init=False, factory=set)
     _opened: ExitStack | None = attrs.field(init=False, default=None)
     _stopped: bool = attrs.field(init=False, default=False)
@@ -84,6 +86,7 @@ class Circuit:
         check_files(self.plan)
         self.plan = pruned(self.plan)
         self._columns = columns(self.plan)
+        self._turns = Turns.of(self.plan)
         self.meters = [Meter(node.label) for node in self.plan.nodes]
 
     def __enter__(self) -> Self:
@@ -223,7 +226,10 @@ class Circuit:
             raise
 
     def pages(self, place: int, chunk: Chunk) -> Iterator[Element]:
-        """Cut a chunk of a source into pages; SchemaError for a promise that is not of the stream's attributes."""
+        """Cut a chunk of a source into pages; between two of them another source may have its turn.
+
+        SchemaError for a promise that is not of the stream's attributes.
+        """
         if isinstance(chunk, Punctuation):
             node = self.plan.nodes[place]
             assert isinstance(node, SourceNode)
@@ -233,10 +239,17 @@ class Circuit:
         if not isinstance(chunk, pa.RecordBatch):
             yield chunk
             return
-        page = Page(self._schemas[place], chunk)
-        for at in range(0, len(page), self.page_rows):
-            yield page.slice(at, min(at + self.page_rows, len(page)))
+        page, at = Page(self._schemas[place], chunk), 0
+        while at < len(page):
+            end = min(at + self._turns.rows(place, self.page_rows, self._held), len(page))
+            yield page.slice(at, end)
+            at = end
         yield from self._answers(place)
+
+    def _held(self) -> int:
+        """Give the tuples and partial aggregates that operators hold now."""
+        measured = (operator for operator in self.operators if isinstance(operator, Measured))
+        return sum(operator.statistics().get("state_tuples", 0) for operator in measured)
 
     def poll(self, place: int) -> None:
         """Ask all sources that the node at a place reads how far they are now; from any thread (row O9).
@@ -244,7 +257,7 @@ class Circuit:
         A reader that makes the promises of its stream answers at once; where an Input makes them, it answers behind
         what it is given next, at a call of its timer at the latest.
         """
-        for source in self._above(place):
+        for source in above(self.plan, place):
             reader = self.readers.get(source)
             if isinstance(reader, Asked):
                 reader.poll()
@@ -274,14 +287,6 @@ class Circuit:
         operator = self.operators[place]
         if isinstance(operator, Input) and operator.allow:
             operator.allow = max(operator.allow, ticks)
-
-    def _above(self, place: int) -> list[int]:
-        """Give the places of the sources that reach a node."""
-        numbers = {id(node): i for i, node in enumerate(self.plan.nodes)}
-        reached = [place]
-        for at in reached:
-            reached += [numbers[id(n)] for n in self.plan.nodes[at].inputs if numbers[id(n)] not in reached]
-        return [at for at in reached if isinstance(self.plan.nodes[at], SourceNode)]
 
     def _answers(self, place: int) -> Iterator[Punctuation]:
         """Give what an Input that was asked can promise now."""
@@ -403,10 +408,16 @@ class Circuit:
         reader = self.readers.get(place)
         if reader is not None and (arrived := reader.arrived()) is not None:
             return arrived
-        meter = self.meters[place]
-        attribute = watched(self.plan.nodes[place].schema)
+        meter, schema = self.meters[place], self.plan.nodes[place].schema
+        asked = (
+            name for name, pace in self._paces.get(place, {}).items() if not pace.optional and schema.progressing(name)
+        )
+        attribute = next(asked, None) or watched(schema)
         bound = meter.lwm.get(attribute) if attribute is not None else None
-        return bound if isinstance(bound, int) else -(2**62) + meter.tuples_in
+        if attribute is None or not isinstance(bound, int):
+            return -(2**62) + meter.tuples_in
+        # Sources may have the time in units of their own.
+        return bound * (tick_ns(schema.field(attribute).type) or 1)
 
     def statistics(self) -> tuple[OperatorStatistics, ...]:
         """Read all meters."""

@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Final, TypeAlias, TypeVar
 
 import attrs
@@ -267,8 +268,15 @@ class _Run:
         """Feed what readers bring; of several files, the one that is furthest behind in its own time comes next."""
         circuit = self.circuit
         live = dict(sources)
+        pages: dict[int, Iterator[Element]] = {}
         while live:
-            place = min(live, key=lambda p: (circuit.behind(p), p))
+            place = min(live, key=lambda p: (circuit.behind(p), p)) if len(live) > 1 else next(iter(live))
+            page = next(pages.get(place, iter(())), None)
+            if page is not None:
+                await trio.lowlevel.checkpoint()
+                circuit.give(place, 0, page)
+                await self._send_out(clones)
+                continue
             try:
                 chunk = await live[place].receive()
             except trio.EndOfChannel:
@@ -281,12 +289,8 @@ class _Run:
                 circuit.elapse(place, chunk)
                 await self._send_out(clones)
                 continue
-            pages = (page for c in (chunk if isinstance(chunk, list) else [chunk]) for page in circuit.pages(place, c))
-            for number, page in enumerate(pages):
-                if number:
-                    await trio.lowlevel.checkpoint()
-                circuit.give(place, 0, page)
-                await self._send_out(clones)
+            chunks = chunk if isinstance(chunk, list) else [chunk]
+            pages[place] = chain.from_iterable(map(partial(circuit.pages, place), chunks))
         for clone in clones.values():
             clone.close()
 

@@ -49,18 +49,22 @@ class Run:
                 yield from self._by_the_clock(circuit, places, timed)
                 return
             live = {place: circuit.open(place) for place in places}
+            pages: dict[int, Iterator[Element]] = {}
             while live:
-                place = min(live, key=lambda p: (circuit.behind(p), p))
-                chunk = next(live[place], None)
-                if chunk is None:
-                    del live[place]
-                    self.ended = not live
-                    circuit.finish(place)
-                    yield from self._taken()
-                    continue
-                for page in circuit.pages(place, chunk):
+                place = min(live, key=lambda p: (circuit.behind(p), p)) if len(live) > 1 else next(iter(live))
+                page = next(pages.get(place, iter(())), None)
+                if page is not None:
                     circuit.give(place, 0, page)
                     yield from self._taken()
+                    continue
+                chunk = next(live[place], None)
+                if chunk is not None:
+                    pages[place] = circuit.pages(place, chunk)
+                    continue
+                del live[place]
+                self.ended = not live
+                circuit.finish(place)
+                yield from self._taken()
 
     def _by_the_clock(self, circuit: Circuit, places: list[int], timed: list[int]) -> Iterator[tuple[int, Element]]:
         """Read what comes, and tell the time meanwhile; files are read when nothing else has come."""

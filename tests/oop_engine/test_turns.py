@@ -1,0 +1,91 @@
+"""Sources that meet take turns by their promises, in steps that bound what joins, merges and unions hold meanwhile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import oop_engine as oop
+from oop_engine.circuit import PAGE_ROWS
+from oop_engine.plan import Plan
+from oop_engine.stream import Stream
+from oop_engine.synchronous import Run
+from oop_engine.turns import JOINED, MELDED, Turns
+from operators.page import Page
+
+N = 150_000
+US, NS = pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC")
+
+
+def table(seed: int, unit: pa.DataType = US) -> Stream:
+    """Give a stream of a tuple a millisecond, in a batch, disordered by up to 50 ms."""
+    drawn = np.random.default_rng(seed)
+    ts = np.arange(N) * 1000 + drawn.integers(0, 50_000, N)
+    columns = {"ts": pa.array(ts, US).cast(unit), "k": drawn.integers(0, 500, N)}
+    return oop.arrow(pa.table(columns))
+
+
+PLANS: dict[str, tuple[Callable[[], Stream], int]] = {
+    "join": (lambda: table(1).join(table(2), "k", range="1 s"), JOINED),
+    "outer tumbling join": (lambda: table(1).join(table(2), "k", tumbling="1 s", kind="full"), JOINED),
+    "merge": (lambda: oop.merge(table(1), table(2)).filter("k = 7"), JOINED),
+    "windows over a union": (
+        lambda: oop.meld(table(1), table(2), table(3)).window("50 ms").aggregate(oop.count(), by="k"),
+        MELDED,
+    ),
+}
+
+
+def rows(found: pa.Table) -> Counter[tuple[object, ...]]:
+    return Counter(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_what_waits_for_another_source_is_bounded_by_a_turn(name: str) -> None:
+    make, turn = PLANS[name]
+    stream, outcome = make(), make().run()
+    most = (len(Turns.of(Plan((stream.node,))).meeting) - 1) * turn + 10_000
+    assert outcome.statistics.peak_state < most
+    run = Run(Plan((stream.node,)))
+    pages = [element.batch for _, element in run if isinstance(element, Page)]
+    peaks = [o.details.get("peak_state_tuples", 0) for o in run.circuit.statistics()]
+    assert max(peaks) < most
+    there = pa.Table.from_batches(pages, stream.schema.arrow)
+    assert rows(there) == rows(outcome.table)
+
+
+def test_the_answer_is_that_of_pages_of_any_size() -> None:
+    make, _ = PLANS["join"]
+    small = Run(Plan((make().node,)), page_rows=1000)
+    pages = [element.batch for _, element in small if isinstance(element, Page)]
+    assert rows(pa.Table.from_batches(pages)) == rows(make().run().table)
+
+
+def test_times_in_other_units_are_compared_as_times() -> None:
+    union = oop.meld(
+        *(table(seed, unit).project(t="cast(ts, 'timestamp[s]')", k="k") for seed, unit in ((1, US), (2, NS)))
+    )
+    held = union.window("1 s", wattr="t").aggregate(oop.count(), by="k").run().statistics.peak_state
+    # A source that is ahead by a turn is ahead by 66 windows of 500 groups at most; by all, it would be by 150.
+    assert held < 40_000
+
+
+def test_a_source_that_meets_no_other_gives_pages_as_large_as_they_come() -> None:
+    one = table(1)
+    assert Turns.of(Plan((one.filter("k = 7").node,))).rows(0, PAGE_ROWS, lambda: N) == PAGE_ROWS
+    itself = one.join(one, "k", range="1 s")
+    assert Turns.of(Plan((itself.node,))).meeting == frozenset()
+
+
+def test_turns_grow_where_next_to_nothing_is_held_and_shrink_again() -> None:
+    turns = Turns.of(Plan((oop.meld(table(1), table(2)).node,)))
+
+    def after(held: int) -> int:
+        return [turns.rows(0, PAGE_ROWS, lambda: held) for _ in range(4)][-1]
+
+    assert [after(10), after(10), after(10)] == [2 * MELDED, PAGE_ROWS, PAGE_ROWS]
+    assert after(N) == MELDED
