@@ -47,7 +47,8 @@ class Rows:
 
     def values(self, column: str) -> Iterator[Int64s]:
         for batch in self.batches:
-            page = Page(Schema(batch.schema), sound(batch.select([column]), f"a record batch of {self.name}"))
+            read = sound(batch.select([column]), f"a record batch of {self.name}")
+            page = Page(Schema(read.schema), read)
             values = page.ticks(column)
             valid = page.valid(column)
             if valid is not None:

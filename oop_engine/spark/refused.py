@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from pickle import PicklingError
 
 import attrs
 
@@ -87,6 +86,6 @@ def _is_shippable(source: Source) -> bool:
 
     try:
         cloudpickle.dumps(source)
-    except (TypeError, AttributeError, ValueError, PicklingError):  # open files, sockets, generators
+    except Exception:  # open files, sockets and generators each say so in an error of their own
         return False
     return True

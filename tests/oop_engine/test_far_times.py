@@ -81,7 +81,7 @@ def test_a_window_made_in_python_says_the_same() -> None:
 
 
 def test_a_broken_promise_on_the_command_line_names_its_options(tmp_path: Path) -> None:
-    (tmp_path / "m.csv").write_text("ts,a\n2026-01-01T00:00:05Z,1\n2026-01-01T00:00:01Z,2\n")
+    (tmp_path / "m.csv").write_text("ts,a\n2026-01-01T00:00:05Z,1\n2026-01-01T00:00:06Z,3\n2026-01-01T00:00:01Z,2\n")
     given = ["-s", f"M={tmp_path / 'm.csv'}", "--every", "1s", "--late", "refuse"]
     done = CliRunner().invoke(commands, ["query", "SELECT count(*) [RANGE 1 s, WA ts] FROM M", *given])
     assert done.exit_code == 3

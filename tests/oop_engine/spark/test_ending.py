@@ -132,7 +132,8 @@ def test_a_reader_says_its_end_once_behind_the_last_row(sizes: list[int], limit:
             (folder / "packets" / f"{number}.pcap").write_bytes(data + (b"half" if cut else b""))
             at += size
         options = Options("oop.pcap", streaming(path=folder / "packets", complete=True), ("complete",))
-        reader = GrowingReader.of(options, PacketReading.of(Options("oop.pcap", {"columns": "ts_ns"}, ())), parted=True)
+        reading = PacketReading.of(Options("oop.pcap", {"columns": "ts_ns"}, ()))
+        reader = GrowingReader.of(options, reading, None, parted=True)
         assert drained(reader, reader.initialOffset(), limit) == ([k * 1000 for k in range(at)], 1)
         epochs = [[(k, "a", 1, 1) for k in range(10 * n, 10 * n + size)] for n, size in enumerate(sizes)]
         source = ResultSource(streaming(path=log_of(folder / "log", epochs), complete=True))
