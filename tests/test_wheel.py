@@ -58,7 +58,7 @@ def test_the_grammar_the_types_and_the_pages_of_theory_are_in_it(wheel: zipfile.
     found = set(names(wheel))
     assert {"oop_engine/language/grammar.lark", "operators/README.md", "punctuation/README.md"} <= found
     assert {f"{package}/py.typed" for package in PACKAGES} <= found
-    assert not [name for name in found if name.endswith((".pyc", ".nbi", ".nbc", ".stub"))]
+    assert not [name for name in found if name.endswith((".pyc", ".nbi", ".nbc", ".kernel", ".stub"))]
 
 
 def test_it_says_what_it_needs_and_starts_the_command(wheel: zipfile.Path) -> None:
