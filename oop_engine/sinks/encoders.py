@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from oop_engine.sinks.fields import looked_up, plain
 from operators.page import Page
 from operators.readable import address_text, address_text_field, is_number, is_text, text_of
 from operators.schema import Schema
@@ -136,21 +137,26 @@ class Parquet:
 
 @attrs.define
 class Arrow:
-    """Arrow IPC, the file form or (`stream`) the stream form; addresses stay 16 bytes with their metadata."""
+    """Arrow IPC, the file form or (`stream`) the stream form; addresses stay 16 bytes with their metadata.
+
+    The file form has the values of dictionaries themselves, the stream form a dictionary for each page.
+    """
 
     stream: bool = attrs.field(default=False, kw_only=True)
     _written: _Written = attrs.field(init=False, repr=False)
     _writer: pa.RecordBatchFileWriter | pa.RecordBatchStreamWriter = attrs.field(init=False, repr=False)
+    _schema: pa.Schema = attrs.field(init=False, repr=False)
 
     def open(self, schema: Schema) -> bytes:
         self._written = _Written()
         file = pa.PythonFile(self._written, mode="w")
-        self._writer = pa.ipc.new_stream(file, schema.arrow) if self.stream else pa.ipc.new_file(file, schema.arrow)
+        self._schema = schema.arrow if self.stream else plain(schema.arrow)
+        self._writer = (pa.ipc.new_stream if self.stream else pa.ipc.new_file)(file, self._schema)
         return self._written.taken()
 
     def write(self, page: Page) -> bytes:
         if len(page):
-            self._writer.write_batch(page.batch)
+            self._writer.write_batch(page.batch if self.stream else looked_up(page.batch, self._schema))
         return self._written.taken()
 
     def close(self) -> bytes:

@@ -34,3 +34,25 @@ def differences(there: pa.Schema, wanted: pa.Schema) -> str:
         if known.get(name) != given.get(name)
     ]
     return "".join(lines) or "  They are the same in another order.\n"
+
+
+def plain(schema: pa.Schema) -> pa.Schema:
+    """Give a schema in which what a dictionary numbers is there as it is.
+
+    The file form of Arrow has one dictionary a column, and the pages of a stream bring one each.
+    """
+    return pa.schema([f.with_type(_plain(f.type)) for f in schema], metadata=schema.metadata)
+
+
+def looked_up(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Give a batch in the types of such a schema, itself where it has no dictionary."""
+    if not any(pa.types.is_dictionary(kind) for kind in batch.schema.types):
+        return batch
+    columns = [
+        column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

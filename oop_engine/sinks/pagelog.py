@@ -36,7 +36,7 @@ import pyarrow as pa
 from oop_engine.sinks.claim import claim
 from oop_engine.sinks.digest import digest
 from oop_engine.sinks.errors import SinkError
-from oop_engine.sinks.fields import differences, nullable
+from oop_engine.sinks.fields import differences, looked_up, nullable, plain
 from oop_engine.sinks.files import claimed, naming
 from oop_engine.sinks.protocol import Deliver
 from operators.page import Page
@@ -346,8 +346,9 @@ class PageLogSink:
         log = PageLog(self.folder)
         if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
             raise SinkError(f'"{self.folder}" exists already; name a new folder for a page log, or remove this one.')
-        log.begin(schema.arrow)
-        epochs = _Epochs(log, schema.arrow)
+        kept = plain(schema.arrow)
+        log.begin(kept)
+        epochs = _Epochs(log, kept)
         try:
             yield epochs
         except Exception:
@@ -387,7 +388,7 @@ class _Epochs:
 
     def __call__(self, element: Element, /) -> None:
         if isinstance(element, Page):
-            self._batches.append(element.batch)
+            self._batches.append(looked_up(element.batch, self.arrow))
             self._rows += len(element)
         if self._rows >= _SEAL_ROWS or (self._rows and time.monotonic() - self._sealed >= _SEAL_SECONDS):
             self.seal()

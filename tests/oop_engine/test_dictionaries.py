@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import oop_engine as oop
+from oop_engine.sinks.pagelog import PageLog
 
 WORDS, BATCHES = 100, 4
 
@@ -42,3 +44,21 @@ def test_a_single_batch_keeps_its_nulls_and_its_order() -> None:
     found = oop.arrow(one).project("ts", "k").to_arrow()
     assert found.column("k").to_pylist() == ["b", None, "a"]
     assert found.schema.field("k").type == pa.dictionary(pa.int32(), pa.string(), ordered=True)
+
+
+@pytest.mark.parametrize("name", ["out.arrow", "out.arrows", "out.parquet", "out.pages"])
+def test_results_grouped_by_words_of_several_dictionaries_are_written_and_read(tmp_path: Path, name: str) -> None:
+    batches = [
+        pa.RecordBatch.from_pydict({"ts": range(100 * i, 100 * i + 100), "c": pa.array(words * 50).dictionary_encode()})
+        for i, words in enumerate((["a", "b"], ["x", "a"], ["y", "b"]))
+    ]
+    counts = oop.arrow(batches, slack=1).window(range=50).aggregate(oop.count(), by="c")
+    counts.to(tmp_path / name).run()
+    if name.endswith(".pages"):
+        log = PageLog(tmp_path / name)
+        found = pa.Table.from_batches([b for epoch in log.epochs() for segment in epoch for b in log.read(segment)])
+        assert log.schema().field("c").type == pa.string()
+    else:
+        found = oop.table(tmp_path / name, slack=0, on="window_end").to_arrow()
+    row = lambda table: sorted((r["window_end"], r["c"], r["count"]) for r in table.to_pylist())  # noqa: E731
+    assert row(found) == row(counts.to_arrow()) and len(row(found)) == 12
