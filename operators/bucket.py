@@ -234,4 +234,5 @@ class Bucket:
         if "fields" in state:
             self._partitions = KeyIndex(list(read_batch(state, "fields").schema))
             self._partitions.restore(part("partitions.", state))
-            self._ranks = read_integers(state, "ranks")
+            self._ranks = read_integers(state, "ranks", least=0)
+            self._ranks = np.pad(self._ranks, (0, max(0, self._partitions.capacity - len(self._ranks))))

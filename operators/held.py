@@ -16,7 +16,7 @@ import pyarrow as pa
 from operators.errors import SchemaError
 from operators.page import Int64s, Page, concatenate
 from operators.protocol import State, StateValue
-from operators.saved import read_batch, read_int, read_integers, read_text
+from operators.saved import bounded, read_batch, read_int, read_integers, read_text
 from operators.schema import Schema
 from punctuation import Punctuation
 from punctuation.plain import Plain, from_plain, to_plain
@@ -153,6 +153,11 @@ class Held:
         page = Page(Schema(batch.schema, progress=json.loads(read_text(state, "progress"))), batch)
         names = ("ticks", "arrivals", "ports", "lengths")
         ticks, arrivals, ports, lengths = (read_integers(state, name) for name in names)
+        bounded(lengths, "lengths", least=1, below=len(page) + 1, length=len(ports))
+        for column, name in ((ticks, "ticks"), (arrivals, "arrivals")):
+            bounded(column, name, least=None, below=None, length=len(page))
+        if int(lengths.sum()) != len(page):
+            raise ValueError(f"the saved state has {len(page)} tuples in runs of {int(lengths.sum())}")
         self.tuples = len(page)
         everything = _Run(page, ticks, arrivals, 0)
         stops: Sequence[int] = np.cumsum(lengths).tolist()

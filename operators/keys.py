@@ -21,7 +21,7 @@ from operators.errors import SchemaError
 from operators.kernels import keys as kernels
 from operators.page import Bools
 from operators.protocol import State, StateValue
-from operators.saved import read_batch, read_flag, read_int, read_integers, read_words
+from operators.saved import apart, bounded, read_batch, read_flag, read_int, read_integers, read_words
 
 Ids = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
@@ -176,6 +176,13 @@ class KeyIndex:
         kernels.occupied(self._table, ids)
         return ids
 
+    def check_live(self, ids: npt.NDArray[np.integer], name: str) -> None:
+        """Check that a restored part names live keys alone; ValueError, which names its entry, if not."""
+        alive = np.zeros(int(self._counters[1]), np.bool_)
+        alive[self.live()] = True
+        if not alive[bounded(ids, name, below=len(alive))].all():
+            raise ValueError(f'the saved state names keys in "{name}" that it does not have')
+
     def state(self) -> State:
         """Give the live keys and their ids."""
         live = self.live()
@@ -193,12 +200,15 @@ class KeyIndex:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become the index whose `state` this was."""
-        ids, words, free = read_integers(state, "ids"), read_words(state, "words"), read_integers(state, "free")
+        ids, free = read_integers(state, "ids"), read_integers(state, "free")
+        # Each id ever given away is in use or free.
+        made = read_int(state, "made", least=len(ids) + len(free), most=len(ids) + len(free))
+        apart(np.concatenate((ids, free)), "ids", below=made)
         self._clear()
-        made = read_int(state, "made")
         if read_flag(state, "nulls"):
             self._widen()
         self._bumped = read_flag(state, "bumped")
+        words = read_words(state, "words", length=len(ids) * self._keys.shape[1])
         size = _power(made)
         self._keys = np.zeros((size, self._keys.shape[1]), np.uint64)
         self._keys[ids] = words.reshape(len(ids), self._keys.shape[1])
@@ -208,7 +218,10 @@ class KeyIndex:
         self._fresh_table(2 * size)
         kernels.rehash(ids.astype(np.int32), self._keys, self._table, self._beside)
         for number, heap in enumerate(self._heaps):
-            kept = _Text.of(read_batch(state, f"heap{number}").column(0))
+            texts = read_batch(state, f"heap{number}").column(0)
+            if len(texts) != len(ids) or not pa.types.is_large_binary(texts.type):
+                raise ValueError(f'the saved state has {len(texts)} values of {texts.type} in "heap{number}"')
+            kept = _Text.of(texts)
             heap.keep(kept, np.arange(len(ids)), ids.astype(np.int32), size)
 
     def _enter(self, words: Words, ids: Ids, fresh: Bools) -> None:

@@ -146,7 +146,7 @@ class Reorder:
             raise ValueError(f"the saved state is of another slack than {len(self._largest) - 1} tuples")
         self._largest = largest
         self._bound, self._promised = read_int(state, "bound"), read_int(state, "promised")
-        self._filled, self._late = read_int(state, "filled"), read_int(state, "late")
+        self._filled, self._late = read_int(state, "filled", least=0, most=len(largest)), read_int(state, "late")
         self._held.restore(part("held.", state))
 
     @property

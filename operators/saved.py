@@ -9,13 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Container, Iterable, Mapping
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators.protocol import State, StateValue
+from operators.kernels import chains as kernels
+from operators.protocol import Operator, State, StateValue
 
+T = TypeVar("T", bound=np.generic)
+ROOM: Final = 1 << 28
+"""No state that was saved has as many ids, slots or rows in one part."""
+_UNFIT: Final = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError,
+    pa.ArrowException,
+)  # fmt: skip
 MAGIC = b"OOPSTATE"
 VERSION = 1
 _HEAD = len(MAGIC) + 2 + 8
@@ -64,11 +73,61 @@ def decode_state(saved: bytes) -> State:
     return state
 
 
-def read_int(state: Mapping[str, StateValue], name: str) -> int:
-    """Give one integer of a state; ValueError when it is missing or something else."""
+def restore(operator: Operator, state: Mapping[str, StateValue]) -> None:
+    """Make a fresh operator the one whose `state` this was; ValueError where it cannot be, whatever the reason.
+
+    A digest that fits does not show that an operator wrote the bytes, so no index, length or offset of a state reaches
+    a kernel before it was checked: each part declares its bounds where it reads (`read_int`, `read_integers`,
+    `bounded`, `apart`, `chained`), and what Python and NumPy refuse besides is told here.
+    """
+    try:
+        operator.restore(state)
+    except _UNFIT as error:
+        reason = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+        raise ValueError(
+            f"{type(operator).__name__} cannot be restored: {reason}.\n"
+            "  The state is damaged, or another plan or version wrote it: begin anew, or give the state that was saved."
+        ) from error
+
+
+def bounded(
+    values: npt.NDArray[T], name: str, *, least: int | None = 0, below: int | None = ROOM, length: int | None = None
+) -> npt.NDArray[T]:
+    """Give values that all are in [least, below), and are `length` rows; ValueError, which names the entry, if not."""
+    if length is not None and len(values) != length:
+        raise ValueError(f'the saved state should have {length} rows in "{name}", it has {len(values)}')
+    if values.size and least is not None and values.min() < least:
+        raise ValueError(f'the saved state has {values.min()} in "{name}", where {least} is the least there can be')
+    if values.size and below is not None and values.max() >= below:
+        raise ValueError(f'the saved state has {values.max()} in "{name}", where all should be below {below}')
+    return values
+
+
+def apart(values: npt.NDArray[T], name: str, *, below: int) -> npt.NDArray[T]:
+    """Give values that are in [0, below) and all different; ValueError, which names the entry, if not."""
+    if len(values) and np.bincount(bounded(values, name, below=below)).max() > 1:
+        raise ValueError(f'the saved state has a value in "{name}" twice, where all should be different')
+    return values
+
+
+def chained(heads: npt.NDArray[np.integer], after: npt.NDArray[np.integer], name: str) -> npt.NDArray[np.bool_]:
+    """Tell which places chains reach; ValueError, which names the entry, where one leaves them or comes to one twice.
+
+    Each chain begins at a head and goes on at `after` of the place where it is; negative numbers end it.
+    """
+    reached = np.zeros(len(after), np.bool_)
+    if not kernels.reach(heads.astype(np.int64), after.astype(np.int64), reached):
+        raise ValueError(f'the saved state has chains in "{name}" that lead out of it, or come together')
+    return reached
+
+
+def read_int(state: Mapping[str, StateValue], name: str, *, least: int | None = None, most: int | None = None) -> int:
+    """Give one integer of a state; ValueError when it is missing or something else, or not in [least, most]."""
     value = state.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError(f'the saved state should have an integer "{name}", it has {value!r}')
+    if not (-1 << 63 if least is None else least) <= value <= ((1 << 63) - 1 if most is None else most):
+        raise ValueError(f'the saved state has {value} as "{name}", which is beyond what it can be')
     return value
 
 
@@ -93,12 +152,28 @@ def read_text(state: Mapping[str, StateValue], name: str) -> str:
     return value
 
 
-def read_integers(state: Mapping[str, StateValue], name: str) -> npt.NDArray[np.int64]:
-    """Give one array of integers of a state, as a copy; ValueError when it is missing or something else."""
+def read_integers(
+    state: Mapping[str, StateValue],
+    name: str,
+    *,
+    least: int | None = None,
+    below: int | None = None,
+    length: int | None = None,
+    width: int | None = None,
+) -> npt.NDArray[np.int64]:
+    """Give one array of integers of a state, as a copy; ValueError when it is missing or something else.
+
+    The same where values are not in [least, below), or rows are not `length`. With `width` it has rows of so many
+    columns, shape (n, width); else it is as it was saved.
+    """
     value = state.get(name)
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu":
         raise ValueError(f'the saved state should have an array of integers "{name}", it has {value!r}')
-    return value.astype(np.int64)
+    if width is not None:
+        if value.size % width:
+            raise ValueError(f'the saved state should have rows of {width} in "{name}", it has {value.size} values')
+        value = value.reshape(-1, width)
+    return bounded(value.astype(np.int64), name, least=least, below=below, length=length)
 
 
 def read_batch(state: Mapping[str, StateValue], name: str) -> pa.RecordBatch:
@@ -109,12 +184,12 @@ def read_batch(state: Mapping[str, StateValue], name: str) -> pa.RecordBatch:
     return value
 
 
-def read_words(state: Mapping[str, StateValue], name: str) -> npt.NDArray[np.uint64]:
-    """Give one array of machine words of a state, as a copy; ValueError when it is missing or something else."""
+def read_words(state: Mapping[str, StateValue], name: str, *, length: int | None = None) -> npt.NDArray[np.uint64]:
+    """Give one array of machine words of a state, as a copy; ValueError when it is something else, or not so long."""
     value = state.get(name)
     if not isinstance(value, np.ndarray) or value.dtype != np.uint64:
         raise ValueError(f'the saved state should have an array of words "{name}", it has {value!r}')
-    return value.astype(np.uint64)
+    return bounded(value.astype(np.uint64), name, least=None, below=None, length=length)
 
 
 def save_schema(schema: pa.Schema) -> pa.RecordBatch:

@@ -23,7 +23,7 @@ from operators.bucket import FROM, UNTIL
 from operators.meld import load_meet, save_meet
 from operators.page import Int64s, Page
 from operators.protocol import Element, Measured, State
-from operators.saved import decode_state, encode_state, part, prefixed, read_int
+from operators.saved import decode_state, encode_state, part, prefixed, read_int, restore
 from operators.schema import Schema
 from punctuation import END, NEVER, NO_TIME, Meet, Punctuation, before
 
@@ -217,7 +217,7 @@ class Room:
         self._ended = {port for port in range(len(self._entries)) if f"ended.{port}" in state}
         self._meets = [load_meet(meet.ports, part(f"meet.{port}.", state)) for port, meet in enumerate(self._meets)]
         for place in self._own():
-            self.circuit.operators[place].restore(part(f"operator.{place}.", state))
+            restore(self.circuit.operators[place], part(f"operator.{place}.", state))
 
     def _fingerprint(self) -> str:
         """Give in one line what a state is of."""

@@ -22,7 +22,7 @@ from operators.kernels import adaptive as kernels
 from operators.keys import KeyIndex
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import part, prefixed, read_int, read_integers
+from operators.saved import ROOM, bounded, part, prefixed, read_int, read_integers
 from operators.window.protocol import Int32s
 
 _BUDGET = 1 << 14
@@ -196,9 +196,11 @@ class MixedPanes:
         self._store.restore(part("store.", state))
         live = self._items.live()
         owners, firsts, _ = (column.to_numpy() for column in self._items.keys(live))
+        bounded(owners, "items", below=read_int(state, "capacity", least=0, most=ROOM))
         size = max(16, self._items.capacity)
         self._owners, self._firsts = np.zeros(size, np.int32), np.zeros(size, np.int64)
         self._owners[live], self._firsts[live] = owners, firsts
         self._counts = np.bincount(owners, minlength=read_int(state, "capacity"))
         self._own = np.full(len(self._counts), _NEVER)
-        self._own[read_integers(state, "own_groups")] = read_integers(state, "own_bounds")
+        own = read_integers(state, "own_groups", least=0, below=len(self._own))
+        self._own[own] = read_integers(state, "own_bounds", length=len(own))

@@ -16,7 +16,7 @@ from operators.keys import KeyIndex
 from operators.overflow import Overflow
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
-from operators.saved import part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
+from operators.saved import ROOM, part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
 from operators.schema import Schema
 from operators.window.protocol import Int32s
 from punctuation import END, Progress, Punctuation
@@ -166,6 +166,8 @@ class GroupAggregate:
         self._bind(Schema(read_batch(state, "input").schema))
         for i, accumulator in enumerate(self._accumulators):
             accumulator.restore(part(f"aggregate{i}.", state))
-        self._reserve(read_int(state, "capacity"))
+        capacity = read_int(state, "capacity", least=0, most=ROOM)
         if self._groups is not None:
             self._groups.restore(part("groups.", state))
+            capacity = max(capacity, self._groups.capacity)
+        self._reserve(max(1, capacity))

@@ -15,7 +15,7 @@ from operators.functions.columns import grown
 from operators.keys import Ids, KeyIndex
 from operators.page import Int64s
 from operators.protocol import State, StateValue
-from operators.saved import read_integers
+from operators.saved import ROOM, read_integers
 from operators.window import FOREVER, PartitionedWindow, Window
 from operators.window.protocol import Int32s
 from punctuation import Below, Pattern, Punctuation
@@ -94,6 +94,6 @@ class Lasts:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become what this was the `state` of."""
-        known = read_integers(state, "last_groups")
+        known = read_integers(state, "last_groups", least=0, below=ROOM)
         self._lasts = np.full(max(16, int(known.max(initial=0)) + 1), _NEVER)
-        self._lasts[known] = read_integers(state, "last_windows")
+        self._lasts[known] = read_integers(state, "last_windows", length=len(known))

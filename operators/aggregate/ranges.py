@@ -16,11 +16,13 @@ from operators.functions.columns import grown, power
 from operators.kernels import slices as kernels
 from operators.page import Int64s
 from operators.protocol import State, StateValue
-from operators.saved import read_integers
+from operators.saved import apart, read_integers
 from operators.window.protocol import FOREVER, Int32s
 
 NEVER: Final = -(2**63)
 """The window-id that is before all others."""
+_MOST: Final = 1 << 24
+"""Slices that may be open at a time, in a state that is restored; they would take some four gigabytes."""
 
 
 @attrs.define(eq=False)
@@ -141,11 +143,16 @@ class Ranges:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become the ranges whose `state` this was."""
-        first, last = read_integers(state, "slice_first").tolist(), read_integers(state, "slice_last").tolist()
-        numbers = read_integers(state, "slice_number").tolist()
+        numbered = apart(read_integers(state, "slice_number"), "slice_number", below=_MOST)
+        numbers = numbered.tolist()
+        first, last = (read_integers(state, f"slice_{end}", length=len(numbers)).tolist() for end in ("first", "last"))
+        if any(one >= other for one, other in zip(first, last, strict=True)):
+            raise ValueError("the saved state has a slice that ends before it begins")
         highest = max(numbers, default=-1) + 1
         self._clear(power(highest))
         self._numbers.update(zip(zip(first, last, strict=True), numbers, strict=True))
+        if len(self._numbers) < len(numbers):
+            raise ValueError("the saved state has two slices of the same windows")
         self._spare.extend(sorted(set(range(highest)).difference(numbers)))
         self.starts[numbers], self.ends[numbers] = first, last
         self._fresh.extend(numbers)

@@ -20,7 +20,7 @@ from operators.functions.protocol import Accumulator, Subtractable
 from operators.kernels import slices as kernels
 from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import part, prefixed, read_int, read_integers, read_text, read_words
+from operators.saved import ROOM, apart, bounded, part, prefixed, read_int, read_integers, read_text, read_words
 from operators.window.protocol import FOREVER, Int32s
 
 Slots = Int32s
@@ -407,19 +407,26 @@ class SliceStore:
             state |= prefixed(f"aggregate{i}.", accumulator.state())
         return state
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the store whose `state` this was."""
+    def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM) -> None:
+        """Become the store whose `state` this was; `capacity` is above every group id."""
         self._clear()
         self.ranges.restore(state)
         self._enter(())
-        slots, pairs, made = read_integers(state, "slots"), read_words(state, "pairs"), read_int(state, "made")
-        groups = (pairs & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        own = read_integers(state, "own_groups")
+        made = read_int(state, "made", least=0, most=ROOM)
+        slots = apart(read_integers(state, "slots"), "slots", below=made)
+        pairs = read_words(state, "pairs", length=len(slots))
+        if len(np.unique(pairs)) < len(pairs):
+            raise ValueError("the saved state has two partial aggregates of one slice and group")
+        groups = bounded((pairs & np.uint64(0xFFFFFFFF)).astype(np.int64), "pairs", below=capacity)
+        if not np.isin((pairs >> np.uint64(32)).astype(np.int64), self.ranges.order).all():
+            raise ValueError("the saved state has partial aggregates of slices that it does not have")
+        own = read_integers(state, "own_groups", least=0, below=capacity)
+        own_bounds = read_integers(state, "own_bounds", length=len(own))
         capacity = power(int(max(groups.max(initial=-1), own.max(initial=-1))) + 1)
         self._held = np.zeros(capacity, np.int32)
         self._own = np.full(capacity, NEVER)
         self._rows.widen(capacity)
-        self._own[own] = read_integers(state, "own_bounds")
+        self._own[own] = own_bounds
         self._grow(power(made))
         if state.get("chained", True):
             # As by an earlier version, which always chained them.
@@ -440,4 +447,7 @@ class SliceStore:
             accumulator.free(spare.astype(np.int32))
         if technique := read_text(state, "technique"):
             self._running = Running(self, "two_stacks" if technique == "two_stacks" else "differential")
-            self._running.resume(read_integers(state, "suffixed").astype(np.int32))
+            suffixed = apart(read_integers(state, "suffixed"), "suffixed", below=len(self.ranges.starts))
+            if not np.isin(suffixed, self.ranges.order).all():
+                raise ValueError("the saved state has suffixes in slices that it does not have")
+            self._running.resume(suffixed.astype(np.int32))

@@ -434,9 +434,10 @@ class WindowAggregate:
         self._promised = read_progress(read_text(state, "promised"))
         if "input" in state:
             progress: list[list[str]] = json.loads(read_text(state, "progress"))
-            self._bind(Schema(read_batch(state, "input").schema, progress=progress)).restore(part("store.", state))
+            store = self._bind(Schema(read_batch(state, "input").schema, progress=progress))
             if self._groups is not None:
                 self._groups.restore(part("groups.", state))
+            store.restore(part("store.", state), capacity=1 if self._groups is None else self._groups.capacity)
             if self._lasts is not None:
                 self._lasts.restore(state)
 

@@ -17,7 +17,7 @@ from operators.functions.arguments import plain, plain_type
 from operators.functions.protocol import AggregateFunction
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import read_batch, read_int
+from operators.saved import ROOM, read_batch, read_int
 from operators.schema import Schema
 
 
@@ -95,8 +95,11 @@ class TupleLog:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become the log whose `state` this was."""
-        self._length = read_int(state, "length")
-        self._chunks = [read_batch(state, "tuples")] if self.names and self._length else []
+        self._length = read_int(state, "length", least=0, most=ROOM)
+        tuples = read_batch(state, "tuples")
+        if self.names and (len(tuples) != self._length or not tuples.schema.equals(self._kept.arrow)):
+            raise ValueError(f"the saved state has {len(tuples)} tuples with {tuples.schema.names}, not {self._length}")
+        self._chunks = [tuples] if self.names and self._length else []
 
 
 def attributes(functions: Mapping[str, AggregateFunction], schema: Schema) -> tuple[str, ...]:

@@ -288,3 +288,5 @@ class MixedStore:
         """Become the store whose `state` this was."""
         self._released, self.temporary = read_int(state, "released"), read_int(state, "temporary")
         self.objects.restore(state)
+        if self.objects.over(self._released):
+            raise ValueError(f"the saved state holds what is in no window from {self._released} on")

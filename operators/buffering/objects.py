@@ -17,7 +17,7 @@ from operators.functions.protocol import Accumulator
 from operators.kernels import adaptive as kernels
 from operators.page import Int64s
 from operators.protocol import State, StateValue
-from operators.saved import part, prefixed, read_int, read_integers
+from operators.saved import ROOM, apart, bounded, part, prefixed, read_int, read_integers
 from operators.window import FOREVER
 from operators.window.protocol import Int32s
 
@@ -146,6 +146,11 @@ class Objects:
         wids = self.wids[: int(self.counters[kernels.OPEN])]
         return int(np.where(wids == FOREVER - 1, latest, wids).max(initial=_NEVER)) + 1
 
+    def over(self, bound: int) -> bool:
+        """Tell whether a tuple, or a partial aggregate, is held that is in no window from `bound` on."""
+        spans = self.spans[: int(self.counters[kernels.MADE])]
+        return bool((spans[:, 1] <= bound).any() or (self.part_wids[self.live()] < bound).any())
+
     def expired(self, bound: int) -> Int64s:
         """Give the tuples of B that are in no window from `bound` on."""
         found = np.empty(self.buffered, np.int64)
@@ -239,25 +244,35 @@ class Objects:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become the store whose `state` this was."""
-        volumes = read_integers(state, "volumes")
-        self.grow_sources(volumes.shape[1])
+        known = apart(read_integers(state, "known"), "known", below=ROOM)
+        volumes = read_integers(state, "volumes", length=len(known))
+        eager = read_integers(state, "eager", least=0, below=2, length=len(known))
         self.high = read_integers(state, "high")
-        known = read_integers(state, "known")
+        sources = volumes.shape[1]
+        bounded(self.high, "high", least=None, below=None, length=max(sources, len(self.high)))
+        self.grow_sources(sources)
         size = power(int(known.max(initial=0)) + 1)
         self.groups, self.volumes = grown(self.groups[:0], size), grown(self.volumes[:0], size)
         self.groups[:, kernels.NEWEST] = -1
-        self.groups[known, kernels.EAGER] = read_integers(state, "eager")
+        self.groups[known, kernels.EAGER] = eager
         self.volumes[known] = volumes
-        owners, wids = read_integers(state, "owners"), read_integers(state, "part_wids")
         live, free = read_integers(state, "live"), read_integers(state, "free")
-        ever, leaving = read_int(state, "ever"), read_integers(state, "leaving")
-        groups, sources = read_integers(state, "tuple_groups"), read_integers(state, "tuple_sources")
-        spans, made = read_integers(state, "spans"), len(groups)
-        self.counters[:] = read_integers(state, "counters")
+        # Each row ever given away is in use or free.
+        ever = read_int(state, "ever", least=len(live) + len(free), most=len(live) + len(free))
+        apart(np.concatenate((live, free)), "live", below=ever)
+        owners = read_integers(state, "owners", least=0, below=size, length=len(live))
+        wids = read_integers(state, "part_wids", length=len(live))
+        leaving = read_integers(state, "leaving", length=len(live))
+        groups = read_integers(state, "tuple_groups", least=0, below=size)
+        made = len(groups)
+        sources = read_integers(state, "tuple_sources", least=0, below=sources, length=made)
+        spans = read_integers(state, "spans", width=2, length=made)
+        if len(np.unique(np.stack((owners, wids)), axis=1).T) < len(live):
+            raise ValueError("the saved state has two partial aggregates of one group and window")
+        self.counters[:] = read_integers(state, "counters", length=len(self.counters))
         self.counters[[kernels.OPEN, kernels.LIVE, kernels.EVER, kernels.FREE, kernels.MADE]] = 0
         # Rows are handed out again from the end of the free list, and so come to their old places.
         self.reserve(power(ever), len(np.unique(np.concatenate((wids, spans[:, 1] - 1)))), 0)
-        rest = np.setdiff1d(np.arange(ever), live)
         self.free[: len(live)] = live[::-1]
         self.counters[[kernels.EVER, kernels.FREE]] = ever, len(live)
         kernels.enter(
@@ -265,7 +280,6 @@ class Objects:
             self.windows, self.wids, self.window_table, np.empty(len(live), np.int32), self.counters,
         )  # fmt: skip
         self.leaving[live] = leaving
-        assert len(rest) == len(free)
         self.free[: len(free)] = free
         self.counters[kernels.FREE] = len(free)
         size = power(made)
@@ -276,6 +290,8 @@ class Objects:
         self.counters[kernels.MADE] = made
         kernels.compact(self.groups, self.tuples, self.spans, self.windows, self.wids, self.window_table, self.counters)
         self.log.restore(part("log.", state))
+        if len(self.log) != made:
+            raise ValueError(f"the saved state has {len(self.log)} tuples of {made} groups")
         for i, accumulator in enumerate(self.accumulators):
             accumulator.restore(part(f"aggregate{i}.", state))
             accumulator.reserve(len(self.parts))

@@ -18,7 +18,7 @@ from operators.errors import SchemaError
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import part, prefixed, read_int, read_integers
+from operators.saved import ROOM, part, prefixed, read_int, read_integers
 from operators.window.protocol import Int32s
 
 
@@ -126,9 +126,13 @@ class PaneBuffer:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become the buffer whose `state` this was."""
-        self._groups, self._ranges = read_integers(state, "groups").astype(np.int32), read_integers(state, "ranges")
-        self._waiting = np.bincount(self._groups, minlength=read_int(state, "capacity"))
+        capacity = read_int(state, "capacity", least=0, most=ROOM)
+        self._groups = read_integers(state, "groups", least=0, below=capacity).astype(np.int32)
+        self._ranges = read_integers(state, "ranges", length=2)
+        self._waiting = np.bincount(self._groups, minlength=capacity)
         self.log.restore(part("log.", state))
+        if not len(self._groups) == self._ranges.shape[1] == len(self.log):
+            raise ValueError(f"the saved state has {len(self.log)} tuples of {len(self._groups)} groups")
         self._slices.restore(part("slices.", state))
 
 

@@ -99,6 +99,7 @@ class Bag:
         self.runs.restore(saved_part(state, "runs"))
         if self._index is not None:
             self._index.restore(saved_part(state, "index"))
+            self._index.check_live(self.runs.keys(), "runs.keys")
 
     def view_of(self, owner: Accumulator) -> Accumulator | None:
         """Give an accumulator that asks its question of another bag of the same attribute."""

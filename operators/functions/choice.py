@@ -23,6 +23,7 @@ from operators.functions.saved import saved_array, saved_batch, saved_int
 from operators.kernels.chosen import choose, choose_text, combine_choices
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
+from operators.saved import bounded
 
 NONE = frozen(np.zeros(0, np.int64))
 NO_BYTES = frozen(np.zeros(0, np.uint8))
@@ -136,8 +137,11 @@ class Choice:
         self._position = saved_array(state, "position", like=self._position)
         self._key = saved_array(state, "key", like=self._key)
         self._arrival = saved_array(state, "arrival", like=self._arrival)
+        for column, name in ((self._key, "key"), (self._arrival, "arrival")):
+            bounded(column, name, least=None, below=None, length=len(self._position))
         self._best = np.full(len(self._position), -1, np.int32)
         values = saved_batch(state, "values")
+        bounded(self._position, "position", least=-1, below=values.num_rows)
         for log, column in zip(self._logs(), values.columns, strict=True):
             log.become(column)
         self._arrived = saved_int(state, "arrived")

@@ -23,6 +23,7 @@ from operators.functions.runs import Runs
 from operators.functions.saved import part_of, saved_array, saved_batch, saved_int, saved_part
 from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
+from operators.saved import bounded
 from operators.schema import Schema
 
 SLACK = 1024
@@ -170,8 +171,13 @@ class Sequences:
     def restore(self, state: Mapping[str, StateValue]) -> None:
         self.nulls = saved_int(state, "nulls")
         self._texts.become(saved_batch(state, "texts").column(0))
+        if self._texts.settled().type != self.field.type:
+            raise ValueError(f"the saved state has texts of {self._texts.settled().type}, not of {self.field.type}")
         self._places = saved_array(state, "places", like=self._places)
+        if len(self._places):
+            bounded(self._places, "places", least=None, below=None, length=len(self._texts))
         self._runs.restore(saved_part(state, "runs"))
+        bounded(self._runs.keys(), "runs.keys", below=len(self._texts))
 
     def _joined(self, texts: pa.Array, numbers: Int64s) -> pa.Array:
         """Join each slot's texts, which lie one behind the other."""

@@ -18,11 +18,12 @@ from operators.errors import SchemaError
 from operators.functions.arguments import argument, plain, refuse
 from operators.functions.columns import frozen, grown, present
 from operators.functions.protocol import Accumulator, Slots
-from operators.functions.saved import part_of, saved_array, saved_int, saved_part
+from operators.functions.saved import part_of, saved_array, saved_capacity, saved_int, saved_part
 from operators.kernels.members import EMPTY, PAIRS, add_members, combine_members, free_members, listed, rehash
 from operators.keys import KeyIndex
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
+from operators.saved import bounded
 from operators.schema import Schema
 
 LEAST = 64
@@ -161,10 +162,12 @@ class Members:
         }
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        owners = saved_array(state, "slots", like=np.zeros(0, np.int32)).astype(np.int32)
-        members = saved_array(state, "members", like=np.zeros(0, np.int32)).astype(np.int32)
+        capacity, none = saved_capacity(state), np.zeros(0, np.int32)
+        owners = bounded(saved_array(state, "slots", like=none), "slots", below=capacity)
+        members = bounded(saved_array(state, "members", like=none), "members", length=len(owners))
         self._index.restore(saved_part(state, "index"))
-        self._heads = np.zeros(saved_int(state, "capacity"), np.int32)
+        self._index.check_live(members, "members")
+        self._heads = np.zeros(capacity, np.int32)
         self._counts = np.zeros(len(self._heads), np.int64)
         self.nulls = saved_int(state, "nulls")
         self._empty(LEAST)

@@ -22,6 +22,7 @@ from operators.functions.saved import saved_array, saved_int
 from operators.kernels.extremes import combine_least, combine_least_pair, keep_least, keep_least_pair
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
+from operators.saved import bounded
 from operators.schema import Schema
 
 PAIR = 16
@@ -127,6 +128,7 @@ class KeyedExtremes:
     def restore(self, state: Mapping[str, StateValue]) -> None:
         self._least = saved_array(state, "least", like=self._least)
         self._seen = saved_array(state, "seen", like=self._seen)
+        bounded(self._seen, "seen", length=len(self._least))
         self.nulls = saved_int(state, "nulls")
 
 
@@ -175,6 +177,7 @@ class PairExtremes:
     def restore(self, state: Mapping[str, StateValue]) -> None:
         self._least = saved_array(state, "least", like=self._least)
         self._seen = saved_array(state, "seen", like=self._seen)
+        bounded(self._seen, "seen", length=len(self._least))
         self.nulls = saved_int(state, "nulls")
 
     def _turned(self, words: Int64s) -> Int64s:

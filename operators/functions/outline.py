@@ -20,6 +20,7 @@ from operators.functions.saved import saved_array, saved_int
 from operators.kernels.outline import add_counted, add_outline, combine_counted, combine_outlines
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
+from operators.saved import bounded
 from operators.schema import Schema
 
 
@@ -161,6 +162,7 @@ class Outlines:
     def restore(self, state: Mapping[str, StateValue]) -> None:
         self._rows = saved_array(state, "rows", like=self._rows)
         self._seen = saved_array(state, "seen", like=self._seen)
+        bounded(self._seen, "seen", length=len(self._rows))
         self._arrived = saved_int(state, "arrived")
         self.nulls = saved_int(state, "nulls")
 

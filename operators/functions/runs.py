@@ -15,11 +15,12 @@ import numpy.typing as npt
 
 from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Slots
-from operators.functions.saved import saved_array, saved_int
+from operators.functions.saved import saved_array, saved_capacity
 from operators.kernels import runs as kernels
 from operators.kernels.selection import bag_totals, select_ranked
 from operators.page import Bools, Int64s
 from operators.protocol import State, StateValue
+from operators.saved import apart, bounded
 
 LEAST = 64
 LONGEST = 1 << 16
@@ -174,6 +175,10 @@ class Runs:
             used = int(self._tally[number])
             keys[:used] = names[keys[:used]]
 
+    def keys(self) -> Int64s:
+        """Give the keys of all runs, some of them more than once."""
+        return self._keys[: int(self._tally[kernels.USED])]
+
     def state(self) -> State:
         """Give the merged bags."""
         held = np.flatnonzero((self._heads > 0) | (self._waiting > 0)).astype(np.int32)
@@ -194,8 +199,12 @@ class Runs:
         slots = saved_array(state, "slots", like=np.zeros(0, np.int32))
         like = np.zeros(0, np.int64)
         lengths, keys, counts = (saved_array(state, name, like=like) for name in ("lengths", "keys", "counts"))
+        capacity = saved_capacity(state)
+        apart(slots, "slots", below=capacity)
+        bounded(lengths, "lengths", length=len(slots), below=len(keys) + 1)
+        bounded(counts, "counts", least=1, below=1 << 40, length=int(lengths.sum()))
+        bounded(keys, "keys", least=None, below=None, length=int(lengths.sum()))
         self._clear()
-        capacity = saved_int(state, "capacity")
         self._heads, self._sizes, self._waiting = (np.zeros(capacity, np.int32) for _ in range(3))
         self._make_room(len(keys), len(slots), len(slots))
         stops = np.cumsum(lengths)

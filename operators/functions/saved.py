@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.protocol import State, StateValue
+from operators.saved import ROOM, bounded
 
 T = TypeVar("T", bound=np.generic)
 
@@ -26,11 +27,16 @@ def saved_array(state: Mapping[str, StateValue], name: str, *, like: npt.NDArray
 
 
 def saved_int(state: Mapping[str, StateValue], name: str) -> int:
-    """Give a saved whole number; ValueError when there is none."""
+    """Give a saved whole number that is not negative; ValueError when there is none."""
     value = state.get(name)
-    if not isinstance(value, int):
+    if not isinstance(value, int) or not 0 <= value < 1 << 62:
         raise ValueError(f'saved state: "{name}" is {_kind(value)}; a whole number is needed')
     return value
+
+
+def saved_capacity(state: Mapping[str, StateValue]) -> int:
+    """Give for how many slots there was room; ValueError where that is none."""
+    return int(bounded(np.array([saved_int(state, "capacity")]), "capacity", below=ROOM)[0])
 
 
 def saved_batch(state: Mapping[str, StateValue], name: str) -> pa.RecordBatch:
@@ -54,4 +60,6 @@ def part_of(name: str, state: Mapping[str, StateValue]) -> State:
 def _kind(value: StateValue) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} with rows of shape {value.shape[1:]}"
+    if isinstance(value, int):
+        return str(value)
     return "missing" if value is None else f"of type {type(value).__name__}"

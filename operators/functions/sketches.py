@@ -25,6 +25,7 @@ from operators.functions.shares import is_count, percent, share_of
 from operators.functions.sketching import Items, Kind, Ranks, Registers, Sketch, package
 from operators.page import Page
 from operators.protocol import State, StateValue
+from operators.saved import bounded
 from operators.schema import Schema
 
 LOWEST_LG, HIGHEST_LG = 7, 21
@@ -246,7 +247,7 @@ class Sketches:
         }
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        slots = saved_array(state, "slots", like=np.zeros(0, np.int32)).tolist()
+        slots = bounded(saved_array(state, "slots", like=np.zeros(0, np.int32)), "slots").tolist()
         saved = saved_batch(state, "sketches").column(0).to_pylist()
         self._held = {slot: self.kind.load(sketch) for slot, sketch in zip(slots, saved, strict=True)}
         self.nulls = saved_int(state, "nulls")

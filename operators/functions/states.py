@@ -181,6 +181,11 @@ class States:
     def restore(self, state: Mapping[str, StateValue]) -> None:
         self._columns = tuple(saved_array(state, f"field{i}", like=column) for i, column in enumerate(self._columns))
         self._numbers = saved_array(state, "numbers", like=self._numbers)
+        for i, column in enumerate(self._columns):
+            if len(column) != len(self._numbers):
+                raise ValueError(
+                    f'the saved state has {len(column)} rows of "field{i}", and {len(self._numbers)} slots'
+                )
         self.nulls = saved_int(state, "nulls")
 
     def _run(self, part: str, loop: Loop, into: Slots, source: Slots, more: tuple[object, ...]) -> None:

@@ -99,10 +99,12 @@ class Bounds:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become what gave this state."""
-        self.linear = [int(v) for v in read_integers(state, "linear")]
-        self.pinned = read_integers(state, "pinned").astype(np.int32)
+        self.linear = [int(v) for v in read_integers(state, "linear", length=2)]
         self._own = read_integers(state, "own").reshape(2, -1)
         self._told = read_integers(state, "told").reshape(2, -1)
+        if self._own.shape != self._told.shape:
+            raise ValueError(f'the saved state has {self._own.shape} bounds in "own", {self._told.shape} in "told"')
+        self.pinned = read_integers(state, "pinned", least=0, below=self._own.shape[1]).astype(np.int32)
         self._grouped = [bool((own != NEVER).any()) for own in self._own]
 
 

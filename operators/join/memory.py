@@ -20,7 +20,7 @@ from operators.join.window import FOREVER, NEVER, JoinWindow
 from operators.keys import Ids, KeyIndex
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import part, prefixed, read_text
+from operators.saved import bounded, part, prefixed, read_text
 from operators.schema import Schema
 from punctuation import GroupPromise, Progress, Punctuation, below, whole
 from punctuation.plain import dump_progress, read_progress
@@ -235,6 +235,10 @@ class Memory:
             if restored is None:
                 continue
             batch, ids, ticks, flags = restored
+            if self.index is not None:
+                self.index.check_live(ids[ids >= 0], "ids")
+            else:
+                bounded(ids, "ids", least=-1, below=1)
             low, high = self.window.partners(ticks, port)
             page = Page(Schema(batch.schema), batch)
             keys = self.shape.key_columns(page, port)

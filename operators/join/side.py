@@ -15,7 +15,7 @@ from operators.join.tuples import Tuples
 from operators.keys import Ids
 from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import read_batch, read_integers
+from operators.saved import ROOM, bounded, read_batch, read_integers
 from operators.schema import Schema
 from punctuation import Punctuation
 
@@ -106,6 +106,11 @@ class Side:
         """Read the tuples of a state: what they are, key numbers, ticks, and which had a partner."""
         if "tuples" not in state:
             return None
-        flags = read_integers(state, "matched").astype(np.uint8)
-        ids = read_integers(state, "ids").astype(np.int32)
-        return read_batch(state, "tuples"), ids, read_integers(state, "ticks"), flags if len(flags) else None
+        tuples = read_batch(state, "tuples")
+        if not tuples.schema.equals(self.schema):
+            raise ValueError(f"the saved state has tuples with {tuples.schema.names}, not {self.schema.names}")
+        flags = read_integers(state, "matched", least=0, below=256).astype(np.uint8)
+        if len(flags):
+            bounded(flags, "matched", length=len(tuples))
+        ids = read_integers(state, "ids", least=-1, below=ROOM, length=len(tuples)).astype(np.int32)
+        return tuples, ids, read_integers(state, "ticks", length=len(tuples)), flags if len(flags) else None

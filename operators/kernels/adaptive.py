@@ -157,8 +157,8 @@ def arrive(  # type: ignore[no-untyped-def]
     for i in range(start, len(ids)):
         g = ids[i]
         s = sources[i]
-        a = max(first[i], released)
         b = last[i]
+        a = min(max(first[i], released), b)
         high[s] = max(high[s], ticks[i])
         volumes[g, s] += 1
         total = _volume(volumes, g)
@@ -175,7 +175,7 @@ def arrive(  # type: ignore[no-untyped-def]
                 for _ in range(groups[g, TUPLES]):
                     while tuples[position, GROUP] != g:
                         position = np.int64(tuples[position, OLDER])
-                    from_wid = max(spans[position, 0], released)
+                    from_wid = min(max(spans[position, 0], released), spans[position, 1])
                     low = min(low, from_wid)
                     stop = max(stop, spans[position, 1])
                     pairs += spans[position, 1] - from_wid

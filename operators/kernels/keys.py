@@ -137,16 +137,21 @@ def find(words, keys, table, ids):  # type: ignore[no-untyped-def]
 
 @kernel
 def remove(gone, keys, table, beside, counters, free):  # type: ignore[no-untyped-def]
-    """Forget the keys of these ids, each live; their ids go to the free list."""
+    """Forget the keys of these ids, each live; their ids go to the free list. Of what is not live nothing is done."""
     width = keys.shape[1]
     mask = np.uint64(len(table) - 1)
+    found = 0
     for i in range(len(gone)):
+        if gone[i] < 0 or gone[i] >= len(keys):
+            continue
         h = SEED
         for w in range(width):
             h = _mix(h ^ keys[gone[i], w])
         hole = (h >> _HALF) & mask
-        while table[hole] != gone[i]:
+        while table[hole] != gone[i] and table[hole] >= 0:
             hole = (hole + np.uint64(1)) & mask
+        if table[hole] < 0:
+            continue
         probe = hole
         while True:
             probe = (probe + np.uint64(1)) & mask
@@ -164,9 +169,10 @@ def remove(gone, keys, table, beside, counters, free):  # type: ignore[no-untype
                     beside[hole] = beside[probe]
                 hole = probe
         table[hole] = EMPTY
-        free[counters[2] + i] = gone[i]
-    counters[2] += len(gone)
-    counters[0] -= len(gone)
+        free[counters[2] + found] = gone[i]
+        found += 1
+    counters[2] += found
+    counters[0] -= found
 
 
 @kernel

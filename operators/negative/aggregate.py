@@ -258,10 +258,15 @@ class SignedAggregate:
             setattr(self, f"_{name}", read_int(state, name) if name in state or name != "peak_bytes" else 0)
         if "input" not in state:
             return
-        self._bind(Schema(read_batch(state, "input").schema)).restore(part("log.", state))
-        self._wids, self._signs = read_integers(state, "wids"), read_integers(state, "signs")
+        log = self._bind(Schema(read_batch(state, "input").schema))
+        log.restore(part("log.", state))
+        self._wids = read_integers(state, "wids", length=len(log))
+        self._signs = read_integers(state, "signs", least=-1, below=2, length=len(log))
         self._members = read_integers(state, "members")
-        for i, aggregate in enumerate(self._signed):
-            aggregate.restore(part(f"aggregate{i}.", state))
         if self._index is not None:
             self._index.restore(part("groups.", state))
+        capacity = 1 if self._index is None else max(1, self._index.capacity)
+        self._members = np.pad(self._members, (0, max(0, capacity - len(self._members))))
+        for i, aggregate in enumerate(self._signed):
+            aggregate.restore(part(f"aggregate{i}.", state))
+            aggregate.start(np.empty(0, np.int32), capacity)

@@ -13,7 +13,7 @@ from operators.buffering.log import TupleLog
 from operators.errors import SchemaError
 from operators.page import Int64s, Page
 from operators.protocol import Emit, State, StateValue
-from operators.saved import part, prefixed, read_batch, read_int, read_integers, save_schema
+from operators.saved import bounded, part, prefixed, read_batch, read_int, read_integers, save_schema
 from operators.schema import Schema
 from operators.window import FOREVER
 from punctuation import END, Punctuation, before
@@ -152,7 +152,9 @@ class Expire:
         self._peak_bytes = read_int(state, "peak_bytes") if "peak_bytes" in state else 0
         self._until = read_integers(state, "until")
         if "input" in state:
-            self._bind(Schema(read_batch(state, "input").schema)).restore(part("log.", state))
+            log = self._bind(Schema(read_batch(state, "input").schema))
+            log.restore(part("log.", state))
+            bounded(self._until, "until", least=None, below=None, length=len(log))
 
 
 def _as(column: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -17,7 +17,17 @@ from operators.meld import load_meet, save_meet
 from operators.negative.expire import SIGN, WID
 from operators.page import Bools, Int64s, Page
 from operators.protocol import Emit, State, StateValue
-from operators.saved import part, prefixed, read_batch, read_flag, read_int, read_integers, save_schema
+from operators.saved import (
+    ROOM,
+    bounded,
+    part,
+    prefixed,
+    read_batch,
+    read_flag,
+    read_int,
+    read_integers,
+    save_schema,
+)
 from operators.schema import Schema
 from operators.window.protocol import FOREVER
 from punctuation import END, Meet, Punctuation, before
@@ -155,6 +165,8 @@ class SignedJoin:
             for i, side in enumerate(self._sides):
                 side.restore(part(f"side{i}.", state))
             self._index.restore(part("keys.", state))
+            for side in self._sides:
+                self._index.check_live(side.ids, "ids")
 
 
 @attrs.frozen(eq=False)
@@ -300,10 +312,12 @@ class _Side:
         }
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self.ids = read_integers(state, "ids").astype(np.int32)
-        self.wids, self.signs = read_integers(state, "wids"), read_integers(state, "signs")
+        self.ids = read_integers(state, "ids", least=0, below=ROOM).astype(np.int32)
+        self.wids = read_integers(state, "wids", length=len(self.ids))
+        self.signs = read_integers(state, "signs", least=-1, below=2, length=len(self.ids))
         self.ended, self._settled = read_flag(state, "ended"), read_int(state, "settled")
         self.log.restore(part("log.", state))
+        bounded(self.ids, "ids", length=len(self.log))
         self._order = None
 
 

@@ -20,7 +20,7 @@ from operators.functions.protocol import Accumulator, AggregateFunction, Slots, 
 from operators.kernels.negative import heads, merge
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import part, prefixed, read_int, read_integers
+from operators.saved import ROOM, part, prefixed, read_int, read_integers
 from operators.schema import Schema
 from operators.window.protocol import Int32s
 
@@ -131,8 +131,9 @@ class Inverted:
         return {"nulls": self.nulls, "capacity": self._capacity, **prefixed("held.", self.accumulator.state())}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self.nulls, self._capacity = read_int(state, "nulls"), read_int(state, "capacity")
+        self.nulls, self._capacity = read_int(state, "nulls"), read_int(state, "capacity", least=0, most=ROOM)
         self.accumulator.restore(part("held.", state))
+        self.accumulator.reserve(self._capacity)
 
 
 @attrs.define(eq=False)
@@ -191,6 +192,7 @@ class Multiset:
         }
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self.nulls, self._capacity = read_int(state, "nulls"), read_int(state, "capacity")
-        self._owners = read_integers(state, "owners").astype(np.int32)
-        self._keys, self._counts = read_integers(state, "keys"), read_integers(state, "counts")
+        self.nulls, self._capacity = read_int(state, "nulls"), read_int(state, "capacity", least=0, most=ROOM)
+        self._owners = read_integers(state, "owners", least=0, below=self._capacity).astype(np.int32)
+        self._keys = read_integers(state, "keys", length=len(self._owners))
+        self._counts = read_integers(state, "counts", length=len(self._owners))

@@ -172,6 +172,8 @@ class BinStore:
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become the store whose `state` this was; called on a fresh one that `ensure` was called on."""
         self.pool.restore(part("pool.", state))
-        self.bins.restore(part("bins.", state))
-        self.windows.restore(part("windows.", state))
-        self.bases[read_integers(state, "based")] = read_integers(state, "bases")
+        capacity = len(self.bases)
+        self.bins.restore(part("bins.", state), capacity=capacity, items=self.pool.made)
+        self.windows.restore(part("windows.", state), capacity=capacity)
+        based = read_integers(state, "based", least=0, below=capacity)
+        self.bases[based] = read_integers(state, "bases", least=0, below=self.pool.made, length=len(based))

@@ -137,3 +137,4 @@ class Intake:
             self.waiting.restore(part("waiting.", state))
             if self.owners is not None:
                 self.owners.restore(part("owners.", state))
+                self.owners.ensure(self.pool.capacity, self.partitions.capacity)

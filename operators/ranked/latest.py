@@ -122,5 +122,5 @@ class LatestTuples:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         self._next = read_integers(state, "next")
-        self.queues.restore(part("queues.", state))
         self.ensure(len(self._next))
+        self.queues.restore(part("queues.", state), capacity=len(self._next), items=self.pool.made)

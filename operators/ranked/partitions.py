@@ -19,7 +19,7 @@ from operators.functions.columns import grown
 from operators.keys import KeyIndex
 from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import part, prefixed, read_int, read_integers
+from operators.saved import bounded, part, prefixed, read_int, read_integers
 from operators.schema import Schema
 from operators.window.protocol import LIMIT, Int32s
 from punctuation import GroupPromise, Pattern, Punctuation, Value, whole
@@ -196,9 +196,17 @@ class Partitions:
         if self._parts is not None and not self.same:
             self._parts.restore(part("parts.", state))
         self._ensure()
-        self._own[read_integers(state, "known")] = read_integers(state, "own")
+        known = read_integers(state, "known", least=0, below=len(self._own))
+        self._own[known] = read_integers(state, "own", length=len(known))
         if not self.same:
-            live, part_of = read_integers(state, "live"), read_integers(state, "part_of")
+            assert self._groups is not None
+            live = read_integers(state, "live")
+            self._groups.check_live(live, "live")
+            part_of = read_integers(state, "part_of", length=len(live))
+            if self._parts is None:
+                bounded(part_of, "part_of", below=1)
+            else:
+                self._parts.check_live(part_of, "part_of")
             self._part_of[live] = part_of
             np.add.at(self._members, part_of, 1)
 

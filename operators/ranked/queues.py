@@ -16,7 +16,7 @@ from operators.functions.columns import grown
 from operators.kernels import ranked as kernels
 from operators.page import Int64s
 from operators.protocol import State, StateValue
-from operators.saved import read_integers
+from operators.saved import apart, bounded, read_integers
 from operators.window.protocol import Int32s
 
 I = TypeVar("I", np.int32, np.int64)  # noqa: E741
@@ -129,12 +129,18 @@ class Queues(Generic[I]):
         kernels.copy(queues, self.places, self.keys, self.items, keys, items)
         return {"queues": queues, "sizes": sizes, "keys": keys, "items": items}
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the queues whose `state` this was; called on fresh ones."""
-        queues = read_integers(state, "queues").astype(np.int32)
-        self.ensure(int(queues.max(initial=-1)) + 1)
-        items = read_integers(state, "items").astype(self.kind)
-        self.merge(queues, np.cumsum(read_integers(state, "sizes")), read_integers(state, "keys"), items)
+    def restore(self, state: Mapping[str, StateValue], *, capacity: int, items: int | None = None) -> None:
+        """Become the queues whose `state` this was; called on fresh ones.
+
+        Queues are 0 <= q < capacity, and their items 0 <= i < `items`, where they are places somewhere else.
+        """
+        queues = apart(read_integers(state, "queues"), "queues", below=capacity).astype(np.int32)
+        keys = read_integers(state, "keys")
+        sizes = read_integers(state, "sizes", least=1, below=len(keys) + 1, length=len(queues))
+        bounded(keys, "keys", least=None, below=None, length=int(sizes.sum()))
+        held = read_integers(state, "items", least=None if items is None else 0, below=items, length=len(keys))
+        self.ensure(capacity)
+        self.merge(queues, np.cumsum(sizes), keys, held.astype(self.kind))
 
     def _columns(self, length: int) -> tuple[Int64s, npt.NDArray[I]]:
         return np.empty(length, np.int64), np.empty(length, self.kind)

@@ -142,6 +142,7 @@ class RankSlices:
         return {**prefixed("queues.", self.queues.state()), "ranked": self._ranked.copy(), "given": self._given.copy()}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self.queues.restore(part("queues.", state))
-        self._ranked, self._given = read_integers(state, "ranked"), read_integers(state, "given")
-        self.ensure(len(self._ranked))
+        self._ranked = read_integers(state, "ranked", least=0, below=1 << 62)
+        self._given = read_integers(state, "given", least=0, below=1 << 62, length=len(self._ranked))
+        self.ensure(max(len(self._ranked), self.partitions.capacity))
+        self.queues.restore(part("queues.", state), capacity=len(self._ranked), items=self.pool.made)

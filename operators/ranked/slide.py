@@ -346,7 +346,8 @@ class SlideAggregate:
             progress: list[list[str]] = json.loads(read_text(state, "progress"))
             self._bind(Schema(read_batch(state, "input").schema, progress=progress))
             self._partitions.restore(part("partitions.", state))
-            self._arrived, self._ranks = read_integers(state, "arrived"), read_integers(state, "ranks")
+            self._arrived = read_integers(state, "arrived")
+            self._ranks = read_integers(state, "ranks", length=len(self._arrived))
             self._ensure()
             self._store.restore(part("store.", state))
 

@@ -12,7 +12,7 @@ from operators.functions.protocol import Accumulator, Slots
 from operators.kernels import ranked as kernels
 from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import part, prefixed, read_int, read_integers
+from operators.saved import ROOM, apart, part, prefixed, read_int, read_integers
 
 NONE: Slots = np.empty(0, np.int32)
 _LEAST = 16
@@ -39,6 +39,11 @@ class Pool:
     def capacity(self) -> int:
         """One more than the largest slot there is room for."""
         return len(self._spare)
+
+    @property
+    def made(self) -> int:
+        """One more than the largest slot that was ever in use."""
+        return self._made
 
     @property
     def nbytes(self) -> int:
@@ -122,9 +127,11 @@ class Pool:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become the pool whose `state` this was; called on a fresh one."""
-        spare = read_integers(state, "spare")
-        self._made, self._spared = read_int(state, "made"), len(spare)
-        self._spare = np.empty(read_int(state, "capacity"), np.int32)
+        capacity = read_int(state, "capacity", least=0, most=ROOM)
+        self._made = read_int(state, "made", least=0, most=capacity)
+        spare = apart(read_integers(state, "spare"), "spare", below=self._made)
+        self._spared = len(spare)
+        self._spare = np.empty(capacity, np.int32)
         self._spare[: len(spare)] = spare
         for i, accumulator in enumerate(self.accumulators):
             accumulator.restore(part(f"aggregate{i}.", state))

@@ -52,6 +52,10 @@ class Owners:
             self._of[slots] = groups
             np.add.at(self._uses, groups, 1)
 
+    def ensure(self, slots: int, groups: int) -> None:
+        """Let there be slots and groups below these numbers."""
+        self._of, self._uses = grown(self._of, slots), grown(self._uses, groups)
+
     def of(self, slots: Slots) -> Int32s:
         """Give the group of each slot."""
         return self._of[slots]
@@ -82,7 +86,8 @@ class Owners:
         return {"of": self._of.copy(), "uses": self._uses.copy()}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._of, self._uses = read_integers(state, "of").astype(np.int32), read_integers(state, "uses")
+        self._uses = read_integers(state, "uses")
+        self._of = read_integers(state, "of", least=0, below=len(self._uses)).astype(np.int32)
 
 
 @attrs.define(eq=False)
@@ -128,7 +133,7 @@ class Waiting:
         return prefixed("queues.", self.queues.state())
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self.queues.restore(part("queues.", state))
+        self.queues.restore(part("queues.", state), capacity=len(self.queues.heads), items=self.pool.made)
 
 
 def arranged(queues: Int32s, order: Int64s, counts: Int64s) -> tuple[Int32s, Int64s, Int64s]:

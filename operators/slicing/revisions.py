@@ -16,7 +16,7 @@ from operators.kernels.slicing_release import touched
 from operators.keys import KeyIndex
 from operators.page import Bools, Int64s
 from operators.protocol import State, StateValue
-from operators.saved import part, prefixed, read_integers, read_words
+from operators.saved import ROOM, part, prefixed, read_integers, read_words
 from operators.slicing.digests import Words
 from operators.window.protocol import Int32s
 
@@ -140,9 +140,12 @@ class Revisions:
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become what gave this state."""
         self._index.restore(part("index.", state))
-        self._table = read_integers(state, "table").reshape(-1, 5)
-        self._digests = read_words(state, "digests")
-        self._ticks, self._groups = read_integers(state, "ticks"), read_integers(state, "groups").astype(np.int32)
+        self._table = read_integers(state, "table", width=5)
+        if len(self._table) < self._index.capacity:
+            raise ValueError(f'the saved state has {len(self._table)} rows in "table", too few for what was given')
+        self._digests = read_words(state, "digests", length=len(self._table))
+        self._ticks = read_integers(state, "ticks")
+        self._groups = read_integers(state, "groups", least=-1, below=ROOM, length=len(self._ticks)).astype(np.int32)
 
 
 def _columns(places: Int64s, wids: Int64s, groups: Int32s) -> list[pa.Array]:

@@ -19,7 +19,7 @@ from operators.kernels import slicing_release as releasing
 from operators.kernels import slicing_settle as settling
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import part, prefixed, read_int, read_integers
+from operators.saved import ROOM, apart, bounded, chained, part, prefixed, read_int, read_integers
 from operators.slicing.asked import Cell
 from operators.window.protocol import Int32s
 
@@ -29,6 +29,7 @@ NEVER = 2**62
 LIMIT = 2**60
 QUANTA = 4096
 _LISTED = 512
+_OF_WINDOWS = (kernels.NEAR, kernels.ALL, kernels.GAPPY, kernels.ASKED, kernels.JOINED, kernels.SINGLE)
 _LEAST = 16
 _ALL_VALID = np.empty(0, np.bool_)
 _NONE = np.empty(0, np.int32)
@@ -443,27 +444,87 @@ class Slices:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become the slices whose `state` this was; `use` was called with the same windows."""
-        depth = int(self.ledger[kernels.DEPTH])
-        self.ledger = read_integers(state, "ledger")
-        self.ledger[kernels.EDGES], self.ledger[kernels.DEPTH], self.ledger[kernels.STOCK] = -1, depth, -1
-        room = read_int(state, "room")
-        cells, order = (read_integers(state, name) for name in ("cells", "order"))
+        ledger = read_integers(state, "ledger", length=len(self.ledger))
+        # What follows from the windows is not taken from the state.
+        for place in (*_OF_WINDOWS, kernels.DEPTH):
+            ledger[place] = self.ledger[place]
+        ledger[kernels.EDGES] = ledger[kernels.STOCK] = -1
+        room = read_int(state, "room", least=0, most=ROOM)
+        cells, order = read_integers(state, "cells", width=5), read_integers(state, "order", width=2)
+        links = read_integers(state, "links", width=6)
+        chains = read_integers(state, "chains", width=3, below=len(links))
+        _check(ledger, cells, order, links, chains, grouped=not self.single or len(self.sessions) > 0)
+        self.ledger, links = ledger, links.astype(np.int32)
         size = max(_LEAST, len(cells), len(order))
-        self.cells, self.order = _grown(cells.reshape(-1, 5), size), _grown(order.reshape(-1, 2), size)
-        links = read_integers(state, "links").astype(np.int32).reshape(-1, 6)
-        times = read_integers(state, "times").reshape(-1, 3)
+        self.cells, self.order = _grown(cells, size), _grown(order, size)
+        times = read_integers(state, "times", width=3)
+        if len(times):
+            bounded(times, "times", least=None, below=None, length=len(links))
         self.links = _grown(links, max(_LEAST, len(links)))
         if len(self.sessions):
             times = _grown(times, len(self.links)) if len(times) else self._lasting()
         self.times = times
-        self.chains = read_integers(state, "chains").astype(np.int32).reshape(-1, 3)
-        self.bounds = read_integers(state, "bounds").reshape(-1, 2)
-        dues = read_integers(state, "dues").reshape(-1, 2)
+        self.chains = chains.astype(np.int32)
+        self.bounds = read_integers(state, "bounds", width=2, length=len(chains))
+        dues = read_integers(state, "dues", width=2, length=int(ledger[kernels.DUES]))
+        bounded(dues[:, 1], "dues", below=len(chains))
         self.dues = _grown(dues, max(_LEAST, len(dues)))
+        self._room = max(room, len(self.links))
         for i, accumulator in enumerate(self.accumulators):
             accumulator.restore(part(f"aggregate{i}.", state))
-            accumulator.reserve(room)
-        self._room = room
+            accumulator.reserve(self._room)
+
+
+def _check(ledger: Int64s, cells: Int64s, order: Int64s, links: Int64s, chains: Int64s, *, grouped: bool) -> None:
+    """Check that saved cells, slices and groups are chained as kernels chain them; ValueError if not.
+
+    Each slice is in the chain of its cell and, if slices are `grouped`, in that of its group, both of them
+    whole in both directions; what is free is in a chain of its own.
+    """
+    numbers = apart(order[:, kernels.NUMBER], "order", below=len(cells))
+    for place, count in ((kernels.CELLS, order), (kernels.CELLS_MADE, cells), (kernels.MADE, links)):
+        bounded(ledger[place : place + 1], "ledger", least=len(count), below=len(count) + 1)
+    free = chained(ledger[[kernels.CELLS_FREE]], cells[:, kernels.HEAD], "cells")
+    if free[numbers].any():
+        raise ValueError("the saved state has cells that are both in use and free")
+    ordered = cells[numbers]
+    held = chained(ordered[:, kernels.HEAD], links[:, kernels.NEXT], "links")
+    _check_doubly(np.flatnonzero(held), links, kernels.CELL, kernels.NEXT, kernels.PREVIOUS)
+    heads = ordered[:, kernels.HEAD]
+    first = heads[heads >= 0]
+    if (links[first, kernels.CELL] != numbers[heads >= 0]).any() or (links[first, kernels.PREVIOUS] >= 0).any():
+        raise ValueError("the saved state has cells whose first slices are of others")
+    sizes = np.bincount(links[held, kernels.CELL], minlength=len(cells))[numbers]
+    if (sizes != ordered[:, kernels.SIZE]).any() or ledger[kernels.SLICES] != held.sum():
+        raise ValueError("the saved state has cells with other numbers of slices than it tells")
+    if (held & chained(ledger[[kernels.FREE]], links[:, kernels.OLDER], "links")).any():
+        raise ValueError("the saved state has slices that are both in use and free")
+    bounded(links[held, kernels.GROUP], "links", below=len(chains))
+    if not grouped:
+        return
+    newest = chains[:, kernels.NEWEST]
+    if (held != chained(newest, links[:, kernels.OLDER], "chains")).any():
+        raise ValueError("the saved state has slices of no group")
+    _check_doubly(np.flatnonzero(held), links, kernels.GROUP, kernels.OLDER, kernels.NEWER)
+    groups = np.flatnonzero(newest >= 0)
+    newest, oldest, cell = newest[groups], chains[groups, kernels.OLDEST], chains[groups, kernels.IN_CELL]
+    if (
+        (oldest < 0).any()
+        or (links[newest, kernels.GROUP] != groups).any()
+        or (links[newest, kernels.CELL] != cell).any()
+        or (links[newest, kernels.NEWER] >= 0).any()
+        or (links[oldest, kernels.GROUP] != groups).any()
+        or (links[oldest, kernels.OLDER] >= 0).any()
+    ):
+        raise ValueError("the saved state has groups whose newest or oldest slices are of others")
+
+
+def _check_doubly(held: Int64s, links: Int64s, owner: int, after: int, before: int) -> None:
+    """Check that of neighbours in a chain each knows the other, and both have one owner."""
+    here = held[links[held, after] >= 0]
+    there = links[here, after]
+    if (links[there, before] != here).any() or (links[there, owner] != links[here, owner]).any():
+        raise ValueError("the saved state has slices that are chained in one direction only, or across chains")
 
 
 def _span(bands: Int64s) -> tuple[int, int]:

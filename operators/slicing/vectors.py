@@ -18,7 +18,7 @@ from operators.kernels import slicing as slicer
 from operators.kernels import slicing_vectors as kernels
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import part, prefixed, read_int, read_integers, read_words
+from operators.saved import ROOM, apart, bounded, part, prefixed, read_int, read_integers, read_words
 from operators.slicing.slices import NEVER, Held, Slices
 from operators.window.protocol import Int32s
 
@@ -294,24 +294,35 @@ class Vectors:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become the vectors whose `state` this was."""
-        table = read_integers(state, "table").astype(np.int32)
-        self._table, self._bits = table, read_words(state, "bits")
-        self._left, self.seats = np.zeros(table.shape[1], np.uint64), read_int(state, "seats")
-        self._spare = read_integers(state, "spare").astype(np.int32)
-        self._ledger, self.own = read_integers(state, "ledger"), read_integers(state, "own")
+        self._bits = read_words(state, "bits")
+        room = len(self._bits)
+        self._ledger = read_integers(state, "ledger", least=0, length=len(self._ledger))
+        made, spares = int(self._ledger[kernels.BLOCKS]), int(self._ledger[kernels.SPARES])
+        table = read_integers(state, "table", least=-1, below=made)
+        spare = read_integers(state, "spare", least=0, below=ROOM, length=room)
+        if made > room or spares > made or table.ndim != 2:
+            raise ValueError(f"the saved state has {made} blocks and {spares} spare ones of {room}")
+        apart(np.concatenate((table[table >= 0], spare[:spares])), "table", below=made)
+        self._table, self._spare = table.astype(np.int32), spare.astype(np.int32)
+        self._left = np.zeros(table.shape[1], np.uint64)
+        self.seats = read_int(state, "seats", least=0, most=self.capacity)
+        self.own = read_integers(state, "own")
+        bounded(self.own, "own", least=None, below=None, length=min(len(self.own), self.capacity))
         for i, accumulator in enumerate(self.accumulators):
             accumulator.restore(part(f"aggregate{i}.", state))
+            accumulator.reserve(64 * room)
 
     def linked(self, slices: Slices) -> State:
         """Give the state of slices of single groups that hold the same; these vectors are the slices' accumulator."""
         links, chains = np.zeros((64 * len(self._bits), 6), np.int32), np.full((self.capacity, 3), -1, np.int32)
-        cells, order = slices.cells.copy(), slices.order[: slices.cell_count].copy()
+        made_cells = int(slices.ledger[slicer.CELLS_MADE])
+        cells, order = slices.cells[:made_cells].copy(), slices.order[: slices.cell_count].copy()
         free = kernels.link(cells, order, self._table, self._bits, links, chains)
         bounds = np.full((self.capacity, 2), NEVER)
         bounds[:, slicer.OWN] = self.bounds(np.arange(self.capacity, dtype=np.int32))
         ledger = slices.ledger.copy()
         ledger[slicer.SINGLE], ledger[slicer.SLICES] = 0, len(self)
-        ledger[slicer.MADE], ledger[slicer.FREE] = len(links), free
+        ledger[slicer.MADE], ledger[slicer.FREE], ledger[slicer.DUES] = len(links), free, 0
         made: State = {"cells": cells, "order": order, "links": links, "times": np.zeros((0, 3), np.int64)}
         made |= {"dues": slices.dues[:0].copy(), "chains": chains, "bounds": bounds}
         return made | {"ledger": ledger, "room": len(links)} | self._aggregates()

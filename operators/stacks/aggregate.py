@@ -379,9 +379,9 @@ class StackAggregate:
             self._count(name)
         panes.restore(part("panes.", state))
         for i, stack in enumerate(self._stacks):
-            stack.restore(part(f"stack{i}.", state))
+            stack.restore(part(f"stack{i}.", state), len(panes))
         for i, name in enumerate(json.loads(read_text(state, "counted"))):
-            self._counts[name].restore(part(f"count{i}.", state))
+            self._counts[name].restore(part(f"count{i}.", state), len(panes))
 
 
 def _times(ticks: Int64s, kind: pa.DataType) -> pa.Array:

@@ -156,7 +156,8 @@ class Panes:
         self._make_room(len(units))
         self.low, self.high = 0, len(units)
         self._units[: len(units)] = units
-        self._marks = read_integers(state, "marks")
+        marks = read_integers(state, "marks", below=len(units) + 1, length=len(self._marks))
+        self._marks = np.maximum(marks, 0)
 
 
 def moved(array: Int64s, low: int, high: int, capacity: int) -> Int64s:

@@ -12,6 +12,7 @@ from operators.functions.saved import saved_array, saved_int
 from operators.kernels import stacks_panes
 from operators.page import Array, Bools, Int64s
 from operators.protocol import State, StateValue
+from operators.saved import bounded
 from operators.stacks.kinds import Kind
 from operators.stacks.panes import Cut, Spans, moved
 from operators.stacks.technique import Named
@@ -84,13 +85,19 @@ class Stack:
             "kept": self._kept.copy(),
         }
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the stack whose `state` this was; there is room for its panes."""
+    def restore(self, state: Mapping[str, StateValue], panes: int) -> None:
+        """Become the stack whose `state` this was; there is room for its panes, which are so many."""
         columns = state["columns"]
         assert isinstance(columns, np.ndarray)
-        self._columns[:, : columns.shape[1]] = columns
-        self._marks = saved_array(state, "marks", like=self._marks)
-        self._kept = saved_array(state, "kept", like=self._kept)
+        if columns.dtype != self._columns.dtype or columns.shape != (len(self._columns), panes):
+            raise ValueError(f'the saved state has {columns.shape} of {columns.dtype} in "columns", for {panes} panes')
+        self._columns[:, :panes] = columns
+        marks = saved_array(state, "marks", like=self._marks)
+        # Those before the first pane held are of no meaning.
+        marks = bounded(marks, "marks", least=None, below=panes + 1, length=len(self._marks))
+        self._marks = np.maximum(marks, 0)
+        kept = saved_array(state, "kept", like=self._kept)
+        self._kept = bounded(kept, "kept", least=None, below=None, length=len(self._kept))
 
 
 @attrs.define(eq=False)
@@ -137,8 +144,8 @@ class Counts:
         """Give the counts of the panes low <= k < high."""
         return {"before": self._before[low : high + 1] - self._before[low], "nulls": self.nulls}
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the counts whose `state` this was; there is room for the panes."""
-        before = saved_array(state, "before", like=self._before)
+    def restore(self, state: Mapping[str, StateValue], panes: int) -> None:
+        """Become the counts whose `state` this was; there is room for the panes, which are so many."""
+        before = bounded(saved_array(state, "before", like=self._before), "before", below=None, length=panes + 1)
         self._before[: len(before)] = before
         self.nulls = saved_int(state, "nulls")

@@ -18,7 +18,7 @@ from operators.drive import deliver
 from operators.errors import OperatorBug
 from operators.page import Page, Row, Scalar
 from operators.protocol import Element, Measured, OneByOne, Operator
-from operators.saved import decode_state, encode_state
+from operators.saved import decode_state, encode_state, restore
 from operators.testing.script import Script
 from operators.testing.variants import fewer, in_turn, interleaved, last_first, more, one_by_one, reordered, repaged
 from punctuation import Progress, Punctuation
@@ -190,7 +190,7 @@ def _checked(
         for _ in range(2 if saving else 0):
             fresh = make()
             fresh.output_schema(*script.schemas)
-            fresh.restore(decode_state(encode_state(operator.state())))
+            restore(fresh, decode_state(encode_state(operator.state())))
             operator = fresh
     _end(operator, progress, made, laws, script)
 

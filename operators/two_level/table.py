@@ -12,11 +12,11 @@ import pyarrow as pa
 from operators.functions.columns import frozen
 from operators.functions.protocol import Accumulator
 from operators.kernels import lowtable as kernels
-from operators.kernels.lowtable import DUE_BELOW, DUE_LEFT, LIVE, OLD_AT, OLD_BELOW, OLD_LEFT, SPARE
+from operators.kernels.lowtable import DUE_AT, DUE_BELOW, DUE_LEFT, LIVE, OLD_AT, OLD_BELOW, OLD_LEFT, SPARE
 from operators.keys import KeyIndex
 from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import part, prefixed, read_integers
+from operators.saved import apart, bounded, part, prefixed, read_integers
 from operators.two_level.words import KeyWords
 
 Matching = Callable[[list[pa.Array]], npt.NDArray[np.bool_]]
@@ -221,15 +221,25 @@ class LowTable:
         self.words.restore(part("words.", state))
         if self.words.nulls:
             self._widen()
-        places = read_integers(state, "places")
-        self._rows[places] = read_integers(state, "rows").reshape(len(places), self._rows.shape[1])
-        self._numbers[:] = read_integers(state, "numbers")
+        places = apart(read_integers(state, "places"), "places", below=self.size)
+        rows = read_integers(state, "rows", width=self._rows.shape[1], length=len(places))
+        self._rows[places] = rows
+        apart(rows[:, 0] & _ID, "rows", below=self.size + self.burst)
         self._slices.restore(part("index.", state))
+        self._slices.check_live(rows[:, 0] >> _ID_BITS, "rows")
         live = read_integers(state, "slices")
+        self._slices.check_live(live, "slices")
         size = max(16, self._slices.capacity)
         self._starts, self._untils, self._counts = (np.zeros(size, np.int64) for _ in range(3))
-        self._starts[live], self._untils[live] = read_integers(state, "starts"), read_integers(state, "untils")
-        self._counts[live] = read_integers(state, "counts")
+        for column, name in ((self._starts, "starts"), (self._untils, "untils"), (self._counts, "counts")):
+            column[live] = read_integers(state, name, length=len(live))
+        if (self._counts != np.bincount(rows[:, 0] >> _ID_BITS, minlength=size)).any():
+            raise ValueError('the saved state has other partial aggregates than "counts" tells')
+        self._numbers[:] = read_integers(state, "numbers", length=len(self._numbers))
+        self._numbers[[LIVE, SPARE]] = len(places), self.size + self.burst - len(places)
+        bounded(self._numbers[[OLD_AT, DUE_AT]], "numbers", below=self.size)
+        for bound, left in ((OLD_BELOW, OLD_LEFT), (DUE_BELOW, DUE_LEFT)):
+            self._numbers[left] = self._below(int(self._numbers[bound]))
         spare = np.setdiff1d(np.arange(self.size + self.burst), self._rows[places, 0] & _ID)
         self._free[: len(spare)] = spare
         for i, accumulator in enumerate(self.accumulators):

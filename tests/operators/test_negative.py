@@ -25,7 +25,7 @@ from operators.negative.join import SignedJoin
 from operators.negative.multiset import Multiset
 from operators.page import Page, Row
 from operators.protocol import Emit, State, StateValue
-from operators.saved import part
+from operators.saved import part, read_batch
 from operators.schema import Schema, ip_field
 from operators.testing import ALL_LAWS, Script, check_operator, streams
 from operators.window import LIMIT, LandmarkWindow, PartitionedWindow, SlidingWindow
@@ -386,7 +386,8 @@ class Forgetful(SignedAggregate):
 
     def state(self) -> State:
         saved = dict(super().state())
-        return saved | {"wids": np.empty(0, np.int64), "signs": np.empty(0, np.int64), "log.length": 0}
+        saved |= {"wids": np.empty(0, np.int64), "signs": np.empty(0, np.int64), "log.length": 0}
+        return saved | ({"log.tuples": read_batch(saved, "log.tuples").slice(0, 0)} if "log.tuples" in saved else {})
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         if "input" in state:

@@ -1,0 +1,298 @@
+"""Forges the saved states of every kind of operator: a restored one refuses in words, or goes on; it never dies.
+
+    python -m tests.fuzz.fuzz_states 5 100     for 5 seeds, 100 forgeries of each operator's state
+
+A state's checksum fits though the bytes are forged: numbers are set to what no operator writes, arrays and batches are
+cut, doubled, emptied, or a bit of them flipped. Prints what is tried before it is, so that the last line tells of what
+a process died.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import random
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from operators.adaptive.adaptive import AdaptiveAggregate
+from operators.aggregate.groupby import GroupAggregate
+from operators.aggregate.wid import WindowAggregate
+from operators.bucket import Bucket
+from operators.buffering.aggregate import BufferAggregate
+from operators.chain import Chain
+from operators.distinct import Distinct
+from operators.functions import (
+    approx_count_distinct,
+    argmax,
+    avg,
+    concat,
+    count,
+    count_distinct,
+    first,
+    last,
+    m4,
+    max,
+    median,
+    min,
+    minmax,
+    mode,
+    stddev,
+    sum,
+    top_k,
+)
+from operators.join import Band, OAJoin
+from operators.join.ordered import OPIBJoin, OPOBJoin
+from operators.largest import Largest
+from operators.merge import Merge
+from operators.negative.aggregate import SignedAggregate
+from operators.negative.expire import Expire
+from operators.page import Page
+from operators.protocol import Element, Operator, State, StateValue
+from operators.ranked.counted import CountAggregate
+from operators.ranked.last import LastAggregate
+from operators.ranked.slide import SlideAggregate
+from operators.reorder import Reorder
+from operators.saved import decode_state, encode_state, restore
+from operators.schema import Schema
+from operators.slicing.aggregate import SlicingAggregate
+from operators.stacks.aggregate import StackAggregate
+from operators.window import LandmarkWindow, SlidingWindow
+from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows
+from operators.window.session import SessionWindow
+from punctuation import END, before
+from tests.operators.join.joining import LEFT, RIGHT
+from tests.operators.two_level.test_two_level import SCHEMA as LEVELS
+from tests.operators.two_level.test_two_level import split
+
+SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), x=pa.float64(), progress=["ts"])
+WINDOW = SlidingWindow("ts", size=12, slide=4)
+LANDMARK = LandmarkWindow("ts", slide=5)
+LAST = LastTuples("ts", size=3, slide=4)
+PLAIN = {"n": count(), "total": sum("v"), "mean": avg("v"), "most": max("v")}
+ALL = {
+    **PLAIN,
+    "text": min("k"),
+    "kinds": count_distinct("v"),
+    "middle": median("v"),
+    "words": mode("k"),
+    "top": top_k("k", 2),
+    "first": first("k"),
+    "last": last("v"),
+    "joined": concat("k"),
+    "at": argmax("k", "v"),
+    "spread": stddev("x"),
+    "loose": sum("x"),
+    "about": approx_count_distinct("k"),
+    "outline": m4("v"),
+    "both": minmax("v"),
+}
+Forge = Callable[[random.Random, Any], StateValue]
+ODD = (-1, -2, 0, 1, 2, 7, 1000, 2**20, 2**31 - 1, -(2**31), 2**40, -(2**40), 2**62, -(2**62), 2**63 - 1, -(2**63))
+ANSWERS = 200
+"""Pages after which an answer is one, however many there would be."""
+
+
+def zoo() -> dict[str, tuple[Callable[[], Operator], tuple[Schema, ...]]]:
+    """Give each kind of operator that remembers something, how it is made, and the schemas of its inputs."""
+    one = (SCHEMA,)
+    two = (LEFT, RIGHT)
+    sessions = {"a": SessionWindow("ts", gap=3), "b": WINDOW}
+    made: dict[str, tuple[Callable[[], Operator], tuple[Schema, ...]]] = {
+        "panes": (lambda: Chain([Bucket(WINDOW), WindowAggregate(WINDOW, ALL, ("k",))]), one),
+        "landmark": (
+            lambda: Chain(
+                [Bucket(LandmarkWindow("ts", slide=5)), WindowAggregate(LandmarkWindow("ts", slide=5), PLAIN)]
+            ),
+            one,
+        ),
+        "differential": (
+            lambda: Chain([Bucket(WINDOW), WindowAggregate(WINDOW, {"n": count()}, ("k",), strategy="differential")]),
+            one,
+        ),
+        "two stacks": (
+            lambda: Chain([Bucket(WINDOW), WindowAggregate(WINDOW, PLAIN, ("k",), strategy="two_stacks")]),
+            one,
+        ),
+        "slicing": (lambda: SlicingAggregate({"a": WINDOW}, ALL, ("k",)), one),
+        "slicing vectors": (lambda: SlicingAggregate({"a": WINDOW}, PLAIN, ("k",)), one),
+        "slicing without groups": (lambda: SlicingAggregate({"a": WINDOW}, PLAIN), one),
+        "sessions": (lambda: SlicingAggregate(sessions, ALL, ("k",)), one),
+        "sessions without groups": (lambda: SlicingAggregate(sessions, PLAIN), one),
+        "stacks": (lambda: Chain([Reorder("ts", slack_time=12), StackAggregate(WINDOW, PLAIN)]), one),
+        "buffer": (lambda: Chain([Bucket(WINDOW), BufferAggregate(WINDOW, ALL, ("k",))]), one),
+        "adaptive": (lambda: Chain([Bucket(WINDOW), AdaptiveAggregate(WINDOW, PLAIN, ("k",))]), one),
+        "group": (lambda: GroupAggregate(ALL, ("k",)), one),
+        "distinct": (Distinct, one),
+        "slide by rank": (lambda: SlideAggregate(SlideByRank("ts", size=6, rows=2), PLAIN, ("k",)), one),
+        "slide by rows": (lambda: SlideAggregate(SlideByRows("ts", size=6, rows=2), ALL, ("k",), partition=()), one),
+        "last": (lambda: LastAggregate(LAST, ALL, ("k",)), one),
+        "last of a partition": (
+            lambda: LastAggregate(LAST, PLAIN, ("k",), partition=()),
+            one,
+        ),
+        "counted": (lambda: CountAggregate(CountWindow("ts", size=4, slide=2), ALL, ("k",)), one),
+        "counted of a partition": (
+            lambda: CountAggregate(CountWindow("ts", size=4, slide=2), PLAIN, ("k", "v"), partition=("k",)),
+            one,
+        ),
+        "signed": (
+            lambda: Chain([Bucket(WINDOW), Expire(), SignedAggregate(WINDOW, {**PLAIN, "least": min("v")}, ("k",))]),
+            one,
+        ),
+        "reorder": (lambda: Reorder("ts", slack_time=9), one),
+        "reorder by tuples": (lambda: Reorder("ts", slack_tuples=4), one),
+        "merge": (lambda: Merge(2, "ts"), (SCHEMA, SCHEMA)),
+        "largest": (lambda: Largest("v", 3, ("ts",)), one),
+        "join": (lambda: OAJoin(Band("s", "t", left=5, right=5), (("k", "k"),)), two),
+        "ordered join": (lambda: OPOBJoin(OAJoin(Band("s", "t", left=5, right=5), (("k", "k"),))), two),
+        "join in order": (lambda: OPIBJoin(OAJoin(Band("s", "t", left=5, right=5), (("k", "k"),))), two),
+        "outer join": (lambda: OAJoin(Band("s", "t", left=5, right=5), (("k", "k"),), kind="left"), two),
+        "two levels": (lambda: split(WINDOW, ("k",), size=8).whole, (LEVELS,)),
+    }
+    return made
+
+
+def script(schemas: Sequence[Schema], draw: random.Random) -> list[tuple[int, Element]]:
+    """Give pages and promises for these inputs."""
+    steps: list[tuple[int, Element]] = []
+    for k in range(6):
+        for port, schema in enumerate(schemas):
+            time = schema.names[0]
+            columns: dict[str, list[object]] = {}
+            for field in schema.arrow:
+                if field.name == time:
+                    columns[field.name] = [6 * k + draw.randrange(12) for _ in range(12)]
+                elif field.type == pa.string():
+                    columns[field.name] = [draw.choice(["a", "b", "cé", "", None]) for _ in range(12)]
+                else:
+                    columns[field.name] = [draw.choice([None, *range(-4, 5)]) for _ in range(12)]
+            steps.append((port, Page.of(schema, columns)))
+        for port, schema in enumerate(schemas):
+            if k % 2:
+                steps.append((port, before(schema.names[0], 6 * k)))
+    return steps + [(port, END) for port in range(len(schemas))]
+
+
+def forged_array(draw: random.Random, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Give an array in which something is wrong."""
+    array = array.copy()
+    how = draw.randrange(8)
+    if array.dtype.kind in "iu" and array.size and how < 5:
+        flat, info = array.reshape(-1), np.iinfo(array.dtype)
+        for _ in range(draw.choice([1, 1, 3, flat.size])):
+            flat[draw.randrange(flat.size)] = draw.choice([v for v in ODD if info.min <= v <= info.max])
+        return flat.reshape(array.shape)
+    if array.ndim and how == 5:
+        return array[: draw.randrange(len(array) + 1)].copy()
+    if array.ndim and how == 6:
+        return np.concatenate((array, array))
+    if array.size:
+        raw = bytearray(array.tobytes())
+        raw[draw.randrange(len(raw))] ^= 1 << draw.randrange(8)
+        return np.frombuffer(bytes(raw), array.dtype).reshape(array.shape).copy()
+    return np.full((3, *array.shape[1:]), 5, array.dtype)
+
+
+def forged(draw: random.Random, value: Any) -> StateValue:
+    """Give a value in which something is wrong."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return draw.choice([*ODD, value - 1, value + 1, 2 * value + 1])
+    if isinstance(value, np.ndarray):
+        return forged_array(draw, value)
+    if isinstance(value, pa.RecordBatch):
+        how = draw.randrange(3)
+        if how == 0:
+            return value.slice(0, draw.randrange(len(value) + 1))
+        if how == 1 and value.num_columns:
+            return pa.concat_batches([value, value])
+        return pa.RecordBatch.from_arrays([pa.nulls(len(value), f.type) for f in value.schema], schema=value.schema)
+    if isinstance(value, str):
+        return value[: draw.randrange(len(value) + 1)]
+    return value
+
+
+class Enough(Exception):
+    """Ends an answer that would go on and on."""
+
+
+def goes_on(make: Callable[[], Operator], schemas: Sequence[Schema], state: State, rest: Sequence[Any]) -> str:
+    """Restore an operator and show it the rest; tells what came of it."""
+    operator = make()
+    operator.output_schema(*schemas)
+    try:
+        restore(operator, decode_state(encode_state(state)))
+    except ValueError:
+        return "refused"
+    answers = 0
+
+    def emit(element: Element) -> None:
+        nonlocal answers
+        answers += 1
+        if answers > ANSWERS:
+            raise Enough
+
+    try:
+        for port, element in rest:
+            if isinstance(element, Page):
+                operator.process(element, emit, port)
+            else:
+                operator.punctuate(element, emit, port)
+        operator.state()
+    except Exception as error:
+        return f"failed: {type(error).__name__}"
+    return "answered"
+
+
+def interrupt(*_: object) -> None:
+    raise Enough
+
+
+def main(seeds: Sequence[int], tries: int, names: Sequence[str] = ()) -> dict[str, int]:
+    """Try forgeries of each operator; gives how often what came of it."""
+    outcomes: dict[str, int] = {}
+    signal.signal(signal.SIGALRM, interrupt)
+    for name, (make, schemas) in zoo().items():
+        if names and name not in names:
+            continue
+        for seed in seeds:
+            draw = random.Random(f"{name} {seed}")
+            steps = script(schemas, draw)
+            cut = draw.randrange(len(steps) // 2, len(steps) - len(schemas))
+            operator = make()
+            operator.output_schema(*schemas)
+            for port, element in steps[:cut]:
+                take = operator.process if isinstance(element, Page) else operator.punctuate
+                take(element, lambda out: None, port)  # type: ignore[arg-type]
+            whole = operator.state()
+            assert goes_on(make, schemas, whole, steps[cut:]) == "answered", name
+            for number in range(tries):
+                state = dict(whole)
+                changed = draw.sample(sorted(state), 1 if number % 4 else 2 if len(state) > 1 else 1)
+                for entry in changed:
+                    state[entry] = forged(draw, state[entry])
+                print(name, seed, number, changed, flush=True)
+                # What loops in Python is interrupted; what loops in a kernel is not, and ends the process.
+                signal.setitimer(signal.ITIMER_REAL, 5)
+                faulthandler.dump_traceback_later(60, exit=True)
+                try:
+                    what = goes_on(make, schemas, state, steps[cut:])
+                except Enough:
+                    what = "interrupted"
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                    faulthandler.cancel_dump_traceback_later()
+                outcomes[what] = outcomes.get(what, 0) + 1
+    print(outcomes)
+    return outcomes
+
+
+if __name__ == "__main__":
+    faulthandler.enable()
+    main(range(int(sys.argv[1])), int(sys.argv[2]), sys.argv[3:])
