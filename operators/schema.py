@@ -46,6 +46,15 @@ def is_ip(field: pa.Field) -> bool:
     return bool(field.metadata and field.metadata.get(b"oop.type") == b"ip")
 
 
+def type_name(field: pa.Field) -> str:
+    """Return a field's type as texts show it: "ip" for addresses, Arrow's name for others.
+
+    >>> type_name(ip_field("srcIP")), type_name(pa.field("length", pa.int32()))
+    ('ip', 'int32')
+    """
+    return "ip" if is_ip(field) else str(field.type)
+
+
 def aliased(field: pa.Field, names: Iterable[str]) -> pa.Field:
     """Give a field that other names mean too: they go where the attribute goes, and are in no other stream's way."""
     metadata: dict[bytes, bytes] = dict(field.metadata or {})
@@ -129,7 +138,7 @@ class Schema:
         return f"Schema({self})"
 
     def __str__(self) -> str:
-        attributes = ", ".join(f"{printable(f.name)} {'ip' if is_ip(f) else f.type}" for f in self.arrow)
+        attributes = ", ".join(f"{printable(f.name)} {type_name(f)}" for f in self.arrow)
         sets = (map(printable, sorted(promise)) for promise in sorted(self.progress, key=sorted))
         promises = ", ".join("{" + ", ".join(names) + "}" for names in sets)
         return f"{attributes} | punctuated on {promises or 'nothing'}"

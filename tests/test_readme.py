@@ -1,6 +1,6 @@
-"""What the README shows is what happens: its commands and programs are run and their output compared.
+"""What the README and the pages in docs show is what happens: commands and programs are run, their output compared.
 
-`python -m tests.test_readme` writes the outputs anew.
+`python -m tests.test_readme` writes the outputs anew. The pages of reference are written by `docs/generate.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
+PAGES = (README, *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "reference"))
 BLOCK = re.compile(r"```(console|python)\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
 
 PLAIN = """
@@ -29,9 +30,11 @@ sys.meta_path.insert(0, Without())
 """What makes a program do without the packages of all extras."""
 
 
-def blocks() -> Iterator[tuple[str, str, str]]:
-    """Give (kind, what is run, expected output)."""
-    for kind, body, shown in BLOCK.findall(README.read_text()):
+def blocks(page: Path) -> Iterator[tuple[str, str, str]]:
+    """Give (kind, what is run, expected output) of a page; a program without imports is a sketch that is not run."""
+    for kind, body, shown in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if kind == "python" and "import" not in body:
+            continue
         if kind == "console":
             command, _, output = body.partition("\n")
             yield kind, command.removeprefix("$ "), output
@@ -54,38 +57,62 @@ def run(kind: str, text: str) -> str:
 
 def marked() -> Iterator[object]:
     """Give the blocks, those that start Spark marked as slow."""
-    for kind, text, shown in blocks():
+    for kind, text, shown in (block for page in PAGES for block in blocks(page)):
         marks = [pytest.mark.slow, pytest.mark.xdist_group("spark")] if "oop.spark" in text else []
         yield pytest.param(kind, text, shown, marks=marks)
 
 
 @pytest.mark.parametrize(("kind", "text", "shown"), list(marked()), ids=lambda part: str(part)[:40])
-def test_the_readme_shows_what_happens(kind: str, text: str, shown: str) -> None:
+def test_what_a_page_shows_is_what_happens(kind: str, text: str, shown: str) -> None:
     assert run(kind, text) == shown
 
 
 def test_the_readme_has_commands_and_programs() -> None:
-    kinds = [kind for kind, _, _ in blocks()]
+    kinds = [kind for kind, _, _ in blocks(README)]
     assert kinds.count("console") >= 2
     assert kinds.count("python") >= 2
 
 
 def test_question_1_2_takes_at_most_twelve_lines() -> None:
-    program = next(text for kind, text, _ in blocks() if kind == "python" and "meld" in text)
+    program = next(text for kind, text, _ in blocks(README) if kind == "python" and "meld" in text)
     assert len([line for line in program.splitlines() if line.strip()]) <= 12
 
 
+def stale() -> list[str]:
+    """Name the pages of reference that differ from what `docs/generate.py` makes."""
+    command = [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    return [] if done.returncode == 0 else [done.stderr]
+
+
+def test_the_reference_is_what_the_grammar_and_the_registries_say() -> None:
+    assert stale() == []
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in (*PAGES, *(ROOT / "docs" / "reference").glob("*.md"))
+        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert broken == []
+
+
 def write() -> None:
-    """Put the true outputs into the README."""
+    """Put the true outputs into the pages."""
 
     def renewed(match: re.Match[str]) -> str:
         kind, body = match.group(1), match.group(2)
         if kind == "console":
             command = body.partition("\n")[0]
             return f"```console\n{command}\n{run(kind, command.removeprefix('$ '))}```"
+        if "import" not in body:
+            return match.group(0)
         return f"```python\n{body}```\n\n```text\n{run(kind, body)}```"
 
-    README.write_text(BLOCK.sub(renewed, README.read_text()))
+    for page in PAGES:
+        page.write_text(BLOCK.sub(renewed, page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

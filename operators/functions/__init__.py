@@ -79,6 +79,7 @@ __all__ = [
     "count",
     "count_distinct",
     "first",
+    "forms",
     "gap_variation",
     "geometric_mean",
     "heavy_hitters",
@@ -301,6 +302,15 @@ _KNOWN: dict[str, _Known] = {
 _ALIASES = {"mean": "avg", "var": "variance", "std": "stddev"}
 _IDEMPOTENT = ("min", "max")
 """Functions to which a value counted twice makes no difference."""
+
+
+def forms() -> dict[str, str]:
+    """Return how each function is called in a query, by its name.
+
+    >>> forms()["quantile"]
+    'quantile(x, 0.95)'
+    """
+    return {name: known.form(name) for name, known in _KNOWN.items()}
 
 
 def is_function(name: str) -> bool:

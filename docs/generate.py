@@ -1,0 +1,543 @@
+"""Write the reference pages from the grammar, the registries and the docstrings, so that none of them goes stale.
+
+    python docs/generate.py           write docs/reference/*.md anew
+    python docs/generate.py --check   exit with 1 and name the pages that differ
+
+A page holds no fact of its own. Types and nulls of aggregate functions are found by trying them, examples of the query
+language are run over a capture in `demos`, options come from the commands, and everything else from docstrings. What
+the grammar, a schema or `oop_engine.__all__` has and this file does not explain is an error.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+import pyarrow as pa
+
+import oop_engine as oop
+from oop_engine.cli import commands
+from oop_engine.language.expressions import SCALARS
+from oop_engine.sources.capture.schema import PACKET_SCHEMA
+from oop_engine.sources.flows.nfdump import NFDUMP_SCHEMA
+from oop_engine.sources.flows.schema import FLOW_SCHEMA
+from oop_engine.sources.flows.zeek import ZEEK_ALIASES
+from operators.functions import by_name, forms
+from operators.schema import Schema, aliases_of, ip_field, type_name
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ROOT / "docs" / "reference"
+CAPTURE = ROOT / "demos" / "captures" / "web.pcap.gz"
+ROWS = 3
+"""Rows of an example's result that are shown."""
+
+# ---------------------------------------------------------------- the query language
+
+Clause = tuple[str, str, str]
+"""Title, what it says in plain words, and an example (empty where another clause's example shows it)."""
+
+TENS = "[RANGE TUMBLING 10 s, WA ts]"
+CLAUSES: Mapping[str, Clause] = {
+    "query": (
+        "SELECT ... FROM ...",
+        "A query reads one or more streams and yields a stream. WHERE, GROUP BY and HAVING are optional, in this "
+        "order; a semicolon may end the text. Keywords may be written in any case. `--` begins a comment.",
+        "SELECT ts, srcIP, length FROM Main WHERE length > 1400",
+    ),
+    "select_list": ("Items of the result", "Attributes, computed values and aggregates, separated by commas.", ""),
+    "star": ("*", "All attributes of the input.", "SELECT * FROM Main WHERE proto = 1"),
+    "star_of": ("M.*", "All attributes of one input.", "SELECT M.* FROM Main AS M WHERE M.proto = 1"),
+    "item": (
+        "expr AS name",
+        "A computed value with a name. Without AS, an aggregate is named after its function and argument.",
+        "SELECT ts, length * 8 AS bits FROM Main",
+    ),
+    "source": (
+        "FROM A, B",
+        "One stream, or two that are joined. Each input of a join has a window of its own, or all share one. "
+        "WHERE holds the equalities.",
+        "SELECT A.srcIP, count(*) AS answers [RANGE TUMBLING 10 s, WA A.ts] FROM Main AS A [RANGE 1 s, WA ts], "
+        "Main AS B [RANGE 1 s, WA ts] WHERE A.srcIP = B.destIP AND A.srcPort = B.destPort AND A.flags = 2 AND "
+        "B.flags = 18 GROUP BY A.srcIP",
+    ),
+    "union": (
+        "A UNION B",
+        "Unite streams of one schema without waiting for order (thesis: Union-Meld). The result promises what all "
+        "inputs promise.",
+        f"SELECT count(*) {TENS} FROM Main UNION Main",
+    ),
+    "table": ("FROM name", "A stream by its name: `--stream NAME=PATH`, or `oop.query(text, {name: ...})`.", ""),
+    "subquery": (
+        "FROM (SELECT ...) AS name",
+        "A query over the result of a query. A window aggregate in brackets promises its `wid` and window bounds, so "
+        "that windows can be put over windows.",
+        "SELECT max(packets) AS busiest [RANGE TUMBLING 1 minute, WA window_end] FROM (SELECT srcIP, count(*) AS "
+        f"packets {TENS} FROM Main GROUP BY srcIP) AS per_source",
+    ),
+    "grouped": ("FROM (A)", "Brackets around an input change nothing; they make a UNION of joins readable.", ""),
+    "where": ("WHERE condition", "Keep the tuples for which the condition is true; null counts as not true.",
+              f"SELECT count(*) {TENS} FROM Main WHERE destPort = 80 AND length > 100"),
+    "group_by": (
+        "GROUP BY a, expr AS b",
+        "One result a group and window. A computed group needs a name.",
+        f"SELECT kind, count(*) {TENS} FROM Main GROUP BY srcPort // 1024 AS kind",
+    ),
+    "having": (
+        "HAVING condition",
+        "Keep the results for which the condition is true. It may use aggregates that are not selected.",
+        f"SELECT srcIP, count(*) {TENS} FROM Main GROUP BY srcIP HAVING sum(length) > 1000000",
+    ),
+    "window": (
+        "[ ... ]",
+        "A window stands in brackets after the SELECT list, or after an input in FROM. Its parameters are separated "
+        "by commas.",
+        "",
+    ),
+    "range": (
+        "RANGE 10 s",
+        "How long a window is: time, a number of rows, or units of the windowing attribute. `RANGE TUMBLING` sets "
+        "SLIDE to RANGE.",
+        "SELECT count(*) [RANGE 10 s, SLIDE 5 s, WA ts] FROM Main",
+    ),
+    "range_all": (
+        "RANGE ALL",
+        "Landmark windows: each begins at the origin and is longer than the last by SLIDE.",
+        "SELECT count(*) [RANGE ALL, SLIDE 10 s, WA ts] FROM Main",
+    ),
+    "session": (
+        "SESSION 10 s",
+        "Session windows: a gap of at least this much between neighbouring tuples separates two sessions.",
+        "SELECT srcIP, count(*) [SESSION 10 s, WA ts] FROM Main WHERE srcPort = 80 GROUP BY srcIP",
+    ),
+    "slide": (
+        "SLIDE 5 s",
+        "How far apart windows begin. Without it each tuple ends a window of its own (slide by tuple).",
+        "SELECT count(*) [RANGE 10 s, SLIDE 5 s, WA ts] FROM Main",
+    ),
+    "wattr": (
+        "WA ts",
+        "The windowing attribute: a time or a whole number. `WA row-num` counts tuples in the order of arrival, "
+        "`WA rank(ts)` in the order of an attribute.",
+        "SELECT count(*), min(ts) AS first [RANGE 2000 rows, SLIDE 2000 rows, WA row-num] FROM Main",
+    ),
+    "rattr": (
+        "RATTR ts",
+        "The attribute RANGE is measured on, where SLIDE is measured on another (SATTR).",
+        "SELECT count(*) [RANGE 10 s, RATTR ts, SLIDE 1000 rows, SATTR row-num] FROM Main",
+    ),
+    "sattr": (
+        "SATTR row-num",
+        "The attribute SLIDE is measured on: `row-num` or `rank(ts)`.",
+        "SELECT count(*) [RANGE 10 s, RATTR ts, SLIDE 1000 rows, SATTR rank(ts)] FROM Main",
+    ),
+    "partition": (
+        "PA srcIP",
+        "Count rows for each value of these attributes on their own (partition attributes).",
+        "SELECT srcIP, count(*), max(ts) AS until [RANGE 500 rows, SLIDE 500 rows, WA row-num, PA srcIP] FROM Main "
+        "GROUP BY srcIP",
+    ),
+    "origin": ("ORIGIN 2 s", "Where windows begin: so much after zero (1970 for times). Default 0.",
+               "SELECT count(*) [RANGE TUMBLING 10 s, WA ts, ORIGIN 2 s] FROM Main"),
+    "origin_string": ('ORIGIN "2013-05-02"', "Where windows begin, as a time.",
+                      'SELECT count(*) [RANGE TUMBLING 10 s, WA ts, ORIGIN "2013-05-02T20:20:35Z"] FROM Main'),
+    "no_partial": (
+        "NO PARTIAL",
+        "Leave out windows that began before the first tuple.",
+        "SELECT count(*) [RANGE 10 s, SLIDE 5 s, WA ts, NO PARTIAL] FROM Main",
+    ),
+    "closed": (
+        "CLOSED",
+        "On an input of a join: a tuple exactly RANGE away still matches.",
+        "SELECT A.ts, B.ts AS answered FROM Main AS A [RANGE 1 s, WA ts, CLOSED], Main AS B [RANGE 1 s, WA ts, "
+        "CLOSED] WHERE A.srcIP = B.destIP AND A.srcPort = B.destPort AND A.flags = 2 AND B.flags = 18",
+    ),
+    "early": (
+        "EARLY 5 s ACCUMULATE | DISCARD | RETRACT",
+        "Results before a window is complete, one each time so much more of it has passed. ACCUMULATE (the default) "
+        "repeats the whole so far, DISCARD says what is new, RETRACT takes the previous result back first.",
+        "SELECT count(*) [RANGE TUMBLING 20 s, WA ts, EARLY 10 s DISCARD] FROM Main",
+    ),
+    "duration": (
+        "Durations",
+        "A number and a unit: ns, us, ms, s, min, hour, day, week or rows. A bare number is in units of the "
+        "attribute, for attributes that are no times.",
+        "",
+    ),
+    "binary": ("a + b, a = b, a AND b", "Arithmetic, comparison and logic, as below.", ""),
+    "unary": ("-a, NOT a", "", ""),
+    "positive": ("+a", "", ""),
+    "between": ("a BETWEEN b AND c", "Both ends included.",
+                f"SELECT count(*) {TENS} FROM Main WHERE length BETWEEN 40 AND 60"),
+    "in_list": ("a IN (b, c)", "Equal to one of them.",
+                f"SELECT count(*) {TENS} FROM Main WHERE destPort IN (80, 443)"),
+    "in_network": (
+        'ip IN "10.0.0.0/8"',
+        "An address in a network.",
+        f'SELECT count(*) {TENS} FROM Main WHERE srcIP IN "10.0.0.0/8"',
+    ),
+    "is_null": ("a IS NULL, a IS NOT NULL", "", f"SELECT count(*) {TENS} FROM Main WHERE vlan IS NULL"),
+    "constant": (
+        "Constants",
+        'Whole numbers, decimals, floats (1e6), texts in "double" or \'single\' quotes, TRUE, FALSE and NULL. A text '
+        "beside a time or an address is read as one.",
+        f'SELECT count(*) {TENS} FROM Main WHERE ts >= "2013-05-02T20:20:40Z"',
+    ),
+    "call": ("f(a), f(DISTINCT a)", "A function; see the page of functions.",
+             f"SELECT count(DISTINCT srcIP) AS sources {TENS} FROM Main"),
+    "call_star": ("count(*)", "Count tuples.", ""),
+    "name": ("Names", "Attributes, in any case where that is not ambiguous; `A.ts` says of which input. Names with "
+             "other characters stand in back-quotes: `` `id.orig_h` ``.", ""),
+}  # fmt: skip
+STRUCTURE = frozenset(
+    {"start", "alone", "select_item", "sources", "trailing", "from_item", "member", "group_item", "parameter", "expr",
+     "or_expr", "and_expr", "not_expr", "predicate", "sum", "product", "sign", "atom", "ident"}
+)  # fmt: skip
+"""Rules that only hold others together."""
+
+
+def rules() -> set[str]:
+    """Give the names of the grammar's rules and of the aliases of their alternatives."""
+    text = (ROOT / "oop_engine" / "language" / "grammar.lark").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\??([a-z_]+):", text, re.M))
+    return named | set(re.findall(r"->\s*([a-z_]+)", text))
+
+
+def language() -> Iterator[str]:
+    """Yield the page of the query language."""
+    unexplained = rules() - set(CLAUSES) - STRUCTURE
+    unknown = set(CLAUSES) | STRUCTURE
+    if unexplained or unknown - rules():
+        raise SystemExit(f"grammar and reference differ: {sorted(unexplained)} {sorted(unknown - rules())}")
+    yield "# The query language\n"
+    yield (
+        'A query is text: `oop-engine query TEXT --stream Main=FILE`, or `oop.query(TEXT, {"Main": stream})` in '
+        "Python. Examples below run over `demos/captures/web.pcap.gz`; at most three rows of each result are shown.\n"
+    )
+    for title, says, example in CLAUSES.values():
+        yield f"## {title}\n"
+        if says:
+            yield f"{says}\n"
+        if example:
+            yield f"```sql\n{example}\n```\n"
+            yield f"```text\n{answered(example)}\n```\n"
+    yield "## Operators\n"
+    yield "From loose to tight: `OR`, `AND`, `NOT`, comparison (`= != <> < <= > >=`, BETWEEN, IN, IS NULL), `+ -`, "
+    yield "`* / // %`, sign. `a // b` is the whole number below a / b, exactly; `/` gives a float.\n"
+    yield "## Functions of one tuple's values\n"
+    yield (
+        ", ".join(f"`{name}`" for name in sorted(SCALARS)) + ". `round` gives the nearest whole number as a float, and "
+    )
+    yield "of two equally near ones the even one. `cast(x, 'float64')` takes the name of an Arrow type.\n"
+    yield "Other functions are computed in Python: `stream.derive(y=lambda p: ...)`.\n"
+
+
+def answered(text: str) -> str:
+    """Run an example and give the header and the first rows of its result, as its CSV file has them."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "result.csv"
+        oop.query(text, {"Main": oop.pcap(str(CAPTURE))}).to(file).run()
+        lines = file.read_text(encoding="utf-8").splitlines()
+    return "\n".join([*lines[: 1 + ROWS], *(["..."] if len(lines) > 1 + ROWS else [])])
+
+
+# ---------------------------------------------------------------- functions
+
+KINDS: Mapping[str, pa.Field] = {
+    "int64": pa.field("x", pa.int64()),
+    "uint16": pa.field("x", pa.uint16()),
+    "float64": pa.field("x", pa.float64()),
+    "decimal(10,2)": pa.field("x", pa.decimal128(10, 2)),
+    "bool": pa.field("x", pa.bool_()),
+    "string": pa.field("x", pa.string()),
+    "timestamp": pa.field("x", pa.timestamp("ns", "UTC")),
+    "address": ip_field("x"),
+}
+"""The types of a first argument that the table of functions tells of."""
+VALUES: Mapping[str, object] = {
+    "int64": 1, "uint16": 1, "float64": 1.0, "decimal(10,2)": "1.00", "bool": True, "string": "a", "timestamp": 1,
+    "address": b"\0" * 16,
+}  # fmt: skip
+
+
+def functions() -> Iterator[str]:
+    """Yield the page of aggregate functions: calls, what they compute, types, nulls, properties."""
+    yield "# Aggregate functions\n"
+    yield (
+        'Each is a function of query text, `SELECT sum(length)`, and of Python, `oop.sum("length")`. In the table of '
+        "types a dash says that the function refuses this type. *Invertible*: partial results can be taken away again, "
+        "so that windows share slices by subtraction. *Commutative*: the order of tuples does not matter; the others "
+        "see tuples in order of the windowing attribute, or of arrival where that is said.\n"
+    )
+    for name, form in forms().items():
+        made = getattr(oop, name)
+        yield f"## {name}\n"
+        yield f"`{form}`\n"
+        yield f"{inspect.getdoc(made)}\n"
+        yield f"In Python: `oop.{name}{inspect.signature(made)}`\n".replace("'", "").replace(
+            " -> AggregateFunction", ""
+        )
+        yield from types(name, form)
+
+
+def types(name: str, form: str) -> Iterator[str]:
+    """Yield the types of the results, and what nulls give."""
+    arguments = call(form)
+    found: dict[str, str] = {}
+    for kind, field in KINDS.items():
+        schema = schema_of(field)
+        try:
+            function = by_name(name, arguments)
+            found[kind] = type_name(function.output_field(schema, "y"))
+        except oop.SchemaError:
+            found[kind] = "—"
+    function = by_name(name, arguments)
+    yield "| " + " | ".join(["x is", *found]) + " |"
+    yield "|" + "---|" * (1 + len(found))
+    yield "| " + " | ".join(["result", *found.values()]) + " |\n"
+    facts = [
+        "invertible for whole numbers" if function.invertible else "not invertible",
+        "commutative" if function.commutative else "not commutative",
+        *(["depends on the order of arrival"] if function.arrival_order else []),
+    ]
+    yield f"Properties: {', '.join(facts)}. {nulls(name, arguments, found)}\n"
+
+
+def call(form: str) -> list[str | float]:
+    """Give the arguments of a call as `by_name` takes them."""
+    inside = re.search(r"\((.*?)\)", form)
+    assert inside is not None
+    words = [word.strip().removeprefix("distinct ") for word in inside.group(1).split(",")]
+    if words == ["*"]:
+        words = ["x"]
+    return [float(w) if re.fullmatch(r"[\d.]+", w) and "." in w else int(w) if w.isdigit() else w for w in words]
+
+
+def schema_of(field: pa.Field) -> Schema:
+    """Give a schema with x, and what else a call may name."""
+    others = [pa.field("y", pa.int64()), pa.field("w", pa.int64()), pa.field("ts", pa.timestamp("ns", "UTC"))]
+    return Schema(pa.schema([field, *others]), progress=[frozenset({"ts"})])
+
+
+def nulls(name: str, arguments: Sequence[str | float], found: Mapping[str, str]) -> str:
+    """Say what a window gives in which x is null, found by computing two."""
+    kind = next(kind for kind, type_ in found.items() if type_ != "\N{EM DASH}")
+    schema = schema_of(KINDS[kind]).arrow
+    told: list[str] = []
+    for what, values in (("where every x is null", [None, None]), ("where one of two is", [VALUES[kind], None])):
+        columns = [pa.array(values if n == "x" else [1, 1], schema.field(n).type) for n in schema.names]
+        table = pa.Table.from_arrays(columns, schema=schema)
+        result = oop.arrow(table).window("1 s", wattr="ts").aggregate(y=by_name(name, arguments)).to_arrow()
+        cell = result.column("y")[0].as_py()
+        told.append(f"{what}, {'null' if cell is None else f'`{cell}`'}")
+    return f"Nulls are skipped: {'; '.join(told)} (x of type {kind}, the other 1)."
+
+
+# ---------------------------------------------------------------- attributes
+
+PACKETS: Mapping[str, str] = {
+    "ts": "When the packet was captured; null where the file has no time, or one that 64 bits of nanoseconds lack.",
+    "srcIP": "Source address; IPv4 and IPv6 in one column. Null for frames without an IP header.",
+    "destIP": "Destination address.",
+    "srcPort": "Source port of TCP, UDP, SCTP; of ICMP the type.",
+    "destPort": "Destination port; of ICMP the code.",
+    "proto": "IP protocol number: 1 ICMP, 6 TCP, 17 UDP.",
+    "length": "Bytes on the wire.",
+    "flags": "TCP flags as a number: 1 FIN, 2 SYN, 4 RST, 8 PSH, 16 ACK; 18 is SYN and ACK.",
+    "caplen": "Bytes that the capture kept.",
+    "ip_length": "Bytes of the IP packet, its header included.",
+    "payload_length": "Bytes behind the transport header.",
+    "ttl": "Time to live, or hop limit.",
+    "vlan": "The outer VLAN.",
+    "fragment": "Offset of a fragment in bytes; null for whole packets.",
+    "interface": "Number of the capturing interface, from 0 through the whole file.",
+    "status": "0 decoded to the transport header, 1 IP only, 2 not IP or a link type that is not decoded, 3 cut before "
+    "the headers end.",
+}
+FLOWS: Mapping[str, str] = {
+    "ts": "First packet of the flow.",
+    "end_ts": "Last packet of the flow.",
+    "srcIP": "Source address.",
+    "destIP": "Destination address.",
+    "srcPort": "Source port.",
+    "destPort": "Destination port.",
+    "proto": "IP protocol number.",
+    "bytes": "Bytes as exported; times `sampling` they estimate the traffic.",
+    "packets": "Packets as exported; 1 for sFlow.",
+    "flags": "All TCP flags seen.",
+    "tos": "Type of service.",
+    "in_if": "Index of the incoming interface.",
+    "out_if": "Index of the outgoing interface.",
+    "src_as": "Autonomous system of the source.",
+    "dest_as": "Autonomous system of the destination.",
+    "src_mask": "Prefix length of the source's route.",
+    "dest_mask": "Prefix length of the destination's route.",
+    "next_hop": "Next router.",
+    "vlan": "VLAN.",
+    "end_reason": "1 idle, 2 active timeout, 3 end seen, 4 forced, 5 lack of resources.",
+    "direction": "0 ingress, 1 egress.",
+    "rev_bytes": "Bytes of the other direction of a biflow.",
+    "rev_packets": "Packets of the other direction.",
+    "rev_flags": "TCP flags of the other direction.",
+    "sampling": "One of how many packets is counted, as announced; 1 where nobody says.",
+    "exporter": "Who sent the record: the datagram's source address; of sFlow the agent as it says itself.",
+    "exporter_port": "The datagram's source port; 0 where a file does not tell.",
+    "domain": "Observation domain (v9: source id; v5: engine type and id; sFlow: sub-agent).",
+    "version": "5, 9, 10 (IPFIX) or 105 (sFlow 5).",
+    "export_ts": "The exporter's clock when it sent; null for sFlow.",
+    "arrival_ts": "Our clock when the datagram came.",
+}
+
+
+def attributes() -> Iterator[str]:
+    """Yield the page of the attributes of packets, flow records and logs."""
+    yield "# Attributes\n"
+    yield "An attribute that its source does not have is null. Names are found in any case and by their aliases.\n"
+    yield "## Packets\n"
+    yield "`oop.pcap`, `oop.interface`, and every capture on the command line.\n"
+    yield from columns(PACKET_SCHEMA, PACKETS)
+    yield "## Flow records\n"
+    yield "`oop.netflow` and `netflow:PATH`: NetFlow v5 and v9, IPFIX, sFlow 5.\n"
+    yield from columns(FLOW_SCHEMA, FLOWS)
+    yield "Every other element has IANA's name, as `postNATSourceIPv4Address`, or its number, as `6871/40`.\n"
+    yield "## nfdump's CSV\n"
+    yield f"`oop.nfdump` has of these: {', '.join(f'`{n}`' for n in NFDUMP_SCHEMA.names)}.\n"
+    yield "## Zeek logs\n"
+    yield "`oop.zeek` keeps Zeek's columns; those that flow records have too are found by both names:\n"
+    yield "| Zeek | attribute |\n|---|---|"
+    yield "\n".join(f"| `{theirs}` | `{ours}` |" for theirs, ours in ZEEK_ALIASES.items()) + "\n"
+    yield "## Tables\n"
+    yield "CSV, NDJSON, Parquet and Arrow have the columns they have. `--types ts=epoch` reads a column otherwise.\n"
+
+
+def columns(schema: pa.Schema, says: Mapping[str, str]) -> Iterator[str]:
+    """Yield a table of the columns of a schema."""
+    if set(says) != set(schema.names):
+        raise SystemExit(f"schema and reference differ: {sorted(set(says) ^ set(schema.names))}")
+    yield "| attribute | type | what it is | other names |\n|---|---|---|---|"
+    for field in schema:
+        others = ", ".join(f"`{alias}`" for alias in aliases_of(field))
+        yield f"| `{field.name}` | {type_name(field)} | {says[field.name]} | {others} |"
+    yield ""
+
+
+# ---------------------------------------------------------------- commands
+
+
+def commands_page() -> Iterator[str]:
+    """Yield the page of every option of every command, as `--help` shows them."""
+    yield "# Commands\n"
+    yield "What `--help` prints for each command.\n"
+    yield from command("oop-engine", commands)
+
+
+def command(path: str, shown: click.Command) -> Iterator[str]:
+    """Yield the help of a command, and of those below it."""
+    context = click.Context(shown, info_name=path, max_content_width=100, terminal_width=100)
+    yield f"## {path}\n\n```text\n{shown.get_help(context)}\n```\n"
+    if isinstance(shown, click.Group):
+        for name in shown.list_commands(context):
+            below = shown.get_command(context, name)
+            assert below is not None
+            yield from command(f"{path} {name}", below)
+
+
+# ---------------------------------------------------------------- Python
+
+
+def python() -> Iterator[str]:
+    """Yield the page of the Python API: every name that `oop_engine` exports, with its signature and docstring."""
+    yield "# Python\n"
+    yield "Everything that `import oop_engine as oop` gives. What begins with an underscore is nobody's affair.\n"
+    everything = {name: getattr(oop, name) for name in sorted(oop.__all__, key=str.lower)}
+    groups: dict[str, dict[str, object]] = {"Functions": {}, "Classes": {}, "Errors": {}}
+    for name, given in everything.items():
+        is_class = inspect.isclass(given)
+        error = is_class and issubclass(given, Exception)
+        groups["Errors" if error else "Classes" if is_class else "Functions"][name] = given
+    for title, members in groups.items():
+        yield f"## {title}\n"
+        for name, given in members.items():
+            yield from entry(f"oop.{name}", given)
+    yield "## Ready queries\n"
+    for name in oop.queries.__all__:
+        yield from entry(f"oop.queries.{name}", getattr(oop.queries, name))
+
+
+def entry(name: str, given: object) -> Iterator[str]:
+    """Yield a function, or a class with its public methods."""
+    yield f"### {name}\n"
+    if inspect.isclass(given):
+        yield f"{documented(given)}\n"
+        if not issubclass(given, Exception):
+            for method, member in inspect.getmembers(given):
+                if method.startswith("_"):
+                    continue
+                target = member.fget if isinstance(member, property) else member
+                if not inspect.isroutine(target) or not inspect.getdoc(target):
+                    continue
+                called = method if isinstance(member, property) else f"{method}{signature(target)}"
+                yield f"#### `{name.rpartition('.')[2]}.{called}`\n"
+                yield f"{documented(target)}\n"
+        return
+    yield f"```python\n{name}{signature(given)}\n```\n"
+    yield f"{documented(given)}\n"
+
+
+def documented(given: object) -> str:
+    """Give a docstring as Markdown: examples of the interpreter become blocks of code."""
+    text = inspect.getdoc(given) or ""
+    lines: list[str] = []
+    inside = False
+    for line in text.split("\n"):
+        code = line.startswith((">>>", "... ")) or (inside and bool(line.strip()))
+        if code != inside:
+            lines.append("```python" if code else "```")
+        inside = code
+        lines.append(line)
+    return "\n".join([*lines, *(["```"] if inside else [])])
+
+
+def signature(given: object) -> str:
+    """Give how a function is called, without the quotes and folders of its annotations."""
+    assert callable(given)
+    text = str(inspect.signature(given)).replace("'", '"')
+    text = re.sub(r"<factory>|<object object at 0x[0-9a-f]+>", "...", text)
+    text = re.sub(r'(: |-> )"([^"]*)"', r"\1\2", text)
+    return re.sub(r"(self, |self)(?=[^)]*\))", "", text, count=1) if text.startswith("(self") else text
+
+
+# ----------------------------------------------------------------
+
+WRITERS: Mapping[str, Callable[[], Iterator[str]]] = {
+    "query-language.md": language,
+    "functions.md": functions,
+    "attributes.md": attributes,
+    "commands.md": commands_page,
+    "python.md": python,
+}
+HEAD = "<!-- Written by docs/generate.py; edit what it reads, not this page. -->\n"
+
+
+def pages() -> dict[str, str]:
+    """Make all pages, by file name."""
+    return {name: "\n".join([HEAD, *write()]).rstrip() + "\n" for name, write in WRITERS.items()}
+
+
+def main() -> None:
+    """Write the pages, or with --check compare them."""
+    made = pages()
+    if "--check" in sys.argv[1:]:
+        stale = [name for name, text in made.items() if (PAGES / name).read_text(encoding="utf-8") != text]
+        raise SystemExit(f"stale: {', '.join(stale)}; run python docs/generate.py" if stale else 0)
+    PAGES.mkdir(exist_ok=True)
+    for name, text in made.items():
+        (PAGES / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
