@@ -100,13 +100,13 @@ CLAUSES: Mapping[str, Clause] = {
     ),
     "range": (
         "RANGE 10 s",
-        "How long a window is: time, a number of rows, or units of the windowing attribute. `RANGE TUMBLING` sets "
-        "SLIDE to RANGE.",
+        "How long a window is: time, a number of rows, or units of the windowing attribute. Without SLIDE, windows are "
+        "tumbling: each begins where the last one ends. `RANGE TUMBLING` says so in words.",
         "SELECT count(*) [RANGE 10 s, SLIDE 5 s, WA ts] FROM Main",
     ),
     "range_all": (
         "RANGE ALL",
-        "Landmark windows: each begins at the origin and is longer than the last by SLIDE.",
+        "Landmark windows: all begin with the stream, and each is longer than the last by SLIDE.",
         "SELECT count(*) [RANGE ALL, SLIDE 10 s, WA ts] FROM Main",
     ),
     "session": (
@@ -116,7 +116,7 @@ CLAUSES: Mapping[str, Clause] = {
     ),
     "slide": (
         "SLIDE 5 s",
-        "How far apart windows begin. Without it each tuple ends a window of its own (slide by tuple).",
+        "How far apart windows begin. A SLIDE longer than RANGE leaves gaps, and tuples in them count nowhere.",
         "SELECT count(*) [RANGE 10 s, SLIDE 5 s, WA ts] FROM Main",
     ),
     "wattr": (
@@ -132,7 +132,8 @@ CLAUSES: Mapping[str, Clause] = {
     ),
     "sattr": (
         "SATTR row-num",
-        "The attribute SLIDE is measured on: `row-num` or `rank(ts)`.",
+        "The attribute SLIDE is measured on: `row-num`, the order of arrival, or `rank(ts)`, the order of ts. With SLIDE 1 "
+        "every tuple ends a window.",
         "SELECT count(*) [RANGE 10 s, RATTR ts, SLIDE 1000 rows, SATTR rank(ts)] FROM Main",
     ),
     "partition": (
@@ -147,7 +148,7 @@ CLAUSES: Mapping[str, Clause] = {
                       'SELECT count(*) [RANGE TUMBLING 10 s, WA ts, ORIGIN "2013-05-02T20:20:35Z"] FROM Main'),
     "no_partial": (
         "NO PARTIAL",
-        "Leave out windows that began before the first tuple.",
+        "Leave out windows that begin before the origin.",
         "SELECT count(*) [RANGE 10 s, SLIDE 5 s, WA ts, NO PARTIAL] FROM Main",
     ),
     "closed": (
