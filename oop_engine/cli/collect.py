@@ -72,7 +72,7 @@ def command(
     With --state, results have a column more, "incomplete": true where the window may lack records, as it began before
     the collection did or went on, or was open when that came to its end (empty where a query does not tell). How many
     records were in windows that were open is told when it is stopped, and when it goes on. Results are on the disk
-    before --state says that they were given; after a kill, windows may come twice, the second time as incomplete. What
+    before --state says that they were given: in a file, windows may come twice after a kill, as incomplete then. What
     --partial has of a run before is kept under another name.
 
     Exit status: 0 done or stopped, 2 refused, 3 failed in the run; where --state can no longer be written, with the

@@ -16,6 +16,7 @@ import pyarrow as pa
 from oop_engine.circuit import Circuit
 from oop_engine.cli.errors import say
 from oop_engine.cli.incomplete import Incomplete
+from oop_engine.cli.naming import STDOUT
 from oop_engine.cli.progress import Progress
 from oop_engine.cli.showing import Wishes, run_shown
 from oop_engine.cli.streams import flow_elements, tables
@@ -107,7 +108,8 @@ def collect(
         lines = exporter_table(readers[0].exporters()) if readers else []
         return "\n".join([*lines, summary(plan, statistics, compiled=compiled)])
 
-    following = isinstance(wishes.marking, Incomplete) and wishes.marking.follows
+    # Who reads a pipe has seen its results, and nobody knows which: what was promised then is not said again.
+    following = isinstance(wishes.marking, Incomplete) and wishes.marking.follows and _lasts(wishes.to)
     try:
         statistics = run_shown(plan, wishes, told, line=_LiveProgress(sys.stderr, readers=readers))
         for reader in readers if following else ():
@@ -127,6 +129,12 @@ def collect(
         for line in [*missed(statistics), *(f"note: {one_line(note)}" for note in lost(plan, statistics.operators))]:
             say(line)
     return statistics
+
+
+def _lasts(to: str) -> bool:
+    """Tell whether results go to a file, rather than to a terminal, a pipe or a device."""
+    path = Path(to).expanduser()
+    return to != STDOUT and not (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def exporter_table(reports: Sequence[ExporterReport]) -> list[str]:
