@@ -78,6 +78,8 @@ class Circuit:
     _paces: dict[int, dict[str, Pace]] = attrs.field(init=False, factory=dict)
     _turns: Turns = attrs.field(init=False)
     _polled: set[int] = attrs.field(init=False, factory=set)
+    _work: tuple[int, int, Element] | None = attrs.field(init=False, default=None)
+    """What the operator that works now was given."""
     _opened: ExitStack | None = attrs.field(init=False, default=None)
     _stopped: bool = attrs.field(init=False, default=False)
 
@@ -350,11 +352,20 @@ class Circuit:
         """Hand an element to the operator at a place; an error is annotated with where it happened."""
         meter = self.meters[place]
         meter.taken(element)
+        giver = self._work
+        self._work = (place, port, element)
         try:
             deliver(self.operators[place], element, self._emits[place], port)
         except Exception as error:
             locate(error, self._located(place, port, element))
             raise
+        finally:
+            self._work = giver
+
+    def at_work(self) -> tuple[object, str] | None:
+        """Give what an operator is at, and where; None while none is at work. For a look from another thread."""
+        work = self._work
+        return None if work is None else (work, self._located(*work))
 
     def _located(self, place: int, port: int, element: Element) -> str:
         meter = self.meters[place]

@@ -23,6 +23,8 @@ from oop_engine.plan import Plan, SourceNode
 from oop_engine.sources.asked import Endless, Holding
 from oop_engine.sources.errors import SourceEnded
 from oop_engine.sources.protocol import Chunk
+from oop_engine.watchdog import Insistence, Watchdog
+from operators.page import Page
 from operators.protocol import Element
 
 INBOX: Final = 8
@@ -51,7 +53,13 @@ def run_to_end(
     """Run a plan as `run_plan` does, under a trio loop of its own."""
     if trio.lowlevel.in_trio_run():
         raise PlanError("a trio loop is running here already; await run_async() in it instead of calling run().")
-    return trio.run(partial(run_plan, plan, outputs, page_rows=page_rows, watch=watch, handle_signals=handle_signals))
+    run = _Run(plan, outputs, page_rows, watch, handle_signals, INBOX, True)
+
+    async def alone() -> Statistics:
+        with Insistence(run.at_work):
+            return await _finished(run)
+
+    return trio.run(alone)
 
 
 async def run_plan(
@@ -73,9 +81,11 @@ async def run_plan(
     go on ends the run as the first signal does, and `ended` of the statistics says why. `threads=False` calls sources
     and consumers in the loop itself: for those that never wait, and for a simulated clock.
     """
-    if len(outputs) != len(plan.outputs):
-        raise PlanError(f"the plan has {len(plan.outputs)} outputs and {len(outputs)} consumers were given")
-    run = _Run(plan, outputs, page_rows, watch, handle_signals, inbox, threads)
+    return await _finished(_Run(plan, outputs, page_rows, watch, handle_signals, inbox, threads))
+
+
+async def _finished(run: _Run) -> Statistics:
+    """Run to the end, or raise the first error with notes of the others."""
     first: BaseException
     try:
         return await run.go()
@@ -100,6 +110,7 @@ class _Run:
     capacity: int
     threads: bool
     circuit: Circuit = attrs.field(init=False)
+    _heads: frozenset[int] = attrs.field(init=False)
     interrupted: bool = attrs.field(init=False, default=False)
     broken: bool = attrs.field(init=False, default=False)
     """Whether a source failed."""
@@ -109,17 +120,26 @@ class _Run:
     _reading: list[Callable[[], None]] = attrs.field(init=False, factory=list)
     """How each of the tasks that read, or tell a source the time, is made to end."""
     _delivering: list[trio.CancelScope] = attrs.field(init=False, factory=list)
+    _taking: dict[int, Element] = attrs.field(init=False, factory=dict)
+    """What the consumer of an output is at."""
 
-    async def go(self) -> Statistics:
-        started = time.perf_counter()
-        heads = self._heads()
+    def __attrs_post_init__(self) -> None:
+        if len(self.outputs) != len(self.plan.outputs):
+            raise PlanError(
+                f"the plan has {len(self.plan.outputs)} outputs and {len(self.outputs)} consumers were given"
+            )
+        self._heads = _heads(self.plan)
         self.circuit = Circuit(
             self.plan,
             self.page_rows,
-            boundary=heads.__contains__,
+            boundary=self._heads.__contains__,
             crossed=lambda *crossing: self._outbox.append(crossing),
         )
-        with self.circuit:
+
+    async def go(self) -> Statistics:
+        started = time.perf_counter()
+        consumers = [partial(self._consuming, number) for number in range(len(self.outputs))]
+        with self.circuit, Watchdog.of(self.circuit, *consumers):
             async with trio.open_nursery() as around:
                 if self.handle_signals:
                     await around.start(self._obey_signals, around.cancel_scope)
@@ -131,7 +151,7 @@ class _Run:
                     self.circuit.stop()
                     raise
                 async with trio.open_nursery() as nursery:
-                    self._start(nursery, heads)
+                    self._start(nursery)
                 around.cancel_scope.cancel()
         return Statistics(
             self.circuit.statistics(),
@@ -147,16 +167,25 @@ class _Run:
             return function(*arguments)
         return await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
 
-    def _heads(self) -> frozenset[int]:
-        """Give the places whose operators get an inbox: several inputs, or an upstream with several readers."""
-        consumers, outputs = self.plan.consumers(), self.plan.output_numbers()
-        shared = {reader for readers in consumers.values() if len(readers) > 1 for reader, _ in readers}
-        tapped = {reader for place in outputs for reader, _ in consumers[place]}
-        several = {i for i, node in enumerate(self.plan.nodes) if len(node.inputs) > 1}
-        return frozenset(shared | several | tapped)
+    def at_work(self) -> tuple[object, str] | None:
+        """Give what an operator or a consumer is at, and where; None where none is."""
+        return self.circuit.at_work() or next(
+            (work for n in range(len(self.outputs)) if (work := self._consuming(n))), None
+        )
 
-    def _start(self, nursery: trio.Nursery, heads: frozenset[int]) -> None:
-        inboxes = {}
+    def _consuming(self, number: int) -> tuple[object, str] | None:
+        """Give what the consumer of an output was given and has not come back from."""
+        element = self._taking.get(number)
+        if element is None:
+            return None
+        what = f"a page of {len(element)} tuples" if isinstance(element, Page) else f"the punctuation {element}"
+        return (
+            element,
+            f"in the consumer of output {number} ({self.plan.outputs[number].label}), which was given {what}",
+        )
+
+    def _start(self, nursery: trio.Nursery) -> None:
+        inboxes, heads = {}, self._heads
         for place in [*heads, *(-1 - i for i in range(len(self.outputs)))]:
             send, receive = trio.open_memory_channel[tuple[int, Element]](self.capacity)
             self._senders[place] = send
@@ -323,13 +352,19 @@ class _Run:
                 if self.threads:
                     with trio.CancelScope(shield=True) as scope:
                         self._delivering.append(scope)
-                        await trio.to_thread.run_sync(_deliver, deliver, elements, abandon_on_cancel=True)
+                        await trio.to_thread.run_sync(self._deliver, number, deliver, elements, abandon_on_cancel=True)
                     self._delivering.remove(scope)
                 else:
-                    _deliver(deliver, elements)
+                    self._deliver(number, deliver, elements)
             except Exception as error:
                 locate(error, f"while output {number} of the plan was written")
                 raise
+
+    def _deliver(self, number: int, deliver: Deliver, elements: Sequence[Element]) -> None:
+        for element in elements:
+            self._taking[number] = element
+            deliver(element)
+        del self._taking[number]
 
     async def _report(self, watch: Watch) -> None:
         while True:
@@ -360,6 +395,15 @@ class _Run:
             end()
 
 
+def _heads(plan: Plan) -> frozenset[int]:
+    """Give the places whose operators get an inbox: several inputs, or an upstream with several readers."""
+    consumers, outputs = plan.consumers(), plan.output_numbers()
+    shared = {reader for readers in consumers.values() if len(readers) > 1 for reader, _ in readers}
+    tapped = {reader for place in outputs for reader, _ in consumers[place]}
+    several = {i for i, node in enumerate(plan.nodes) if len(node.inputs) > 1}
+    return frozenset(shared | several | tapped)
+
+
 def _signals() -> list[signal.Signals]:
     """Give the signals that end a run; who was started to outlast its terminal (nohup) ignores that it hangs up."""
     ending = [signal.SIGINT, signal.SIGTERM]
@@ -371,11 +415,6 @@ def _signals() -> list[signal.Signals]:
 def _waiting(inbox: trio.MemoryReceiveChannel[tuple[int, Element]]) -> list[tuple[int, Element]]:
     """Take out what is in an inbox now, so that one step of the scheduler serves for all of it."""
     return [inbox.receive_nowait() for _ in range(inbox.statistics().current_buffer_used)]
-
-
-def _deliver(deliver: Deliver, elements: Sequence[Element]) -> None:
-    for element in elements:
-        deliver(element)
 
 
 def _next(chunks: Iterator[Chunk]) -> Chunk | None:

@@ -18,6 +18,7 @@ from oop_engine.plan import Plan, SourceNode
 from oop_engine.readings import Readings
 from oop_engine.sources.asked import Endless
 from oop_engine.sources.protocol import Chunk
+from oop_engine.watchdog import Watchdog
 from operators.page import Page
 from operators.protocol import Element
 
@@ -41,7 +42,7 @@ class Run:
 
     def __iter__(self) -> Iterator[tuple[int, Element]]:
         """Give (output number, element) until all sources have ended."""
-        with self.circuit as circuit:
+        with self.circuit as circuit, Watchdog.of(circuit):
             circuit.prepare()
             places = readable(self.plan)
             timed = [place for place in places if circuit.timed(place)]
