@@ -59,7 +59,12 @@ def sink_for(
             f'"{text}" is on no disk of this machine, and results are written to files here.\n'
             f"  Mount {place} as a folder and name a file in it, or write a file here and copy it."
         )
-    path = here(text)
+    try:
+        path = here(text)
+    except RuntimeError as error:
+        raise SinkError(
+            f'"{text}": there is no such user, or no home of one; write the whole path, or ./{text}'
+        ) from error
     suffix = path.suffix.lower()
     if suffix == PAGES:
         return PageLogSink(path, keep=endless)

@@ -28,7 +28,12 @@ def expand(pattern: str | Path) -> list[Path]:
     text = str(pattern)
     if text == "-":
         return [STDIN]
-    path = Path(text).expanduser()
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError as error:
+        raise SourceError(
+            f'"{text}": there is no such user, or no home.\n  Write the whole path, or ./{text}'
+        ) from error
     if path.is_file() or is_pipe(path):
         return [path]
     if path.is_dir():

@@ -101,9 +101,13 @@ class Table:
             check_columns(self._types, self.settled.schema, name)
             whole = stream_schema(self.settled.schema, self._types)
             self.schema: pa.Schema = _pruned(whole, columns, name)
+        except (UnicodeDecodeError, RecursionError) as error:
+            self._first.close()
+            raise TableError(_unreadable(name, error)) from error
         except BaseException:
             self._first.close()
             raise
+        self._notes += [_not_text(name, f.name) for f in self.settled.schema if self._is_not_text(f)]
         if self._inputs[0].stream is None:
             self._first.close()
         sizes = [i.size() for i in self._inputs]
@@ -120,6 +124,11 @@ class Table:
     def notes(self) -> list[str]:
         """Say what was left out of the files read so far."""
         return [*self._notes, *self._left_out.notes()]
+
+    def _is_not_text(self, field: pa.Field) -> bool:
+        """Tell whether a column of a file of lines, of which nobody said what it is, holds bytes."""
+        lines = self.settled.format in ("csv", "tsv")
+        return lines and pa.types.is_binary(field.type) and field.name not in self._types
 
     def _settle(self) -> Settled:
         """Find columns and types: in the first lines of the files, then in more lines of each."""
@@ -224,6 +233,8 @@ class Table:
                 raise TableError(f"{given.name}: damaged or cut ({error})") from error
             except (pa.ArrowException, PackedDamage) as error:
                 raise TableError(f"{given.name}: {error}") from error
+            except (UnicodeDecodeError, RecursionError) as error:
+                raise TableError(_unreadable(given.name, error)) from error
             except TableError as error:
                 raise TableError(f"{given.name}: {error}") from error
             finally:
@@ -296,12 +307,30 @@ class Table:
             return TextFile(given, self._types, settled.for_lines(given) if settled is not None else None)
         except MemoryError as error:
             raise TableError(_too_large(given.name)) from error
+        except (UnicodeDecodeError, RecursionError) as error:
+            raise TableError(_unreadable(given.name, error)) from error
         except OSError as error:
             if error.errno is not None:
                 raise
             raise TableError(f"{given.name}: damaged or cut ({error})") from error
         except (pa.ArrowException, PackedDamage, TableError) as error:
             raise TableError(f"{given.name}: {error}") from error
+
+
+def _unreadable(name: str, error: UnicodeDecodeError | RecursionError) -> str:
+    if isinstance(error, RecursionError):
+        return f"{name}: a value is nested too deeply to be read.\n  Leave that key out, or write it as text."
+    return (
+        f"{name}: the name of a column, {bytes(error.object)[:60]!r}, is not UTF-8.\n"
+        "  Convert the file, e.g. iconv -f LATIN1 -t UTF-8 FILE."
+    )
+
+
+def _not_text(name: str, column: str) -> str:
+    return (
+        f'{name}: column "{column}" is not UTF-8 and is read as bytes, which are written as hexadecimal digits; '
+        "convert the file for text, e.g. iconv -f LATIN1 -t UTF-8 FILE"
+    )
 
 
 def _too_large(name: str) -> str:

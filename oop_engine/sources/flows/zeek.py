@@ -201,7 +201,7 @@ class Tsv:
             if not line.startswith("#"):
                 break
             if line.startswith("#separator "):
-                separator = line.split(" ", 1)[1].encode().decode("unicode_escape")
+                separator = _separator(line.split(" ", 1)[1])
             else:
                 key, *values = line.split(separator)
                 told[key] = values
@@ -495,3 +495,14 @@ class _Opened:
     def close(self) -> None:
         if self.owned:
             self.file.close()
+
+
+def _separator(text: str) -> str:
+    """Read what stands behind `#separator`; TableError for an escape that is none."""
+    try:
+        found = text.encode().decode("unicode_escape")
+    except UnicodeDecodeError:
+        found = ""
+    if not found:
+        raise TableError(f"#separator {text} names no character.\n  Write #separator \\x09, as Zeek does for a tab.")
+    return found
