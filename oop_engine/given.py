@@ -108,8 +108,8 @@ def arrow(
         batches = tuple(data) if isinstance(data, Iterable) else None  # pyright: ignore[reportUnnecessaryIsInstance]
         if batches is None or not all(isinstance(batch, pa.RecordBatch) for batch in batches):
             raise PlanError(
-                f"arrow takes a table or record batches, or what has __arrow_c_stream__; {type(data).__name__} is none of"
-                ' these.\n  Write arrow(pa.table(...)), for rows of Python oop.rows(...), for a file oop.read("...").'
+                f"arrow takes a table or record batches, or what has __arrow_c_stream__; {type(data).__name__} is none"
+                ' of these.\n  Write arrow(pa.table(...)), for rows of Python oop.rows(...), for a file oop.read("...").'
             )
         source = Rows(name, tuple(map(renumbered, batches)), schema)
     return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
