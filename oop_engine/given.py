@@ -109,7 +109,7 @@ def arrow(
         if batches is None or not all(isinstance(batch, pa.RecordBatch) for batch in batches):
             raise PlanError(
                 f"arrow takes a table or record batches, or what has __arrow_c_stream__; {type(data).__name__} is none"
-                ' of these.\n  Write arrow(pa.table(...)), for rows of Python oop.rows(...), for a file oop.read("...").'
+                ' of these.\n  Write arrow(pa.table(...)), for rows oop.rows(...), for a file oop.read("...").'
             )
         source = Rows(name, tuple(map(renumbered, batches)), schema)
     return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
