@@ -10,7 +10,9 @@ from oop_engine.errors import PlanError
 from oop_engine.output import Output
 from oop_engine.plan import Plan, SourceNode
 from oop_engine.processes import Apart, RingSource
+from oop_engine.sources.generated import GeneratedPackets
 from oop_engine.sources.live import Interface, LiveFlows
+from oop_engine.sources.memory import Once
 from oop_engine.sources.protocol import Source
 from oop_engine.stream import Stream
 
@@ -81,11 +83,8 @@ def _innermost(source: object) -> object:
 
 
 def _is_shippable(source: Source) -> bool:
-    """Tell whether a source can be sent to a worker."""
-    from pyspark import cloudpickle
-
-    try:
-        cloudpickle.dumps(source)
-    except Exception:  # open files, sockets and generators each say so in an error of their own
-        return False
-    return True
+    """Tell whether a source that is read once can be sent to a worker: of ours, what makes its tuples or holds them."""
+    inner = _innermost(source)
+    if isinstance(inner, Once):
+        return inner.again
+    return isinstance(inner, GeneratedPackets) or not type(inner).__module__.startswith("oop_engine.sources.")

@@ -132,7 +132,8 @@ def cores_of(spark: SparkSession) -> int:
 
     if not is_connect(spark):
         return max(1, int(spark.sparkContext.defaultParallelism))
-    (row,) = spark.range(_MOST_CORES).agg(sql.max(sql.spark_partition_id()).alias("last")).collect()
+    parts = spark.range(_MOST_CORES).select(sql.spark_partition_id().alias("part"))
+    (row,) = parts.agg(sql.max("part").alias("last")).collect()
     return int(row["last"]) + 1
 
 

@@ -16,8 +16,10 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oo
 
 import oop_engine as oop
 from oop_engine.errors import PlanError
+from oop_engine.prepared import prepared
 from oop_engine.spark.dataframe import run_answer, to_spark
 from oop_engine.spark.explained import explain_on_spark
+from oop_engine.spark.refused import check_sources
 from oop_engine.spark.run import on_spark
 from tests.capture_files import WHOLE
 
@@ -71,6 +73,13 @@ def test_what_spark_cannot_run_is_answered(what: str) -> None:
     with pytest.raises(PlanError) as caught:
         run()
     assert re.search(words, str(caught.value)), str(caught.value)
+
+
+def test_tuples_that_are_held_are_no_reason_to_refuse() -> None:
+    schema = pa.schema([("ts", pa.int64()), ("a", pa.int64())])
+    check_sources(prepared(oop.rows([{"ts": 1, "a": 2}], schema, slack=1).node), ())
+    with pytest.raises(PlanError, match="can be read once, in this process"):
+        check_sources(prepared(oop.rows(iter([{"ts": 1, "a": 2}]), schema, slack=1).node), ())
 
 
 def test_a_socket_that_is_bound_is_refused_too() -> None:
