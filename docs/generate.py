@@ -132,8 +132,8 @@ CLAUSES: Mapping[str, Clause] = {
     ),
     "sattr": (
         "SATTR row-num",
-        "The attribute SLIDE is measured on: `row-num`, the order of arrival, or `rank(ts)`, the order of ts. With SLIDE 1 "
-        "every tuple ends a window.",
+        "The attribute SLIDE is measured on: `row-num`, the order of arrival, or `rank(ts)`, the order of ts. With "
+        "SLIDE 1 every tuple ends a window.",
         "SELECT count(*) [RANGE 10 s, RATTR ts, SLIDE 1000 rows, SATTR rank(ts)] FROM Main",
     ),
     "partition": (
