@@ -67,10 +67,11 @@ def test_what_a_page_shows_is_what_happens(kind: str, text: str, shown: str) -> 
     assert run(kind, text) == shown
 
 
-def test_the_readme_has_commands_and_programs() -> None:
-    kinds = [kind for kind, _, _ in blocks(README)]
-    assert kinds.count("console") >= 2
-    assert kinds.count("python") >= 2
+def test_pages_have_commands_and_programs() -> None:
+    kinds = {page: [kind for kind, _, _ in blocks(page)] for page in PAGES}
+    assert kinds[README].count("console") >= 2
+    assert kinds[README].count("python") >= 1
+    assert sum(found.count("python") for found in kinds.values()) >= 6
 
 
 def test_question_1_2_takes_at_most_twelve_lines() -> None:
