@@ -45,7 +45,8 @@ def _obey_signals() -> None:
         # Who was started to outlast its terminal (nohup) ignores that it hangs up.
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
             with suppress(ValueError):  # only the main thread of a process sets handlers
-                signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+                # A shell starts what runs in the background with SIGINT ignored, so this must not go by SIGINT.
+                signal.signal(number, signal.default_int_handler)
 
 
 def _leave(status: int) -> None:

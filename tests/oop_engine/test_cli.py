@@ -748,6 +748,7 @@ def wait_until(process: subprocess.Popen[bytes], *, reading: bool) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/syscall").exists(), reason="the system does not tell what a process waits for")
+@pytest.mark.parametrize("background", [False, True])
 @pytest.mark.parametrize(
     ("command", "reading", "status"),
     [
@@ -757,11 +758,13 @@ def wait_until(process: subprocess.Popen[bytes], *, reading: bool) -> None:
     ],
 )
 def test_sigterm_at_an_early_moment_ends_a_command_as_ctrl_c_does(
-    command: list[str], reading: bool, status: int, running: list[subprocess.Popen[bytes]]
+    command: list[str], reading: bool, status: int, background: bool, running: list[subprocess.Popen[bytes]]
 ) -> None:
+    """What a shell starts in the background ignores SIGINT."""
     process = subprocess.Popen(
         [sys.executable, "-m", "oop_engine", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, cwd=ROOT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN if background else signal.SIG_DFL),
     )  # fmt: skip
     running.append(process)
     wait_until(process, reading=reading)
