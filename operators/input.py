@@ -42,7 +42,7 @@ Diverted: TypeAlias = Callable[[Page], None]
 Wanted: TypeAlias = Callable[[Page], Bools]
 _POLICIES = ("drop", "refuse", "divert", "revise")
 _FILTERED = "late_filtered"
-_COUNTS = ("tuples", "pages", "late", _FILTERED, "behind", "untimed", "stale", "promises")
+_COUNTS = ("tuples", "pages", "late", _FILTERED, "behind", "untimed", "stale", "promises", "ahead")
 _EMPTY = np.empty(0, np.int64)
 
 
@@ -229,12 +229,12 @@ class Input:
         Those too far ahead to be believed are counted where a jump is too far, and late ones that filters would have
         dropped where there are some.
         """
-        left_out = {"pages"} if self.allow or self.late == "revise" else {"pages", "behind"}
+        left_out = {"pages", "ahead"} if self.allow or self.late == "revise" else {"pages", "ahead", "behind"}
         if not self._counts[_FILTERED]:
             left_out.add(_FILTERED)
         counts = {name: count for name, count in self._counts.items() if name not in left_out}
         clamps = [clamp for clamp in self._clamps if clamp is not None]
-        return {**counts, "ahead": sum(clamp.ahead for clamp in clamps)} if clamps else counts
+        return {**counts, "ahead": self._counts["ahead"] + sum(clamp.ahead for clamp in clamps)} if clamps else counts
 
     @property
     def progress(self) -> Progress:

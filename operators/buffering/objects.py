@@ -247,10 +247,9 @@ class Objects:
         known = apart(read_integers(state, "known"), "known", below=ROOM)
         volumes = read_integers(state, "volumes", length=len(known))
         eager = read_integers(state, "eager", least=0, below=2, length=len(known))
-        self.high = read_integers(state, "high")
         sources = volumes.shape[1]
-        bounded(self.high, "high", least=None, below=None, length=max(sources, len(self.high)))
         self.grow_sources(sources)
+        self.high = read_integers(state, "high", length=sources)
         size = power(int(known.max(initial=0)) + 1)
         self.groups, self.volumes = grown(self.groups[:0], size), grown(self.volumes[:0], size)
         self.groups[:, kernels.NEWEST] = -1

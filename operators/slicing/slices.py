@@ -452,14 +452,15 @@ class Slices:
         room = read_int(state, "room", least=0, most=ROOM)
         cells, order = read_integers(state, "cells", width=5), read_integers(state, "order", width=2)
         links = read_integers(state, "links", width=6)
-        chains = read_integers(state, "chains", width=3, below=len(links))
+        chains = read_integers(state, "chains", width=3)
+        bounded(chains[:, [kernels.NEWEST, kernels.OLDEST]], "chains", least=None, below=len(links))
         _check(ledger, cells, order, links, chains, grouped=not self.single or len(self.sessions) > 0)
         self.ledger, links = ledger, links.astype(np.int32)
         size = max(_LEAST, len(cells), len(order))
         self.cells, self.order = _grown(cells, size), _grown(order, size)
         times = read_integers(state, "times", width=3)
-        if len(times):
-            bounded(times, "times", least=None, below=None, length=len(links))
+        if len(times) > len(links):
+            raise ValueError(f'the saved state has {len(times)} rows in "times" for {len(links)} slices')
         self.links = _grown(links, max(_LEAST, len(links)))
         if len(self.sessions):
             times = _grown(times, len(self.links)) if len(times) else self._lasting()

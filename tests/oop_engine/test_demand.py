@@ -237,5 +237,5 @@ def test_groups_of_no_time_ask_for_what_rises_and_make_no_pace_finer() -> None:
 
 def test_a_promise_of_the_users_is_as_coarse_as_if_no_group_asked() -> None:
     schema = pa.schema([("ts", pa.timestamp("ns", "UTC")), ("k", pa.int64())])
-    slack = oop.rows([], schema, slack="1 s").derive(minute="ts // 60000000000")
+    slack = oop.rows([], schema, slack="1 s").derive(minute="ts // '1 minute'")
     assert paces(slack.aggregate(oop.count(), by="minute")) == [{"ts": Pace(10**9)}]

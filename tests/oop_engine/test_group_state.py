@@ -32,7 +32,7 @@ QUERIES: dict[str, Callable[[Stream], Stream]] = {
     "groups of an integer": lambda s: s.aggregate(oop.count(), by="seq"),
     "groups of an integer and another": lambda s: s.aggregate(oop.count(), by=("port", "seq")),
     "groups of a derived integer": lambda s: s.derive(tens="seq // 10").aggregate(oop.count(), by=("tens", "port")),
-    "groups of a derived time": lambda s: s.derive(ms="ts // 1000000").aggregate(oop.count(), by=("ms", "port")),
+    "groups of a derived time": lambda s: s.derive(ms="ts // '1 ms'").aggregate(oop.count(), by=("ms", "port")),
     "distinct quotients": lambda s: s.project(q="seq / 10").distinct(),
 }
 FORMATS: dict[str, Callable[[Path], Stream]] = {

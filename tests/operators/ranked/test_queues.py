@@ -52,7 +52,7 @@ def test_queues_are_sorted_lists_with_ties_in_the_order_of_arrival(
         model = {q: [entry for entry in entries if entry[0] >= bound] for q, entries in model.items()}
         assert len(queues) == __builtins__["sum"](map(len, model.values()))
         again = Queues(np.int32)
-        again.restore(queues.state())
+        again.restore(queues.state(), capacity=5)
         assert [a.tolist() for a in again.state().values()] == [a.tolist() for a in queues.state().values()]  # type: ignore[union-attr]
 
 
