@@ -17,7 +17,7 @@ from operators.functions.protocol import Accumulator
 from operators.kernels import adaptive as kernels
 from operators.page import Int64s
 from operators.protocol import State, StateValue
-from operators.saved import ROOM, apart, bounded, part, prefixed, read_int, read_integers
+from operators.saved import ROOM, apart, part, prefixed, read_int, read_integers
 from operators.window import FOREVER
 from operators.window.protocol import Int32s
 
