@@ -229,6 +229,31 @@ def _of_old(table: NDArray[int64], session: Whole, ahead: Whole, uptime: Whole, 
 
 
 @kernel
+def _in_gap(table: NDArray[int64], gaps: NDArray[int64], session: Whole, sequence: Whole) -> bool:
+    """Tell whether a number is one of those that were passed over and have not come since."""
+    for g in range(table[session, e.T_GAPS]):
+        if (sequence - gaps[session, 2 * g]) & 0xFFFFFFFF < gaps[session, 2 * g + 1]:
+            return True
+    return False
+
+
+@kernel
+def _overtaken(
+    table: NDArray[int64], gaps: NDArray[int64], session: Whole, sequence: Whole, export: Whole
+) -> bool:  # fmt: skip
+    """Tell whether a datagram was sent before the last one in order, behind which the number to come is not known.
+
+    Only what was exported no later may be: a number that is smaller at a later time is one of an exporter that began
+    anew.
+    """
+    behind = signed32(-2 - table[session, e.T_EXPECTED] - sequence)
+    if not 0 < behind <= _JUMP or export == e.NO_TIME or table[session, e.T_EXPORT] == e.NO_TIME:
+        return False
+    since = table[session, e.T_EXPORT] - export
+    return bool(0 <= since <= _STRAGGLING * 1_000_000 or (since > 0 and _in_gap(table, gaps, session, sequence)))
+
+
+@kernel
 def _enter(
     table: NDArray[int64], recent: NDArray[int64], gaps: NDArray[int64], session: Whole, sequence: Whole,
     uptime: Whole, export: Whole, mark: Whole,
@@ -240,6 +265,8 @@ def _enter(
     over = ahead < 0 or expected < 0 or (ahead == 0 and table[session, e.T_IDLE])
     if over and _came(recent, session, mark):
         return int64(_KNOWN)
+    if expected < -1 and _overtaken(table, gaps, session, sequence, export):
+        return int64(_OLD) if export < table[session, e.T_BEGAN] else int64(_LATE)
     if ahead == 0 or (sequence == table[session, e.T_ALSO]):
         return int64(_NEXT)
     # A clock that began anew is a restart, whichever way the sequence moved. What was sent before that, by the clock of
@@ -266,15 +293,14 @@ def _enter(
         if returned or (moved and uptime != before and (uptime < before or uptime <= passed + _BOOT_TOLERANCE)):
             return int64(_ANEW)
         return int64(_ANEW) if back and not clocked else int64(_AHEAD)
-    for g in range(table[session, e.T_GAPS]):
-        if (sequence - gaps[session, 2 * g]) & 0xFFFFFFFF < gaps[session, 2 * g + 1]:
-            return int64(_LATE)
+    if _in_gap(table, gaps, session, sequence):
+        return int64(_LATE)
     # The sequence is elsewhere. The exporter began anew if its clock did. What is behind by its clock too is late,
     # though no gap is known that it fills; of anything else the next datagram has to agree.
     if moved or (back and not clocked):
         return int64(_ANEW)
     if -_JUMP <= ahead < 0 and _sent_before(table, session, uptime, export):
-        return int64(_OLD)
+        return int64(_OLD) if export != e.NO_TIME and export < table[session, e.T_BEGAN] else int64(_LATE)
     return int64(_STRAY)
 
 
@@ -290,7 +316,7 @@ def _close(table: NDArray[int64], gaps: NDArray[int64], session: Whole, gap: Who
 @kernel
 def _settle(
     table: NDArray[int64], gaps: NDArray[int64], session: Whole, mode: Whole, sequence: Whole, units: Whole,
-    after: Whole, export: Whole,
+    after: Whole, uptime: Whole, export: Whole,
 ) -> None:  # fmt: skip
     """Take note of a datagram that was not the next, now that it is known how far it moves its session's sequence."""
     many = table[session, e.T_GAPS]
@@ -308,7 +334,10 @@ def _settle(
                 table[session, e.LOST] -= found
                 gaps[session, 2 * g + 1] = before
                 rest = size - before - found
-                if rest > 0 and before > 0 and many < gaps.shape[1] // 2:
+                if rest > 0 and before > 0:
+                    if many == gaps.shape[1] // 2:
+                        _close(table, gaps, session, 0)
+                        many -= 1
                     gaps[session, 2 * many] = (sequence + found) & 0xFFFFFFFF
                     gaps[session, 2 * many + 1] = rest
                     table[session, e.T_GAPS] = many + 1
@@ -321,7 +350,10 @@ def _settle(
         return
     jumped = signed32(sequence - table[session, e.T_EXPECTED])
     if mode == _STRAY:
-        if table[session, e.T_CANDIDATE] != sequence:
+        # Several of one burst that lag behind agree too: an exporter does not begin anew in no time.
+        at_once = jumped < 0 and export != e.NO_TIME and export == table[session, e.T_EXPORT]
+        at_once &= uptime == table[session, e.T_UPTIME]
+        if table[session, e.T_CANDIDATE] != sequence or at_once:
             table[session, e.REORDERED] += 1
             table[session, e.T_CANDIDATE] = after
             return
@@ -828,16 +860,23 @@ def walk(
         recent[session, table[session, e.T_RECENT]] = cursor[e.C_MARK]
         table[session, e.T_RECENT] = (table[session, e.T_RECENT] + 1) % recent.shape[1]
         units = cursor[e.C_UNITS]
-        after = (cursor[e.C_SEQUENCE] + units) & 0xFFFFFFFF if units >= 0 else int64(-1)
-        if cursor[e.C_MODE] == _NEXT:
+        # What is to come behind a datagram that cannot be counted whole is not known, but that it is behind.
+        after = (cursor[e.C_SEQUENCE] + units) & 0xFFFFFFFF if units >= 0 else -2 - cursor[e.C_SEQUENCE]
+        if cursor[e.C_MODE] == _NEXT and units == 0 and table[session, e.T_EXPECTED] == -2 - cursor[e.C_SEQUENCE]:
+            # Nothing but templates, overtaken by the data that have the same number.
+            table[session, e.REORDERED] += 1
+        elif cursor[e.C_MODE] == _NEXT:
             table[session, e.T_CANDIDATE] = -1
             table[session, e.T_EXPECTED] = after
             table[session, e.T_IDLE] = units == 0
         else:
+            uptime = heads[i, e.H_UPTIME]
             export = heads[i, e.H_EXPORT]
-            _settle(table, gaps, session, cursor[e.C_MODE], cursor[e.C_SEQUENCE], units, after, export)
-        # What cannot be counted leaves it open which number is to come, and what was lost before the next datagram.
-        table[session, e.UNTOLD] += units < 0 and cursor[e.C_MODE] != _OLD and table[session, e.T_EXPECTED] < 0
+            _settle(table, gaps, session, cursor[e.C_MODE], cursor[e.C_SEQUENCE], units, after, uptime, export)
+        # What cannot be counted leaves it open which number is to come, and what was lost before the next datagram;
+        # one that comes late, how much of what is missing it brings.
+        open_end = table[session, e.T_EXPECTED] < 0 or cursor[e.C_MODE] == _LATE
+        table[session, e.UNTOLD] += units < 0 and cursor[e.C_MODE] != _OLD and open_end
         if cursor[e.C_MODE] != _LATE and cursor[e.C_MODE] != _OLD and table[session, e.T_EXPECTED] == after:
             # A header that announces more than was sent may be wrong, or the rest is cut by a capture.
             short = version == e.V5 and cursor[e.C_COUNT] < units

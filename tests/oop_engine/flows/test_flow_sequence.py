@@ -326,3 +326,67 @@ def test_stragglers_of_before_a_restart_are_no_loss(protocol: str, first: int) -
     assert counts(read(swapped).only) == (0, 1, 0, 1)
     late = [*before[:18], *after[:4], *before[18:], *after[4:]]
     assert counts(read(late).only) == (0, 2, 0, 1)
+
+
+def bare(k: int, many: int) -> bytes:
+    """Give records of IPFIX without their template, all of one second."""
+    return ipfix([a_set(256, _records(k, many))], sequence=many * k)
+
+
+TAUGHT = ipfix_templates(_FIELDS)
+
+
+@each
+def test_what_comes_late_before_anything_else_is_read_as_if_it_had_not(protocol: str) -> None:
+    """No gap tells of it, but its templates are those of now."""
+    payloads, _ = stream(protocol, [2] * 20)
+    one = read([payloads[1], payloads[0], *payloads[2:]]).only
+    assert counts(one) == (0, 1, 0, 0) and (one.no_template, one.skipped) == (0, 0)
+    assert one.records == (0 if protocol == "sflow" else 40)
+
+
+def test_templates_that_their_data_overtook_are_late_and_nothing_is_lost() -> None:
+    data = [bare(k, 3) for k in range(10)]
+    taught = ipfix([TAUGHT])
+    for overtaken in (1, 2, 5):
+        one = read([*data[:overtaken], taught, *data[overtaken:]]).only
+        assert counts(one) == (0, 1, 0, 0) and one.records == 30
+
+
+@pytest.mark.parametrize("order", [[0, 2, 1, 3], [0, 2, 3, 1], [0, 1, 3, 2], [0, 3, 2, 1]])
+def test_what_is_late_is_counted_so_though_its_template_has_not_come(order: list[int]) -> None:
+    data = [bare(k, 3) for k in range(10)]
+    one = read([*(data[k] for k in order), ipfix([TAUGHT], sequence=12), *data[4:]]).only
+    late = sum(k < max(order[:place], default=0) for place, k in enumerate(order))
+    assert counts(one) == (0, late, 0, 0) and one.records == 30
+
+
+def test_what_never_came_is_lost_though_one_around_it_was_late() -> None:
+    known = [ipfix([TAUGHT, a_set(256, _records(k, 3))], sequence=3 * k) for k in range(6)]
+    strange = ipfix([a_set(300, bytes(24))], sequence=15, seconds=NOW + 1)
+    one = read([*known[:2], strange, known[4], ipfix([a_set(256, _records(6, 3))], sequence=18)]).only
+    assert counts(one) == (6, 1, 0, 0)  # numbers 2 and 3, of three records each
+
+
+@pytest.mark.parametrize("protocol", ["v9", "ipfix"])
+def test_several_of_one_burst_that_lag_behind_its_last_are_no_restart(protocol: str) -> None:
+    taught = v9_templates(_FIELDS) if protocol == "v9" else TAUGHT
+    make, step = (v9, 1) if protocol == "v9" else (ipfix, 2)
+    burst = [make([taught, a_set(256, _records(k, 2))], sequence=step * k) for k in range(8)]
+    one = read([burst[3], *burst[:3], *burst[4:]]).only
+    assert counts(one) == (0, 3, 0, 0) and one.records == 16
+
+
+def test_an_exporter_that_begins_anew_without_its_templates_is_not_late() -> None:
+    before = [ipfix([a_set(256, _records(k, 3))], sequence=900 + 3 * k, seconds=NOW + k) for k in range(4)]
+    after = [ipfix([a_set(256, _records(k, 3))], sequence=3 * k, seconds=NOW + 9 + k) for k in range(4)]
+    assert counts(read([*before, *after]).only) == (0, 0, 0, 0)
+
+
+@each
+def test_a_wide_gap_is_filled_from_its_middle_however_many_others_there_are(protocol: str) -> None:
+    payloads, units = stream(protocol, [2] * 1000)
+    gone = set(range(3, 900, 3))  # more gaps than are known at a time
+    first = [payload for k, payload in enumerate(payloads[:950]) if k not in gone]
+    one = read([*first, payloads[953], payloads[951], payloads[950], payloads[952], *payloads[954:]]).only
+    assert counts(one) == (units[0] * len(gone), 3, 0, 0)
