@@ -98,9 +98,10 @@ def netflow(
     """Read flow exports, NetFlow v5 and v9, IPFIX and sFlow v5, from captures, files of datagrams, or as they come.
 
     Attributes: ts and end_ts (start and end of the flow), srcIP, destIP, ports, bytes, packets, exporter, sampling, ...
-    as in `oop_engine.sources.flows.FLOW_SCHEMA`; `columns` names further elements as IANA does. `ports` are the UDP
-    ports of collectors in captures, `allow` networks that exporters may send from. What is not decoded is counted by
-    exporter and reason, and noted at the end of a run.
+    as in `oop_engine.sources.flows.FLOW_SCHEMA`; `columns` names further elements as IANA does. Times of v9 that count
+    from an uptime are up to a second early: its header has whole seconds. `ports` are the UDP ports of collectors in
+    captures, `allow` networks that exporters may send from. What is not decoded is counted by exporter and reason, and
+    noted at the end of a run.
 
     `listen="127.0.0.1:2055"` (or a UDP socket that is bound) collects what exporters send from now on, until the run is
     interrupted, `lasting` is over or `most` datagrams came. Elsewhere than on loopback that needs `allow`, or

@@ -30,7 +30,8 @@ class ExporterCounters:
     The address of an agent of sFlow is the one it says; the port is of who sends for it.
 
     `lost` counts by the sequence what never came: flow records of v5 and IPFIX, datagrams of v9 and sFlow; one that
-    comes late after all is taken from it and counted in `reordered`. `malformed` counts by reason: a header that is
+    comes late after all is taken from it and counted in `reordered`, as is any that comes behind one sent after it; a
+    delay in which nothing overtakes a datagram shows in neither. `malformed` counts by reason: a header that is
     too short or of no version that is read, a length that is not the header's, a set or record or sample that reaches
     beyond what holds it, a template or options that cannot be, a field of a length its type cannot have (which is left
     out), and a datagram of too many records, of which `beyond` counts those behind the most that are read.
@@ -41,8 +42,9 @@ class ExporterCounters:
     announced for what no record tells, such as a line card; `unsampled` packets that an agent of sFlow had not the
     means to sample; `unrated` records that name a sampler that is not announced, whose sampling is 1 as nothing else
     tells it (where `sampling` is read). `untold` counts datagrams behind which the sequence tells nothing of a loss, as
-    not all that they hold could be counted: of IPFIX, mostly for want of a template. `unadmitted` counts datagrams of
-    senders that were not known and came faster than they are taken in; nobody knows whether anything of them was lost.
+    not all that they hold could be counted: of IPFIX, mostly for want of a template; where one of them comes late,
+    `lost` may still have what it holds. `unadmitted` counts datagrams of senders that were not known and came faster
+    than they are taken in; nobody knows whether anything of them was lost.
     """
 
     address: bytes | None

@@ -131,8 +131,11 @@ FLOW_SCHEMA: Final = pa.schema([column.field for column in COMMON])
 """One row a flow record, or a packet sampled by sFlow.
 
 `ts` and `end_ts` are its first and last packet; null where the record has no such time, or one before 1990 or from 2100
-on. Addresses are 16 bytes, IPv4 as ::ffff:a.b.c.d. `bytes` and `packets` are as exported: times `sampling` they
-estimate the traffic, which is what the record, its sampler or its exporter has announced, and 1 where nobody has.
+on. Times that count from an exporter's uptime are as exact as the date in its datagrams: up to 2 ms off with v5 (both
+clocks are rounded to ms), and up to a second early with v9, half a second on average, as its header has whole seconds;
+with IPFIX also by what its date was put right by since it booted. `end_ts - ts` is exact to a ms. Addresses are 16
+bytes, IPv4 as ::ffff:a.b.c.d. `bytes` and `packets` are as exported: times `sampling` they estimate the traffic,
+which is what the record, its sampler or its exporter has announced, and 1 where nobody has.
 `flags` are all TCP flags seen; `end_reason` is 1 idle, 2 active timeout, 3 end seen, 4 forced, 5 lack of resources;
 `rev_...` the other direction of a biflow. `exporter` and `exporter_port` are where the datagram came from (null and 0
 where a file does not tell); the `exporter` of sFlow is the agent, as it says itself. `domain` is the observation domain
