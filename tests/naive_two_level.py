@@ -91,6 +91,12 @@ class NaiveTable:
                 break
         return at
 
+    def sweep(self, tuples: int) -> None:
+        """Let go what is due: before the tuples of a page, up to 64, as many places are looked at."""
+        for _ in range(min(tuples, self.size)):
+            if self.below(self.due_below):
+                self.due_at = self.one(self.due_at, self.due_below, 1)
+
     def process(self, key: tuple[int, ...], start: int, until: int) -> None:
         """ProcessTuple(t), Fig 8-6(a)."""
         if self.in_order and start > self.old_below:
@@ -101,8 +107,6 @@ class NaiveTable:
             if self.since >= self.every:
                 self.since = 0
                 self.old_at = self.one(self.old_at, self.old_below, REACH)
-        if self.below(self.due_below):
-            self.due_at = self.one(self.due_at, self.due_below, 1)
         first = home(key, start, self.size)
         places = [(first + p) % self.size for p in range(min(self.probes, self.size))]
         for place in places:

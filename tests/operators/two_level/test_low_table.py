@@ -52,6 +52,7 @@ def by_the_rules(table: NaiveTable, elements: list[Element]) -> list[tuple[objec
     bound = None
     for element in elements:
         if isinstance(element, Page):
+            table.sweep(len(element))
             for row in element.plain_rows():
                 table.process((int(str(row["k"])),), int(str(row["wid_from"])), int(str(row["wid_until"])))
         else:
