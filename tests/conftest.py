@@ -1,7 +1,7 @@
 """Profiles of all property tests; none has a deadline, as first calls compile.
 
-By default there are few examples, always the same. HYPOTHESIS_PROFILE=random tries 50 new ones, as CI does (12, "few", in
-longer tests), and thorough 1,000. One that fails is printed with the line (`@reproduce_failure`) that repeats it.
+By default there are few examples, always the same. HYPOTHESIS_PROFILE=random tries 50 new ones, as CI does (12, "few",
+in longer tests), and thorough 1,000. One that fails is printed with the line (`@reproduce_failure`) that repeats it.
 
 Every Java that a test starts, by whatever process, is one that starts fast.
 """
