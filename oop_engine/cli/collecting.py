@@ -6,7 +6,6 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 import attrs
@@ -17,6 +16,7 @@ from oop_engine.circuit import Circuit
 from oop_engine.cli.errors import say
 from oop_engine.cli.incomplete import Incomplete
 from oop_engine.cli.naming import STDOUT
+from oop_engine.cli.options import expanded
 from oop_engine.cli.progress import Progress
 from oop_engine.cli.showing import Wishes, run_shown
 from oop_engine.cli.streams import flow_elements, tables
@@ -86,7 +86,7 @@ def collect(
     names = tables(parsed)
     if len(names) != 1:
         raise click.UsageError(f"one socket is one stream, and the query reads {', '.join(names)}; name it once.")
-    going_on = collection.state is not None and Path(collection.state).expanduser().exists()
+    going_on = collection.state is not None and expanded(collection.state).exists()
     wishes = attrs.evolve(wishes, endless=True, append=going_on)
     readers: list[LiveReader] = []
 
@@ -133,7 +133,7 @@ def collect(
 
 def _lasts(to: str) -> bool:
     """Tell whether results go to a file, rather than to a terminal, a pipe or a device."""
-    path = Path(to).expanduser()
+    path = expanded(to)
     return to != STDOUT and not (path.exists() and not path.is_file() and not path.is_dir())
 
 

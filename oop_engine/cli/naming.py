@@ -6,11 +6,12 @@ import functools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 import click
+
+from oop_engine.cli.options import expanded
 
 if TYPE_CHECKING:
     from oop_engine.plan import Late
@@ -182,7 +183,7 @@ def query_text(given: str) -> str:
         return _text(standard_input().read(), "standard input, which should hold the query,")
     if given.startswith("@"):
         try:
-            return _text(Path(given[1:]).expanduser().read_bytes(), f'"{given[1:]}"')
+            return _text(expanded(given[1:]).read_bytes(), f'"{given[1:]}"')
         except OSError as error:
             raise click.UsageError(
                 f'the query is to be read from the file "{given[1:]}", as "@" says, but: {error.strerror}.'

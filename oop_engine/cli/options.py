@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 
@@ -11,6 +12,16 @@ spreadsheet_option = click.option(
     is_flag=True,
     help="In CSV, put an apostrophe before text that a spreadsheet would run as a formula (= + - @ first).",
 )
+
+
+def expanded(text: str) -> Path:
+    """Return a path of the command line, a leading ~ as the home folder; UsageError where nobody has that name."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise click.UsageError(
+            f'"{text}": there is no such user, or no home of one; write the whole path, or ./{text}'
+        ) from None
 
 
 def partial_options(function: Callable[..., None]) -> Callable[..., None]:

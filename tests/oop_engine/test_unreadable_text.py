@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import oop_engine as oop
+from oop_engine.cli import commands
 from oop_engine.sinks import sink_for
 from oop_engine.sources.tables import Table
 
@@ -33,6 +35,16 @@ def test_a_separator_of_zeek_that_is_none_is_told(tmp_path: Path) -> None:
     (tmp_path / "z.log").write_bytes(b"#separator \\x\n#fields\tts\n#types\ttime\n1\n")
     with pytest.raises(oop.TableError, match=r"#separator \\x names no character.\n  Write #separator \\x09"):
         oop.zeek(tmp_path / "z.log").run()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [["query", "@~nobody-here/q.sql"], ["collect", "--netflow", "127.0.0.1:0", "--state", "~nobody-here/state"]],
+)
+def test_the_home_of_nobody_is_told_on_the_command_line(given: list[str]) -> None:
+    done = CliRunner().invoke(commands, given)
+    assert done.exit_code == 2
+    assert f'"{given[-1].removeprefix("@")}": there is no such user' in done.stderr
 
 
 def test_the_home_of_nobody_is_told() -> None:
