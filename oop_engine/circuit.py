@@ -35,6 +35,7 @@ from oop_engine.turns import Turns, above
 from oop_engine.wanted import wanted
 from operators.drive import deliver
 from operators.fresh import fresh
+from operators.guard import Guard
 from operators.input import Input
 from operators.overflow import overflows
 from operators.page import Page
@@ -113,6 +114,8 @@ class Circuit:
                 arrow, there = pa.schema([given.field(name) for name in names]), frozenset(names)
                 self._schemas[place] = Schema(arrow, progress=[p for p in node.schema.progress if p <= there])
                 self.operators.append(self._input(place, node, paces[place], allowed[place]))
+            elif isinstance(node.operator, Guard):
+                self.operators.append(attrs.evolve(node.operator, wanted=wanted(self.plan, place)))
             else:
                 self.operators.append(fresh(node.operator))
         self._tell_schemas()

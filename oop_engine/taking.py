@@ -137,6 +137,9 @@ def _renamed(node: OperatorNode, attribute: str | None) -> str | None:
 
 def _taken(node: OperatorNode, attribute: str, melded: bool) -> Taking:
     match operator := node.operator:
+        case Bucket() if operator.consistent and melded:
+            # Which input of a meld is ahead depends on the runtime; a consistent answer must not.
+            return Taking()
         case Bucket() if operator.window.wattr == attribute and not operator.partition:
             window = operator.window
             return Taking(window.size if isinstance(window, SlidingWindow) and not melded else ANY_DISTANCE, fixed=True)

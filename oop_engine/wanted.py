@@ -1,4 +1,4 @@
-"""Which tuples of a source anybody wants: those that get through the filters right behind it, on some way.
+"""Which tuples of a source, or of a guard, anybody wants: those that get through the filters behind it, on some way.
 
 A late tuple that no filter lets through is missing in no result, so it is not counted as late.
 """
@@ -18,7 +18,7 @@ from operators.page import Bools, Page
 
 
 def wanted(plan: Plan, place: int) -> Wanted | None:
-    """Give what tells which tuples of the source at a place are wanted; None where all are."""
+    """Give what tells which tuples of the source, or of the guard, at a place are wanted; None where all are."""
     consumers, outputs = plan.consumers(), plan.output_numbers()
     if place in outputs or not consumers[place]:
         return None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import attrs
-import numpy as np
 
+from operators.input import FILTERED, Wanted, count_late
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
 from operators.saved import read_int, read_text
@@ -22,7 +22,8 @@ class Guard:
     With a `step`, promises on the attribute are rounded down to origin + k * step, as the reader would have them if
     nobody else asked for finer ones, and tuples are judged by these; those at most `allow` below pass.
     Pass: every other tuple at once, and those without a value. Keep: the promise. Propagate: every promise; those on
-    the attribute when they reach another step. Late tuples are left out and counted. Cost: one comparison a tuple.
+    the attribute when they reach another step. Late tuples are left out and counted; those that are not `wanted`, as no
+    filter right behind lets them through, count as `late_filtered`. Cost: one comparison a tuple.
     Source: thesis 6.1.5.2; semantics, "in force everywhere".
 
     >>> from operators.drive import drive
@@ -40,8 +41,10 @@ class Guard:
     step: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     origin: int = 0
     allow: int = attrs.field(default=0, kw_only=True, validator=attrs.validators.ge(0))
+    wanted: Wanted | None = attrs.field(default=None, kw_only=True, eq=False)
     _progress: Progress = attrs.field(init=False, factory=Progress)
     _late: int = attrs.field(init=False, default=0)
+    _filtered: int = attrs.field(init=False, default=0)
 
     @property
     def inputs(self) -> int:
@@ -64,7 +67,9 @@ class Guard:
             if (valid := page.valid(self.attribute)) is not None:
                 late &= valid
             if late.any():
-                self._late += int(np.count_nonzero(late))
+                many, unwanted = count_late(page.select(late), self.wanted)
+                self._late += many
+                self._filtered += unwanted
                 page = page.select(~late)
         if len(page):
             emit(page)
@@ -81,10 +86,12 @@ class Guard:
         emit(punctuation)
 
     def statistics(self) -> dict[str, int]:
-        return {"late": self._late, "state_tuples": 0}
+        filtered = {FILTERED: self._filtered} if self._filtered else {}
+        return {"late": self._late, **filtered, "state_tuples": 0}
 
     def state(self) -> State:
-        return {"late": self._late, "progress": dump_progress(self._progress)}
+        return {"late": self._late, FILTERED: self._filtered, "progress": dump_progress(self._progress)}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._late, self._progress = read_int(state, "late"), read_progress(read_text(state, "progress"))
+        self._late, self._filtered = read_int(state, "late"), read_int(state, FILTERED)
+        self._progress = read_progress(read_text(state, "progress"))

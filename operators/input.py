@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 import numpy as np
@@ -41,9 +41,16 @@ from punctuation.plain import load_progress, save_progress
 Diverted: TypeAlias = Callable[[Page], None]
 Wanted: TypeAlias = Callable[[Page], Bools]
 _POLICIES = ("drop", "refuse", "divert", "revise")
-_FILTERED = "late_filtered"
-_COUNTS = ("tuples", "pages", "late", _FILTERED, "behind", "untimed", "stale", "promises", "ahead")
+FILTERED: Final = "late_filtered"
+"""How late tuples are counted that no filter right behind lets through."""
+_COUNTS = ("tuples", "pages", "late", FILTERED, "behind", "untimed", "stale", "promises", "ahead")
 _EMPTY = np.empty(0, np.int64)
+
+
+def count_late(page: Page, wanted: Wanted | None) -> tuple[int, int]:
+    """Count the late tuples of a page that somebody wants, and those that no filter would let through."""
+    many = len(page) if wanted is None else int(wanted(page).sum())
+    return many, len(page) - many
 
 
 @attrs.define
@@ -230,8 +237,8 @@ class Input:
         dropped where there are some.
         """
         left_out = {"pages", "ahead"} if self.allow or self.late == "revise" else {"pages", "ahead", "behind"}
-        if not self._counts[_FILTERED]:
-            left_out.add(_FILTERED)
+        if not self._counts[FILTERED]:
+            left_out.add(FILTERED)
         counts = {name: count for name, count in self._counts.items() if name not in left_out}
         clamps = [clamp for clamp in self._clamps if clamp is not None]
         return {**counts, "ahead": self._counts["ahead"] + sum(clamp.ahead for clamp in clamps)} if clamps else counts
@@ -292,12 +299,12 @@ class Input:
 
     def _count_late(self, page: Page, late: Bools) -> None:
         """Count tuples that are left out: the first where late ones are refused, else all, as who reads wants them."""
-        many = 1 if self.late == "refuse" else int(late.sum())
-        unwanted = 0
-        if self.wanted is not None and self.late == "drop":
-            unwanted = many - int(self.wanted(page.select(late)).sum())
-        self._counts["late"] += many - unwanted
-        self._counts[_FILTERED] += unwanted
+        if self.late == "refuse":
+            self._counts["late"] += 1
+            return
+        many, unwanted = count_late(page.select(late), self.wanted if self.late == "drop" else None)
+        self._counts["late"] += many
+        self._counts[FILTERED] += unwanted
 
     def _emit_cut(self, page: Page, made: list[Made], kept_before: Int64s | None, piece: int, emit: Emit) -> None:
         """Emit a page in pieces, each promise after the tuple it follows; one of an attribute for `piece` tuples."""

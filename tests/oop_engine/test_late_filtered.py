@@ -76,6 +76,17 @@ def test_what_the_source_leaves_out_is_counted_all_the_same() -> None:
     assert "late_filtered" not in read.details and read.details["late"] == 4
 
 
+@given(ROWS)
+def test_a_reader_that_is_judged_apart_counts_what_its_own_filter_keeps(rows: Rows) -> None:
+    whole = oop.arrow(batches(rows, 100), schema=SCHEMA, name="M", slack=SLACK)
+    latest = whole.filter("k = 1").window(oop.latest(SIZE, every=SIZE, wattr="ts")).aggregate(oop.count())
+    landmark = whole.window(range="ALL", slide=SIZE, wattr="ts").aggregate(oop.count())
+    statistics = oop.run_outputs([stream.to(ListSink([])) for stream in (latest, landmark)])
+    (guard,) = [op.details for op in statistics.operators if op.label == "leave out late tuples"]
+    assert guard["late"] == late(rows, lambda k: k == 1)
+    assert guard["late"] + guard.get("late_filtered", 0) == late(rows, lambda k: True)
+
+
 def test_what_is_diverted_counts_as_late_whatever_a_filter_keeps() -> None:
     handed: list[int] = []
     stream = oop.arrow(
