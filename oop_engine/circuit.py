@@ -31,7 +31,7 @@ from oop_engine.sources.outline import Outlined, Watch
 from oop_engine.sources.promised import checked_promise
 from oop_engine.sources.protocol import Chunk, Reader
 from oop_engine.ticks import tick_ns
-from oop_engine.turns import Turns, above
+from oop_engine.turns import TURN, Turns, above
 from oop_engine.wanted import wanted
 from operators.drive import deliver
 from operators.fresh import fresh
@@ -48,9 +48,6 @@ from punctuation.rising import Rising
 
 PAGE_ROWS = 262_144
 CHUNK_ROWS = 262_144
-PIECE = 4096
-"""Tuples of a page for which one promise is made at most: a hand-over costs as much as thousands of tuples."""
-
 TICK = 0.1
 """Seconds between two calls of a timer."""
 
@@ -68,6 +65,7 @@ class Circuit:
     crossed: Crossed = attrs.field(default=lambda place, port, element: None)
     operators: list[Operator] = attrs.field(init=False, factory=list)
     meters: list[Meter] = attrs.field(init=False, factory=list)
+    _measured: list[Measured] = attrs.field(init=False, factory=list)
     given: list[Schema] = attrs.field(init=False, factory=list)
     """What leaves each node, of what is read."""
     readers: dict[int, Reader] = attrs.field(init=False, factory=dict)
@@ -119,6 +117,7 @@ class Circuit:
             else:
                 self.operators.append(fresh(node.operator))
         self._tell_schemas()
+        self._measured = [operator for operator in self.operators if isinstance(operator, Measured)]
         consumers = self.plan.consumers()
         outputs = self.plan.output_numbers()
         self._emits = [lambda element: None] * len(self.plan.nodes)
@@ -155,11 +154,11 @@ class Circuit:
                     punctuators += [] if schedule is None else [Scheduled(attribute, schedule)]
         if not isinstance(node.divert, str):
             return Input(
-                tuple(punctuators), late=node.late, name=node.label, diverted=node.divert, allow=allow, piece=PIECE,
+                tuple(punctuators), late=node.late, name=node.label, diverted=node.divert, allow=allow, piece=TURN,
                 wanted=wanted(self.plan, place),
             )  # fmt: skip
         source = Input(
-            tuple(punctuators), late=node.late, name=node.label, diverted=partial(self._divert, place), piece=PIECE
+            tuple(punctuators), late=node.late, name=node.label, diverted=partial(self._divert, place), piece=TURN
         )
         if self._opened is None:
             raise RuntimeError(f"the file {node.divert} for late tuples is opened by `with circuit:` around the run")
@@ -253,8 +252,7 @@ class Circuit:
 
     def _held(self) -> int:
         """Give the tuples and partial aggregates that operators hold now."""
-        measured = (operator for operator in self.operators if isinstance(operator, Measured))
-        return sum(operator.statistics().get("state_tuples", 0) for operator in measured)
+        return sum(operator.statistics().get("state_tuples", 0) for operator in self._measured)
 
     def poll(self, place: int) -> None:
         """Ask all sources that the node at a place reads how far they are now; from any thread (row O9).

@@ -107,10 +107,10 @@ class Input:
     `wanted` tells which tuples of a page get through the filters right behind. A late tuple that does not is in no
     result anyway: where late ones are dropped it counts as `late_filtered`, not as late.
 
-    `piece`: of the promises that stand within so many tuples of a page, only the last is made. That costs those
-    downstream one call for so many tuples rather than one for every promise, and changes when they release within a
-    page, never what. Which tuples are late is still told by every promise, and a page of which late ones are passed on
-    is cut at each.
+    `piece`: of the promises that stand within so many tuples of a page, only the last is made, behind them all. That
+    costs those downstream one call for so many tuples rather than one for every promise, and changes when they release
+    within a page, never what. Which tuples are late is still told by every promise, and a page of which late ones are
+    passed on is cut at each.
 
     >>> from operators.drive import drive
     >>> from punctuation import END, Slack
@@ -312,7 +312,7 @@ class Input:
         for position, attribute, bound in _in_order(made if piece == 1 else _thinned(made, piece)):
             end = position + 1 if kept_before is None else int(kept_before[position + 1])
             if end > len(page):
-                return
+                break
             if end > start:
                 emit(page.slice(start, end))
                 start = end
@@ -455,12 +455,16 @@ def _in_order(made: list[Made]) -> list[tuple[int, str, int]]:
 
 
 def _thinned(made: list[Made], piece: int) -> list[Made]:
-    """Keep the last promise of each attribute within every `piece` tuples of a page."""
+    """Keep the last promise of each attribute within every `piece` tuples of a page, and make it behind them.
+
+    What is true behind a tuple is true behind later ones, and so no page of a few tuples is left over at the end.
+    """
     found: list[Made] = []
     for m in made:
         blocks = m.positions // piece
         last = np.append(blocks[1:] != blocks[:-1], True)
-        found.append(attrs.evolve(m, positions=m.positions[last], bounds=m.bounds[last]))
+        ends = np.minimum((blocks[last] + 1) * piece, len(m.values)) - 1
+        found.append(attrs.evolve(m, positions=ends, bounds=m.bounds[last]))
     return found
 
 
