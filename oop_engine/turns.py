@@ -15,10 +15,13 @@ from typing import Final
 
 import attrs
 
-from oop_engine.plan import Plan, SourceNode
+from oop_engine.plan import OperatorNode, Plan, SourceNode
+from operators.meld import Meld
 
 TURN: Final = 16_384
 """Tuples of a turn. For so many a source makes one promise at most: a hand-over costs as much as thousands."""
+_UNITED: Final = 4 * TURN
+"""Tuples of a turn where sources only unite: what waits for another are groups of windows, which are fewer."""
 _LITTLE: Final = 8
 """What is held is little where it is less than such a part of a turn."""
 
@@ -29,15 +32,22 @@ class Turns:
 
     meeting: frozenset[int]
     """Places of the sources that meet another."""
-    _size: int = attrs.field(default=TURN, init=False)
+    least: int
+    _size: int = attrs.field(init=False)
     _most: int = attrs.field(default=0, init=False)
     _given: int = attrs.field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._size = self.least
 
     @classmethod
     def of(cls, plan: Plan) -> Turns:
         """Find the sources that meet."""
-        found = (above(plan, place) for place, node in enumerate(plan.nodes) if len(node.inputs) > 1)
-        return cls(frozenset(source for some in found if len(some) > 1 for source in some))
+        joined, united = set[int](), set[int]()
+        for place, node in enumerate(plan.nodes):
+            if isinstance(node, OperatorNode) and len(node.inputs) > 1 and len(found := above(plan, place)) > 1:
+                (united if isinstance(node.operator, Meld) else joined).update(found)
+        return cls(frozenset(joined | united), TURN if joined else _UNITED)
 
     def rows(self, place: int, most: int, held: Callable[[], int]) -> int:
         """Give the tuples of the next page of a source, at most `most`; `held` tells what operators hold."""
@@ -46,7 +56,7 @@ class Turns:
         self._most = max(self._most, held())
         self._given += 1
         if self._given == 2 * len(self.meeting):
-            self._size = min(2 * self._size, most) if self._most * _LITTLE < self._size else TURN
+            self._size = min(2 * self._size, most) if self._most * _LITTLE < self._size else self.least
             self._most = self._given = 0
         return min(self._size, most)
 
