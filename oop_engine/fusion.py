@@ -27,7 +27,7 @@ from oop_engine.sharing import over
 from oop_engine.windows import Windowing
 from operators.aggregate.wid import WindowAggregate
 from operators.bucket import Bucket
-from operators.expression import Column
+from operators.expression import Column, Literal
 from operators.functions.protocol import AggregateFunction
 from operators.functions.sketches import ApproxCountDistinct, ApproxHeavyHitters, ApproxQuantile
 from operators.project import Project
@@ -67,6 +67,32 @@ def fused(plan: Plan, *, fewest: int = FEWEST) -> Plan:
             built[id(fusion)] = fusion.aggregate(made[id(query.entry)])
         made[id(node)] = fusion.portion(query, built[id(fusion)])
     return Plan(tuple(made[id(output)] for output in plan.outputs))
+
+
+def shareable(plan: Plan) -> Plan:
+    """Give the plan in which every window with a name is computed from slices, which others may share while it runs.
+
+    A single window that overlaps itself, with groups, is carried over from window to window otherwise, for that is
+    faster.
+    """
+    made: dict[int, Node] = {}
+    for node in plan.nodes:
+        made[id(node)] = (_named(node, made) or over(node, made)) if isinstance(node, OperatorNode) else node
+    return Plan(tuple(made[id(output)] for output in plan.outputs))
+
+
+def _named(node: OperatorNode, made: Mapping[int, Node]) -> Node | None:
+    """Give the slices of a node that names the results of a single window; None for other nodes."""
+    name = node.operator.columns.get(WINDOW) if isinstance(node.operator, Project) else None
+    query = _Query.of(node.inputs[0]) if isinstance(name, Literal) and isinstance(name.value, str) else None
+    if query is None or query.sliced or not isinstance(name, Literal):
+        return None
+    operator = SlicingAggregate(
+        {str(name.value): query.windows[""]}, query.operator.functions, query.operator.by, named=True
+    )
+    entry = made[id(query.entry)]
+    remarks = slicing_remarks(operator, entry.schema, "windows may come and go")
+    return operator_node(operator, entry, label=f"slice and {query.node.label}", remarks=remarks)
 
 
 @attrs.frozen(eq=False)

@@ -177,7 +177,8 @@ def _chosen(wanted: Wanted, schema: Schema) -> tuple[str, str]:
     window = wanted.window
     if len(wanted.windows) > 1:
         return "slicing", "several windows share slices"
-    if wanted.named and isinstance(window, SLICED) and not wanted.empty and not wanted.consistent:
+    carried = isinstance(window, SlidingWindow) and bool(wanted.by) and window.size > window.slide
+    if wanted.named and isinstance(window, SLICED) and not carried and not wanted.empty and not wanted.consistent:
         return "slicing", "the window has a name, and others may share its slices while it runs"
     if not isinstance(window, SlidingWindow | LandmarkWindow | PartitionedWindow):
         return "slicing", "these windows are no fixed steps of the attribute"

@@ -360,11 +360,12 @@ class Stream:
 
         `page_rows` tuples at most go through the plan at a time, so that one hears of results so much sooner.
         """
+        from oop_engine.fusion import shareable
         from oop_engine.running import Running
 
         if isinstance(page_rows, bool) or not isinstance(page_rows, int) or page_rows < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise PlanError(f"start(page_rows={page_rows!r}): the tuples of a page are a whole number from 1 on.")
-        return Running(self._plan(), page_rows)
+        return Running(shareable(self._plan()), page_rows)
 
     async def run_async(self) -> Outcome:
         """Run as `run` does, under a trio loop that is already there."""

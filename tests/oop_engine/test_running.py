@@ -138,6 +138,24 @@ def test_windows_may_be_added_to_a_single_one_that_has_a_name(beside: oop.Window
     assert sorted(map(repr, (row for row in found if row["window"] != "five"))) == sorted(map(repr, untouched))
 
 
+@pytest.mark.parametrize("by", [(), ("k",), ("k", "v")])
+def test_a_single_named_window_that_overlaps_itself_shares_its_slices_once_it_is_started(by: tuple[str, ...]) -> None:
+    tuples: list[Row] = [(t, "ab"[t % 2], 1, False) for t in range(60)]
+
+    def made() -> oop.Stream:
+        return stream(tuples, slack=0).windows(wide=oop.sliding(10, 2)).aggregate(oop.count(), oop.sum("v"), by=by)
+
+    # Groups are carried over from window to window where nothing can come and go, for that is faster.
+    assert ("strategy panes" in made().explain()) is bool(by)
+    running = made().start()
+    found = next(running).rows()
+    running.add("five", oop.tumbling(5))
+    found += results(iter(running))
+    assert {row["window"] for row in found} == {"wide", "five"}
+    expected = sorted(map(repr, made().to_arrow().to_pylist()))
+    assert sorted(repr(row) for row in found if row["window"] == "wide") == expected
+
+
 @pytest.mark.parametrize("window", [oop.tumbling(10), oop.session(3), oop.counted(5), oop.sliding("ALL", 30)])
 @pytest.mark.parametrize("options", [{}, {"by": "k"}, {"strategy": "panes"}, {"empty": True}, {"early": 4}])
 def test_a_single_window_with_a_name_bears_it(window: oop.WindowOf, options: dict[str, object]) -> None:
