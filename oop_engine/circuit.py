@@ -17,7 +17,7 @@ from typing import Self, TypeAlias
 import attrs
 import pyarrow as pa
 
-from oop_engine.demand import Pace, columns, demands, pruned
+from oop_engine.demand import columns, demands, pruned
 from oop_engine.errors import PlanError
 from oop_engine.lateness import allowances
 from oop_engine.memory import keep_pages
@@ -38,6 +38,7 @@ from operators.fresh import fresh
 from operators.guard import Guard
 from operators.input import Input
 from operators.overflow import overflows
+from operators.pace import Pace
 from operators.page import Page
 from operators.protocol import Element, Emit, LetsGo, Measured, Operator
 from operators.schema import Schema

@@ -11,12 +11,13 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.aggregates import slow
-from oop_engine.demand import Pace, columns, demands, pruned
+from oop_engine.demand import columns, demands, pruned
 from oop_engine.language.durations import Duration, format_duration
 from oop_engine.plan import OperatorNode, Plan, SourceNode, own_promises
 from oop_engine.ticks import tick_ns
 from oop_engine.window_join import WindowJoin
 from operators.fresh import fresh
+from operators.pace import Pace
 from operators.printable import printable
 from operators.schema import Schema, is_ip
 

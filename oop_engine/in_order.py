@@ -10,11 +10,12 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 
-from oop_engine.demand import WindowedAggregate, schema_over, windows_of
+from oop_engine.demand import schema_over, windows_of
 from oop_engine.errors import PlanError
 from oop_engine.plan import Node, OperatorNode, SourceNode, operator_node
 from oop_engine.stream import Stream, check_stream
 from oop_engine.window_join import Buffered, WindowJoin
+from operators.aggregate.facts import Grouping
 from operators.aggregate.groupby import GroupAggregate
 from operators.apply import Apply
 from operators.bucket import FROM, Bucket
@@ -138,7 +139,7 @@ def _progressed(node: OperatorNode) -> str | None:
     operator = node.operator
     if isinstance(operator, GroupAggregate):
         return _grouped(operator.by, node.inputs[0])
-    if isinstance(operator, WindowedAggregate) and (windows := windows_of(operator)):
+    if isinstance(operator, Grouping) and (windows := windows_of(operator)):
         return FROM if FROM in node.inputs[0].schema else windows[0].wattr
     return None
 

@@ -16,10 +16,11 @@ from typing import TypeAlias
 
 import attrs
 
-from oop_engine.demand import Pace, Paces, demands, windows_of
+from oop_engine.demand import demands, windows_of
 from oop_engine.plan import Node, OperatorNode, Plan, SourceNode, operator_node, own_promises
 from oop_engine.taking import ANY_DISTANCE, Taking, breakable, output, passes, takings
 from operators.guard import Guard
+from operators.pace import Pace, Paces
 
 
 @attrs.frozen

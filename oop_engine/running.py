@@ -17,7 +17,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oop_engine.demand import window_pace, windows_of
+from oop_engine.demand import windows_of
 from oop_engine.errors import PlanError
 from oop_engine.meter import Statistics
 from oop_engine.physical import SLICED
@@ -31,6 +31,7 @@ from operators.apply import Apply
 from operators.early.firing import Fire
 from operators.expression import Column
 from operators.filter import Filter
+from operators.pace import pace_of
 from operators.page import Page
 from operators.printable import printable
 from operators.project import Project
@@ -112,7 +113,7 @@ class Running:
                 "  Let a window or a function read it from the start."
             )
         since = operator.add(name, cast(Spec, specification))
-        pace = window_pace(specification, schema)
+        pace = pace_of(specification, schema)
         for source, above in enumerate(self.plan.nodes):
             if isinstance(above, SourceNode) and above.schema.progressing(specification.wattr):
                 circuit.allow(source, operator.lateness + open_for(specification))

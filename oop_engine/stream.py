@@ -37,6 +37,7 @@ from operators.meld import Meld
 from operators.merge import Merge
 from operators.number import ROW_NUM, Number
 from operators.page import Page
+from operators.plan_facts import Remarking
 from operators.project import Project
 from operators.protocol import Operator
 from operators.reorder import Reorder
@@ -106,8 +107,8 @@ class Stream:
             raise PlanError(
                 f"{type(operator).__name__} has {operator.inputs} input ports and {1 + len(others)} streams were given."
             )
-        label = type(operator).__name__
-        return Stream(operator_node(operator, self.node, *(o.node for o in others), label=label))
+        label, remarks = type(operator).__name__, operator.remarks() if isinstance(operator, Remarking) else ()
+        return Stream(operator_node(operator, self.node, *(o.node for o in others), label=label, remarks=remarks))
 
     def distinct(self, *attributes: str) -> Stream:
         """Keep the first tuple of each combination of these attributes, of all when none is named (DupElim)."""

@@ -10,22 +10,12 @@ import pyarrow as pa
 from oop_engine.errors import PlanError
 from oop_engine.language.durations import Duration, format_duration, parse_duration
 from oop_engine.language.errors import LanguageError
-from operators.durations import with_units
+from operators.durations import tick_ns, with_units
 from operators.number import ROW_NUM
 
 Amount: TypeAlias = "int | str | dt.timedelta | Duration"
 
 _SIZES = ("RANGE", "SLIDE")
-_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
-
-
-def tick_ns(kind: pa.DataType) -> int | None:
-    """Give the nanoseconds of one tick of a time type, None for a number."""
-    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time(kind):
-        return _NS[kind.unit]
-    if pa.types.is_date32(kind):
-        return 86_400_000_000_000
-    return 1_000_000 if pa.types.is_date64(kind) else None
 
 
 def duration_of(amount: Amount, *, what: str, signed: bool = False) -> Duration:

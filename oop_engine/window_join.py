@@ -6,7 +6,7 @@ attributes in one order. What nobody reads is neither asked of the inputs, nor s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import attrs
@@ -16,6 +16,8 @@ from oop_engine.language.durations import format_duration
 from oop_engine.ticks import tick_ns
 from oop_engine.windows import window_text
 from operators.join import Band, OAJoin, OPIBJoin, OPOBJoin, SameWindow, WidJoin
+from operators.join.paces import join_paces
+from operators.pace import Paces
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
 from operators.schema import Schema
@@ -111,6 +113,14 @@ class WindowJoin:
     def output_schema(self, *inputs: Schema) -> Schema:
         left, right = (_knowing(given, own) for given, own in zip(inputs, self.schemas, strict=True))
         return self._made().output_schema(left, right)
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+        return self.reads
+
+    def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+        extremes = {"least": self.join.least, "greatest": self.join.greatest}
+        window, names = self.join.window, self.names
+        return join_paces(window, wanted, schemas=self.schemas, wattrs=self.wattrs, names=names, **extremes)
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         self._running.process(self._known(page, port), emit, port)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -10,8 +10,10 @@ from operators.errors import SchemaError
 from operators.expression import Column, Expression
 from operators.expression.images import Images
 from operators.overflow import Overflow
+from operators.pace import Paces
 from operators.page import Page
-from operators.project import Fitted, named_expressions
+from operators.plan_facts import Attributes
+from operators.project import Fitted, computed_from, image_paces, named_expressions
 from operators.protocol import Emit, State, StateValue
 from operators.schema import Schema
 from punctuation import Punctuation
@@ -52,6 +54,12 @@ class Apply:
         if expression is None:
             return name
         return schema.resolve(expression.name, where="apply") if isinstance(expression, Column) else None
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+        return [wanted - frozenset(self.columns) | computed_from(self.columns, inputs[0])]
+
+    def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+        return [image_paces(self.columns, wanted, inputs[0])]
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         fitted, columns = self._fit(page.schema)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -12,7 +12,9 @@ from operators.errors import SchemaError
 from operators.kernels.rank import ranks
 from operators.kernels.window import clip
 from operators.keys import KeyIndex
+from operators.pace import Paces, pace_of, want
 from operators.page import Bools, Int64s, Page, plain_values
+from operators.plan_facts import Attributes
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int, read_integers, read_text, save_schema
 from operators.schema import Schema
@@ -95,6 +97,15 @@ class Bucket:
             progress.append(frozenset((*self.partition, FROM)))
         arrow = schema.arrow.append(pa.field(FROM, pa.int64())).append(pa.field(UNTIL, pa.int64()))
         return Schema(arrow, progress=progress)
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+        return [wanted.union(self.partition or (self.window.wattr,))]
+
+    def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+        paces = {name: pace for name, pace in wanted.items() if name in inputs[0]}
+        if not self.partition:
+            want(paces, self.window.wattr, pace_of(self.window, inputs[0]))
+        return [paces]
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         schema = self._output(page.schema)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.aggregate.facts import group_promises
 from operators.expiry import Expiry
 from operators.keys import Ids, KeyIndex
+from operators.pace import Paces
 from operators.page import Page
+from operators.plan_facts import Attributes
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int
 from operators.schema import Schema
@@ -54,6 +57,12 @@ class Distinct:
         output = self._fit(schema)
         KeyIndex(list(output.arrow))
         return output
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Collection[str]]:
+        return [self.attributes or inputs[0].names]
+
+    def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+        return [group_promises(self.attributes or inputs[0].names, wanted, inputs[0])]
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         output = self._fit(page.schema)

@@ -35,6 +35,15 @@ _MANY: Final = 1_000_000
 """A bare number of at least so many ticks that are finer than a second was hardly meant as seconds."""
 
 
+def tick_ns(kind: pa.DataType) -> int | None:
+    """Give the nanoseconds of one tick of a time type, None for a number."""
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time(kind):
+        return TIME_UNITS[kind.unit]
+    if pa.types.is_date32(kind):
+        return 86_400_000_000_000
+    return 1_000_000 if pa.types.is_date64(kind) else None
+
+
 @attrs.frozen
 class Part:
     """One number of a duration and its unit, each as written, and the offsets of both in the text."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 import pyarrow as pa
@@ -12,6 +12,7 @@ from operators.errors import SchemaError
 from operators.expression import Bound, Expression
 from operators.overflow import Overflow
 from operators.page import Bools, Page
+from operators.plan_facts import Attributes
 from operators.protocol import Emit, State, StateValue
 from operators.schema import Schema
 from punctuation import Punctuation
@@ -46,6 +47,9 @@ class Filter:
 
     def comes_from(self, name: str, *inputs: Schema) -> str | None:
         return name
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+        return [wanted | self.predicate.reads(inputs[0], where="plan")]
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         chosen = self.overflow.evaluated(self._fit(page.schema), page)

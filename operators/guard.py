@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
 from operators.input import FILTERED, Wanted, count_late
+from operators.pace import Pace, Paces
 from operators.page import Page
+from operators.plan_facts import Attributes
 from operators.protocol import Emit, State, StateValue
 from operators.saved import read_int, read_text
 from operators.schema import Schema
@@ -59,6 +61,12 @@ class Guard:
         (schema,) = inputs
         schema.field(self.attribute, where="guard")
         return schema
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+        return [wanted | {self.attribute}]
+
+    def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+        return [wanted if self.step is None else {**wanted, self.attribute: Pace(self.step, self.origin)}]
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         bound = self._progress.bound(self.attribute)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 import pyarrow as pa
 
 from operators.errors import SchemaError
 from operators.page import Page
+from operators.plan_facts import Attributes
 from operators.protocol import Emit, State, StateValue
 from operators.saved import read_text
 from operators.schema import Schema, is_ip
@@ -68,6 +69,9 @@ class Meld:
 
     def comes_from(self, name: str, *inputs: Schema) -> str | None:
         return name
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+        return [wanted] * self.ports
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         if not len(page):

@@ -5,13 +5,14 @@ It is here for comparison with Meld; its state grows with the skew between its i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 import pyarrow as pa
 
 from operators.held import Held, orderable
 from operators.meld import load_meet, save_meet, united
+from operators.pace import Paces, finely
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed
@@ -58,6 +59,10 @@ class Merge:
         self._on = orderable(schema, self.attribute, "merge")
         self._schema = schema
         return schema
+
+    def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+        name = inputs[0].resolve(self.attribute, where="plan")
+        return [wanted | {name: finely(schema, name, 10)} for schema in inputs]
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         schema = self._schema

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from operators.errors import SchemaError
 from operators.page import Page
+from operators.plan_facts import Attributes
 from operators.protocol import Emit, State, StateValue
 from operators.saved import read_int
 from operators.schema import Schema
@@ -45,6 +46,9 @@ class Number:
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs
         return self._fit(schema)
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+        return [wanted - {self.name}]
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         schema = self._fit(page.schema)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 import pyarrow as pa
 
-from operators.expression import Bound, Column, Expression, as_expression
+from operators.expression import Bound, Column, Expression, Opaque, as_expression
 from operators.expression.images import Images
 from operators.overflow import Overflow
+from operators.pace import Pace, Paces, want
 from operators.page import Page
+from operators.plan_facts import Attributes
 from operators.protocol import Emit, State, StateValue
 from operators.schema import Schema
 from punctuation import Punctuation
@@ -21,6 +23,26 @@ def named_expressions(columns: Mapping[str, Expression]) -> dict[str, Expression
     if not columns:
         raise ValueError('an output needs at least one attribute; name one, e.g. {"srcIP": Column("srcIP")}')
     return {name: as_expression(value) for name, value in columns.items()}
+
+
+def computed_from(columns: Mapping[str, Expression], schema: Schema) -> Attributes:
+    """Name the attributes that expressions read."""
+    return frozenset(name for expression in columns.values() for name in expression.reads(schema, where="plan"))
+
+
+def image_paces(columns: Mapping[str, Expression], wanted: Paces, schema: Schema) -> Paces:
+    """Ask for the promises on what is computed as promises on what it is computed from."""
+    paces: Paces = {}
+    for name, pace in wanted.items():
+        expression = columns.get(name)
+        if expression is None:
+            want(paces, name, pace)
+        elif isinstance(expression, Column):
+            want(paces, schema.resolve(expression.name, where="plan"), pace)
+        elif not isinstance(expression, Opaque):
+            for read in expression.reads(schema, where="plan"):
+                want(paces, read, Pace(None, optional=pace.optional))
+    return paces
 
 
 @attrs.frozen(eq=False)
@@ -88,6 +110,12 @@ class Project:
         (schema,) = inputs
         expression = self.columns[name]
         return schema.resolve(expression.name, where="project") if isinstance(expression, Column) else None
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+        return [computed_from(self.columns, inputs[0])]
+
+    def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+        return [image_paces(self.columns, wanted, inputs[0])]
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         fitted = self._fit(page.schema)

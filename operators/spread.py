@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -12,7 +12,9 @@ from operators.errors import SchemaError
 from operators.functions.arguments import floating, plain, whole
 from operators.functions.columns import frozen
 from operators.kernels.spread import cut, floating_parts, measure, whole_parts
+from operators.pace import Paces, want
 from operators.page import Bools, Int64s, Page
+from operators.plan_facts import Attributes
 from operators.protocol import Emit, State, StateValue
 from operators.saved import read_int, read_text
 from operators.schema import Schema
@@ -123,6 +125,15 @@ class Spread:
 
     def comes_from(self, name: str, *inputs: Schema) -> str | None:
         return None if name in (self.into, *self.columns) else name
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+        return [wanted - {self.into} | {self.start, self.end, *self.columns}]
+
+    def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+        paces = {name: pace for name, pace in wanted.items() if name in inputs[0] and name != self.into}
+        if (asked := wanted.get(self.into)) is not None:
+            want(paces, self.start if inputs[0].progressing(self.start) else self.end, asked)
+        return [paces]
 
     def _check_amounts(self, schema: Schema) -> None:
         if not self.columns:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from operators.adaptive.cost import Cost
 from operators.adaptive.panes import MixedPanes
 from operators.adaptive.watermarks import NEVER, Watermarks
+from operators.aggregate import facts
 from operators.aggregate.named import matched
 from operators.bucket import FROM
 from operators.buffering.log import TupleLog, attributes
@@ -27,6 +28,7 @@ from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.keys import KeyIndex
 from operators.overflow import Overflow
 from operators.page import Page, Scalar, plain_values
+from operators.plan_facts import Attributes
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_text, save_schema
 from operators.schema import Schema
@@ -109,6 +111,12 @@ class AdaptiveAggregate:
     def __attrs_post_init__(self) -> None:
         self._windowed = Windowed(self.window, self.functions, self.by, self._make)
         self._watermarks = Watermarks(self.window)
+
+    promises_asked = facts.promises_asked
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+        (read,) = facts.attributes_read(self, wanted, *inputs)
+        return [read if self.source is None else read | {inputs[0].resolve(self.source, where="plan")}]
 
     @property
     def inputs(self) -> int:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.aggregate import facts
 from operators.aggregate.named import matched
 from operators.errors import SchemaError
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.functions.sharing import accumulators
 from operators.keys import KeyIndex
 from operators.overflow import Overflow
+from operators.pace import Paces
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
 from operators.saved import ROOM, part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
@@ -64,6 +66,11 @@ class GroupAggregate:
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise SchemaError(f"aggregate: two results are named {', '.join(twice)}; rename one.")
         return Schema(pa.schema(fields), progress=[p for p in schema.progress if p <= set(self.by)])
+
+    attributes_read = facts.groups_read
+
+    def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+        return [facts.group_promises(self.by, wanted, inputs[0])]
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         if len(page) == 0:

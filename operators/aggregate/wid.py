@@ -10,6 +10,8 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.aggregate import facts
+from operators.aggregate.facts import START, STOP, WID
 from operators.aggregate.named import matched, promised
 from operators.aggregate.partitions import Lasts, is_endless
 from operators.aggregate.running import Released
@@ -34,7 +36,6 @@ from punctuation.plain import dump_progress, read_progress
 
 Strategy: TypeAlias = Literal["auto", "wid", "panes", "differential", "two_stacks"]
 STRATEGIES: Final = ("auto", "wid", "panes", "differential", "two_stacks")
-WID, START, STOP = "wid", "window_start", "window_end"
 _NEVER = -(2**63)
 _ROWS = 1 << 16
 _EXPANDED = 1 << 20
@@ -93,6 +94,9 @@ class WindowAggregate:
 
     def __attrs_post_init__(self) -> None:
         self._lasts = Lasts.of(self.window, self.by)
+
+    attributes_read = facts.attributes_read
+    promises_asked = facts.promises_asked
 
     @property
     def inputs(self) -> int:

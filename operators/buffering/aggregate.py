@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
+from operators.aggregate import facts
 from operators.buffering.log import TupleLog, attributes
 from operators.buffering.mixed import LAZY, MixedStore
 from operators.buffering.objects import Objects
@@ -60,6 +61,9 @@ class BufferAggregate:
 
     def __attrs_post_init__(self) -> None:
         self._windowed = Windowed(self.window, self.functions, self.by, self._make)
+
+    attributes_read = facts.attributes_read
+    promises_asked = facts.promises_asked
 
     @property
     def inputs(self) -> int:

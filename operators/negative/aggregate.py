@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.aggregate import facts
 from operators.aggregate.wid import START, STOP
 from operators.buffering.log import TupleLog, attributes
 from operators.described import group_text
@@ -18,6 +19,7 @@ from operators.negative.expire import SIGN, WID
 from operators.negative.multiset import Signed, signed
 from operators.overflow import Overflow
 from operators.page import Int64s, Page
+from operators.plan_facts import Attributes
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int, read_integers, save_schema
 from operators.schema import Schema
@@ -71,6 +73,12 @@ class SignedAggregate:
     _windows: int = attrs.field(init=False, default=0)
     _peak: int = attrs.field(init=False, default=0)
     _peak_bytes: int = attrs.field(init=False, default=0)
+
+    promises_asked = facts.promises_asked
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+        (read,) = facts.attributes_read(self, wanted, *inputs)
+        return [read | {WID, SIGN}]
 
     @property
     def inputs(self) -> int:

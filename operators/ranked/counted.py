@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.aggregate import facts
 from operators.functions.protocol import AggregateFunction
 from operators.overflow import Overflow
 from operators.page import Page, plain_values
@@ -64,6 +65,9 @@ class CountAggregate:
     def __attrs_post_init__(self) -> None:
         partitions = Partitions(self.by, checked_partition(self.by, self.partition))
         self._intake = Intake(self.window.wattr, partitions, self.functions)
+
+    attributes_read = facts.attributes_read
+    promises_asked = facts.promises_asked
 
     @property
     def inputs(self) -> int:

@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.aggregate import facts
 from operators.functions.protocol import AggregateFunction, Slots
 from operators.overflow import Overflow
 from operators.page import Int64s, Page
@@ -66,6 +67,9 @@ class LastAggregate:
     def __attrs_post_init__(self) -> None:
         partitions = Partitions(self.by, checked_partition(self.by, self.partition))
         self._intake = Intake(self.window.wattr, partitions, self.functions)
+
+    attributes_read = facts.attributes_read
+    promises_asked = facts.promises_asked
 
     @property
     def inputs(self) -> int:

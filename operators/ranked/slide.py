@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.aggregate import facts
 from operators.errors import SchemaError
 from operators.functions import count
 from operators.functions.columns import grown
@@ -82,6 +83,9 @@ class SlideAggregate:
         self._partitions.clear()
         self._arrived, self._ranks = np.zeros(1, np.int64), np.zeros(1, np.int64)
         self._promised = Progress()
+
+    attributes_read = facts.attributes_read
+    promises_asked = facts.promises_asked
 
     @property
     def inputs(self) -> int:

@@ -9,6 +9,7 @@ from typing import Literal
 import attrs
 import pyarrow as pa
 
+from operators.aggregate import facts
 from operators.aggregate.named import matched
 from operators.errors import SchemaError
 from operators.functions.arrival import ARRIVAL
@@ -117,6 +118,9 @@ class SlicingAggregate:
             raise SchemaError(f"slicing(lateness={self.lateness}): allowed lateness is a number of ticks from 0 on.")
         self._used = Windows.of(self.windows)
         self._wattr = wattr
+
+    attributes_read = facts.attributes_read
+    promises_asked = facts.promises_asked
 
     @property
     def inputs(self) -> int:

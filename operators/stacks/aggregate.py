@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.aggregate import facts
 from operators.aggregate.wid import START, STOP, WID
 from operators.broken import spoken
 from operators.errors import AggregateOverflow, SchemaError
@@ -110,6 +111,9 @@ class StackAggregate:
 
     def __attrs_post_init__(self) -> None:
         check_technique(self.technique)
+
+    attributes_read = facts.attributes_read
+    promises_asked = facts.promises_asked
 
     @property
     def inputs(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import attrs
 import pyarrow as pa
 
+from operators.aggregate import facts
 from operators.aggregate.wid import START, STOP, Strategy, WindowAggregate
 from operators.bucket import FROM
 from operators.functions.protocol import AggregateFunction
@@ -54,6 +55,9 @@ class HighAggregate:
             window = attrs.evolve(window, wattr=FROM)
         functions = merged(self.functions)
         self._inner = WindowAggregate(window, functions, self.by, empty=self.empty, strategy=self.strategy)
+
+    attributes_read = facts.attributes_read
+    promises_asked = facts.promises_asked
 
     @property
     def inputs(self) -> int:

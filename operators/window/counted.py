@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 import attrs
 import numpy as np
 
+from operators.pace import Pace, within
 from operators.page import Bools, Int64s
 from operators.window.protocol import FOREVER, check_ticks
 
@@ -64,6 +65,10 @@ class SlideByTuple:
         check_ticks(self.wattr, RANGE=self.size)
 
     @property
+    def promise_pace(self) -> Pace:
+        return within(self.size)
+
+    @property
     def context(self) -> str:
         return "FCA"
 
@@ -103,6 +108,14 @@ class SlideByRows:
         check_ticks("rows", SLIDE=self.rows)
 
     @property
+    def reads(self) -> tuple[str, ...]:
+        return () if self.number is None else (self.number,)
+
+    @property
+    def promise_pace(self) -> Pace:
+        return within(self.size)
+
+    @property
     def context(self) -> str:
         return "FCA"
 
@@ -140,6 +153,10 @@ class SlideByRank:
     def __attrs_post_init__(self) -> None:
         check_ticks(self.wattr, RANGE=self.size)
         check_ticks("rows", SLIDE=self.rows)
+
+    @property
+    def promise_pace(self) -> Pace:
+        return within(self.size)
 
     @property
     def context(self) -> str:
@@ -232,6 +249,10 @@ class LastTuples:
     def __attrs_post_init__(self) -> None:
         check_ticks("tuples", RANGE=self.size)
         check_ticks(self.wattr, SLIDE=self.slide, origin=self.origin)
+
+    @property
+    def promise_pace(self) -> Pace:
+        return Pace(self.slide, self.origin)
 
     @property
     def context(self) -> str:

@@ -9,6 +9,7 @@ from itertools import pairwise
 import attrs
 import numpy as np
 
+from operators.pace import Pace
 from operators.page import Int64s, Row
 from operators.window.protocol import check_ticks
 
@@ -27,6 +28,10 @@ class FixedBandWindow:
 
     def __attrs_post_init__(self) -> None:
         check_ticks(self.wattr, SIZE=self.size, origin=self.start)
+
+    @property
+    def promise_pace(self) -> Pace:
+        return Pace(self.size, self.start % self.size)
 
     @property
     def context(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from operators.pace import Pace, within
 from operators.page import Int64s
 from operators.window.protocol import check_ticks
 
@@ -26,6 +27,10 @@ class SessionWindow:
 
     def __attrs_post_init__(self) -> None:
         check_ticks(self.wattr, GAP=self.gap)
+
+    @property
+    def promise_pace(self) -> Pace:
+        return within(self.gap)
 
     @property
     def context(self) -> str:

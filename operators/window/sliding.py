@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from operators.kernels.window import sliding_wids
+from operators.pace import Pace
 from operators.page import Int64s
 from operators.window.protocol import FOREVER, check_ticks
 
@@ -36,6 +37,10 @@ class SlidingWindow:
 
     def __attrs_post_init__(self) -> None:
         check_ticks(self.wattr, RANGE=self.size, SLIDE=self.slide, origin=self.origin)
+
+    @property
+    def promise_pace(self) -> Pace:
+        return Pace(self.slide, self.origin)
 
     @property
     def context(self) -> str:
@@ -82,6 +87,10 @@ class LandmarkWindow:
 
     def __attrs_post_init__(self) -> None:
         check_ticks(self.wattr, SLIDE=self.slide, origin=self.origin)
+
+    @property
+    def promise_pace(self) -> Pace:
+        return Pace(self.slide, self.origin)
 
     @property
     def context(self) -> str:

@@ -10,10 +10,10 @@ import trio
 
 import oop_engine as oop
 from oop_engine.circuit import Circuit
-from oop_engine.demand import Pace
 from oop_engine.plan import Plan
 from oop_engine.runtime import run_plan
 from oop_engine.stream import Stream
+from operators.pace import Pace
 from operators.page import Page
 from operators.protocol import Element
 from punctuation import Punctuation

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.demand import Pace, columns, demands, promised_by
+from oop_engine.demand import columns, demands, promised_by
 from oop_engine.plan import Plan
 from oop_engine.stream import Stream
+from operators.pace import Pace
 from operators.page import Page
 from operators.protocol import Emit, State
 from operators.schema import Schema

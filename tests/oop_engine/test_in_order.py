@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
-from oop_engine.demand import WindowedAggregate, windows_of
+from oop_engine.demand import windows_of
 from oop_engine.in_order import Buffer, in_order
 from oop_engine.plan import Node, OperatorNode, Plan
 from oop_engine.punctuate import slack
@@ -16,6 +16,7 @@ from oop_engine.stream import Stream
 from oop_engine.synchronous import Run
 from oop_engine.translate import query
 from oop_engine.window_join import WindowJoin
+from operators.aggregate.facts import Grouping
 from operators.bucket import FROM, Bucket
 from operators.functions import count
 from operators.meld import Meld
@@ -64,7 +65,7 @@ def progressing(node: OperatorNode) -> list[str | None]:
         return list(operator.wattrs)
     if isinstance(operator, Bucket):
         return [None if operator.partition else operator.window.wattr]
-    if isinstance(operator, WindowedAggregate) and windows_of(operator):
+    if isinstance(operator, Grouping) and windows_of(operator):
         return [FROM if FROM in node.inputs[0].schema else windows_of(operator)[0].wattr]
     return [None] * len(node.inputs)
 

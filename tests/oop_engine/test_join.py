@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.demand import Pace, columns, demands, pruned
+from oop_engine.demand import columns, demands, pruned
 from oop_engine.drawing import mermaid, svg
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.explain import explain
@@ -25,6 +25,7 @@ from operators.aggregate.groupby import GroupAggregate
 from operators.drive import deliver, rows
 from operators.functions import count
 from operators.join import Band, OAJoin, SameWindow, Steps, WidJoin
+from operators.pace import Pace
 from operators.page import Page, Row
 from operators.protocol import Element
 from operators.schema import Schema

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.demand import Pace, demands, windows_of
+from oop_engine.demand import demands, windows_of
 from oop_engine.plan import OperatorNode, Plan
 from oop_engine.strategies import STRATEGIES
 from oop_engine.stream import Stream
 from oop_engine.windowed import Windowed
+from operators.pace import Pace
 from operators.slicing.aggregate import SlicingAggregate
 from operators.stacks.aggregate import StackAggregate
 from operators.window import SlidingWindow

@@ -14,7 +14,6 @@ import pytest
 
 import oop_engine as oop
 from oop_engine.circuit import Circuit
-from oop_engine.demand import Pace
 from oop_engine.plan import Plan
 from oop_engine.runtime import run_to_end
 from oop_engine.sources.asked import Grain
@@ -24,6 +23,7 @@ from oop_engine.sources.live import ring as ring_module
 from oop_engine.sources.live.door import Door
 from oop_engine.sources.live.exporters import SECOND
 from oop_engine.synchronous import Run
+from operators.pace import Pace
 from operators.page import Page
 from operators.protocol import Element
 from punctuation import Punctuation

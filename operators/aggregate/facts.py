@@ -1,0 +1,80 @@
+"""The plan facts that window aggregates have in common; their classes take these functions as methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from operators.bucket import FROM, UNTIL
+from operators.functions.protocol import AggregateFunction
+from operators.pace import Pace, Paces, Windowed, finely, pace_of, want
+from operators.plan_facts import Attributes
+from operators.schema import Schema
+
+
+@runtime_checkable
+class Grouping(Protocol):
+    """An operator that aggregates groups."""
+
+    @property
+    def functions(self) -> Mapping[str, AggregateFunction]: ...
+    @property
+    def by(self) -> Any:
+        """Names; no type says so, for of an attrs class the type checker sees a converter here."""
+
+
+WID, START, STOP = "wid", "window_start", "window_end"
+
+
+def windows_of(operator: object) -> tuple[Windowed, ...]:
+    """Give the windows that an operator computes, none for most operators."""
+    if isinstance(windows := getattr(operator, "windows", None), Mapping):
+        return tuple(windows.values())
+    window = getattr(operator, "window", None)
+    return () if window is None else (window,)
+
+
+def aggregated(self: Grouping, schema: Schema) -> Attributes:
+    """Name the attributes that groups are made by and functions take."""
+    named = {name for function in self.functions.values() for name in function.arguments}
+    return frozenset(self.by) | {schema.resolve(name, where="plan") for name in named}
+
+
+def attributes_read(self: Grouping, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+    windows = windows_of(self)
+    read = (getattr(window, "reads", ()) for window in windows)
+    times = (window.wattr for window in windows)
+    return [aggregated(self, inputs[0]).union((FROM, UNTIL), times, *read)]
+
+
+def promises_asked(self: Grouping, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+    paces = {name: pace for name, pace in wanted.items() if name in self.by}
+    if FROM in inputs[0]:
+        return [paces | ({FROM: Pace(1)} if any(name in wanted for name in (WID, START, STOP)) else {})]
+    for window in windows_of(self):
+        pace = pace_of(window, inputs[0])
+        want(paces, window.wattr, pace)
+        if pace.step is not None and (lateness := int(getattr(self, "lateness", 0))):
+            # A window may change until its end is so far behind the promise, which has to be seen, too.
+            want(paces, window.wattr, Pace(pace.step, (pace.origin + lateness) % pace.step))
+    return [paces]
+
+
+def groups_read(self: Grouping, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+    return [aggregated(self, inputs[0])]
+
+
+def group_promises(names: Iterable[str], wanted: Paces, schema: Schema) -> Paces:
+    """Ask for promises that end groups of attributes: once a second on the times among these, else where they rise."""
+    names = tuple(names)
+    paces = {name: pace for name, pace in wanted.items() if name in names}
+    for name in names:
+        if pa.types.is_temporal(schema.field(name).type):
+            want(paces, name, finely(schema, name, 1))
+    if not any(schema.progressing(name) for name, pace in paces.items() if not pace.optional):
+        # No time lets groups go, so whatever of them is promised does, where it rises.
+        for name in filter(schema.progressing, names):
+            want(paces, name, Pace(None, optional=True))
+    return paces

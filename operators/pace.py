@@ -1,0 +1,79 @@
+"""A pace says how finely an attribute must be promised; the paces of several readers make one that serves them all."""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Final, Protocol, TypeAlias, runtime_checkable
+
+import attrs
+
+from operators.durations import tick_ns
+from operators.schema import Schema
+
+TIMES_A_LENGTH: Final = 4
+"""Promises that a window asks for within its RANGE or gap, when tuples set its edges."""
+
+
+@attrs.frozen
+class Pace:
+    """How finely an attribute must be promised: at origin + k * step, or, without a step, as finely as is cheap.
+
+    An `optional` promise only lets state go sooner: it is made where the attribute is seen to rise, and no other pace
+    becomes finer for it.
+    """
+
+    step: int | None
+    origin: int = 0
+    optional: bool = attrs.field(default=False, kw_only=True)
+
+    def and_also(self, other: Pace) -> Pace:
+        """Give the coarsest pace that serves both."""
+        if self.optional != other.optional:
+            return other if self.optional else self
+        if self.step is None or other.step is None:
+            return Pace(None, optional=self.optional)
+        step = gcd(self.step, other.step)
+        if (difference := self.origin - other.origin) % step:
+            step = gcd(step, difference)
+        return Pace(step, self.origin % step)
+
+
+Paces: TypeAlias = dict[str, Pace]
+
+
+class Windowed(Protocol):
+    """Any window specification."""
+
+    @property
+    def wattr(self) -> str: ...
+
+
+@runtime_checkable
+class Paced(Protocol):
+    """A window that says how finely its attribute must be promised."""
+
+    @property
+    def promise_pace(self) -> Pace:
+        """The edges of the windows, or steps that are short beside windows whose edges the tuples set."""
+        ...
+
+
+def want(paces: Paces, name: str, pace: Pace) -> None:
+    """Ask for a pace on top of those that are asked for already."""
+    paces[name] = paces[name].and_also(pace) if name in paces else pace
+
+
+def finely(schema: Schema, name: str, times_a_second: int) -> Pace:
+    """Give a pace of so many promises a second on an attribute that is a time, as fine as is cheap on another."""
+    tick = tick_ns(schema.field(name).type)
+    return Pace(None) if tick is None else Pace(max(1, 1_000_000_000 // tick // times_a_second))
+
+
+def within(length: int) -> Pace:
+    """Give a pace of some promises within a length."""
+    return Pace(max(1, length // TIMES_A_LENGTH))
+
+
+def pace_of(window: Windowed, schema: Schema) -> Pace:
+    """Give how finely a window's attribute must be promised: where it does not say, ten times a second."""
+    return window.promise_pace if isinstance(window, Paced) else finely(schema, window.wattr, 10)
