@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from oop_engine.demand import promised_by
 from oop_engine.plan import Node, OperatorNode, SourceNode
-from oop_engine.window_join import WindowJoin
-from operators.apply import Apply
-from operators.project import Project
+from operators.plan_facts import Computes
 from operators.protocol import OneByOne
 
 
@@ -20,9 +18,9 @@ def unpromised(node: Node, attribute: str) -> str:
         if old is None or below.schema.progressing(old):
             return "\n".join((first, *_lost(at, below, name)))
         at, name = below, old
-    if isinstance(at, OperatorNode) and isinstance(at.operator, WindowJoin):
+    if isinstance(at, OperatorNode) and any(n.schema.names != at.schema.names for n in at.inputs):
         lines = [f"  {at.label} promises {promised_by(at)}."]
-        return "\n".join((first, *lines, "  Use a time of the join as the windowing attribute."))
+        return "\n".join((first, *lines, "  Use an attribute that it promises as the windowing attribute."))
     if isinstance(at, OperatorNode):
         shares = ", ".join(f"{_source(n).label} {promised_by(n)}" for n in at.inputs)
         lines = [f"  {at.label} promises only what every input promises: {shares}."]
@@ -48,10 +46,8 @@ def _before(node: OperatorNode, name: str) -> str | None:
 def _lost(node: OperatorNode, below: Node, name: str) -> list[str]:
     lines = [f"  {node.label} promises {promised_by(node)}; its input promises {promised_by(below)}."]
     operator = node.operator
-    if isinstance(operator, Project | Apply) and name in operator.columns:
-        lines.append(
-            f'  "{name}" is {operator.columns[name]}, which follows no promise: + - * // with a constant would.'
-        )
+    if isinstance(operator, Computes) and (made := operator.computed(name)) is not None:
+        lines.append(f'  "{name}" is {made}, which follows no promise: + - * // with a constant would.')
     lines.append("  Use an attribute that is promised as the windowing attribute, or keep it on the way.")
     return lines
 

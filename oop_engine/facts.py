@@ -15,7 +15,6 @@ from oop_engine.demand import columns, demands, pruned
 from oop_engine.language.durations import Duration, format_duration
 from oop_engine.plan import OperatorNode, Plan, SourceNode, own_promises
 from oop_engine.ticks import tick_ns
-from oop_engine.window_join import WindowJoin
 from operators.fresh import fresh
 from operators.pace import Pace
 from operators.printable import printable
@@ -135,12 +134,12 @@ def _in_order(schema: Schema) -> list[list[str]]:
 def _operator_attributes(node: OperatorNode) -> str:
     """List what leaves an operator, or what it adds when its input's attributes all pass through it."""
     own = node.schema.arrow
-    if node.inputs and not isinstance(node.operator, WindowJoin):
-        given = node.inputs[0].schema.arrow
-        if own.equals(given):
-            return "those of its input" if len(node.inputs) == 1 else "those of its inputs"
-        if len(own) > len(given) and all(own.field(i).equals(given.field(i)) for i in range(len(given))):
-            added = own.names[len(given) :]
+    given = node.inputs[0].schema.arrow
+    if all(own.equals(upstream.schema.arrow) for upstream in node.inputs):
+        return "those of its input" if len(node.inputs) == 1 else "those of its inputs"
+    if len(node.inputs) == 1 and len(own) > len(given) and own.names[: len(given)] == given.names:
+        added = own.names[len(given) :]
+        if all(own.field(name).equals(given.field(name)) for name in given.names):
             return f"those of its input, and {described_attributes(node.schema, added).partition(' (read')[0]}"
     return described_attributes(node.schema)
 

@@ -18,9 +18,10 @@ import attrs
 
 from oop_engine.demand import demands, windows_of
 from oop_engine.plan import Node, OperatorNode, Plan, SourceNode, operator_node, own_promises
-from oop_engine.taking import ANY_DISTANCE, Taking, breakable, output, passes, takings
+from oop_engine.taking import breakable, output, passes, takings
 from operators.guard import Guard
 from operators.pace import Pace, Paces
+from operators.plan_facts import ANY_DISTANCE, Tolerance
 
 
 @attrs.frozen
@@ -174,7 +175,7 @@ class _Judging:
                         found[reader] = found.get(reader, _View()) | {(place, judgement)}
         return found
 
-    def _judged(self, node: SourceNode, reader: int, taking: Taking) -> _Judgement | None:
+    def _judged(self, node: SourceNode, reader: int, taking: Tolerance) -> _Judgement | None:
         """Say by which promises tuples of a source are late for a reader; None where it tells itself, by any."""
         if taking.fixed or (len(self.plan.outputs) == 1 and (taking.ticks or node.late == "revise")):
             return None

@@ -21,20 +21,17 @@ from oop_engine.demand import windows_of
 from oop_engine.errors import PlanError
 from oop_engine.meter import Statistics
 from oop_engine.physical import SLICED
-from oop_engine.plan import OperatorNode, Plan, SourceNode
+from oop_engine.plan import Node, OperatorNode, Plan, SourceNode
 from oop_engine.synchronous import Run
-from oop_engine.taking import open_for
 from oop_engine.twin import released_at_end
 from oop_engine.windowing import WindowOf
 from oop_engine.windows import Windowing
-from operators.apply import Apply
+from operators.aggregate.facts import open_for
 from operators.early.firing import Fire
-from operators.expression import Column
-from operators.filter import Filter
 from operators.pace import pace_of
 from operators.page import Page
 from operators.printable import printable
-from operators.project import Project
+from operators.protocol import OneByOne
 from operators.slicing.aggregate import SlicingAggregate
 from operators.slicing.results import WINDOW
 from operators.slicing.windows import Spec
@@ -180,17 +177,17 @@ class Running:
 
     def _telling(self, place: int) -> list[str]:
         """Give the attributes of the result that tell the window of each row, if it has the rows of the aggregate."""
-        node, behind = self.plan.outputs[0], list[Filter | Apply | Project]()
+        node: Node = self.plan.outputs[0]
+        behind: list[tuple[OneByOne, OperatorNode]] = []
         while node is not self.plan.nodes[place]:
-            if not isinstance(node, OperatorNode) or not isinstance(node.operator, Filter | Apply | Project):
+            if not isinstance(node, OperatorNode) or not isinstance(node.operator, OneByOne) or len(node.inputs) > 1:
                 return []
-            behind.append(node.operator)
+            behind.append((node.operator, node))
             node = node.inputs[0]
         names = [WINDOW]
-        for operator in reversed(behind):
-            made = {} if isinstance(operator, Filter) else operator.columns
-            kept = [] if isinstance(operator, Project) else [name for name in names if name not in made]
-            names = kept + [new for new, value in made.items() if isinstance(value, Column) and value.name in names]
+        for operator, above in reversed(behind):
+            below = above.inputs[0].schema
+            names = [name for name in above.schema.names if operator.comes_from(name, below) in names]
         return names
 
     def _slicing(self) -> tuple[int, SlicingAggregate]:

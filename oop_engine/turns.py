@@ -16,7 +16,7 @@ from typing import Final
 import attrs
 
 from oop_engine.plan import OperatorNode, Plan, SourceNode
-from operators.meld import Meld
+from operators.plan_facts import passes_on
 
 TURN: Final = 16_384
 """Tuples of a turn. For so many a source makes one promise at most: a hand-over costs as much as thousands."""
@@ -46,7 +46,7 @@ class Turns:
         joined, united = set[int](), set[int]()
         for place, node in enumerate(plan.nodes):
             if isinstance(node, OperatorNode) and len(node.inputs) > 1 and len(found := above(plan, place)) > 1:
-                (united if isinstance(node.operator, Meld) else joined).update(found)
+                (united if passes_on(node.operator) else joined).update(found)
         return cls(frozenset(joined | united), TURN if joined else _UNITED)
 
     def rows(self, place: int, most: int, held: Callable[[], int]) -> int:

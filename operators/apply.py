@@ -55,6 +55,9 @@ class Apply:
             return name
         return schema.resolve(expression.name, where="apply") if isinstance(expression, Column) else None
 
+    def computed(self, name: str) -> Expression | None:
+        return self.columns.get(name)
+
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         return [wanted - frozenset(self.columns) | computed_from(self.columns, inputs[0])]
 

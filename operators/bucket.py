@@ -14,11 +14,11 @@ from operators.kernels.window import clip
 from operators.keys import KeyIndex
 from operators.pace import Paces, pace_of, want
 from operators.page import Bools, Int64s, Page, plain_values
-from operators.plan_facts import Attributes
+from operators.plan_facts import ANY_DISTANCE, Attributes, Tolerance
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int, read_integers, read_text, save_schema
 from operators.schema import Schema
-from operators.window import LIMIT, PartitionedWindow, Window
+from operators.window import LIMIT, PartitionedWindow, SlidingWindow, Window
 from operators.window.protocol import Int32s
 from punctuation import END, Below, Pattern, Progress, Punctuation, below, group_punctuation, whole
 from punctuation.plain import dump_progress, read_progress
@@ -106,6 +106,13 @@ class Bucket:
         if not self.partition:
             want(paces, self.window.wattr, pace_of(self.window, inputs[0]))
         return [paces]
+
+    def late_tolerance(self, attribute: str, melded: bool) -> Tolerance:
+        # Which input of a meld is ahead depends on the runtime; a consistent answer must not.
+        if (self.consistent and melded) or self.partition or self.window.wattr != attribute:
+            return Tolerance()
+        window = self.window
+        return Tolerance(window.size if isinstance(window, SlidingWindow) and not melded else ANY_DISTANCE, fixed=True)
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         schema = self._output(page.schema)

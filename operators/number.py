@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from operators.errors import SchemaError
 from operators.page import Page
-from operators.plan_facts import Attributes
+from operators.plan_facts import Attributes, Passage
 from operators.protocol import Emit, State, StateValue
 from operators.saved import read_int
 from operators.schema import Schema
@@ -49,6 +49,9 @@ class Number:
 
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         return [wanted - {self.name}]
+
+    def passage(self, attribute: str | None) -> Passage:
+        return Passage(attribute, numbers=frozenset((self.name,)))
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         schema = self._fit(page.schema)

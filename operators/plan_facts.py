@@ -7,13 +7,19 @@ state nothing: it is right for every operator that keeps the laws, and may cost 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
+import attrs
+
+from operators.expression import Expression
 from operators.pace import Paces
-from operators.protocol import Operator
+from operators.protocol import OneByOne, Operator
 from operators.schema import Schema
+from operators.window import LIMIT
 
 Attributes: TypeAlias = frozenset[str]
+ANY_DISTANCE: Final = LIMIT
+"""How late a tuple may be where a window may be open however far behind it is."""
 
 
 @runtime_checkable
@@ -55,6 +61,15 @@ class Remarking(Protocol):
 
 
 @runtime_checkable
+class Computes(Protocol):
+    """An operator that computes attributes by expressions."""
+
+    def computed(self, name: str) -> Expression | None:
+        """Give the expression by which it makes an attribute of its output, None for one that it keeps."""
+        ...
+
+
+@runtime_checkable
 class AsksForPromises(Protocol):
     """An operator that needs promises of its own, or makes those on its output from promises on other attributes."""
 
@@ -68,3 +83,70 @@ def promises_asked(operator: Operator, wanted: Paces, inputs: Sequence[Schema]) 
     if isinstance(operator, AsksForPromises):
         return list(operator.promises_asked(dict(wanted), *inputs))
     return [{name: pace for name, pace in wanted.items() if name in schema} for schema in inputs]
+
+
+@attrs.frozen
+class Passage:
+    """What a promised attribute is behind an operator that passes tuples on."""
+
+    name: str | None
+    """Its name there; None where it is lost, or has several names."""
+    back: int = 0
+    """By how many ticks at most its values are before those of the input, and so may be what is promised of it."""
+    numbers: Attributes = frozenset()
+    """Attributes in which the operator numbers the tuples: none comes too late for its own number."""
+    ends: Attributes = frozenset()
+    """What else is promised, of flows whose parts promise what goes on: nobody that reads it takes late tuples."""
+
+
+@runtime_checkable
+class PassesOn(Protocol):
+    """An operator that passes tuples and promises on and relies on neither, in a way that `comes_from` does not say."""
+
+    def passage(self, attribute: str | None) -> Passage:
+        """Say what becomes of the promised attribute of its input, None where the input promises none or several."""
+        ...
+
+
+def passes_on(operator: Operator) -> bool:
+    """Tell whether an operator passes tuples and promises on and relies on neither; not where it does not say."""
+    return isinstance(operator, OneByOne | PassesOn)
+
+
+def passage(operator: Operator, attribute: str | None, output: Schema, inputs: Sequence[Schema]) -> Passage:
+    """Say what a promised attribute is behind an operator; lost where it does not say that it passes tuples on."""
+    if isinstance(operator, PassesOn):
+        return operator.passage(attribute)
+    if attribute is None or not isinstance(operator, OneByOne):
+        return Passage(None)
+    kept = [name for name in output.names if operator.comes_from(name, *inputs) == attribute]
+    return Passage(kept[0] if len(kept) == 1 else None)
+
+
+@attrs.frozen
+class Tolerance:
+    """How an operator takes tuples that are below what was promised of them."""
+
+    ticks: int = 0
+    """So far below they may be; 0 for an operator that relies on the promise."""
+    fixed: bool = False
+    """Whether its answer is the same however finely the stream is promised beyond the edges of its windows."""
+
+
+@runtime_checkable
+class TakesLate(Protocol):
+    """An operator that takes tuples which break a promise, and refuses and counts those that come too late for it."""
+
+    def late_tolerance(self, attribute: str, melded: bool) -> Tolerance:
+        """Say how late a tuple may be, where `attribute` alone is promised.
+
+        Where the stream is `melded` of several, its promises are behind those by which tuples of one are judged.
+        """
+        ...
+
+
+def late_tolerance(operator: Operator, attribute: str | None, melded: bool) -> Tolerance:
+    """Say how late a tuple may be for an operator; not at all where it does not say, or several are promised."""
+    if attribute is None or not isinstance(operator, TakesLate):
+        return Tolerance()
+    return operator.late_tolerance(attribute, melded)

@@ -111,6 +111,9 @@ class Project:
         expression = self.columns[name]
         return schema.resolve(expression.name, where="project") if isinstance(expression, Column) else None
 
+    def computed(self, name: str) -> Expression | None:
+        return self.columns.get(name)
+
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         return [computed_from(self.columns, inputs[0])]
 

@@ -14,7 +14,7 @@ from operators.functions.columns import frozen
 from operators.kernels.spread import cut, floating_parts, measure, whole_parts
 from operators.pace import Paces, want
 from operators.page import Bools, Int64s, Page
-from operators.plan_facts import Attributes
+from operators.plan_facts import Attributes, Passage
 from operators.protocol import Emit, State, StateValue
 from operators.saved import read_int, read_text
 from operators.schema import Schema
@@ -125,6 +125,11 @@ class Spread:
 
     def comes_from(self, name: str, *inputs: Schema) -> str | None:
         return None if name in (self.into, *self.columns) else name
+
+    def passage(self, attribute: str | None) -> Passage:
+        if self.reach is not None and attribute == self.end:
+            return Passage(self.into, back=self.reach * self.step, ends=frozenset((self.end,)))
+        return Passage(self.into if attribute == self.start else None)
 
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         return [wanted - {self.into} | {self.start, self.end, *self.columns}]

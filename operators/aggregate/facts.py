@@ -10,7 +10,7 @@ import pyarrow as pa
 from operators.bucket import FROM, UNTIL
 from operators.functions.protocol import AggregateFunction
 from operators.pace import Pace, Paces, Windowed, finely, pace_of, want
-from operators.plan_facts import Attributes
+from operators.plan_facts import ANY_DISTANCE, Attributes
 from operators.schema import Schema
 
 
@@ -34,6 +34,11 @@ def windows_of(operator: object) -> tuple[Windowed, ...]:
         return tuple(windows.values())
     window = getattr(operator, "window", None)
     return () if window is None else (window,)
+
+
+def open_for(window: object) -> int:
+    """Give how far below the bound tuples may be that a sliced window is open for, in ticks: of a session, any."""
+    return int(getattr(window, "size", ANY_DISTANCE))
 
 
 def aggregated(self: Grouping, schema: Schema) -> Attributes:

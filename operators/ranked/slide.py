@@ -17,6 +17,7 @@ from operators.functions.protocol import AggregateFunction
 from operators.kernels.rank import ranks
 from operators.overflow import Overflow
 from operators.page import Bools, Int64s, Page
+from operators.plan_facts import ANY_DISTANCE, Tolerance
 from operators.protocol import Emit, State, StateValue
 from operators.ranked.bins import BinStore
 from operators.ranked.partitions import Partitions, checked_partition, group_bound, within
@@ -124,6 +125,10 @@ class SlideAggregate:
             elif promise - wattr <= set(partition):
                 progress.append(promise - wattr | {WID} if promise & wattr else promise)
         return Schema(arrow, progress=progress)
+
+    def late_tolerance(self, attribute: str, melded: bool) -> Tolerance:
+        taken = self.window.wattr == attribute and not self.consistent
+        return Tolerance(ANY_DISTANCE if melded else self.window.size) if taken else Tolerance()
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         self._bind(page.schema)

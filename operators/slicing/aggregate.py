@@ -10,6 +10,7 @@ import attrs
 import pyarrow as pa
 
 from operators.aggregate import facts
+from operators.aggregate.facts import open_for
 from operators.aggregate.named import matched
 from operators.errors import SchemaError
 from operators.functions.arrival import ARRIVAL
@@ -19,6 +20,7 @@ from operators.kernels import slicing as kernels
 from operators.keys import KeyIndex
 from operators.overflow import Overflow
 from operators.page import Page
+from operators.plan_facts import ANY_DISTANCE, Tolerance
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
 from operators.schema import Schema
@@ -34,6 +36,8 @@ from operators.slicing.slices import Slices
 from operators.slicing.vectors import Vectors
 from operators.slicing.waiting import Waiting
 from operators.slicing.windows import NEVER, Spec, Windows, dump_windows, read_windows
+from operators.window import LandmarkWindow, SlidingWindow
+from operators.window.delimited import FixedBandWindow
 from operators.window.protocol import LIMIT
 from operators.window.session import SessionWindow
 from punctuation import END, Below, GroupPromise, Pattern, Progress, Punctuation, below, whole
@@ -256,6 +260,15 @@ class SlicingAggregate:
             intake.waiting = Waiting(self.wattr)
         intake.answers.change(removed)
         intake.forget(self._bound)
+
+    def late_tolerance(self, attribute: str, melded: bool) -> Tolerance:
+        windows = self.windows.values()
+        if any(window.wattr != attribute for window in windows):
+            return Tolerance()
+        # What is given again, and where tuples set the edges, is told by each promise that comes.
+        edged = all(isinstance(window, SlidingWindow | LandmarkWindow | FixedBandWindow) for window in windows)
+        ticks = ANY_DISTANCE if melded else self.lateness + max(map(open_for, windows))
+        return Tolerance(ticks, fixed=edged and not self.lateness)
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         intake = self._intake if self._intake is not None else self._begin(page.schema)

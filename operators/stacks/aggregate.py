@@ -22,6 +22,7 @@ from operators.functions.sums import Avg
 from operators.kernels import stacks_panes as kernels
 from operators.overflow import Overflow
 from operators.page import Array, Int64s, Page
+from operators.plan_facts import ANY_DISTANCE, Tolerance
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
 from operators.schema import Schema
@@ -151,6 +152,11 @@ class StackAggregate:
         """Say by which technique each result is found; counts are differences of running counts, whatever was asked."""
         kinds = {name: kind_of(stacked(function, schema), schema) for name, function in self.functions.items()}
         return {name: "subtract" if kind is None else self._choice(kind) for name, kind in kinds.items()}
+
+    def late_tolerance(self, attribute: str, melded: bool) -> Tolerance:
+        # It refuses what is not in order, as a late tuple is not, rather than leave it out of open windows.
+        taken = self.window.wattr == attribute
+        return Tolerance(ANY_DISTANCE if melded else self.window.size, fixed=True) if taken else Tolerance()
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         if len(page):

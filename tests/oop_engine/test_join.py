@@ -232,7 +232,7 @@ def test_a_run_reads_and_stores_what_is_read_of_a_join_and_no_more() -> None:
 
 
 def test_a_window_over_a_join_that_nothing_releases_is_told_to_use_a_time_of_the_join() -> None:
-    with pytest.raises(PlanError, match="Use a time of the join as the windowing attribute"):
+    with pytest.raises(PlanError, match="Use an attribute that it promises as the windowing attribute"):
         LIVES.join(LIVES, "k", range=2).window(range=5, wattr="n").aggregate(count())
 
 

@@ -19,10 +19,10 @@ from oop_engine.sharing import shared
 from oop_engine.sinks.python import PageSink
 from oop_engine.stream import Stream
 from oop_engine.synchronous import Run
-from oop_engine.taking import ANY_DISTANCE
 from operators.filter import Filter
 from operators.guard import Guard
 from operators.page import Page
+from operators.plan_facts import ANY_DISTANCE
 from punctuation import before
 from tests.examples import share
 

@@ -23,8 +23,8 @@ from oop_engine.sinks import SinkError
 from oop_engine.sinks.python import PageSink
 from oop_engine.stream import Stream
 from oop_engine.synchronous import Run
-from oop_engine.taking import ANY_DISTANCE
 from operators.page import Page
+from operators.plan_facts import ANY_DISTANCE
 from operators.protocol import Element, Emit, State, StateValue
 from operators.reorder import Reorder
 from operators.schema import Schema
