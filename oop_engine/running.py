@@ -180,7 +180,7 @@ class Running:
         node: Node = self.plan.outputs[0]
         behind: list[tuple[OneByOne, OperatorNode]] = []
         while node is not self.plan.nodes[place]:
-            if not isinstance(node, OperatorNode) or not isinstance(node.operator, OneByOne) or len(node.inputs) > 1:
+            if not isinstance(node, OperatorNode) or not isinstance(node.operator, OneByOne) or len(node.inputs) != 1:
                 return []
             behind.append((node.operator, node))
             node = node.inputs[0]
