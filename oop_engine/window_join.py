@@ -19,12 +19,12 @@ from operators.join import Band, OAJoin, OPIBJoin, OPOBJoin, SameWindow, WidJoin
 from operators.join.paces import join_paces
 from operators.pace import Paces
 from operators.page import Page
+from operators.plan_facts import Attributes, Together
 from operators.protocol import Emit, State, StateValue
 from operators.schema import Schema
 from punctuation import Punctuation
 
 SIDES = ("left", "right")
-Attributes: TypeAlias = frozenset[str]
 Buffered: TypeAlias = Literal["", "output", "input"]
 
 
@@ -113,6 +113,15 @@ class WindowJoin:
     def output_schema(self, *inputs: Schema) -> Schema:
         left, right = (_knowing(given, own) for given, own in zip(inputs, self.schemas, strict=True))
         return self._made().output_schema(left, right)
+
+    def together(self, *inputs: Schema) -> Together:
+        if self.buffered:
+            return Together.in_order(self)
+        if not self.on:
+            return Together(why="a join without an equality: any two tuples may be partners")
+        left, right = self.names
+        kept = {"full": (), "right": ({}, right)}.get(self.join.kind, (left,))
+        return Together(keys=(tuple(a for a, _ in self.on), tuple(b for _, b in self.on)), kept=kept)
 
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         return self.reads

@@ -14,7 +14,7 @@ from operators.kernels.window import clip
 from operators.keys import KeyIndex
 from operators.pace import Paces, pace_of, want
 from operators.page import Bools, Int64s, Page, plain_values
-from operators.plan_facts import ANY_DISTANCE, Attributes, Tolerance
+from operators.plan_facts import ANY_DISTANCE, Attributes, Together, Tolerance
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int, read_integers, read_text, save_schema
 from operators.schema import Schema
@@ -97,6 +97,11 @@ class Bucket:
             progress.append(frozenset((*self.partition, FROM)))
         arrow = schema.arrow.append(pa.field(FROM, pa.int64())).append(pa.field(UNTIL, pa.int64()))
         return Schema(arrow, progress=progress)
+
+    def together(self, *inputs: Schema) -> Together:
+        if not self.partition:
+            return Together.anywhere(inputs[0].names)
+        return Together.by(self.partition, arrival=True, why="tuples are counted as they arrive")
 
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         return [wanted.union(self.partition or (self.window.wattr,))]

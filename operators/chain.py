@@ -8,6 +8,7 @@ import attrs
 
 from operators.drive import deliver
 from operators.page import Page
+from operators.plan_facts import Together, together
 from operators.protocol import Element, Emit, LetsGo, Measured, Operator, State, StateValue
 from operators.schema import Schema
 from punctuation import Punctuation
@@ -36,6 +37,10 @@ class Chain:
         for operator in self.operators[1:]:
             schema = operator.output_schema(schema)
         return schema
+
+    def together(self, *inputs: Schema) -> Together:
+        first, *others = self.operators
+        return Together.in_order(self) if others else together(first, inputs)
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         self._give(0, page, emit, port)

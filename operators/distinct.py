@@ -13,7 +13,7 @@ from operators.expiry import Expiry
 from operators.keys import Ids, KeyIndex
 from operators.pace import Paces
 from operators.page import Page
-from operators.plan_facts import Attributes
+from operators.plan_facts import Attributes, Together
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int
 from operators.schema import Schema
@@ -57,6 +57,9 @@ class Distinct:
         output = self._fit(schema)
         KeyIndex(list(output.arrow))
         return output
+
+    def together(self, *inputs: Schema) -> Together:
+        return Together.by(self.attributes or inputs[0].names)
 
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Collection[str]]:
         return [self.attributes or inputs[0].names]

@@ -9,7 +9,7 @@ import attrs
 from operators.input import FILTERED, Wanted, count_late
 from operators.pace import Pace, Paces
 from operators.page import Page
-from operators.plan_facts import Attributes
+from operators.plan_facts import Attributes, Together
 from operators.protocol import Emit, State, StateValue
 from operators.saved import read_int, read_text
 from operators.schema import Schema
@@ -61,6 +61,9 @@ class Guard:
         (schema,) = inputs
         schema.field(self.attribute, where="guard")
         return schema
+
+    def together(self, *inputs: Schema) -> Together:
+        return Together.anywhere(inputs[0].names)
 
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         return [wanted | {self.attribute}]

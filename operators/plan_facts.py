@@ -6,7 +6,7 @@ state nothing: it is right for every operator that keeps the laws, and may cost 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import attrs
@@ -18,6 +18,7 @@ from operators.schema import Schema
 from operators.window import LIMIT
 
 Attributes: TypeAlias = frozenset[str]
+Keys: TypeAlias = tuple[str, ...]
 ANY_DISTANCE: Final = LIMIT
 """How late a tuple may be where a window may be open however far behind it is."""
 
@@ -61,8 +62,8 @@ class Remarking(Protocol):
 
 
 @runtime_checkable
-class Computes(Protocol):
-    """An operator that computes attributes by expressions."""
+class Computes(OneByOne, Protocol):
+    """An operator that makes of each tuple one, whose attributes it keeps or computes by expressions."""
 
     def computed(self, name: str) -> Expression | None:
         """Give the expression by which it makes an attribute of its output, None for one that it keeps."""
@@ -150,3 +151,59 @@ def late_tolerance(operator: Operator, attribute: str | None, melded: bool) -> T
     if attribute is None or not isinstance(operator, TakesLate):
         return Tolerance()
     return operator.late_tolerance(attribute, melded)
+
+
+@attrs.frozen
+class Together:
+    """Which tuples of its inputs an operator must have in one place: none, those that are equal in keys, or all."""
+
+    stateless: bool = False
+    """Whether any part of the input can be taken without the others."""
+    keys: tuple[Keys, ...] = ()
+    """By port, in the same order on each: tuples that differ in one of these never meet; none when all may."""
+    kept: tuple[Mapping[str, str], ...] = ()
+    """By port, what attributes of the input are called in the output, where they stay as they are in every tuple."""
+    arrival: bool = False
+    """Whether the answer depends on the order in which tuples and promises arrive."""
+    why: str = ""
+    """Why not by keys alone, for `explain`."""
+
+    @classmethod
+    def anywhere(cls, kept: Iterable[str]) -> Together:
+        """Say that nothing needs to be together, and what stays as it is under its name."""
+        return cls(stateless=True, kept=({name: name for name in kept},))
+
+    @classmethod
+    def by(cls, keys: Iterable[str], *, arrival: bool = False, why: str = "") -> Together:
+        """Say that the groups of one input must be together, or all of it without keys; keys stay as they are."""
+        keys = tuple(keys)
+        return cls(keys=(keys,) if keys else (), kept=({key: key for key in keys},), arrival=arrival, why=why)
+
+    @classmethod
+    def in_order(cls, operator: object) -> Together:
+        """Say that nothing is known of an operator, so that it must have all in the order of arrival."""
+        return cls(arrival=True, why=f"{type(operator).__name__} may depend on the order of arrival")
+
+    @property
+    def parted(self) -> bool:
+        """Whether there are keys by which its input can be spread."""
+        return bool(self.keys) and all(self.keys)
+
+
+@runtime_checkable
+class NeedsTogether(Protocol):
+    """An operator whose input can be spread over several tasks, or that says why it cannot."""
+
+    def together(self, *inputs: Schema) -> Together:
+        """Say which tuples must be in one place."""
+        ...
+
+
+def together(operator: Operator, inputs: Sequence[Schema]) -> Together:
+    """Say which tuples an operator must have in one place: all, in order of arrival, where it does not say.
+
+    One that takes each tuple by itself needs none.
+    """
+    if isinstance(operator, NeedsTogether):
+        return operator.together(*inputs)
+    return Together(stateless=True) if isinstance(operator, OneByOne) else Together.in_order(operator)

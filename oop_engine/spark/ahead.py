@@ -26,19 +26,16 @@ from oop_engine.demand import columns
 from oop_engine.plan import OperatorNode, Plan, SourceNode
 from oop_engine.spark.given import Batches, from_spark, opened
 from oop_engine.spark.narrow import page_bytes, read_page
-from oop_engine.spark.needs import need
+from oop_engine.spark.needs import alone, need
 from oop_engine.spark.room import Room
 from oop_engine.spark.stages import FRONT, Cut
 from oop_engine.spark.wire import TOLD, WireRow, to_batches
-from operators.apply import Apply
 from operators.bucket import Bucket
-from operators.chain import Chain
 from operators.clamp import Clamp
-from operators.expression import Column
 from operators.input import Input
 from operators.kernels.kernel import kernel
 from operators.page import Bools, Int64s, Page
-from operators.project import Project
+from operators.plan_facts import Computes
 from operators.protocol import Operator
 from operators.schema import Schema
 from operators.two_level import LowAggregate
@@ -118,15 +115,15 @@ def _bucket(cut: Cut, place: int, attribute: str) -> int | None:
     readers = cut.plan.consumers()[place]
     if len(readers) != 1 or cut.rooms[readers[0][0]] != FRONT:
         return None
-    match operator := _alone(cut.plan, readers[0][0]):
-        case Bucket() if operator.window.wattr == attribute and not operator.partition and not operator.consistent:
-            return readers[0][0]
-        case Project() if isinstance(kept := operator.columns.get(attribute), Column) and kept.name == attribute:
-            return _bucket(cut, readers[0][0], attribute)
-        case Apply() if attribute not in operator.columns:
-            return _bucket(cut, readers[0][0], attribute)
-        case _:
-            return None
+    reader = readers[0][0]
+    node, operator = cut.plan.nodes[reader], _alone(cut.plan, reader)
+    if isinstance(operator, Bucket):
+        usual = operator.window.wattr == attribute and not operator.partition and not operator.consistent
+        return reader if usual else None
+    if not isinstance(operator, Computes) or attribute not in node.schema:
+        return None
+    same = operator.comes_from(attribute, *(upstream.schema for upstream in node.inputs)) == attribute
+    return _bucket(cut, reader, attribute) if same else None
 
 
 def _edges(cut: Cut, bucket: int) -> frozenset[tuple[int, int]]:
@@ -148,8 +145,7 @@ def _edges(cut: Cut, bucket: int) -> frozenset[tuple[int, int]]:
 
 def _alone(plan: Plan, place: int) -> Operator | None:
     node = plan.nodes[place]
-    operator = node.operator if isinstance(node, OperatorNode) else None
-    return operator.operators[0] if isinstance(operator, Chain) and len(operator.operators) == 1 else operator
+    return alone(node.operator) if isinstance(node, OperatorNode) else None
 
 
 @attrs.frozen(eq=False)

@@ -16,9 +16,10 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.plan import Node, OperatorNode, Plan, SourceNode
-from oop_engine.spark.needs import Keys, Need, after, need, passed, ranked_by
+from oop_engine.spark.needs import after, need, passed, ranked_by
 from oop_engine.spark.prototypes import packed, unpacked
 from operators.join.shape import common_field
+from operators.plan_facts import Keys, Together
 
 FRONT, KEYED, TAIL = 0, 1, 2
 NAMES: Final = ("front", "keyed", "tail")
@@ -129,7 +130,7 @@ def _below(plan: Plan, places: Iterable[int]) -> set[int]:
     return found
 
 
-def _choices(plan: Plan, needs: Sequence[Need], forced: set[int]) -> Iterator[dict[int, tuple[int, ...]]]:
+def _choices(plan: Plan, needs: Sequence[Together], forced: set[int]) -> Iterator[dict[int, tuple[int, ...]]]:
     """Give the ways to key the operators that read the front: for each, which of its keys, and in which order."""
     trial = _Spread(plan, needs, forced, {})
     options: dict[int, list[tuple[int, ...]]] = {}
@@ -149,7 +150,7 @@ class _Spread:
     """The rooms that follow from one way to key the operators that read the front."""
 
     plan: Plan
-    needs: Sequence[Need]
+    needs: Sequence[Together]
     forced: set[int]
     choice: Mapping[int, tuple[int, ...]]
     rooms: list[int] = attrs.field(init=False, factory=list)
@@ -183,14 +184,14 @@ class _Spread:
         if self.needs[place].stateless:
             if len(rooms) > 1:
                 return TAIL, None
-            return rooms.pop(), passed(node, [self._keys[i] for i in inputs])
+            return rooms.pop(), passed(node, self.needs[place], [self._keys[i] for i in inputs])
         if not self.needs[place].parted:
             return TAIL, None
         sides = self._sides(place, node, inputs, rooms)
         if sides is None:
             return TAIL, None
         self._keyed += 1
-        return KEYED, after(node, sides)
+        return KEYED, after(node, self.needs[place], sides)
 
     def _sides(self, place: int, node: OperatorNode, inputs: list[int], rooms: set[int]) -> list[Keys] | None:
         """Give the keys by port, None when the operator cannot be in the keyed room; note those of the front."""
@@ -257,6 +258,6 @@ def _edges(
         yield Edge(giver, room, tuple(readers), keys, kinds[texts], ranked)
 
 
-def _whys(needs: Sequence[Need], rooms: Sequence[int]) -> Iterator[str]:
+def _whys(needs: Sequence[Together], rooms: Sequence[int]) -> Iterator[str]:
     for n, room in zip(needs, rooms, strict=True):
         yield n.why if room == TAIL or n.arrival else ""

@@ -113,6 +113,7 @@ class AdaptiveAggregate:
         self._watermarks = Watermarks(self.window)
 
     promises_asked = facts.promises_asked
+    together = facts.together
 
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         (read,) = facts.attributes_read(self, wanted, *inputs)

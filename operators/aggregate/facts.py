@@ -10,8 +10,9 @@ import pyarrow as pa
 from operators.bucket import FROM, UNTIL
 from operators.functions.protocol import AggregateFunction
 from operators.pace import Pace, Paces, Windowed, finely, pace_of, want
-from operators.plan_facts import ANY_DISTANCE, Attributes
+from operators.plan_facts import ANY_DISTANCE, Attributes, Keys, Together
 from operators.schema import Schema
+from operators.window import LandmarkWindow, PartitionedWindow
 
 
 @runtime_checkable
@@ -83,3 +84,27 @@ def group_promises(names: Iterable[str], wanted: Paces, schema: Schema) -> Paces
         for name in filter(schema.progressing, names):
             want(paces, name, Pace(None, optional=True))
     return paces
+
+
+def together(self: Grouping, *inputs: Schema) -> Together:
+    windows = windows_of(self)
+    return grouped(windows[0] if windows else None, self.functions, self.by)
+
+
+def grouped(window: object, functions: Mapping[str, AggregateFunction], by: Iterable[str]) -> Together:
+    """Say that groups must be together, and all of them where windows go on as long as one of them has tuples."""
+    by, rows, partition = tuple(by), window, Keys()
+    # One that is not commutative goes by time, and by arrival among tuples of one time.
+    arrival = any(
+        bool(getattr(function, "arrival_order", True)) or not function.commutative for function in functions.values()
+    )
+    if isinstance(window, PartitionedWindow):
+        rows, partition = window.rows, window.partition
+    if isinstance(rows, LandmarkWindow):
+        if partition and set(partition) <= set(by):
+            why = "the windows of a partition go on as long as any of its groups has tuples"
+            return Together.by(partition, arrival=arrival, why=why)
+        why = "windows without a beginning go on as long as any group has tuples"
+        return Together(arrival=arrival, why=why)
+    why = "a function takes tuples as they arrive" if arrival else "" if by else "there are no groups"
+    return Together.by(by, arrival=arrival, why=why)

@@ -68,6 +68,7 @@ class GroupAggregate:
         return Schema(pa.schema(fields), progress=[p for p in schema.progress if p <= set(self.by)])
 
     attributes_read = facts.groups_read
+    together = facts.together
 
     def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
         return [facts.group_promises(self.by, wanted, inputs[0])]

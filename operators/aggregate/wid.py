@@ -97,6 +97,7 @@ class WindowAggregate:
 
     attributes_read = facts.attributes_read
     promises_asked = facts.promises_asked
+    together = facts.together
 
     @property
     def inputs(self) -> int:

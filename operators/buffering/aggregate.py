@@ -64,6 +64,7 @@ class BufferAggregate:
 
     attributes_read = facts.attributes_read
     promises_asked = facts.promises_asked
+    together = facts.together
 
     @property
     def inputs(self) -> int:

@@ -17,6 +17,7 @@ from operators.errors import SchemaError
 from operators.keys import KeyIndex
 from operators.negative.expire import SIGN
 from operators.page import Bools, Int64s, Page, concatenate
+from operators.plan_facts import Together
 from operators.protocol import Emit, State, StateValue
 from operators.saved import read_batch, read_int
 from operators.schema import Schema
@@ -51,6 +52,9 @@ class Refine:
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs
         return self._fit(schema)
+
+    def together(self, *inputs: Schema) -> Together:
+        return Together.by(self.by, why="" if self.by else "there are no groups")
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         self._fit(page.schema)

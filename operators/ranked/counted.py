@@ -12,6 +12,7 @@ from operators.aggregate import facts
 from operators.functions.protocol import AggregateFunction
 from operators.overflow import Overflow
 from operators.page import Page, plain_values
+from operators.plan_facts import Together
 from operators.protocol import Emit, State, StateValue
 from operators.ranked.intake import Intake
 from operators.ranked.partitions import Partitions, checked_partition, group_bound, within
@@ -90,6 +91,10 @@ class CountAggregate:
                 else:
                     progress += [frozenset((name,)) for name in (WID, START, STOP)]
         return Schema(arrow, progress=progress)
+
+    def together(self, *inputs: Schema) -> Together:
+        keys = self.by if self.partition is None else self.partition
+        return Together.by(keys, arrival=True, why="ties are told apart by arrival")
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         self._bind(page.schema)

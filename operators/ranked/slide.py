@@ -17,7 +17,7 @@ from operators.functions.protocol import AggregateFunction
 from operators.kernels.rank import ranks
 from operators.overflow import Overflow
 from operators.page import Bools, Int64s, Page
-from operators.plan_facts import ANY_DISTANCE, Tolerance
+from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit, State, StateValue
 from operators.ranked.bins import BinStore
 from operators.ranked.partitions import Partitions, checked_partition, group_bound, within
@@ -125,6 +125,10 @@ class SlideAggregate:
             elif promise - wattr <= set(partition):
                 progress.append(promise - wattr | {WID} if promise & wattr else promise)
         return Schema(arrow, progress=progress)
+
+    def together(self, *inputs: Schema) -> Together:
+        keys = self.by if self.partition is None else self.partition
+        return Together.by(keys, arrival=True, why="ties are told apart by arrival")
 
     def late_tolerance(self, attribute: str, melded: bool) -> Tolerance:
         taken = self.window.wattr == attribute and not self.consistent

@@ -20,7 +20,7 @@ from operators.kernels import slicing as kernels
 from operators.keys import KeyIndex
 from operators.overflow import Overflow
 from operators.page import Page
-from operators.plan_facts import ANY_DISTANCE, Tolerance
+from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
 from operators.schema import Schema
@@ -260,6 +260,15 @@ class SlicingAggregate:
             intake.waiting = Waiting(self.wattr)
         intake.answers.change(removed)
         intake.forget(self._bound)
+
+    def together(self, *inputs: Schema) -> Together:
+        sliced = SlidingWindow | SessionWindow | FixedBandWindow
+        if own := [window for window in self.windows.values() if not isinstance(window, sliced)]:
+            return Together(arrival=True, why=f"the edges of {type(own[0]).__name__} may depend on all tuples")
+        if self.lateness:
+            why = "which windows are given again depends on when promises came"
+            return Together.by(self.by, arrival=True, why=why)
+        return facts.grouped(None, self.functions, self.by)
 
     def late_tolerance(self, attribute: str, melded: bool) -> Tolerance:
         windows = self.windows.values()

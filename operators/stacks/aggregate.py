@@ -22,7 +22,7 @@ from operators.functions.sums import Avg
 from operators.kernels import stacks_panes as kernels
 from operators.overflow import Overflow
 from operators.page import Array, Int64s, Page
-from operators.plan_facts import ANY_DISTANCE, Tolerance
+from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
 from operators.schema import Schema
@@ -152,6 +152,9 @@ class StackAggregate:
         """Say by which technique each result is found; counts are differences of running counts, whatever was asked."""
         kinds = {name: kind_of(stacked(function, schema), schema) for name, function in self.functions.items()}
         return {name: "subtract" if kind is None else self._choice(kind) for name, kind in kinds.items()}
+
+    def together(self, *inputs: Schema) -> Together:
+        return Together(why="a window without groups")
 
     def late_tolerance(self, attribute: str, melded: bool) -> Tolerance:
         # It refuses what is not in order, as a late tuple is not, rather than leave it out of open windows.

@@ -58,6 +58,7 @@ class HighAggregate:
 
     attributes_read = facts.attributes_read
     promises_asked = facts.promises_asked
+    together = facts.together
 
     @property
     def inputs(self) -> int:

@@ -13,6 +13,7 @@ from operators.errors import SchemaError
 from operators.functions.protocol import AggregateFunction
 from operators.functions.sharing import accumulators
 from operators.page import Bools, Page
+from operators.plan_facts import Together
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
 from operators.schema import Schema
@@ -96,6 +97,9 @@ class LowAggregate:
     @property
     def _in_order(self) -> bool:
         return isinstance(self.flush, InOrderFlush)
+
+    def together(self, *inputs: Schema) -> Together:
+        return Together.anywhere(self.by)
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         if len(page) == 0:
