@@ -118,4 +118,8 @@ def listed(state: Plain, length: int) -> list[Plain]:
 
 
 def integers(state: Sequence[Plain]) -> tuple[int, ...]:
-    return tuple(int(value) for value in state)  # type: ignore[arg-type]
+    """Return saved integers; ValueError for anything else, and for what 64 bits do not hold."""
+    found = [value for value in state if isinstance(value, int) and -(1 << 63) <= value < 1 << 63]
+    if len(found) != len(state):
+        raise ValueError(f"saved memory of this punctuator is integers of 64 bits, not {state!r:.80}")
+    return tuple(found)

@@ -13,12 +13,14 @@ import faulthandler
 import random
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 import pyarrow as pa
 
+from oop_engine.sources.flows import Datagrams, FlowDecoder
 from operators.adaptive.adaptive import AdaptiveAggregate
 from operators.aggregate.groupby import GroupAggregate
 from operators.aggregate.wid import WindowAggregate
@@ -26,6 +28,8 @@ from operators.bucket import Bucket
 from operators.buffering.aggregate import BufferAggregate
 from operators.chain import Chain
 from operators.distinct import Distinct
+from operators.early.firing import Fire, Part
+from operators.early.refine import Refine
 from operators.functions import (
     approx_count_distinct,
     argmax,
@@ -45,14 +49,19 @@ from operators.functions import (
     sum,
     top_k,
 )
+from operators.guard import Guard
+from operators.input import Input
 from operators.join import Band, OAJoin
 from operators.join.ordered import OPIBJoin, OPOBJoin
 from operators.largest import Largest
+from operators.meld import Meld
 from operators.merge import Merge
 from operators.negative.aggregate import SignedAggregate
 from operators.negative.expire import Expire
+from operators.negative.join import SignedJoin
+from operators.number import Number
 from operators.page import Page
-from operators.protocol import Element, Operator, State, StateValue
+from operators.protocol import Element, Emit, Operator, State, StateValue
 from operators.ranked.counted import CountAggregate
 from operators.ranked.last import LastAggregate
 from operators.ranked.slide import SlideAggregate
@@ -60,17 +69,24 @@ from operators.reorder import Reorder
 from operators.saved import decode_state, encode_state, restore
 from operators.schema import Schema
 from operators.slicing.aggregate import SlicingAggregate
+from operators.spread import Spread
 from operators.stacks.aggregate import StackAggregate
 from operators.window import LandmarkWindow, SlidingWindow
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows
 from operators.window.session import SessionWindow
-from punctuation import END, before
+from punctuation import END, Ordered, Punctuation, Slack, TupleSlack, before
+from tests.oop_engine.flows.exporter import HERE, NOW, SECOND
+from tests.oop_engine.flows.test_flow_totality import VALID
 from tests.operators.join.joining import LEFT, RIGHT
 from tests.operators.two_level.test_two_level import SCHEMA as LEVELS
 from tests.operators.two_level.test_two_level import split
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), x=pa.float64(), progress=["ts"])
+SIGNED = Schema.of(wid=pa.int64(), sign=pa.int8(), k=pa.string(), v=pa.int64(), progress=["wid"])
+SPANS = Schema.of(ts=pa.int64(), end_ts=pa.int64(), v=pa.int64(), x=pa.float64(), progress=["ts"])
+BARE = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64())
 WINDOW = SlidingWindow("ts", size=12, slide=4)
+PARTS = {"w2": SlidingWindow("ts", size=2, slide=6, origin=-4), "w6": SlidingWindow("ts", size=6, slide=6)}
 LANDMARK = LandmarkWindow("ts", slide=5)
 LAST = LastTuples("ts", size=3, slide=4)
 PLAIN = {"n": count(), "total": sum("v"), "mean": avg("v"), "most": max("v")}
@@ -95,6 +111,36 @@ Forge = Callable[[random.Random, Any], StateValue]
 ODD = (-1, -2, 0, 1, 2, 7, 1000, 2**20, 2**31 - 1, -(2**31), 2**40, -(2**40), 2**62, -(2**62), 2**63 - 1, -(2**63))
 ANSWERS = 200
 """Pages after which an answer is one, however many there would be."""
+
+
+@attrs.define
+class Decoding:
+    """Decode flow exports: each tuple of a page is a datagram, told by its number."""
+
+    _decoder: FlowDecoder = attrs.field(init=False, factory=FlowDecoder)
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        return Schema(self._decoder.schema)
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        payloads = [VALID[number % len(VALID)] for number in page.batch.column("number").fill_null(0).to_pylist()]
+        times = [NOW * SECOND + k for k in range(len(payloads))]
+        datagrams = Datagrams.of(payloads, arrival=times, exporters=[HERE] * len(payloads))
+        for batch in self._decoder.decode(datagrams):
+            emit(Page(Schema(batch.schema), batch))
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        emit(punctuation)
+
+    def state(self) -> State:
+        return self._decoder.state()
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._decoder.restore(state)
 
 
 def zoo() -> dict[str, tuple[Callable[[], Operator], tuple[Schema, ...]]]:
@@ -152,6 +198,23 @@ def zoo() -> dict[str, tuple[Callable[[], Operator], tuple[Schema, ...]]]:
         "ordered join": (lambda: OPOBJoin(OAJoin(Band("s", "t", left=5, right=5), (("k", "k"),))), two),
         "join in order": (lambda: OPIBJoin(OAJoin(Band("s", "t", left=5, right=5), (("k", "k"),))), two),
         "outer join": (lambda: OAJoin(Band("s", "t", left=5, right=5), (("k", "k"),), kind="left"), two),
+        "signed join": (lambda: SignedJoin([("k", "k")]), (SIGNED, SIGNED)),
+        "refine": (
+            lambda: Chain(
+                [
+                    SlicingAggregate(PARTS, {"n": count(), "total": sum("v")}, ("k",), named=True),
+                    Fire({"w2": Part("w", 2, 6), "w6": Part("w", 6, 6)}, named=False),
+                    Refine(("k",)),
+                ]
+            ),
+            one,
+        ),
+        "guard": (lambda: Guard("ts", step=4), one),
+        "input": (lambda: Input((Slack("ts", 12, step=3, jump=40), TupleSlack("v", 4), Ordered("ts"))), (BARE,)),
+        "meld": (lambda: Meld(2), (SCHEMA, SCHEMA)),
+        "number": (Number, one),
+        "spread": (lambda: Spread(("v", "x"), step=5), (SPANS,)),
+        "flow decoder": (Decoding, (Schema.of(ts=pa.int64(), number=pa.int64(), progress=["ts"]),)),
         "two levels": (lambda: split(WINDOW, ("k",), size=8).whole, (LEVELS,)),
     }
     return made
@@ -169,6 +232,10 @@ def script(schemas: Sequence[Schema], draw: random.Random) -> list[tuple[int, El
                     columns[field.name] = [6 * k + draw.randrange(12) for _ in range(12)]
                 elif field.type == pa.string():
                     columns[field.name] = [draw.choice(["a", "b", "cé", "", None]) for _ in range(12)]
+                elif field.name == "sign":
+                    columns[field.name] = [draw.choice([1, 1, -1]) for _ in range(12)]
+                elif field.name == "number":
+                    columns[field.name] = [draw.randrange(100) for _ in range(12)]
                 else:
                     columns[field.name] = [draw.choice([None, *range(-4, 5)]) for _ in range(12)]
             steps.append((port, Page.of(schema, columns)))
@@ -198,6 +265,35 @@ def forged_array(draw: random.Random, array: np.ndarray[Any, Any]) -> np.ndarray
     return np.full((3, *array.shape[1:]), 5, array.dtype)
 
 
+def forged_cell(draw: random.Random, value: Any) -> Any:
+    """Give a value of a column, or of a list or a struct in it, in which one thing is wrong."""
+    if isinstance(value, list) and value:
+        place, how = draw.randrange(len(value)), draw.randrange(4)
+        cell = forged_cell(draw, value[place])
+        return value[:place] if how == 0 else value + value if how == 1 else [*value[:place], cell, *value[place + 1 :]]
+    if isinstance(value, dict):
+        name = draw.choice(sorted(value))
+        return {**value, name: forged_cell(draw, value[name])}
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return draw.choice(ODD)
+    return None
+
+
+def forged_batch(draw: random.Random, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Give a batch in which one cell is wrong, if its type can hold that."""
+    column, row = draw.randrange(batch.num_columns), draw.randrange(len(batch))
+    cells = batch.column(column).to_pylist()
+    cells[row] = forged_cell(draw, cells[row])
+    columns = list(batch.columns)
+    try:
+        columns[column] = pa.array(cells, batch.schema.field(column).type)
+    except (pa.ArrowException, ValueError, OverflowError):
+        return batch
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
 def forged(draw: random.Random, value: Any) -> StateValue:
     """Give a value in which something is wrong."""
     if isinstance(value, bool):
@@ -207,13 +303,19 @@ def forged(draw: random.Random, value: Any) -> StateValue:
     if isinstance(value, np.ndarray):
         return forged_array(draw, value)
     if isinstance(value, pa.RecordBatch):
-        how = draw.randrange(3)
+        how = draw.randrange(4)
+        if how == 3 and value.num_columns and len(value):
+            return forged_batch(draw, value)
         if how == 0:
             return value.slice(0, draw.randrange(len(value) + 1))
         if how == 1 and value.num_columns:
             return pa.concat_batches([value, value])
         return pa.RecordBatch.from_arrays([pa.nulls(len(value), f.type) for f in value.schema], schema=value.schema)
     if isinstance(value, str):
+        digits = [place for place, letter in enumerate(value) if letter.isdigit()]
+        if digits and draw.randrange(2):
+            place = draw.choice(digits)
+            return value[:place] + str(draw.choice(ODD)) + value[place + 1 :]
         return value[: draw.randrange(len(value) + 1)]
     return value
 
