@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from operators import memory
 from operators.errors import SchemaError
 from operators.expression import Column, Expression
 from operators.expression.images import Images
@@ -14,13 +15,13 @@ from operators.pace import Paces
 from operators.page import Page
 from operators.plan_facts import Attributes
 from operators.project import Fitted, computed_from, image_paces, named_expressions
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Emit
 from operators.schema import Schema
 from punctuation import Punctuation
 
 
 @attrs.define(eq=False)
-class Apply:
+class Apply(memory.Stateful):
     """Append computed attributes to each tuple.
 
     Pass: a tuple at once. Keep: nothing. Propagate: every promise as it is; a linear promise also on a rising function
@@ -76,12 +77,6 @@ class Apply:
         images: Images = self._fitted[0].images
         for promise in images.promises(punctuation):
             emit(promise)
-
-    def state(self) -> State:
-        return {}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Do nothing: an application of functions remembers nothing."""
 
     def _fit(self, schema: Schema) -> tuple[Fitted, Mapping[str, Expression]]:
         if self._fitted is None or not self._fitted[0].schema.arrow.equals(schema.arrow, check_metadata=True):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.errors import SchemaError
 from operators.kernels.rank import ranks
 from operators.kernels.window import clip
@@ -15,13 +16,11 @@ from operators.keys import KeyIndex
 from operators.pace import Paces, pace_of, want
 from operators.page import Bools, Int64s, Page, plain_values
 from operators.plan_facts import ANY_DISTANCE, Attributes, Together, Tolerance
-from operators.protocol import Emit, State, StateValue
-from operators.saved import part, prefixed, read_batch, read_int, read_integers, read_text, save_schema
+from operators.protocol import Emit
 from operators.schema import Schema
 from operators.window import LIMIT, PartitionedWindow, SlidingWindow, Window
 from operators.window.protocol import Int32s
 from punctuation import END, Below, Pattern, Progress, Punctuation, below, group_punctuation, whole
-from punctuation.plain import dump_progress, read_progress
 
 FROM, UNTIL = "wid_from", "wid_until"
 _NEVER = -(2**63)
@@ -29,7 +28,7 @@ _COUNTERS = ("late", "late_for_some", "in_no_window", "without_value")
 
 
 @attrs.define
-class Bucket:
+class Bucket(memory.Stateful):
     """Append the attributes wid_from and wid_until: the tuple is in the windows wid_from <= w < wid_until.
 
     Pass: a tuple at once, unless all its windows are released (late) or it is in none; one that is late for some keeps
@@ -47,12 +46,18 @@ class Bucket:
 
     window: Window
     consistent: bool = attrs.field(default=False, kw_only=True)
-    _bound: int = attrs.field(init=False, default=_NEVER)
-    _promised: Progress = attrs.field(init=False, factory=Progress)
+    _bound: int = attrs.field(init=False, default=_NEVER, metadata=memory.integer())
+    _promised: Progress = attrs.field(init=False, factory=Progress, metadata=memory.progress())
     _schema: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
-    _partitions: KeyIndex | None = attrs.field(init=False, default=None)
-    _ranks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(16, np.int64))
-    _counts: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0))
+    _partitions: KeyIndex | None = attrs.field(init=False, default=None, metadata=memory.part(KeyIndex))
+    _ranks: Int64s = attrs.field(
+        init=False,
+        factory=lambda: np.zeros(16, np.int64),
+        metadata=memory.array(least=0, grows="_partitions", since=1),
+    )
+    _counts: dict[str, int] = attrs.field(
+        init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0), metadata=memory.counters()
+    )
 
     @property
     def inputs(self) -> int:
@@ -240,22 +245,3 @@ class Bucket:
     def statistics(self) -> dict[str, int]:
         partitions = 0 if self._partitions is None else len(self._partitions)
         return {**self._counts, "state_tuples": partitions}
-
-    def state(self) -> State:
-        state: State = {"bound": self._bound, "promised": dump_progress(self._promised)}
-        state |= {f"count.{name}": value for name, value in self._counts.items()}
-        if self._partitions is not None:
-            state["fields"] = save_schema(pa.schema(list(self._partitions.fields)))
-            state["ranks"] = self._ranks.copy()
-            state |= prefixed("partitions.", self._partitions.state())
-        return state
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._bound = read_int(state, "bound")
-        self._promised = read_progress(read_text(state, "promised"))
-        self._counts = {name: read_int(state, f"count.{name}") for name in _COUNTERS}
-        if "fields" in state:
-            self._partitions = KeyIndex(list(read_batch(state, "fields").schema))
-            self._partitions.restore(part("partitions.", state))
-            self._ranks = read_integers(state, "ranks", least=0)
-            self._ranks = np.pad(self._ranks, (0, max(0, self._partitions.capacity - len(self._ranks))))

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.aggregate.facts import group_promises
 from operators.expiry import Expiry
 from operators.keys import Ids, KeyIndex
 from operators.pace import Paces
 from operators.page import Page
 from operators.plan_facts import Attributes, Together
-from operators.protocol import Emit, State, StateValue
-from operators.saved import part, prefixed, read_batch, read_int
+from operators.protocol import Emit
 from operators.schema import Schema
 from punctuation import Punctuation, whole
 
 
 @attrs.define(eq=False)
-class Distinct:
+class Distinct(memory.Stateful):
     """Give every combination of some attributes (of all, when none is named) once; the output has only these.
 
     Pass: a combination when it first arrives. Keep: the combinations that may arrive again; one that a promise on these
@@ -40,9 +40,9 @@ class Distinct:
 
     attributes: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     _fitted: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
-    _index: KeyIndex | None = attrs.field(init=False, default=None)
+    _index: KeyIndex | None = attrs.field(init=False, default=None, metadata=memory.part(KeyIndex))
     _expiries: dict[str, Expiry] = attrs.field(init=False, factory=dict)
-    _peak: int = attrs.field(init=False, default=0)
+    _peak: int = attrs.field(init=False, default=0, metadata=memory.integer())
 
     @property
     def inputs(self) -> int:
@@ -95,22 +95,6 @@ class Distinct:
     def statistics(self) -> dict[str, int]:
         held = 0 if self._index is None else self._index.nbytes
         return {"state_tuples": len(self), "state_bytes": held, "peak_state_tuples": self._peak}
-
-    def state(self) -> State:
-        state: State = {"peak": self._peak}
-        if self._index is not None:
-            empty = [pa.array([], field.type) for field in self._index.fields]
-            fields = pa.RecordBatch.from_arrays(empty, schema=pa.schema(list(self._index.fields)))
-            state |= {"fields": fields, **prefixed("index.", self._index.state())}
-        return state
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._expiries = {}
-        self._peak = read_int(state, "peak")
-        self._index = None
-        if "fields" in state:
-            self._index = KeyIndex(list(read_batch(state, "fields").schema))
-            self._index.restore(part("index.", state))
 
     def _purge(self, index: KeyIndex, promise: Punctuation) -> None:
         """Drop the combinations that match a promise."""

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators import memory
 from operators.errors import SchemaError
 from operators.expression import Bound, Expression
 from operators.overflow import Overflow
 from operators.page import Bools, Page
 from operators.plan_facts import Attributes
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Emit
 from operators.schema import Schema
 from punctuation import Punctuation
 
 
 @attrs.define(eq=False)
-class Filter:
+class Filter(memory.Stateful):
     """Pass on the tuples that satisfy a predicate; null is not true (SQL).
 
     Pass: a tuple at once. Keep: nothing. Propagate: every promise as it is.
@@ -67,12 +68,6 @@ class Filter:
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         emit(punctuation)
-
-    def state(self) -> State:
-        return {}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Do nothing: a filter remembers nothing."""
 
     def _fit(self, schema: Schema) -> Bound:
         if self._fitted is None or not self._fitted[0].arrow.equals(schema.arrow, check_metadata=True):

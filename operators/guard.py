@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import attrs
 
+from operators import memory
 from operators.input import FILTERED, Wanted, count_late
 from operators.pace import Pace, Paces
 from operators.page import Page
 from operators.plan_facts import Attributes, Together
-from operators.protocol import Emit, State, StateValue
-from operators.saved import read_int, read_text
+from operators.protocol import Emit
 from operators.schema import Schema
 from punctuation import NO_TIME, Progress, Punctuation, before
-from punctuation.plain import dump_progress, read_progress
 
 
 @attrs.define(eq=False)
-class Guard:
+class Guard(memory.Stateful):
     """Leave out the tuples whose attribute is below what was promised of it, by promises as fine as one reader needs.
 
     With a `step`, promises on the attribute are rounded down to origin + k * step, as the reader would have them if
@@ -44,9 +43,9 @@ class Guard:
     origin: int = 0
     allow: int = attrs.field(default=0, kw_only=True, validator=attrs.validators.ge(0))
     wanted: Wanted | None = attrs.field(default=None, kw_only=True, eq=False)
-    _progress: Progress = attrs.field(init=False, factory=Progress)
-    _late: int = attrs.field(init=False, default=0)
-    _filtered: int = attrs.field(init=False, default=0)
+    _progress: Progress = attrs.field(init=False, factory=Progress, metadata=memory.progress())
+    _late: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _filtered: int = attrs.field(init=False, default=0, metadata=memory.integer(name=FILTERED))
 
     @property
     def inputs(self) -> int:
@@ -99,10 +98,3 @@ class Guard:
     def statistics(self) -> dict[str, int]:
         filtered = {FILTERED: self._filtered} if self._filtered else {}
         return {"late": self._late, **filtered, "state_tuples": 0}
-
-    def state(self) -> State:
-        return {"late": self._late, FILTERED: self._filtered, "progress": dump_progress(self._progress)}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._late, self._filtered = read_int(state, "late"), read_int(state, FILTERED)
-        self._progress = read_progress(read_text(state, "progress"))

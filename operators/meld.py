@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import attrs
 import pyarrow as pa
 
+from operators import memory
 from operators.errors import SchemaError
 from operators.page import Page
 from operators.plan_facts import Attributes
-from operators.protocol import Emit, State, StateValue
-from operators.saved import read_text
+from operators.protocol import Emit
 from operators.schema import Schema, is_ip
 from punctuation import Meet, Punctuation
-from punctuation.plain import dump_progress, read_progress
 
 
 def united(inputs: tuple[Schema, ...], ports: int, where: str) -> Schema:
@@ -39,7 +38,7 @@ def united(inputs: tuple[Schema, ...], ports: int, where: str) -> Schema:
 
 
 @attrs.define(eq=False)
-class Meld:
+class Meld(memory.Stateful):
     """Unite n inputs of one schema.
 
     Pass: a tuple at once. Keep: what each input has promised, no tuple. Propagate: a promise, linear, group-wise or
@@ -53,7 +52,7 @@ class Meld:
     """
 
     ports: int = attrs.field(validator=[attrs.validators.instance_of(int), attrs.validators.ge(1)])
-    _meet: Meet = attrs.field(init=False)
+    _meet: Meet = attrs.field(init=False, metadata=memory.meet(name=""))
     _schema: Schema | None = attrs.field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
@@ -87,29 +86,6 @@ class Meld:
 
     def statistics(self) -> dict[str, int]:
         return {"state_tuples": 0, "stale": sum(self._meet.port(i).stale for i in range(self.ports))}
-
-    def state(self) -> State:
-        return save_meet(self._meet)
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._meet = load_meet(self.ports, state)
-
-
-def save_meet(meet: Meet) -> State:
-    """Give what every port and the whole has promised."""
-    ports: State = {f"port{i}": dump_progress(meet.port(i)) for i in range(meet.ports)}
-    return {**ports, "emitted": dump_progress(meet.emitted)}
-
-
-def load_meet(ports: int, state: Mapping[str, StateValue]) -> Meet:
-    """Read what `save_meet` gave."""
-    meet = Meet(ports)
-    for name, progress in [("emitted", meet.emitted), *((f"port{i}", meet.port(i)) for i in range(ports))]:
-        saved = read_progress(read_text(state, name))
-        for promise in saved.promises():
-            progress.advance(promise)
-        progress.stale = saved.stale
-    return meet
 
 
 def _kind(field: pa.Field) -> str:

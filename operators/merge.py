@@ -5,23 +5,23 @@ It is here for comparison with Meld; its state grows with the skew between its i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import attrs
 import pyarrow as pa
 
+from operators import memory
 from operators.held import Held, orderable
-from operators.meld import load_meet, save_meet, united
+from operators.meld import united
 from operators.pace import Paces, finely
 from operators.page import Page
-from operators.protocol import Emit, State, StateValue
-from operators.saved import part, prefixed
+from operators.protocol import Emit
 from operators.schema import Schema
 from punctuation import END, Meet, Punctuation, whole
 
 
 @attrs.define(eq=False)
-class Merge:
+class Merge(memory.Stateful):
     """Unite n inputs of one schema in the order of an attribute, ties by port and then by arrival.
 
     Nothing is assumed of the order within an input, only its promises count, so disordered inputs are right too.
@@ -42,8 +42,8 @@ class Merge:
     attribute: str
     _on: str = attrs.field(init=False)
     """The attribute by its own name, which `output_schema` finds where it was given by another."""
-    _meet: Meet = attrs.field(init=False)
-    _held: Held = attrs.field(init=False, factory=Held)
+    _meet: Meet = attrs.field(init=False, metadata=memory.meet(name=""))
+    _held: Held = attrs.field(init=False, factory=Held, metadata=memory.part())
     _schema: Schema | None = attrs.field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
@@ -95,10 +95,3 @@ class Merge:
     def statistics(self) -> dict[str, int]:
         held = self._held
         return {"state_tuples": held.tuples, "state_bytes": held.nbytes, "peak_state_tuples": held.peak}
-
-    def state(self) -> State:
-        return {**save_meet(self._meet), **prefixed("held.", self._held.state())}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._meet = load_meet(self.ports, state)
-        self._held.restore(part("held.", state))

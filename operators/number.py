@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.errors import SchemaError
 from operators.page import Page
 from operators.plan_facts import Attributes, Passage
-from operators.protocol import Emit, State, StateValue
-from operators.saved import read_int
+from operators.protocol import Emit
 from operators.schema import Schema
 from punctuation import Punctuation, before
 
@@ -22,7 +22,7 @@ ROW_NUM: Final = "row_num"
 
 
 @attrs.define(eq=False)
-class Number:
+class Number(memory.Stateful):
     """Append the arrival number of each tuple, from 0; at the source it is the system's, elsewhere the operator's.
 
     Pass: a tuple at once. Keep: the next number. Propagate: every promise; after a page that reached number n also
@@ -36,7 +36,7 @@ class Number:
     """
 
     name: str = ROW_NUM
-    _next: int = attrs.field(init=False, default=0)
+    _next: int = attrs.field(init=False, default=0, metadata=memory.integer(most=1 << 62))
     _fitted: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
 
     @property
@@ -64,12 +64,6 @@ class Number:
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         emit(punctuation)
-
-    def state(self) -> State:
-        return {"next": self._next}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._next = read_int(state, "next")
 
     def _fit(self, schema: Schema) -> Schema:
         if self._fitted is None or self._fitted[0] is not schema:

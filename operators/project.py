@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 import attrs
 import pyarrow as pa
 
+from operators import memory
 from operators.expression import Bound, Column, Expression, Opaque, as_expression
 from operators.expression.images import Images
 from operators.overflow import Overflow
 from operators.pace import Pace, Paces, want
 from operators.page import Page
 from operators.plan_facts import Attributes
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Emit
 from operators.schema import Schema
 from punctuation import Punctuation
 
@@ -77,7 +78,7 @@ class Fitted:
 
 
 @attrs.define(eq=False)
-class Project:
+class Project(memory.Stateful):
     """Give each tuple new attributes, in order: kept, renamed, or computed.
 
     Pass: a tuple at once. Keep: nothing. Propagate: a promise on kept attributes, under each of their names; a linear
@@ -129,12 +130,6 @@ class Project:
         images = Images.of(self.columns, {}) if self._fitted is None else self._fitted.images
         for promise in images.promises(punctuation):
             emit(promise)
-
-    def state(self) -> State:
-        return {}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Do nothing: a projection remembers nothing."""
 
     def _fit(self, schema: Schema) -> Fitted:
         if self._fitted is None or not self._fitted.schema.arrow.equals(schema.arrow, check_metadata=True):

@@ -9,11 +9,11 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from operators import memory
 from operators.held import Held, orderable
 from operators.kernels.slack import tuple_slack
 from operators.page import Bools, Int64s, Page
-from operators.protocol import Emit, State, StateValue
-from operators.saved import part, prefixed, read_int, read_integers
+from operators.protocol import Emit, StateValue
 from operators.schema import Schema
 from punctuation import END, Punctuation, before, whole
 
@@ -24,7 +24,7 @@ _not_negative = attrs.validators.optional([attrs.validators.instance_of(int), at
 
 
 @attrs.define(eq=False)
-class Reorder:
+class Reorder(memory.Stateful):
     """Put tuples in the order of an attribute, ties by arrival, as Aurora's BSort does.
 
     After each tuple there is a bound: with `slack_time` s the greatest value so far less s, with `slack_tuples` n the
@@ -67,12 +67,12 @@ class Reorder:
     )
     _on: str = attrs.field(init=False)
     """The attribute by its own name, which `output_schema` finds where it was given by another."""
-    _held: Held = attrs.field(init=False, factory=Held)
-    _bound: int = attrs.field(init=False, default=_LEAST)
-    _promised: int = attrs.field(init=False, default=_LEAST)
-    _largest: Int64s = attrs.field(init=False)
-    _filled: int = attrs.field(init=False, default=0)
-    _late: int = attrs.field(init=False, default=0)
+    _held: Held = attrs.field(init=False, factory=Held, metadata=memory.part())
+    _bound: int = attrs.field(init=False, default=_LEAST, metadata=memory.integer())
+    _promised: int = attrs.field(init=False, default=_LEAST, metadata=memory.integer())
+    _largest: Int64s = attrs.field(init=False, metadata=memory.array())
+    _filled: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, most="_largest"))
+    _late: int = attrs.field(init=False, default=0, metadata=memory.integer())
 
     def __attrs_post_init__(self) -> None:
         if self.slack_time is not None and self.slack_tuples is not None:
@@ -130,24 +130,11 @@ class Reorder:
             "late" if self.mode == "consistent" else "behind": self._late,
         }
 
-    def state(self) -> State:
-        return {
-            "bound": self._bound,
-            "promised": self._promised,
-            "largest": self._largest,
-            "filled": self._filled,
-            "late": self._late,
-            **prefixed("held.", self._held.state()),
-        }
-
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        largest = read_integers(state, "largest")
-        if largest.shape != self._largest.shape:
-            raise ValueError(f"the saved state is of another slack than {len(self._largest) - 1} tuples")
-        self._largest = largest
-        self._bound, self._promised = read_int(state, "bound"), read_int(state, "promised")
-        self._filled, self._late = read_int(state, "filled", least=0, most=len(largest)), read_int(state, "late")
-        self._held.restore(part("held.", state))
+        rows = len(self._largest)
+        super().restore(state)
+        if len(self._largest) != rows:
+            raise ValueError(f"the saved state is of another slack than {rows - 1} tuples")
 
     @property
     def _slack(self) -> bool:

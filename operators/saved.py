@@ -17,6 +17,9 @@ import pyarrow as pa
 
 from operators.kernels import chains as kernels
 from operators.protocol import Operator, State, StateValue
+from operators.schema import Schema
+from punctuation import Meet
+from punctuation.plain import dump_progress, read_progress
 
 T = TypeVar("T", bound=np.generic)
 ROOM: Final = 1 << 28
@@ -176,6 +179,17 @@ def read_integers(
     return bounded(value.astype(np.int64), name, least=least, below=below, length=length)
 
 
+def read_array(state: Mapping[str, StateValue], name: str, *, like: npt.NDArray[T]) -> npt.NDArray[T]:
+    """Return a writable copy of an array of a state; ValueError unless it has the type and row shape of `like`."""
+    value = state.get(name)
+    if not isinstance(value, np.ndarray) or value.dtype != like.dtype or value.shape[1:] != like.shape[1:]:
+        raise ValueError(
+            f'the saved state should have an array of {like.dtype} with rows of shape {like.shape[1:]} as "{name}", it '
+            f"has {_kind(value)}"
+        )
+    return np.array(value, like.dtype)
+
+
 def read_batch(state: Mapping[str, StateValue], name: str) -> pa.RecordBatch:
     """Give one record batch of a state; ValueError when it is missing or something else."""
     value = state.get(name)
@@ -197,6 +211,39 @@ def save_schema(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
+def save_input(schema: Schema, name: str = "input") -> State:
+    """Return the state of a schema and its promises."""
+    return {
+        name: save_schema(schema.arrow),
+        "progress": json.dumps(sorted(sorted(promise) for promise in schema.progress)),
+    }
+
+
+def read_input(state: Mapping[str, StateValue], name: str = "input") -> Schema | None:
+    """Read what `save_input` returned; None where nothing was saved."""
+    if name not in state:
+        return None
+    progress: list[list[str]] = json.loads(read_text(state, "progress")) if "progress" in state else []
+    return Schema(read_batch(state, name).schema, progress=progress)
+
+
+def save_meet(meet: Meet) -> State:
+    """Return what every port and the whole has promised."""
+    ports: State = {f"port{i}": dump_progress(meet.port(i)) for i in range(meet.ports)}
+    return {**ports, "emitted": dump_progress(meet.emitted)}
+
+
+def load_meet(ports: int, state: Mapping[str, StateValue]) -> Meet:
+    """Read what `save_meet` returned."""
+    meet = Meet(ports)
+    for name, progress in [("emitted", meet.emitted), *((f"port{i}", meet.port(i)) for i in range(ports))]:
+        saved = read_progress(read_text(state, name))
+        for promise in saved.promises():
+            progress.advance(promise)
+        progress.stale = saved.stale
+    return meet
+
+
 def prefixed(prefix: str, state: Mapping[str, StateValue]) -> State:
     """Give a part's state under names that begin with a prefix."""
     return {f"{prefix}{name}": value for name, value in state.items()}
@@ -205,6 +252,12 @@ def prefixed(prefix: str, state: Mapping[str, StateValue]) -> State:
 def part(prefix: str, state: Mapping[str, StateValue]) -> State:
     """Give back what `prefixed` was given."""
     return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+
+
+def _kind(value: StateValue) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} with rows of shape {value.shape[1:]}"
+    return "none" if value is None else f"{value!r:.60}"
 
 
 def _encode(name: str, value: StateValue) -> tuple[dict[str, object], bytes | None]:

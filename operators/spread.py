@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.errors import SchemaError
 from operators.functions.arguments import floating, plain, whole
 from operators.functions.columns import frozen
@@ -15,14 +16,12 @@ from operators.kernels.spread import cut, floating_parts, measure, whole_parts
 from operators.pace import Paces, want
 from operators.page import Bools, Int64s, Page
 from operators.plan_facts import Attributes, Passage
-from operators.protocol import Emit, State, StateValue
-from operators.saved import read_int, read_text
+from operators.protocol import Emit
 from operators.schema import Schema
 from operators.window import LIMIT
 from operators.window.columns import in_steps, into_steps
 from punctuation import END, Below, Pattern, Progress, Punctuation, below
 from punctuation import whole as whole_bound
-from punctuation.plain import dump_progress, read_progress
 
 _ROWS = 1 << 16
 _COUNTERS = ("flows", "parts", "backwards", "in_wide_parts", "too_long", "without_time")
@@ -30,7 +29,7 @@ _ANY = 2**62
 
 
 @attrs.define
-class Spread:
+class Spread(memory.Stateful):
     """Cut each tuple at the edges of panes: one tuple for each pane between its start and its end.
 
     Amounts (`columns`) are shared out in proportion to the time in each pane: what a flow of L ticks has had after x of
@@ -82,8 +81,10 @@ class Spread:
     )
     """Panes that a flow reaches back from its end at most, None for any number."""
     _schemas: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
-    _promised: Progress = attrs.field(init=False, factory=Progress)
-    _counts: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0))
+    _promised: Progress = attrs.field(init=False, factory=Progress, metadata=memory.progress())
+    _counts: dict[str, int] = attrs.field(
+        init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0), metadata=memory.counters()
+    )
 
     @property
     def inputs(self) -> int:
@@ -236,13 +237,6 @@ class Spread:
 
     def statistics(self) -> dict[str, int]:
         return {**self._counts, "state_tuples": 0}
-
-    def state(self) -> State:
-        return {"promised": dump_progress(self._promised), **{f"count.{n}": c for n, c in self._counts.items()}}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._promised = read_progress(read_text(state, "promised"))
-        self._counts = {name: read_int(state, f"count.{name}") for name in _COUNTERS}
 
 
 def needs_reach(schema: Schema, start: str, end: str) -> bool:

@@ -20,10 +20,9 @@ from oop_engine.spark.narrow import page_bytes, read_page
 from oop_engine.spark.stages import KEYED, NAMES, Cut
 from oop_engine.spark.wire import COUNTS, PAGE, Splitter, WireRow, edge_schema, read_promise
 from operators.bucket import FROM, UNTIL
-from operators.meld import load_meet, save_meet
 from operators.page import Int64s, Page
 from operators.protocol import Element, Measured, State
-from operators.saved import decode_state, encode_state, part, prefixed, read_int, restore
+from operators.saved import decode_state, encode_state, load_meet, part, prefixed, read_int, restore, save_meet
 from operators.schema import Schema
 from punctuation import END, NEVER, NO_TIME, Meet, Punctuation, before
 

@@ -8,19 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from operators.functions.protocol import Slots
+from operators.memory import grown
 from operators.page import Bools
 
+__all__ = ["frozen", "grown", "power", "present"]
 T = TypeVar("T", bound=np.generic)
-
-
-def grown(column: npt.NDArray[T], capacity: int, *, fill: int = 0) -> npt.NDArray[T]:
-    """Give a column of at least `capacity` rows with the same content; what is new is `fill`."""
-    if capacity <= len(column):
-        return column
-    shape = (capacity, *column.shape[1:])
-    larger = np.full(shape, fill, column.dtype) if fill else np.zeros(shape, column.dtype)
-    larger[: len(column)] = column
-    return larger
 
 
 def power(n: int) -> int:

@@ -13,19 +13,20 @@ from operators.errors import SchemaError
 from operators.functions.arguments import plain_type
 from operators.join.shape import common_field, renamed
 from operators.keys import Ids, KeyIndex
-from operators.meld import load_meet, save_meet
 from operators.negative.expire import SIGN, WID
 from operators.page import Bools, Int64s, Page
 from operators.protocol import Emit, State, StateValue
 from operators.saved import (
     ROOM,
     bounded,
+    load_meet,
     part,
     prefixed,
     read_batch,
     read_flag,
     read_int,
     read_integers,
+    save_meet,
     save_schema,
 )
 from operators.schema import Schema

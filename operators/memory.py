@@ -1,0 +1,356 @@
+"""A class declares its memory once, on its fields: saving, restoring, bytes and growth follow from that.
+
+    _late: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0))
+
+The field is the declaration. Its default is the identity, and its metadata gives the type, the bounds, and the name of
+the entry in a saved state, which is the field's own unless one is given. Entries are read in the order of the fields,
+so a bound may refer to a field above. What a class derives from its memory, it works out after `super().restore`.
+
+A saved state names the version of the class that wrote it; what was saved before there were versions is of version 0.
+A field that came later says `since` which version: an older state lacks its entry, and it stays as it is in a fresh
+object. A class that cannot read old states any more says so by `OLDEST`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from operator import attrgetter
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from operators import saved
+from operators.protocol import State, StateValue
+from operators.saved import prefixed
+from operators.schema import Schema
+from punctuation import Meet
+from punctuation.plain import dump_progress, read_progress
+
+T = TypeVar("T", bound=np.generic)
+_COLUMN: Final = "memory"
+VERSION: Final = "version"
+"""The entry of a saved state that names its version."""
+Metadata: TypeAlias = Mapping[str, object]
+
+
+def grown(column: npt.NDArray[T], capacity: int, *, fill: int = 0) -> npt.NDArray[T]:
+    """Return a column of at least `capacity` rows with the same content; what is new is `fill`."""
+    if capacity <= len(column):
+        return column
+    shape = (capacity, *column.shape[1:])
+    larger = np.full(shape, fill, column.dtype) if fill else np.zeros(shape, column.dtype)
+    larger[: len(column)] = column
+    return larger
+
+
+class Saves(Protocol):
+    """A part of a memory that saves itself."""
+
+    def state(self) -> State:
+        """Return the memory as arrays, record batches and scalars."""
+        ...
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Take up the memory whose `state` this was."""
+        ...
+
+
+class Stateful:
+    """Give a class `state`, `restore` and `nbytes` from the declarations on its fields.
+
+    >>> @attrs.define
+    ... class Counted(Stateful):
+    ...     _seen: int = attrs.field(init=False, default=0, metadata=integer(least=0))
+    >>> Counted().state()
+    {'version': 1, 'seen': 0}
+    >>> Counted().restore({"version": 2, "seen": 0})
+    Traceback (most recent call last):
+    ValueError: the saved state of Counted has version 2; this engine reads versions 0 to 1
+    """
+
+    __slots__ = ()
+
+    VERSION: ClassVar[int] = 1
+    OLDEST: ClassVar[int] = 0
+    _declared: ClassVar[tuple[tuple[str, str, Column], ...]] = ()
+    _bytes: ClassVar[Callable[[Any], int]] = staticmethod(lambda self: 0)
+
+    @classmethod
+    def __attrs_init_subclass__(cls) -> None:
+        declared: list[tuple[str, str, Column]] = []
+        for field in attrs.fields(cls):
+            column = field.metadata.get(_COLUMN)
+            if column is not None:
+                declared.append((field.name, field.name.lstrip("_") if column.name is None else column.name, column))
+        cls._declared = tuple(declared)
+        cls._bytes = staticmethod(_summed(cls._declared))
+
+    @property
+    def nbytes(self) -> int:
+        """Count the bytes of all arrays and parts."""
+        return type(self)._bytes(self)
+
+    def state(self) -> State:
+        """Return everything remembered, copied, as arrays, record batches and scalars."""
+        state: State = {VERSION: self.VERSION} if self._declared else {}
+        for attribute, name, column in self._declared:
+            column.save(state, name, getattr(self, attribute, None))
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Take up the memory whose `state` this was; called on a fresh object with the same public fields."""
+        version = saved.read_int(state, VERSION) if VERSION in state else 0
+        if not self.OLDEST <= version <= self.VERSION:
+            reads = (
+                f"versions {self.OLDEST} to {self.VERSION}" if self.OLDEST < self.VERSION else f"version {self.VERSION}"
+            )
+            raise ValueError(
+                f"the saved state of {type(self).__name__} has version {version}; this engine reads {reads}"
+            )
+        for attribute, name, column in self._declared:
+            if version >= column.since or name in state:
+                column.restore(state, name, self, attribute)
+
+
+@attrs.frozen(kw_only=True)
+class Column:
+    """Declare one field of a memory: how it is saved, read back and measured."""
+
+    name: str | None = None
+    since: int = 0
+    sized: ClassVar[bool] = False
+    """Whether the value is never None and has its bytes as `nbytes`."""
+
+    def save(self, state: State, name: str, value: Any) -> None:
+        """Put the value into a state."""
+        state[name] = value
+
+    def restore(self, state: Mapping[str, StateValue], name: str, owner: Any, attribute: str) -> None:
+        """Set the field of a fresh owner to what a state holds; ValueError where that does not fit."""
+        setattr(owner, attribute, self.load(state, name, getattr(owner, attribute, None), owner))
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
+        """Return what a state holds, where a fresh owner has this value."""
+        return value
+
+    def nbytes(self, value: Any) -> int:
+        """Count the bytes that a value takes."""
+        return 0
+
+    def declared(self) -> Metadata:
+        """Return the metadata of a field that is this column."""
+        return {_COLUMN: self}
+
+
+@attrs.frozen(kw_only=True)
+class _Integer(Column):
+    least: int | None
+    most: int | str | None
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> int:
+        most = len(getattr(owner, self.most)) if isinstance(self.most, str) else self.most
+        return saved.read_int(state, name, least=self.least, most=most)
+
+
+class _Flag(Column):
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> bool:
+        return saved.read_flag(state, name)
+
+
+@attrs.frozen(kw_only=True)
+class _Counters(Column):
+    added: Collection[str]
+
+    def save(self, state: State, name: str, value: Mapping[str, int]) -> None:
+        state |= prefixed("count.", value)
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Mapping[str, int], owner: Any) -> dict[str, int]:
+        return saved.read_counts(state, value, added=self.added)
+
+
+@attrs.frozen(kw_only=True)
+class _Array(Column):
+    least: int | None
+    below: int | None
+    length: str | None
+    grows: str | None = None
+    sized = True
+
+    def save(self, state: State, name: str, value: Any) -> None:
+        state[name] = value.copy()
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
+        length = None if self.length is None else len(getattr(owner, self.length))
+        array = saved.read_array(state, name, like=value)
+        saved.bounded(array, name, least=self.least, below=self.below, length=length)
+        index = None if self.grows is None else getattr(owner, self.grows)
+        return array if index is None else grown(array, index.capacity)
+
+    def nbytes(self, value: Any) -> int:
+        return value.nbytes
+
+
+@attrs.frozen(kw_only=True)
+class _Slots(_Array):
+    fill: int
+
+
+class _Rebuilt(_Array):
+    def save(self, state: State, name: str, value: Any) -> None:
+        """Save nothing: the owner works it out."""
+
+    def restore(self, state: Mapping[str, StateValue], name: str, owner: Any, attribute: str) -> None:
+        """Read nothing."""
+
+
+class _Progress(Column):
+    def save(self, state: State, name: str, value: Any) -> None:
+        state[name] = dump_progress(value)
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
+        return read_progress(saved.read_text(state, name))
+
+
+class _Meet(Column):
+    def save(self, state: State, name: str, value: Meet) -> None:
+        state |= prefixed(name and f"{name}.", saved.save_meet(value))
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Meet, owner: Any) -> Meet:
+        return saved.load_meet(value.ports, saved.part(name and f"{name}.", state))
+
+
+@attrs.frozen(kw_only=True)
+class _Part(Column):
+    make: Callable[[list[pa.Field]], Saves] | None
+
+    def save(self, state: State, name: str, value: Any) -> None:
+        if value is not None:
+            if self.make is not None:
+                state["fields"] = saved.save_schema(pa.schema(list(value.fields)))
+            state |= prefixed(f"{name}.", value.state())
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
+        if self.make is not None:
+            value = self.make(list(saved.read_batch(state, "fields").schema)) if "fields" in state else None
+        if value is not None:
+            value.restore(saved.part(f"{name}.", state))
+        return value
+
+    def nbytes(self, value: Any) -> int:
+        return 0 if value is None else value.nbytes
+
+
+class _Parts(Column):
+    def save(self, state: State, name: str, value: Iterable[Saves]) -> None:
+        for number, one in enumerate(value):
+            state |= prefixed(f"{name}{number}.", one.state())
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
+        for number, one in enumerate(value):
+            one.restore(saved.part(f"{name}{number}.", state))
+        return value
+
+    def nbytes(self, value: Any) -> int:
+        return sum([one.nbytes for one in value])
+
+
+@attrs.frozen(kw_only=True)
+class _Input(Column):
+    bind: str
+
+    def save(self, state: State, name: str, value: Schema | tuple[Schema, ...] | None) -> None:
+        if value is not None:
+            state |= saved.save_input(value if isinstance(value, Schema) else value[0], name)
+
+    def restore(self, state: Mapping[str, StateValue], name: str, owner: Any, attribute: str) -> None:
+        schema = saved.read_input(state, name)
+        if schema is not None:
+            getattr(owner, self.bind)(schema)
+
+
+def integer(
+    *, least: int | None = None, most: int | str | None = None, name: str | None = None, since: int = 0
+) -> Metadata:
+    """Declare an integer in [least, most]; `most` may name a field above: its length is the most."""
+    return _Integer(least=least, most=most, name=name, since=since).declared()
+
+
+def flag(*, name: str | None = None) -> Metadata:
+    """Declare a truth value."""
+    return _Flag(name=name).declared()
+
+
+def counters(*, added: Collection[str] = ()) -> Metadata:
+    """Declare a dictionary of integers, saved as "count.KEY"; those `added` since may lack in an older state."""
+    return _Counters(added=added).declared()
+
+
+def array(
+    *,
+    least: int | None = None,
+    below: int | None = None,
+    length: str | None = None,
+    grows: str | None = None,
+    name: str | None = None,
+    since: int = 0,
+) -> Metadata:
+    """Declare an array of values in [least, below), of the type and row shape of the field's default.
+
+    It has as many rows as the field that `length` names, which is above, or is the field itself: then as many as in a
+    fresh object. `grows` names a field above for whose `capacity` it has room.
+    """
+    return _Array(least=least, below=below, length=length, grows=grows, name=name, since=since).declared()
+
+
+def slots(*, least: int | None = None, below: int | None = None, fill: int = 0) -> Metadata:
+    """Declare an array with a row for each slot: `Slotted` makes room for more of them, filled with `fill`."""
+    return _Slots(least=least, below=below, length=None, fill=fill).declared()
+
+
+def rebuilt() -> Metadata:
+    """Declare an array that takes bytes and is not saved: its owner works it out from the rest."""
+    return _Rebuilt(least=None, below=None, length=None).declared()
+
+
+def progress(*, name: str | None = None) -> Metadata:
+    """Declare a `Progress`: promises that are in force."""
+    return _Progress(name=name).declared()
+
+
+def meet(*, name: str | None = None) -> Metadata:
+    """Declare a `Meet`: the promises of all ports."""
+    return _Meet(name=name).declared()
+
+
+def part(make: Callable[[list[pa.Field]], Saves] | None = None, *, name: str | None = None) -> Metadata:
+    """Declare a part that saves itself; None is saved as nothing.
+
+    With `make`, a part over key fields: the state holds them as "fields", and a fresh one is made of them.
+    """
+    return _Part(make=make, name=name).declared()
+
+
+def parts(name: str) -> Metadata:
+    """Declare a sequence of parts, saved as "name0", "name1" and so on."""
+    return _Parts(name=name).declared()
+
+
+def bound(bind: str, *, name: str = "input") -> Metadata:
+    """Declare the schema of the input, or a tuple that begins with it; `bind` names the method that binds to it."""
+    return _Input(bind=bind, name=name).declared()
+
+
+def _summed(declared: Iterable[tuple[str, str, Column]]) -> Callable[[Any], int]:
+    """Return what counts the bytes of an object: attributes of arrays are read in one step of C."""
+    arrays = [f"{attribute}.nbytes" for attribute, _, column in declared if column.sized]
+    others = [(attribute, column.nbytes) for attribute, _, column in declared if not column.sized]
+    others = [(attribute, nbytes) for attribute, nbytes in others if nbytes.__func__ is not Column.nbytes]
+    if len(arrays) == 1 and not others:
+        return attrgetter(arrays[0])
+    read = attrgetter("__class__", *arrays)
+    if not others:
+        return lambda owner: sum(read(owner)[1:])
+    return lambda owner: sum(read(owner)[1:]) + sum([count(getattr(owner, name, None)) for name, count in others])

@@ -1,0 +1,100 @@
+"""What a class declares of its memory is what is saved, restored, measured and refused."""
+
+from __future__ import annotations
+
+import doctest
+import random
+
+import attrs
+import numpy as np
+import pytest
+
+from operators import memory
+from operators.page import Int64s, Page
+from operators.protocol import Operator, State
+from operators.saved import restore
+from tests.fuzz.fuzz_states import script, zoo
+
+
+@attrs.define
+class Shelf(memory.Stateful):
+    VERSION = 3
+    OLDEST = 1
+
+    _books: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, most=9))
+    _full: bool = attrs.field(init=False, default=False, metadata=memory.flag())
+    _pages: Int64s = attrs.field(init=False, factory=lambda: np.zeros(2, np.int64), metadata=memory.array(least=0))
+    _lent: Int64s = attrs.field(
+        init=False, factory=lambda: np.zeros(2, np.int64), metadata=memory.array(length="_pages", since=2)
+    )
+    _index: Int64s = attrs.field(init=False, factory=lambda: np.zeros(4, np.int64), metadata=memory.rebuilt())
+    _label: str = attrs.field(init=False, default="here")
+
+
+def test_state_and_bytes_follow_from_the_declaration() -> None:
+    shelf = Shelf()
+    shelf._books, shelf._pages = 2, np.array([7, 8])
+    state = shelf.state()
+    assert list(state) == ["version", "books", "full", "pages", "lent"] and shelf.nbytes == 64
+    shelf._pages[0] = 9
+    again = Shelf()
+    again.restore(state)
+    assert again._books == 2 and again._pages.tolist() == [7, 8] and again.state().keys() == state.keys()
+
+
+def test_a_field_that_came_later_may_lack_in_an_older_state_alone() -> None:
+    state: State = {name: value for name, value in Shelf().state().items() if name != "lent"}
+    shelf = Shelf()
+    shelf.restore({**state, "version": 1, "books": 4})
+    assert shelf._books == 4 and shelf._lent.tolist() == [0, 0]
+    with pytest.raises(ValueError, match=r'array of int64 .* "lent", it has none'):
+        Shelf().restore({**state, "version": 2})
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "said"),
+    [
+        ("version", 4, "state of Shelf has version 4; this engine reads versions 1 to 3"),
+        ("version", 0, "state of Shelf has version 0; this engine reads versions 1 to 3"),
+        ("version", "x", 'an integer "version"'),
+        ("books", 10, 'has 10 as "books"'),
+        ("full", 1, 'truth value "full"'),
+        ("pages", np.array([-1, 3]), '-1 in "pages"'),
+        ("pages", np.array([1.5]), "an array of float64"),
+        ("pages", np.zeros((2, 2), np.int64), r"rows of shape \(2,\)"),
+        ("lent", np.array([1, 2, 3]), 'should have 2 rows in "lent"'),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_its_entry(entry: str, value: object, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Shelf().restore({**Shelf().state(), entry: value})  # type: ignore[dict-item]
+
+
+def remembering(name: str) -> tuple[Operator, Operator]:
+    """Give an operator of the zoo in the middle of its streams, and a fresh one."""
+    make, schemas = zoo()[name]
+    steps = script(schemas, random.Random(name))
+    operator, fresh = make(), make()
+    operator.output_schema(*schemas)
+    fresh.output_schema(*schemas)
+    for port, element in steps[: len(steps) // 2]:
+        take = operator.process if isinstance(element, Page) else operator.punctuate
+        take(element, lambda out: None, port)  # type: ignore[arg-type]
+    return operator, fresh
+
+
+@pytest.mark.parametrize("name", zoo())
+def test_states_of_before_are_taken_up_and_those_of_a_later_version_refused(name: str) -> None:
+    operator, fresh = remembering(name)
+    state = operator.state()
+    versions = [entry for entry in state if entry.rpartition(".")[2].rpartition("/")[2] == "version"]
+    restore(fresh, {entry: value for entry, value in state.items() if entry not in versions})
+    assert fresh.state().keys() == state.keys()
+    for entry in versions:
+        with pytest.raises(ValueError, match=r"has version 77; this engine reads version(s \d+ to)? \d"):
+            restore(remembering(name)[1], {**state, entry: 77})
+
+
+def test_the_example_in_the_docstring_runs() -> None:
+    result = doctest.testmod(memory)
+    assert result.attempted and not result.failed
