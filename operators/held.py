@@ -6,20 +6,19 @@ What Merge and Reorder share: both hold tuples back, and a promise may leave onl
 from __future__ import annotations
 
 import heapq
-import json
 from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.errors import SchemaError
 from operators.page import Int64s, Page, concatenate
 from operators.protocol import State, StateValue
-from operators.saved import bounded, read_batch, read_int, read_integers, read_text
+from operators.saved import bounded, read_integers, read_page, save_page
 from operators.schema import Schema
 from punctuation import Punctuation
-from punctuation.plain import Plain, from_plain, to_plain
 
 
 def orderable(schema: Schema, attribute: str, where: str) -> str:
@@ -45,18 +44,18 @@ class _Run:
 
 
 @attrs.define(eq=False)
-class Held:
+class Held(memory.Stateful):
     """Hold tuples in sorted runs under a heap.
 
     Cost: to add n tuples O(n log n), nothing to sort when they come in order; to release k tuples O(k log k + runs).
     """
 
     tuples: int = attrs.field(init=False, default=0)
-    peak: int = attrs.field(init=False, default=0)
-    _arrived: int = attrs.field(init=False, default=0)
+    peak: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _arrived: int = attrs.field(init=False, default=0, metadata=memory.integer())
     _serial: int = attrs.field(init=False, default=0)
     _runs: list[tuple[int, int, _Run]] = attrs.field(init=False, factory=list)
-    _waiting: list[tuple[Punctuation, int]] = attrs.field(init=False, factory=list)
+    _waiting: list[tuple[Punctuation, int]] = attrs.field(init=False, factory=list, metadata=memory.waiting())
 
     @property
     def nbytes(self) -> int:
@@ -122,18 +121,11 @@ class Held:
         self._runs, self._waiting, self.tuples = [], [], 0
 
     def state(self) -> State:
-        """Give the tuples held and the promises that wait."""
+        state = super().state()
         runs = [run for _, _, run in self._runs]
-        state: State = {
-            "peak": self.peak,
-            "arrived": self._arrived,
-            "waiting": json.dumps([[to_plain(promise), latest] for promise, latest in self._waiting]),
-        }
         if runs:
-            schema = runs[0].page.schema
             state |= {
-                "page": concatenate(schema, [run.page for run in runs]).batch,
-                "progress": json.dumps([sorted(promise) for promise in schema.progress]),
+                **save_page([run.page for run in runs]),
                 "ticks": np.concatenate([run.ticks for run in runs]),
                 "arrivals": np.concatenate([run.arrivals for run in runs]),
                 "ports": np.array([run.port for run in runs]),
@@ -142,15 +134,11 @@ class Held:
         return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become what gave this state."""
         self.clear()
-        self.peak, self._arrived = read_int(state, "peak"), read_int(state, "arrived")
-        waiting: list[tuple[Plain, int]] = json.loads(read_text(state, "waiting"))
-        self._waiting = [(from_plain(plain), latest) for plain, latest in waiting]
-        if "page" not in state:
+        super().restore(state)
+        page = read_page(state)
+        if page is None:
             return
-        batch = read_batch(state, "page")
-        page = Page(Schema(batch.schema, progress=json.loads(read_text(state, "progress"))), batch)
         names = ("ticks", "arrivals", "ports", "lengths")
         ticks, arrivals, ports, lengths = (read_integers(state, name) for name in names)
         bounded(lengths, "lengths", least=1, below=len(page) + 1, length=len(ports))

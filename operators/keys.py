@@ -17,11 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators import memory
 from operators.errors import SchemaError
 from operators.kernels import keys as kernels
 from operators.page import Bools
 from operators.protocol import State, StateValue
-from operators.saved import apart, bounded, read_batch, read_flag, read_int, read_integers, read_words
+from operators.saved import apart, bounded, read_batch, read_int, read_integers, read_words
 
 Ids = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
@@ -30,7 +31,7 @@ T = TypeVar("T", bound=np.generic)
 
 
 @attrs.define
-class KeyIndex:
+class KeyIndex(memory.Stateful):
     """Map keys to ids in amortised O(1) a tuple; memory is 8 bytes a word and about 24 bytes a key, plus texts.
 
     >>> index = KeyIndex([pa.field("k", pa.string())])
@@ -41,8 +42,8 @@ class KeyIndex:
     fields: Sequence[pa.Field]
     _layout: list[_Words] = attrs.field(init=False)
     _width: int = attrs.field(init=False)
-    _nulls: bool = attrs.field(init=False, default=False)
-    _bumped: bool = attrs.field(init=False, default=False)
+    _nulls: bool = attrs.field(init=False, default=False, metadata=memory.flag())
+    _bumped: bool = attrs.field(init=False, default=False, metadata=memory.flag())
     _keys: Words = attrs.field(init=False)
     _table: Ids = attrs.field(init=False)
     _beside: Words = attrs.field(init=False)
@@ -186,11 +187,9 @@ class KeyIndex:
     def state(self) -> State:
         """Give the live keys and their ids."""
         live = self.live()
-        state: State = {
+        state = super().state() | {
             "ids": live,
             "words": self._keys[live].reshape(-1),
-            "nulls": self._nulls,
-            "bumped": self._bumped,
             "made": int(self._counters[1]),
             "free": self._free[: int(self._counters[2])].copy(),
         }
@@ -205,9 +204,9 @@ class KeyIndex:
         made = read_int(state, "made", least=len(ids) + len(free), most=len(ids) + len(free))
         apart(np.concatenate((ids, free)), "ids", below=made)
         self._clear()
-        if read_flag(state, "nulls"):
+        super().restore(state)
+        if self._nulls:
             self._widen()
-        self._bumped = read_flag(state, "bumped")
         words = read_words(state, "words", length=len(ids) * self._keys.shape[1])
         size = _power(made)
         self._keys = np.zeros((size, self._keys.shape[1]), np.uint64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 import attrs
@@ -10,15 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators import memory
 from operators.errors import SchemaError
 from operators.functions.order import is_keyed, keys
 from operators.keys import KeyIndex
 from operators.page import Bools, Page, concatenate
-from operators.protocol import Emit, State, StateValue
-from operators.saved import read_batch, read_int, read_text
+from operators.protocol import Emit, StateValue
 from operators.schema import Schema
 from punctuation import END, Progress, Punctuation
-from punctuation.plain import dump_progress, read_progress
 
 _LEAST = 4096
 
@@ -29,7 +27,7 @@ def _some(largest: object, attribute: attrs.Attribute[int], n: int) -> None:
 
 
 @attrs.define
-class Largest:
+class Largest(memory.Stateful):
     """Keep of each group the tuples whose value is exceeded by fewer than n tuples of it: n, and those level with them.
 
     They leave when a promise ends their group, largest value first; so what is kept does not depend on the order of
@@ -49,12 +47,12 @@ class Largest:
     value: str
     n: int = attrs.field(validator=_some)
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    _held: list[Page] = attrs.field(init=False, factory=list)
+    _held: list[Page] = attrs.field(init=False, factory=list, metadata=memory.pages("page"))
     _tuples: int = attrs.field(init=False, default=0)
-    _sorted: int = attrs.field(init=False, default=0)
-    _peak: int = attrs.field(init=False, default=0)
-    _missing: int = attrs.field(init=False, default=0)
-    _promised: Progress = attrs.field(init=False, factory=Progress)
+    _sorted: int = attrs.field(init=False, default=0, metadata=memory.integer(since=1))
+    _peak: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _missing: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _promised: Progress = attrs.field(init=False, factory=Progress, metadata=memory.progress())
     _names: frozenset[str] = attrs.field(init=False)
     """The grouping attributes, as the stream names them once there is a tuple."""
 
@@ -109,30 +107,14 @@ class Largest:
     def statistics(self) -> dict[str, int]:
         return {
             "state_tuples": self._tuples,
-            "state_bytes": sum(page.batch.nbytes for page in self._held),
+            "state_bytes": self.nbytes,
             "peak_state_tuples": self._peak,
             "without_value": self._missing,
         }
 
-    def state(self) -> State:
-        state: State = {"promised": dump_progress(self._promised), "peak": self._peak, "missing": self._missing}
-        if self._tuples:
-            schema = self._held[0].schema
-            state |= {
-                "page": concatenate(schema, self._held).batch,
-                "progress": json.dumps([sorted(promise) for promise in schema.progress]),
-                "sorted": self._sorted,
-            }
-        return state
-
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._promised = read_progress(read_text(state, "promised"))
-        self._peak, self._missing = read_int(state, "peak"), read_int(state, "missing")
-        self._held, self._tuples, self._sorted = [], 0, 0
-        if "page" in state:
-            batch = read_batch(state, "page")
-            self._keep(Page(Schema(batch.schema, progress=json.loads(read_text(state, "progress"))), batch))
-            self._sorted = read_int(state, "sorted")
+        super().restore(state)
+        self._tuples = sum(map(len, self._held))
 
     def _keep(self, page: Page) -> None:
         self._held = [page] if len(page) else []

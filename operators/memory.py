@@ -13,6 +13,7 @@ object. A class that cannot read old states any more says so by `OLDEST`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
@@ -23,11 +24,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators import saved
+from operators.page import Page
 from operators.protocol import State, StateValue
 from operators.saved import prefixed
 from operators.schema import Schema
-from punctuation import Meet
-from punctuation.plain import dump_progress, read_progress
+from punctuation import Meet, Punctuation
+from punctuation.plain import Plain, dump_progress, from_plain, read_progress, to_plain
 
 T = TypeVar("T", bound=np.generic)
 _COLUMN: Final = "memory"
@@ -214,6 +216,27 @@ class _Progress(Column):
         return read_progress(saved.read_text(state, name))
 
 
+class _Waiting(Column):
+    def save(self, state: State, name: str, value: Iterable[tuple[Punctuation | int, ...]]) -> None:
+        state[name] = json.dumps([[v if isinstance(v, int) else to_plain(v) for v in one] for one in value])
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
+        waiting: list[list[Plain]] = json.loads(saved.read_text(state, name))
+        return [tuple(from_plain(v) if isinstance(v, list) else int(str(v)) for v in one) for one in waiting]
+
+
+class _Pages(Column):
+    def save(self, state: State, name: str, value: Iterable[Page]) -> None:
+        state |= saved.save_page(list(value), name)
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> list[Page]:
+        page = saved.read_page(state, name)
+        return [] if page is None else [page]
+
+    def nbytes(self, value: Iterable[Page]) -> int:
+        return sum([page.batch.nbytes for page in value])
+
+
 class _Meet(Column):
     def save(self, state: State, name: str, value: Meet) -> None:
         state |= prefixed(name and f"{name}.", saved.save_meet(value))
@@ -320,9 +343,19 @@ def progress(*, name: str | None = None) -> Metadata:
     return _Progress(name=name).declared()
 
 
+def pages(name: str) -> Metadata:
+    """Declare a list of pages of one schema, saved as one page, with its promises where it is called "page"."""
+    return _Pages(name=name).declared()
+
+
 def meet(*, name: str | None = None) -> Metadata:
     """Declare a `Meet`: the promises of all ports."""
     return _Meet(name=name).declared()
+
+
+def waiting() -> Metadata:
+    """Declare a list of tuples of promises and integers."""
+    return _Waiting().declared()
 
 
 def part(make: Callable[[list[pa.Field]], Saves] | None = None, *, name: str | None = None) -> Metadata:
@@ -344,13 +377,12 @@ def bound(bind: str, *, name: str = "input") -> Metadata:
 
 
 def _summed(declared: Iterable[tuple[str, str, Column]]) -> Callable[[Any], int]:
-    """Return what counts the bytes of an object: attributes of arrays are read in one step of C."""
-    arrays = [f"{attribute}.nbytes" for attribute, _, column in declared if column.sized]
+    """Return what counts the bytes of an object: those of its arrays are read in one step of C."""
+    paths = [f"{attribute}.nbytes" for attribute, _, column in declared if column.sized]
     others = [(attribute, column.nbytes) for attribute, _, column in declared if not column.sized]
     others = [(attribute, nbytes) for attribute, nbytes in others if nbytes.__func__ is not Column.nbytes]
-    if len(arrays) == 1 and not others:
-        return attrgetter(arrays[0])
-    read = attrgetter("__class__", *arrays)
+    read: attrgetter[Any] = attrgetter(*paths) if paths else attrgetter("__class__")
+    arrays: Callable[[Any], int] = read if len(paths) == 1 else lambda owner: sum(read(owner)) if paths else 0
     if not others:
-        return lambda owner: sum(read(owner)[1:])
-    return lambda owner: sum(read(owner)[1:]) + sum([count(getattr(owner, name, None)) for name, count in others])
+        return arrays
+    return lambda owner: arrays(owner) + sum([count(getattr(owner, name, None)) for name, count in others])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.kernels import chains as kernels
+from operators.page import Page, concatenate
 from operators.protocol import Operator, State, StateValue
 from operators.schema import Schema
 from punctuation import Meet
@@ -213,18 +214,31 @@ def save_schema(schema: pa.Schema) -> pa.RecordBatch:
 
 def save_input(schema: Schema, name: str = "input") -> State:
     """Return the state of a schema and its promises."""
-    return {
-        name: save_schema(schema.arrow),
-        "progress": json.dumps(sorted(sorted(promise) for promise in schema.progress)),
-    }
+    return {name: save_schema(schema.arrow), "progress": _dump(schema)}
 
 
 def read_input(state: Mapping[str, StateValue], name: str = "input") -> Schema | None:
     """Read what `save_input` returned; None where nothing was saved."""
     if name not in state:
         return None
-    progress: list[list[str]] = json.loads(read_text(state, "progress")) if "progress" in state else []
-    return Schema(read_batch(state, name).schema, progress=progress)
+    return Schema(read_batch(state, name).schema, progress=_progress(state) if "progress" in state else [])
+
+
+def save_page(pages: Sequence[Page], name: str = "page") -> State:
+    """Return pages as one, with the promises of their schema if it is called "page"; nothing where there are none."""
+    if not pages:
+        return {}
+    schema = pages[0].schema
+    state: State = {name: concatenate(schema, pages).batch}
+    return {**state, "progress": _dump(schema)} if name == "page" else state
+
+
+def read_page(state: Mapping[str, StateValue], name: str = "page") -> Page | None:
+    """Read what `save_page` returned; None where nothing was saved."""
+    if name not in state:
+        return None
+    batch = read_batch(state, name)
+    return Page(Schema(batch.schema, progress=_progress(state) if name == "page" else []), batch)
 
 
 def save_meet(meet: Meet) -> State:
@@ -252,6 +266,14 @@ def prefixed(prefix: str, state: Mapping[str, StateValue]) -> State:
 def part(prefix: str, state: Mapping[str, StateValue]) -> State:
     """Give back what `prefixed` was given."""
     return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+
+
+def _dump(schema: Schema) -> str:
+    return json.dumps(sorted(sorted(promise) for promise in schema.progress))
+
+
+def _progress(state: Mapping[str, StateValue]) -> list[list[str]]:
+    return json.loads(read_text(state, "progress"))
 
 
 def _kind(value: StateValue) -> str:

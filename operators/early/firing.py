@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators import memory
 from operators.errors import SchemaError
 from operators.page import Int64s, Page, tick_column
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Emit
 from operators.schema import Schema
 from operators.slicing.results import START, STOP, WINDOW
 from punctuation import Below, Pattern, Punctuation, below
@@ -55,7 +56,7 @@ class _Columns:
 
 
 @attrs.define(eq=False)
-class Fire:
+class Fire(memory.Stateful):
     """Say of results of parts of windows of which window they are, when they fired, and whether they are final.
 
     Pass: a tuple at once. Keep: nothing. Propagate: a promise on the end of parts as one on `fired`, and, if it is a
@@ -128,12 +129,6 @@ class Fire:
             named[STOP] = Below(least)
         for name, pattern in named.items():
             emit(Punctuation({**patterns, name: pattern}, assumed=punctuation.assumed))
-
-    def state(self) -> State:
-        return {}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Do nothing: it remembers nothing."""
 
     def _fit(self, schema: Schema) -> Schema:
         if self._fitted is not None and self._fitted[0] is schema:

@@ -6,20 +6,18 @@ tuples are negative tuples (thesis 3.1): added up they are the newest results, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.early.firing import FINAL, FIRED
 from operators.errors import SchemaError
 from operators.keys import KeyIndex
 from operators.negative.expire import SIGN
 from operators.page import Bools, Int64s, Page, concatenate
 from operators.plan_facts import Together
-from operators.protocol import Emit, State, StateValue
-from operators.saved import read_batch, read_int
+from operators.protocol import Emit
 from operators.schema import Schema
 from operators.slicing.digests import digests
 from operators.slicing.results import START, STOP, WID, WINDOW
@@ -27,7 +25,7 @@ from punctuation import Punctuation, below
 
 
 @attrs.define(eq=False)
-class Refine:
+class Refine(memory.Stateful):
     """Give each result after taking back the one before it; one that is not final and has changed nothing, not at all.
 
     Pass: results that fired before a bound, or of which nothing earlier can come, in the order of their firings. Keep:
@@ -40,10 +38,12 @@ class Refine:
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     """The groups of the results."""
     _fitted: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
-    _waiting: list[Page] = attrs.field(init=False, factory=list)
-    _held: Page | None = attrs.field(init=False, default=None)
+    _waiting: list[Page] = attrs.field(init=False, factory=list, metadata=memory.pages("waiting"))
+    _held: list[Page] = attrs.field(init=False, factory=list, metadata=memory.pages("held"))
     """The results that stand, of windows that are not over."""
-    _counts: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(_COUNTS, 0))
+    _counts: dict[str, int] = attrs.field(
+        init=False, factory=lambda: dict.fromkeys(_COUNTS, 0), metadata=memory.counters()
+    )
 
     @property
     def inputs(self) -> int:
@@ -69,11 +69,10 @@ class Refine:
             return
         self._settle(punctuation, emit)
         if punctuation.is_end:
-            self._held = None
+            self._held = []
             emit(punctuation)
         elif FIRED not in punctuation.attributes:
-            if self._held is not None:
-                self._held = _some(self._held, ~self._held.matching(punctuation))
+            self._held = [held for page in self._held if (held := _some(page, ~page.matching(punctuation))) is not None]
             emit(punctuation)
 
     def statistics(self) -> dict[str, int]:
@@ -81,25 +80,9 @@ class Refine:
         tuples, nbytes = self._size()
         return {"state_tuples": tuples, "state_bytes": nbytes, **self._counts}
 
-    def state(self) -> State:
-        state: State = {f"count.{name}": value for name, value in self._counts.items()}
-        if self._waiting:
-            state["waiting"] = concatenate(self._waiting[0].schema, self._waiting).batch
-        if self._held is not None:
-            state["held"] = self._held.batch
-        return state
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._counts = {name: read_int(state, f"count.{name}") for name in _COUNTS}
-        batches = {name: read_batch(state, name) for name in ("waiting", "held") if name in state}
-        pages = {name: Page(Schema(batch.schema), batch) for name, batch in batches.items()}
-        self._waiting, self._held = [pages["waiting"]] if "waiting" in pages else [], pages.get("held")
-        self._fitted = None
-
     def _size(self) -> tuple[int, int]:
         """Give the results held, and their bytes."""
-        pages = self._waiting if self._held is None else [*self._waiting, self._held]
-        return sum(map(len, pages)), sum(page.batch.nbytes for page in pages)
+        return sum(map(len, [*self._waiting, *self._held])), self.nbytes
 
     def _measure(self) -> None:
         for name, now in zip(("peak_state_tuples", "peak_state_bytes"), self._size(), strict=True):
@@ -118,10 +101,9 @@ class Refine:
             return
         self._waiting = [] if due.all() else [waiting.select(~due)]
         output = self._fit(waiting.schema)
-        held = [] if self._held is None else [self._held]
-        rows = concatenate(waiting.schema, [*held, *([waiting] if due.all() else [waiting.select(due)])])
-        taken, signs, standing = self._chains(rows, sum(map(len, held)))
-        self._held = rows.take(standing) if len(standing) else None
+        rows = concatenate(waiting.schema, [*self._held, *([waiting] if due.all() else [waiting.select(due)])])
+        taken, signs, standing = self._chains(rows, sum(map(len, self._held)))
+        self._held = [rows.take(standing)] if len(standing) else []
         self._counts["taken_back"] += int(np.count_nonzero(signs < 0))
         if len(taken):
             batch = rows.take(taken).batch
