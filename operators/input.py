@@ -15,11 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators import memory
 from operators.broken import breaks, broken_texts, spoken
 from operators.clamp import Clamp
 from operators.errors import SchemaError
 from operators.page import Bools, Int64s, Page
 from operators.protocol import Emit, State, StateValue
+from operators.saved import read_text
 from operators.schema import Schema
 from operators.window.columns import in_steps, into_steps
 from punctuation import (
@@ -36,7 +38,6 @@ from punctuation import (
     StreamViolation,
     before,
 )
-from punctuation.plain import load_progress, save_progress
 
 Diverted: TypeAlias = Callable[[Page], None]
 Wanted: TypeAlias = Callable[[Page], Bools]
@@ -87,7 +88,7 @@ class Made:
 
 
 @attrs.define
-class Input:
+class Input(memory.Stateful):
     """Punctuate a stream and deal with the tuples that break what was promised (thesis 8.2, Input; rows O1 to O5, P8).
 
     *Pass* every tuple at once, cut where a promise stands. *Keep* the punctuators' memory and the promises in force.
@@ -130,16 +131,16 @@ class Input:
     2
     """
 
-    punctuators: tuple[Punctuator, ...] = attrs.field(default=(), converter=tuple)
+    punctuators: tuple[Punctuator, ...] = attrs.field(default=(), converter=tuple, metadata=memory.plain())
     late: str = attrs.field(default="drop", kw_only=True)
     name: str = attrs.field(default="input", kw_only=True)
     diverted: Diverted | None = attrs.field(default=None, kw_only=True)
     allow: int = attrs.field(default=0, kw_only=True, validator=attrs.validators.ge(0))
     piece: int = attrs.field(default=1, kw_only=True, validator=attrs.validators.ge(1))
     wanted: Wanted | None = attrs.field(default=None, kw_only=True, eq=False)
-    _progress: Progress = attrs.field(factory=Progress, init=False)
+    _progress: Progress = attrs.field(factory=Progress, init=False, metadata=memory.progress())
     _counts: dict[str, int] = attrs.field(init=False)
-    _clamps: list[Clamp | None] = attrs.field(init=False)
+    _clamps: list[Clamp | None] = attrs.field(init=False, metadata=memory.plain(strict=False, since=1))
     """How far a tuple may move a promise, by punctuator."""
 
     def __attrs_post_init__(self) -> None:
@@ -249,23 +250,12 @@ class Input:
         return self._progress
 
     def state(self) -> State:
-        return {
-            "counts": json.dumps(self._counts),
-            "progress": json.dumps(save_progress(self._progress)),
-            "punctuators": json.dumps([p.state() for p in self.punctuators]),
-            "clamps": json.dumps([None if clamp is None else clamp.state() for clamp in self._clamps]),
-        }
+        return super().state() | {"counts": json.dumps(self._counts)}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        counts = {name: int(count) for name, count in json.loads(str(state["counts"])).items()}
+        super().restore(state)
+        counts = {name: int(count) for name, count in json.loads(read_text(state, "counts")).items()}
         self._counts = {**dict.fromkeys(_COUNTS, 0), **counts}
-        self._progress = load_progress(json.loads(str(state["progress"])))
-        for punctuator, saved in zip(self.punctuators, json.loads(str(state["punctuators"])), strict=True):
-            punctuator.restore(saved)
-        # What was saved before there were clamps has none of them.
-        for clamp, saved in zip(self._clamps, json.loads(str(state.get("clamps", "[]"))), strict=False):
-            if clamp is not None and saved is not None:
-                clamp.restore(saved)
 
     def _take(self, page: Page, emit: Emit) -> None:
         """Take tuples in which no promise stands."""

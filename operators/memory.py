@@ -115,6 +115,8 @@ class Stateful:
         for attribute, name, column in self._declared:
             if version >= column.since or name in state:
                 column.restore(state, name, self, attribute)
+            else:
+                column.lack(name, self, attribute)
 
 
 @attrs.frozen(kw_only=True)
@@ -133,6 +135,9 @@ class Column:
     def restore(self, state: Mapping[str, StateValue], name: str, owner: Any, attribute: str) -> None:
         """Set the field of a fresh owner to what a state holds; ValueError where that does not fit."""
         setattr(owner, attribute, self.load(state, name, getattr(owner, attribute, None), owner))
+
+    def lack(self, name: str, owner: Any, attribute: str) -> None:
+        """Leave the field of a fresh owner as it is, for an older state has no entry; ValueError where it should."""
 
     def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
         """Return what a state holds, where a fresh owner has this value."""
@@ -153,7 +158,7 @@ class _Integer(Column):
     most: int | str | None
 
     def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> int:
-        most = len(getattr(owner, self.most)) if isinstance(self.most, str) else self.most
+        most = _length(owner, self.most) if isinstance(self.most, str) else self.most
         return saved.read_int(state, name, least=self.least, most=most)
 
 
@@ -184,12 +189,19 @@ class _Array(Column):
     def save(self, state: State, name: str, value: Any) -> None:
         state[name] = value.copy()
 
+    def lack(self, name: str, owner: Any, attribute: str) -> None:
+        self._checked(getattr(owner, attribute), name, owner)
+
     def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
-        length = None if self.length is None else len(getattr(owner, self.length))
-        array = saved.read_array(state, name, like=value)
-        saved.bounded(array, name, least=self.least, below=self.below, length=length)
-        index = None if self.grows is None else getattr(owner, self.grows)
-        return array if index is None else grown(array, index.capacity)
+        array = self._checked(saved.read_array(state, name, like=value), name, owner)
+        if self.grows is None:
+            return array
+        index = getattr(owner, self.grows)
+        return grown(array, 1 if index is None else max(1, index.capacity))
+
+    def _checked(self, array: Any, name: str, owner: Any) -> Any:
+        length = None if self.length is None else _length(owner, self.length)
+        return saved.bounded(array, name, least=self.least, below=self.below, length=length)
 
     def nbytes(self, value: Any) -> int:
         return value.nbytes
@@ -214,6 +226,21 @@ class _Progress(Column):
 
     def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
         return read_progress(saved.read_text(state, name))
+
+
+@attrs.frozen(kw_only=True)
+class _Plain(Column):
+    strict: bool
+
+    def save(self, state: State, name: str, value: Iterable[Any]) -> None:
+        state[name] = json.dumps([None if one is None else one.state() for one in value])
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
+        kept: list[Plain] = json.loads(saved.read_text(state, name))
+        for one, its in zip(value, kept, strict=self.strict):
+            if one is not None and its is not None:
+                one.restore(its)
+        return value
 
 
 class _Waiting(Column):
@@ -267,17 +294,17 @@ class _Part(Column):
 
 
 class _Parts(Column):
-    def save(self, state: State, name: str, value: Iterable[Saves]) -> None:
-        for number, one in enumerate(value):
+    def save(self, state: State, name: str, value: Iterable[Saves] | None) -> None:
+        for number, one in enumerate(value or ()):
             state |= prefixed(f"{name}{number}.", one.state())
 
     def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
-        for number, one in enumerate(value):
+        for number, one in enumerate(value or ()):
             one.restore(saved.part(f"{name}{number}.", state))
         return value
 
     def nbytes(self, value: Any) -> int:
-        return sum([one.nbytes for one in value])
+        return sum([one.nbytes for one in value or ()])
 
 
 @attrs.frozen(kw_only=True)
@@ -358,6 +385,11 @@ def waiting() -> Metadata:
     return _Waiting().declared()
 
 
+def plain(*, strict: bool = True, since: int = 0) -> Metadata:
+    """Declare a sequence of None or of what gives its state as JSON values; unless `strict`, some may have come."""
+    return _Plain(strict=strict, since=since).declared()
+
+
 def part(make: Callable[[list[pa.Field]], Saves] | None = None, *, name: str | None = None) -> Metadata:
     """Declare a part that saves itself; None is saved as nothing.
 
@@ -374,6 +406,11 @@ def parts(name: str) -> Metadata:
 def bound(bind: str, *, name: str = "input") -> Metadata:
     """Declare the schema of the input, or a tuple that begins with it; `bind` names the method that binds to it."""
     return _Input(bind=bind, name=name).declared()
+
+
+def _length(owner: Any, attribute: str) -> int:
+    value = getattr(owner, attribute)
+    return 0 if value is None else len(value)
 
 
 def _summed(declared: Iterable[tuple[str, str, Column]]) -> Callable[[Any], int]:

@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.aggregate import facts
 from operators.aggregate.wid import START, STOP
 from operators.buffering.log import TupleLog, attributes
@@ -20,8 +21,7 @@ from operators.negative.multiset import Signed, signed
 from operators.overflow import Overflow
 from operators.page import Int64s, Page
 from operators.plan_facts import Attributes
-from operators.protocol import Emit, State, StateValue
-from operators.saved import part, prefixed, read_batch, read_int, read_integers, save_schema
+from operators.protocol import Emit, StateValue
 from operators.schema import Schema
 from operators.window import FOREVER, PartitionedWindow, Window
 from operators.window.columns import extent_columns
@@ -29,11 +29,10 @@ from operators.window.protocol import Int32s
 from punctuation import END, Punctuation, before
 
 _NEVER = -(2**63)
-_NUMBERS = ("bound", "released", "results", "windows", "peak", "peak_bytes")
 
 
 @attrs.define(eq=False)
-class SignedAggregate:
+class SignedAggregate(memory.Stateful):
     """Aggregate by group the relation that signed changes make; the input is an Expire's output.
 
     Emits what a WindowAggregate emits: for every window w that is complete, in order, one result for each group that
@@ -60,19 +59,27 @@ class SignedAggregate:
     functions: Mapping[str, AggregateFunction]
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
-    _schemas: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
-    _log: TupleLog | None = attrs.field(init=False, default=None)
-    _wids: Int64s = attrs.field(init=False, factory=lambda: np.empty(0, np.int64))
-    _signs: Int64s = attrs.field(init=False, factory=lambda: np.empty(0, np.int64))
-    _index: KeyIndex | None = attrs.field(init=False, default=None)
-    _members: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64))
-    _signed: list[Signed] = attrs.field(init=False, factory=lambda: [])
-    _bound: int = attrs.field(init=False, default=_NEVER)
-    _released: int = attrs.field(init=False, default=_NEVER)
-    _results: int = attrs.field(init=False, default=0)
-    _windows: int = attrs.field(init=False, default=0)
-    _peak: int = attrs.field(init=False, default=0)
-    _peak_bytes: int = attrs.field(init=False, default=0)
+    _schemas: tuple[Schema, Schema] | None = attrs.field(init=False, default=None, metadata=memory.bound("_bind"))
+    _log: TupleLog | None = attrs.field(init=False, default=None, metadata=memory.part())
+    _wids: Int64s = attrs.field(
+        init=False, factory=lambda: np.empty(0, np.int64), metadata=memory.array(length="_log", since=1)
+    )
+    _signs: Int64s = attrs.field(
+        init=False,
+        factory=lambda: np.empty(0, np.int64),
+        metadata=memory.array(least=-1, below=2, length="_log", since=1),
+    )
+    _index: KeyIndex | None = attrs.field(init=False, default=None, metadata=memory.part(name="groups"))
+    _members: Int64s = attrs.field(
+        init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.array(grows="_index", since=1)
+    )
+    _signed: list[Signed] = attrs.field(init=False, factory=lambda: [], metadata=memory.parts("aggregate"))
+    _bound: int = attrs.field(init=False, default=_NEVER, metadata=memory.integer())
+    _released: int = attrs.field(init=False, default=_NEVER, metadata=memory.integer())
+    _results: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _windows: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _peak: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _peak_bytes: int = attrs.field(init=False, default=0, metadata=memory.integer(since=1))
 
     promises_asked = facts.promises_asked
 
@@ -223,16 +230,11 @@ class SignedAggregate:
     def _held(self) -> int:
         return len(self._wids) + int(np.count_nonzero(self._members))
 
-    def _nbytes(self) -> int:
-        held = self._wids.nbytes + self._signs.nbytes + self._members.nbytes + sum(s.nbytes for s in self._signed)
-        held += 0 if self._log is None else self._log.nbytes
-        return held + (0 if self._index is None else self._index.nbytes)
-
     def _measure(self) -> None:
-        self._peak, self._peak_bytes = max(self._peak, self._held()), max(self._peak_bytes, self._nbytes())
+        self._peak, self._peak_bytes = max(self._peak, self._held()), max(self._peak_bytes, self.nbytes)
 
     def statistics(self) -> dict[str, int]:
-        held, nbytes = self._held(), self._nbytes()
+        held, nbytes = self._held(), self.nbytes
         return {
             "state_tuples": held,
             "state_bytes": nbytes,
@@ -244,37 +246,7 @@ class SignedAggregate:
             "null_arguments": sum(s.nulls for s in self._signed),
         }
 
-    def state(self) -> State:
-        state: State = {name: getattr(self, f"_{name}") for name in _NUMBERS}
-        if self._log is not None and self._schemas is not None:
-            state |= {
-                "input": save_schema(self._schemas[0].arrow),
-                "wids": self._wids.copy(),
-                "signs": self._signs.copy(),
-                "members": self._members.copy(),
-                **prefixed("log.", self._log.state()),
-            }
-            for i, aggregate in enumerate(self._signed):
-                state |= prefixed(f"aggregate{i}.", aggregate.state())
-            if self._index is not None:
-                state |= prefixed("groups.", self._index.state())
-        return state
-
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        for name in _NUMBERS:
-            # States of before bytes were measured have no peak of them.
-            setattr(self, f"_{name}", read_int(state, name) if name in state or name != "peak_bytes" else 0)
-        if "input" not in state:
-            return
-        log = self._bind(Schema(read_batch(state, "input").schema))
-        log.restore(part("log.", state))
-        self._wids = read_integers(state, "wids", length=len(log))
-        self._signs = read_integers(state, "signs", least=-1, below=2, length=len(log))
-        self._members = read_integers(state, "members")
-        if self._index is not None:
-            self._index.restore(part("groups.", state))
-        capacity = 1 if self._index is None else max(1, self._index.capacity)
-        self._members = np.pad(self._members, (0, max(0, capacity - len(self._members))))
-        for i, aggregate in enumerate(self._signed):
-            aggregate.restore(part(f"aggregate{i}.", state))
-            aggregate.start(np.empty(0, np.int32), capacity)
+        super().restore(state)
+        for aggregate in self._signed:
+            aggregate.start(np.empty(0, np.int32), len(self._members))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.bucket import FROM, UNTIL
 from operators.buffering.log import TupleLog
 from operators.errors import SchemaError
 from operators.page import Int64s, Page
-from operators.protocol import Emit, State, StateValue
-from operators.saved import bounded, part, prefixed, read_batch, read_int, read_integers, save_schema
+from operators.protocol import Emit
 from operators.schema import Schema
 from operators.window import FOREVER
 from punctuation import END, Punctuation, before
@@ -23,7 +21,7 @@ _NEVER = -(2**63)
 
 
 @attrs.define(eq=False)
-class Expire:
+class Expire(memory.Stateful):
     """Give each tuple as an insertion, and as a deletion when it expires; the input is a Bucket's output.
 
     Emits the input's attributes but wid_from and wid_until, then `wid` and `sign`: +1 at the first window that has the
@@ -44,12 +42,14 @@ class Expire:
     [{'ts': 7, 'wid': 1, 'sign': 1}, {'ts': 3, 'wid': 0, 'sign': 1}, {'ts': 3, 'wid': 2, 'sign': -1}]
     """
 
-    _schemas: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
-    _log: TupleLog | None = attrs.field(init=False, default=None)
-    _until: Int64s = attrs.field(init=False, factory=lambda: np.empty(0, np.int64))
-    _bound: int = attrs.field(init=False, default=_NEVER)
-    _peak: int = attrs.field(init=False, default=0)
-    _peak_bytes: int = attrs.field(init=False, default=0)
+    _schemas: tuple[Schema, Schema] | None = attrs.field(init=False, default=None, metadata=memory.bound("_bind"))
+    _log: TupleLog | None = attrs.field(init=False, default=None, metadata=memory.part())
+    _until: Int64s = attrs.field(
+        init=False, factory=lambda: np.empty(0, np.int64), metadata=memory.array(length="_log")
+    )
+    _bound: int = attrs.field(init=False, default=_NEVER, metadata=memory.integer())
+    _peak: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _peak_bytes: int = attrs.field(init=False, default=0, metadata=memory.integer(since=1))
 
     @property
     def inputs(self) -> int:
@@ -81,7 +81,7 @@ class Expire:
         self._change(page.batch.select(log.names), first, 1, emit)
         log.append(page, everything)
         self._until = np.concatenate((self._until, last))
-        self._peak, self._peak_bytes = max(self._peak, len(self._until)), max(self._peak_bytes, self._nbytes())
+        self._peak, self._peak_bytes = max(self._peak, len(self._until)), max(self._peak_bytes, self.nbytes)
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         if punctuation.is_end:
@@ -131,30 +131,10 @@ class Expire:
     def statistics(self) -> dict[str, int]:
         return {
             "state_tuples": len(self._until),
-            "state_bytes": self._nbytes(),
+            "state_bytes": self.nbytes,
             "peak_state_tuples": self._peak,
             "peak_state_bytes": self._peak_bytes,
         }
-
-    def _nbytes(self) -> int:
-        return 0 if self._log is None else self._log.nbytes + self._until.nbytes
-
-    def state(self) -> State:
-        state: State = {"bound": self._bound, "until": self._until.copy()}
-        state |= {"peak": self._peak, "peak_bytes": self._peak_bytes}
-        if self._log is not None and self._schemas is not None:
-            state |= {"input": save_schema(self._schemas[0].arrow), **prefixed("log.", self._log.state())}
-        return state
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._bound, self._peak = read_int(state, "bound"), read_int(state, "peak")
-        # States of before it was measured have none.
-        self._peak_bytes = read_int(state, "peak_bytes") if "peak_bytes" in state else 0
-        self._until = read_integers(state, "until")
-        if "input" in state:
-            log = self._bind(Schema(read_batch(state, "input").schema))
-            log.restore(part("log.", state))
-            bounded(self._until, "until", least=None, below=None, length=len(log))
 
 
 def _as(column: pa.Array, kind: pa.DataType) -> pa.Array:

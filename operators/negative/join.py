@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.buffering.log import TupleLog
 from operators.errors import SchemaError
 from operators.functions.arguments import plain_type
@@ -18,15 +19,8 @@ from operators.page import Bools, Int64s, Page
 from operators.protocol import Emit, State, StateValue
 from operators.saved import (
     ROOM,
-    bounded,
-    load_meet,
-    part,
-    prefixed,
     read_batch,
     read_flag,
-    read_int,
-    read_integers,
-    save_meet,
     save_schema,
 )
 from operators.schema import Schema
@@ -38,7 +32,7 @@ _NEVER = -(2**63)
 
 
 @attrs.define(eq=False)
-class SignedJoin:
+class SignedJoin(memory.Stateful):
     """Join by equal attributes the relations that two streams of changes make; the inputs are outputs of Expire.
 
     `on` are pairs of attributes, of the left and of the right input. Emits the attributes of the left tuple, then those
@@ -69,11 +63,11 @@ class SignedJoin:
     prefix: str = attrs.field(default="right_", kw_only=True)
     page_rows: int = attrs.field(default=1 << 16, kw_only=True, validator=attrs.validators.ge(1))
     _fitted: _Fitted | None = attrs.field(init=False, default=None)
-    _sides: tuple[_Side, _Side] = attrs.field(init=False)
-    _index: KeyIndex = attrs.field(init=False)
-    _meet: Meet = attrs.field(init=False, factory=lambda: Meet(2))
-    _pairs: int = attrs.field(init=False, default=0)
-    _peak: int = attrs.field(init=False, default=0)
+    _sides: tuple[_Side, _Side] = attrs.field(init=False, metadata=memory.parts("side"))
+    _index: KeyIndex = attrs.field(init=False, metadata=memory.part(name="keys"))
+    _meet: Meet = attrs.field(init=False, factory=lambda: Meet(2), metadata=memory.meet())
+    _pairs: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _peak: int = attrs.field(init=False, default=0, metadata=memory.integer())
 
     @property
     def inputs(self) -> int:
@@ -144,28 +138,21 @@ class SignedJoin:
 
     def statistics(self) -> dict[str, int]:
         held = sum(len(side) for side in self._sides) if self._fitted is not None else 0
-        nbytes = sum(side.nbytes for side in self._sides) + self._index.nbytes if self._fitted is not None else 0
-        return {"state_tuples": held, "state_bytes": nbytes, "peak_state_tuples": self._peak, "pairs": self._pairs}
+        return {"state_tuples": held, "state_bytes": self.nbytes, "peak_state_tuples": self._peak, "pairs": self._pairs}
 
     def state(self) -> State:
-        state: State = {"pairs": self._pairs, "peak": self._peak, **prefixed("meet.", save_meet(self._meet))}
-        if self._fitted is not None:
-            for i, (schema, side) in enumerate(zip(self._fitted.inputs, self._sides, strict=True)):
-                state |= {f"input{i}": save_schema(schema.arrow), f"promised{i}": schema.progressing(WID)}
-                state |= prefixed(f"side{i}.", side.state())
-            state |= prefixed("keys.", self._index.state())
+        state = super().state()
+        for i, schema in enumerate(self._fitted.inputs if self._fitted is not None else ()):
+            state |= {f"input{i}": save_schema(schema.arrow), f"promised{i}": schema.progressing(WID)}
         return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._pairs, self._peak = read_int(state, "pairs"), read_int(state, "peak")
-        self._meet = load_meet(2, part("meet.", state))
         if "input0" in state:
             inputs = (read_batch(state, f"input{i}").schema for i in (0, 1))
             promised = (read_flag(state, f"promised{i}") for i in (0, 1))
             self.output_schema(*(Schema(s, progress=[WID] if p else []) for s, p in zip(inputs, promised, strict=True)))
-            for i, side in enumerate(self._sides):
-                side.restore(part(f"side{i}.", state))
-            self._index.restore(part("keys.", state))
+        super().restore(state)
+        if "input0" in state:
             for side in self._sides:
                 self._index.check_live(side.ids, "ids")
 
@@ -225,16 +212,20 @@ def _fields(schema: Schema) -> list[pa.Field]:
 
 
 @attrs.define(eq=False)
-class _Side:
+class _Side(memory.Stateful):
     """The changes of one input that a change of the other may meet: tuple, key, window and sign of each."""
 
-    log: TupleLog
+    log: TupleLog = attrs.field(metadata=memory.part())
     fields: Sequence[pa.Field]
-    ids: Ids = attrs.field(factory=lambda: np.empty(0, np.int32))
-    wids: Int64s = attrs.field(factory=lambda: np.empty(0, np.int64))
-    signs: Int64s = attrs.field(factory=lambda: np.empty(0, np.int64))
-    ended: bool = False
-    _settled: int = _NEVER
+    ids: Ids = attrs.field(
+        factory=lambda: np.empty(0, np.int32), metadata=memory.array(least=0, below=ROOM, length="log")
+    )
+    wids: Int64s = attrs.field(factory=lambda: np.empty(0, np.int64), metadata=memory.array(length="ids"))
+    signs: Int64s = attrs.field(
+        factory=lambda: np.empty(0, np.int64), metadata=memory.array(least=-1, below=2, length="ids")
+    )
+    ended: bool = attrs.field(default=False, metadata=memory.flag())
+    _settled: int = attrs.field(default=_NEVER, metadata=memory.integer())
     _order: Int64s | None = None
     """Positions in the order of their keys, once somebody asked."""
 
@@ -246,10 +237,6 @@ class _Side:
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    @property
-    def nbytes(self) -> int:
-        return self.log.nbytes + self.ids.nbytes + self.wids.nbytes + self.signs.nbytes
 
     def add(self, page: Page, rows: Int64s, ids: Ids, wids: Int64s, signs: Int64s) -> None:
         """Hold these changes of a page."""
@@ -300,25 +287,6 @@ class _Side:
     def _keep(self, wanted: Bools) -> None:
         self.log.keep(wanted)
         self.ids, self.wids, self.signs = self.ids[wanted], self.wids[wanted], self.signs[wanted]
-        self._order = None
-
-    def state(self) -> State:
-        return {
-            "ids": self.ids.copy(),
-            "wids": self.wids.copy(),
-            "signs": self.signs.copy(),
-            "ended": self.ended,
-            "settled": self._settled,
-            **prefixed("log.", self.log.state()),
-        }
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self.ids = read_integers(state, "ids", least=0, below=ROOM).astype(np.int32)
-        self.wids = read_integers(state, "wids", length=len(self.ids))
-        self.signs = read_integers(state, "signs", least=-1, below=2, length=len(self.ids))
-        self.ended, self._settled = read_flag(state, "ended"), read_int(state, "settled")
-        self.log.restore(part("log.", state))
-        bounded(self.ids, "ids", length=len(self.log))
         self._order = None
 
 

@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.errors import OperatorBug, SchemaError
 from operators.functions.arguments import argument, plain
 from operators.functions.order import is_keyed, keys, unkeyed
@@ -20,7 +21,7 @@ from operators.functions.protocol import Accumulator, AggregateFunction, Slots, 
 from operators.kernels.negative import heads, merge
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import ROOM, part, prefixed, read_int, read_integers
+from operators.saved import ROOM, bounded
 from operators.schema import Schema
 from operators.window.protocol import Int32s
 
@@ -85,16 +86,12 @@ def signed(function: AggregateFunction, schema: Schema) -> Signed:
 
 
 @attrs.define(eq=False)
-class Inverted:
+class Inverted(memory.Stateful):
     """Add tuples to an accumulator's slots, one a group, and subtract what deleted tuples add up to."""
 
-    accumulator: Accumulator
-    nulls: int = attrs.field(default=0, init=False)
-    _capacity: int = attrs.field(default=0, init=False)
-
-    @property
-    def nbytes(self) -> int:
-        return self.accumulator.nbytes
+    accumulator: Accumulator = attrs.field(metadata=memory.part(name="held"))
+    nulls: int = attrs.field(default=0, init=False, metadata=memory.integer())
+    _capacity: int = attrs.field(default=0, init=False, metadata=memory.integer(least=0, most=ROOM))
 
     def start(self, groups: Int32s, capacity: int) -> None:
         if capacity > self._capacity:
@@ -127,31 +124,27 @@ class Inverted:
     def stop(self, groups: Int32s) -> None:
         self.accumulator.free(groups)
 
-    def state(self) -> State:
-        return {"nulls": self.nulls, "capacity": self._capacity, **prefixed("held.", self.accumulator.state())}
-
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self.nulls, self._capacity = read_int(state, "nulls"), read_int(state, "capacity", least=0, most=ROOM)
-        self.accumulator.restore(part("held.", state))
+        super().restore(state)
         self.accumulator.reserve(self._capacity)
 
 
 @attrs.define(eq=False)
-class Multiset:
+class Multiset(memory.Stateful):
     """Hold the keys of each group's values in order, 20 bytes a different one; a change costs O(keys held)."""
 
     argument: str
     kind: pa.DataType
     descending: bool
-    nulls: int = attrs.field(default=0, init=False)
-    _owners: Int32s = attrs.field(factory=lambda: np.empty(0, np.int32), init=False)
-    _keys: Int64s = attrs.field(factory=lambda: np.empty(0, np.int64), init=False)
-    _counts: Int64s = attrs.field(factory=lambda: np.empty(0, np.int64), init=False)
-    _capacity: int = attrs.field(default=0, init=False)
-
-    @property
-    def nbytes(self) -> int:
-        return self._owners.nbytes + self._keys.nbytes + self._counts.nbytes
+    nulls: int = attrs.field(default=0, init=False, metadata=memory.integer())
+    _owners: Int32s = attrs.field(factory=lambda: np.empty(0, np.int32), init=False, metadata=memory.array(least=0))
+    _keys: Int64s = attrs.field(
+        factory=lambda: np.empty(0, np.int64), init=False, metadata=memory.array(length="_owners")
+    )
+    _counts: Int64s = attrs.field(
+        factory=lambda: np.empty(0, np.int64), init=False, metadata=memory.array(length="_owners")
+    )
+    _capacity: int = attrs.field(default=0, init=False, metadata=memory.integer(least=0, most=ROOM))
 
     def start(self, groups: Int32s, capacity: int) -> None:
         self._capacity = max(capacity, self._capacity)
@@ -182,17 +175,6 @@ class Multiset:
     def stop(self, groups: Int32s) -> None:
         """Nothing is held of a group without tuples."""
 
-    def state(self) -> State:
-        return {
-            "nulls": self.nulls,
-            "capacity": self._capacity,
-            "owners": self._owners.copy(),
-            "keys": self._keys.copy(),
-            "counts": self._counts.copy(),
-        }
-
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self.nulls, self._capacity = read_int(state, "nulls"), read_int(state, "capacity", least=0, most=ROOM)
-        self._owners = read_integers(state, "owners", least=0, below=self._capacity).astype(np.int32)
-        self._keys = read_integers(state, "keys", length=len(self._owners))
-        self._counts = read_integers(state, "counts", length=len(self._owners))
+        super().restore(state)
+        bounded(self._owners, "owners", below=self._capacity)
