@@ -220,6 +220,15 @@ class _Rebuilt(_Array):
         """Read nothing."""
 
 
+class _Numbers(Column):
+    def save(self, state: State, name: str, value: list[int] | list[float]) -> None:
+        state[name] = np.array(value)
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: list[Any], owner: Any) -> list[Any]:
+        array = saved.read_array(state, name, like=np.array(value))
+        return saved.bounded(array, name, least=None, below=None, length=len(value)).tolist()
+
+
 class _Progress(Column):
     def save(self, state: State, name: str, value: Any) -> None:
         state[name] = dump_progress(value)
@@ -285,8 +294,9 @@ class _Part(Column):
     def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
         if self.make is not None:
             value = self.make(list(saved.read_batch(state, "fields").schema)) if "fields" in state else None
-        if value is not None:
-            value.restore(saved.part(f"{name}.", state))
+        its = saved.part(f"{name}.", state)
+        if value is not None and its:
+            value.restore(its)
         return value
 
     def nbytes(self, value: Any) -> int:
@@ -300,7 +310,8 @@ class _Parts(Column):
 
     def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
         for number, one in enumerate(value or ()):
-            one.restore(saved.part(f"{name}{number}.", state))
+            if its := saved.part(f"{name}{number}.", state):
+                one.restore(its)
         return value
 
     def nbytes(self, value: Any) -> int:
@@ -363,6 +374,11 @@ def slots(*, least: int | None = None, below: int | None = None, fill: int = 0) 
 def rebuilt() -> Metadata:
     """Declare an array that takes bytes and is not saved: its owner works it out from the rest."""
     return _Rebuilt(least=None, below=None, length=None).declared()
+
+
+def numbers(*, name: str | None = None) -> Metadata:
+    """Declare a list of integers, or of floating numbers, of one length."""
+    return _Numbers(name=name).declared()
 
 
 def progress(*, name: str | None = None) -> Metadata:

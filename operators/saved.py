@@ -214,14 +214,15 @@ def save_schema(schema: pa.Schema) -> pa.RecordBatch:
 
 def save_input(schema: Schema, name: str = "input") -> State:
     """Return the state of a schema and its promises."""
-    return {name: save_schema(schema.arrow), "progress": _dump(schema)}
+    return {name: save_schema(schema.arrow), _promises(name): _dump(schema)}
 
 
 def read_input(state: Mapping[str, StateValue], name: str = "input") -> Schema | None:
     """Read what `save_input` returned; None where nothing was saved."""
     if name not in state:
         return None
-    return Schema(read_batch(state, name).schema, progress=_progress(state) if "progress" in state else [])
+    progress = _progress(state, _promises(name)) if _promises(name) in state else []
+    return Schema(read_batch(state, name).schema, progress=progress)
 
 
 def save_page(pages: Sequence[Page], name: str = "page") -> State:
@@ -272,8 +273,12 @@ def _dump(schema: Schema) -> str:
     return json.dumps(sorted(sorted(promise) for promise in schema.progress))
 
 
-def _progress(state: Mapping[str, StateValue]) -> list[list[str]]:
-    return json.loads(read_text(state, "progress"))
+def _promises(name: str) -> str:
+    return "progress" if name == "input" else f"{name}.progress"
+
+
+def _progress(state: Mapping[str, StateValue], name: str = "progress") -> list[list[str]]:
+    return json.loads(read_text(state, name))
 
 
 def _kind(value: StateValue) -> str:

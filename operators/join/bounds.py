@@ -7,22 +7,23 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
+from operators import memory
 from operators.join.window import FOREVER, NEVER
 from operators.keys import Ids
 from operators.page import Bools, Int64s
 from operators.protocol import State, StateValue
-from operators.saved import read_integers
+from operators.saved import bounded, read_integers
 
 
 @attrs.define(eq=False)
-class Bounds:
+class Bounds(memory.Stateful):
     """Keep the bounds by port; that of a key counts where it is higher. Memory: 33 bytes a key, live or promised.
 
     A key that a promise named is pinned: its bounds are remembered though no tuple of it is stored.
     """
 
-    linear: list[int] = attrs.field(factory=lambda: [NEVER, NEVER], init=False)
-    pinned: Ids = attrs.field(factory=lambda: np.empty(0, np.int32), init=False)
+    linear: list[int] = attrs.field(factory=lambda: [NEVER, NEVER], init=False, metadata=memory.numbers())
+    pinned: Ids = attrs.field(factory=lambda: np.empty(0, np.int32), init=False, metadata=memory.array(least=0))
     """Keys that promises named, without their bounds having been overtaken by the linear one; ascending."""
     _own: Int64s = attrs.field(factory=lambda: np.full((2, 16), NEVER, np.int64), init=False)
     _told: Int64s = attrs.field(factory=lambda: np.full((2, 16), NEVER, np.int64), init=False)
@@ -89,22 +90,15 @@ class Bounds:
         return ids[~np.isin(ids, self.pinned)] if len(self.pinned) else ids
 
     def state(self) -> State:
-        """Give all bounds."""
-        return {
-            "linear": np.array(self.linear, np.int64),
-            "pinned": self.pinned,
-            "own": self._own.reshape(-1),
-            "told": self._told.reshape(-1),
-        }
+        return super().state() | {"own": self._own.reshape(-1), "told": self._told.reshape(-1)}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become what gave this state."""
-        self.linear = [int(v) for v in read_integers(state, "linear", length=2)]
+        super().restore(state)
         self._own = read_integers(state, "own").reshape(2, -1)
         self._told = read_integers(state, "told").reshape(2, -1)
         if self._own.shape != self._told.shape:
             raise ValueError(f'the saved state has {self._own.shape} bounds in "own", {self._told.shape} in "told"')
-        self.pinned = read_integers(state, "pinned", least=0, below=self._own.shape[1]).astype(np.int32)
+        bounded(self.pinned, "pinned", below=self._own.shape[1])
         self._grouped = [bool((own != NEVER).any()) for own in self._own]
 
 

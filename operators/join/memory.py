@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.aggregate.named import constants
 from operators.join.bounds import Bounds, latest
 from operators.join.plain import Plain, Policy
@@ -43,7 +44,7 @@ class Candidates:
 
 
 @attrs.define(eq=False)
-class Memory:
+class Memory(memory.Stateful):
     """Remember tuples and bounds.
 
     Cost: see `Store`; a key is numbered once while a tuple or a promise of it is remembered.
@@ -53,9 +54,9 @@ class Memory:
     window: JoinWindow
     patience: int
     sides: tuple[Side, Side] = attrs.field(init=False)
-    index: KeyIndex | None = attrs.field(init=False)
-    bounds: Bounds = attrs.field(factory=Bounds, init=False)
-    policy: Policy = attrs.field(init=False)
+    index: KeyIndex | None = attrs.field(init=False, metadata=memory.part())
+    bounds: Bounds = attrs.field(factory=Bounds, init=False, metadata=memory.part())
+    policy: Policy = attrs.field(init=False, metadata=memory.part())
     _scratch: Store = attrs.field(init=False)
     _loose: bool = attrs.field(default=False, init=False)
     """Whether tuples that came in last were given numbers of keys that nothing may be held of."""
@@ -214,21 +215,16 @@ class Memory:
         self._partial = (Progress(), Progress())
 
     def state(self) -> State:
-        """Give all that is remembered."""
-        state = prefixed("bounds.", self.bounds.state()) | prefixed("policy.", self.policy.state())
+        state = super().state()
         for port in (0, 1):
             state |= prefixed(f"side{port}.", self.sides[port].state())
             state[f"partial{port}"] = dump_progress(self._partial[port])
-        return state if self.index is None else state | prefixed("index.", self.index.state())
+        return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become what gave this state."""
         self.__attrs_post_init__()
-        self.bounds.restore(part("bounds.", state))
-        self.policy.restore(part("policy.", state))
+        super().restore(state)
         self._partial = (read_progress(read_text(state, "partial0")), read_progress(read_text(state, "partial1")))
-        if self.index is not None:
-            self.index.restore(part("index.", state))
         self._reserve()
         for port in (0, 1):
             restored = self.sides[port].restored(part(f"side{port}.", state))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.errors import SchemaError
 from operators.expression import Expression
 from operators.join.bounds import latest
@@ -22,7 +22,7 @@ from operators.join.window import FOREVER, JoinWindow, check_window, usable
 from operators.keys import Ids
 from operators.page import Bools, Page
 from operators.protocol import Emit, State, StateValue
-from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
+from operators.saved import read_input, save_input
 from operators.schema import Schema
 from punctuation import END, Punctuation, whole
 
@@ -33,7 +33,7 @@ _ROWS = 1 << 16
 
 
 @attrs.define(eq=False)
-class OAJoin:
+class OAJoin(memory.Stateful):
     """Join the tuples of two inputs whose times are within a window of each other and whose keys are equal.
 
     Gives the attributes of the left tuple, then those of the right, `prefix` before a name that the left has too;
@@ -79,10 +79,12 @@ class OAJoin:
     page_rows: int = attrs.field(default=_ROWS, kw_only=True, validator=attrs.validators.ge(1))
     """Most tuples in a page of results, so that many pairs stream out instead of filling the memory."""
     _shape: Shape | None = attrs.field(init=False, default=None)
-    _memory: Memory = attrs.field(init=False)
-    _told: Promises = attrs.field(init=False)
+    _memory: Memory = attrs.field(init=False, metadata=memory.part())
+    _told: Promises = attrs.field(init=False, metadata=memory.part())
     _single: bool = attrs.field(init=False, default=False)
-    _counts: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0))
+    _counts: dict[str, int] = attrs.field(
+        init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0), metadata=memory.counters()
+    )
 
     def __attrs_post_init__(self) -> None:
         check_window(self.window)
@@ -187,25 +189,16 @@ class OAJoin:
         }
 
     def state(self) -> State:
-        state: State = {f"count.{name}": value for name, value in self._counts.items()}
-        if self._shape is not None:
-            for name, schema in zip(_SIDES, self._shape.inputs, strict=True):
-                state[name] = save_schema(schema.arrow)
-                state[f"{name}.progress"] = json.dumps(sorted(sorted(promise) for promise in schema.progress))
-            state |= prefixed("memory.", self._memory.state()) | prefixed("told.", self._told.state())
+        state = super().state()
+        for name, schema in zip(_SIDES, self._shape.inputs if self._shape is not None else (), strict=False):
+            state |= save_input(schema, name)
         return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._counts = {name: read_int(state, f"count.{name}") for name in _COUNTERS}
-        if "left" not in state:
-            return
-        inputs: list[Schema] = []
-        for name in _SIDES:
-            progress: list[list[str]] = json.loads(read_text(state, f"{name}.progress"))
-            inputs.append(Schema(read_batch(state, name).schema, progress=progress))
-        self.output_schema(*inputs)
-        self._memory.restore(part("memory.", state))
-        self._told.restore(part("told.", state))
+        inputs = [schema for name in _SIDES if (schema := read_input(state, name)) is not None]
+        if inputs:
+            self.output_schema(*inputs)
+        super().restore(state)
 
     def _fitted(self) -> Shape:
         if self._shape is None:

@@ -6,19 +6,16 @@ engine that needs order has Merge or Reorder in front of them; they assume none,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
-import numpy as np
 
+from operators import memory
 from operators.errors import SchemaError
 from operators.held import Held
 from operators.join.oa import OAJoin
 from operators.join.window import FOREVER, NEVER
 from operators.merge import Merge
 from operators.page import Page
-from operators.protocol import Emit, State, StateValue
-from operators.saved import part, prefixed, read_int, read_integers
+from operators.protocol import Emit
 from operators.schema import Schema
 from operators.window import LIMIT
 from punctuation import END, Punctuation, before, whole
@@ -27,7 +24,7 @@ _ROWS = 1 << 16
 
 
 @attrs.define(eq=False)
-class OPOBJoin:
+class OPOBJoin(memory.Stateful):
     """Join, and hold the pairs back until they can leave in the order of the left time.
 
     Pass: pairs below what the join promises of the left time, in order. Keep: what the join keeps, and the pairs above.
@@ -45,9 +42,9 @@ class OPOBJoin:
     [{'ts': 5, 'right_ts': 9}, {'ts': 7, 'right_ts': 9}]
     """
 
-    join: OAJoin
-    _sort: Merge = attrs.field(init=False, factory=lambda: Merge(1, ""))
-    _peak: int = attrs.field(init=False, default=0)
+    join: OAJoin = attrs.field(metadata=memory.part())
+    _sort: Merge = attrs.field(init=False, factory=lambda: Merge(1, ""), metadata=memory.part())
+    _peak: int = attrs.field(init=False, default=0, metadata=memory.integer())
 
     def __attrs_post_init__(self) -> None:
         self.join = attrs.evolve(self.join, promises="individual")
@@ -85,18 +82,6 @@ class OPOBJoin:
             "peak_state_tuples": self._peak,
         }
 
-    def state(self) -> State:
-        return {
-            "peak": self._peak,
-            **prefixed("join.", self.join.state()),
-            **prefixed("sort.", self._sort.state()),
-        }
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._peak = read_int(state, "peak")
-        self.join.restore(part("join.", state))
-        self._sort.restore(part("sort.", state))
-
     def _take(self, element: Page | Punctuation, emit: Emit) -> None:
         if isinstance(element, Page):
             self._sort.process(element, emit)
@@ -106,7 +91,7 @@ class OPOBJoin:
 
 
 @attrs.define(eq=False)
-class OPIBJoin:
+class OPIBJoin(memory.Stateful):
     """Hold left tuples back until all their partners are there, and join them in the order of their time.
 
     Pass: the pairs of a left tuple below what both inputs allow, in order. Keep: the left tuples above, and the right
@@ -125,11 +110,11 @@ class OPIBJoin:
     [{'ts': 5, 'right_ts': 9}, {'ts': 7, 'right_ts': 9}]
     """
 
-    join: OAJoin
-    _held: Held = attrs.field(init=False, factory=Held)
+    join: OAJoin = attrs.field(metadata=memory.part())
+    _held: Held = attrs.field(init=False, factory=Held, metadata=memory.part())
     _times: tuple[str, str] = attrs.field(init=False, default=("", ""))
-    _bounds: list[int] = attrs.field(init=False, factory=lambda: [NEVER, NEVER])
-    _peak: int = attrs.field(init=False, default=0)
+    _bounds: list[int] = attrs.field(init=False, factory=lambda: [NEVER, NEVER], metadata=memory.numbers())
+    _peak: int = attrs.field(init=False, default=0, metadata=memory.integer())
 
     def __attrs_post_init__(self) -> None:
         if self.join.kind != "inner":
@@ -188,20 +173,6 @@ class OPIBJoin:
             "buffered": self._held.tuples,
             "peak_state_tuples": self._peak,
         }
-
-    def state(self) -> State:
-        return {
-            "peak": self._peak,
-            "bounds": np.array(self._bounds, np.int64),
-            **prefixed("join.", self.join.state()),
-            **prefixed("held.", self._held.state()),
-        }
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._peak = read_int(state, "peak")
-        self._bounds = [int(bound) for bound in read_integers(state, "bounds")]
-        self.join.restore(part("join.", state))
-        self._held.restore(part("held.", state))
 
     def _all_there(self, bound: int) -> int:
         """Give the bound below which a left tuple's partners have all come."""

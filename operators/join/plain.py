@@ -12,12 +12,12 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
+from operators import memory
 from operators.join.segments import Found, Segment
 from operators.join.store import NOTHING
 from operators.join.tuples import Tuples
 from operators.page import Bools, Int64s
 from operators.protocol import State, StateValue
-from operators.saved import read_int
 
 _PAGES = 256
 
@@ -78,10 +78,10 @@ class Plain:
 
 
 @attrs.define(eq=False)
-class Policy:
+class Policy(memory.Stateful):
     """Decide for each arriving page whether it is worth an index, from what came lately on both ports."""
 
-    patience: int
+    patience: int = attrs.field(metadata=memory.integer())
     """How many looks at a plain tuple cost as much as to index it; 0: index at once."""
     _pages: list[float] = attrs.field(factory=lambda: [0.0, 0.0], init=False)
     _tuples: list[float] = attrs.field(factory=lambda: [0.0, 0.0], init=False)
@@ -108,12 +108,11 @@ class Policy:
         return looks / self.patience + self._tuples[other] / self._tuples[port] < 1.0
 
     def state(self) -> State:
-        """Give what was seen."""
-        return {"patience": self.patience, "seen": np.array([*self._pages, *self._tuples])}
+        return super().state() | {"seen": np.array([*self._pages, *self._tuples])}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become what gave this state."""
-        self.patience, seen = read_int(state, "patience"), state["seen"]
+        super().restore(state)
+        seen = state["seen"]
         if not isinstance(seen, np.ndarray) or seen.shape != (4,):
             raise ValueError(f"the saved state should tell what a join saw lately in four numbers, it has {seen!r}")
         one, two, three, four = (float(v) for v in seen)

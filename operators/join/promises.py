@@ -7,13 +7,13 @@ of both times one at least is new, so no later result lies in the box below both
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import attrs
 import numpy as np
 
+from operators import memory
 from operators.join.bounds import Bounds
 from operators.join.shape import Shape
 from operators.join.side import Side
@@ -21,17 +21,14 @@ from operators.join.store import NOTHING
 from operators.join.window import FOREVER, NEVER, JoinWindow
 from operators.keys import Ids, KeyIndex
 from operators.page import Int64s, Scalar, plain_values
-from operators.protocol import State, StateValue
-from operators.saved import read_text
 from operators.window import LIMIT
 from punctuation import Below, Equals, Pattern, Progress, Punctuation, Value, before, one_of
-from punctuation.plain import Plain, dump_progress, from_plain, read_progress, to_plain
 
 Punctuate: TypeAlias = Literal["individual", "joint", "both"]
 
 
 @attrs.define(eq=False)
-class Promises:
+class Promises(memory.Stateful):
     """Keep what was promised, and what must wait for stored tuples that it speaks of.
 
     Cost: O(1) a linear promise, O(keys promised ahead) besides; one on other attributes O(tuples stored) once.
@@ -40,8 +37,8 @@ class Promises:
     shape: Shape
     window: JoinWindow
     punctuate: Punctuate
-    _made: Progress = attrs.field(factory=Progress, init=False)
-    _waiting: list[tuple[int, Punctuation, int]] = attrs.field(factory=list, init=False)
+    _made: Progress = attrs.field(factory=Progress, init=False, metadata=memory.progress())
+    _waiting: list[tuple[int, Punctuation, int]] = attrs.field(factory=list, init=False, metadata=memory.waiting())
 
     def settled(self, bounds: Bounds, port: int) -> int:
         """Give the bound below which no tuple of a port can have a partner yet to come."""
@@ -113,17 +110,6 @@ class Promises:
                     yield from self._key_promises(port, index, ids[rises], fronts[rises])
         if named and self.punctuate != "individual":
             yield from self._key_boxes(bounds, sides, index, ids)
-
-    def state(self) -> State:
-        """Give what was promised and what waits."""
-        waiting = [[port, to_plain(promise), latest] for port, promise, latest in self._waiting]
-        return {"made": dump_progress(self._made), "waiting": json.dumps(waiting)}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become what gave this state."""
-        self._made = read_progress(read_text(state, "made"))
-        waiting: list[tuple[int, Plain, int]] = json.loads(read_text(state, "waiting"))
-        self._waiting = [(port, from_plain(plain), latest) for port, plain, latest in waiting]
 
     def _front(self, bounds: Bounds, side: Side, port: int) -> int:
         """Give the bound below which no later result has its time of this port."""
