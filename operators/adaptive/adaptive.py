@@ -20,19 +20,17 @@ from operators.buffering.log import TupleLog, attributes
 from operators.buffering.mixed import EAGER, LAZY, MixedStore, Policy
 from operators.buffering.objects import Objects
 from operators.buffering.panes import refuse_arrival
-from operators.buffering.windowed import Windowed, WindowStore
+from operators.buffering.windowed import Buffering
 from operators.errors import SchemaError
 from operators.functions.arguments import plain_type
 from operators.functions.ordered import refuse_ordered
-from operators.functions.protocol import Accumulator, AggregateFunction
+from operators.functions.protocol import AggregateFunction
 from operators.keys import KeyIndex
-from operators.overflow import Overflow
-from operators.page import Page, Scalar, plain_values
+from operators.page import Int64s, Page, Scalar, plain_values
 from operators.plan_facts import Attributes
 from operators.protocol import Emit, State, StateValue
 from operators.saved import part, prefixed, read_batch, read_text, save_schema
 from operators.schema import Schema
-from operators.window import Window
 from operators.window.protocol import Int32s
 from punctuation import GroupPromise, Punctuation
 
@@ -56,8 +54,8 @@ class Source:
     """Unexpired tuples of all groups."""
 
 
-@attrs.define
-class AdaptiveAggregate:
+@attrs.define(on_setattr=attrs.setters.NO_OP)
+class AdaptiveAggregate(Buffering[MixedStore | MixedPanes]):
     """Aggregate windows by group, each group eagerly or lazily, whichever takes less memory; the input is a Bucket's.
 
     Emits what a WindowAggregate emits. A lazy group's tuples wait in a buffer that all groups share, an eager one has a
@@ -91,9 +89,6 @@ class AdaptiveAggregate:
     [('a', 1, 10), ('b', 3, 5), ('b', 3, 10)]
     """
 
-    window: Window
-    functions: Mapping[str, AggregateFunction]
-    by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     cost: Cost | None = attrs.field(default=None, kw_only=True)
     """What a partial aggregate and a tuple cost; when not said, their bytes."""
     source: str | None = attrs.field(default=None, kw_only=True)
@@ -102,35 +97,21 @@ class AdaptiveAggregate:
     """Decide for each pane of a group: a list of tuples becomes a partial aggregate when it would be the larger."""
     always: Literal["lazy", "eager"] | None = attrs.field(default=None, kw_only=True)
     """Take one alternative for all groups: what buffering, or WID with one partial aggregate a window, would hold."""
-    _windowed: Windowed = attrs.field(init=False)
     _watermarks: Watermarks = attrs.field(init=False)
     _sources: KeyIndex | None = attrs.field(init=False, default=None)
     _cost: Cost = attrs.field(init=False, factory=Cost)
     _earlier: dict[str, int] = attrs.field(init=False, factory=lambda: {})
 
     def __attrs_post_init__(self) -> None:
-        self._windowed = Windowed(self.window, self.functions, self.by, self._make)
+        super().__attrs_post_init__()
         self._watermarks = Watermarks(self.window)
-
-    promises_asked = facts.promises_asked
-    together = facts.together
 
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         (read,) = facts.attributes_read(self, wanted, *inputs)
         return [read if self.source is None else read | {inputs[0].resolve(self.source, where="plan")}]
 
-    @property
-    def inputs(self) -> int:
-        return 1
-
-    @property
-    def overflow(self) -> Overflow:
-        """What becomes of results that do not fit their type."""
-        return self._windowed.overflow
-
-    def output_schema(self, *inputs: Schema) -> Schema:
-        (schema,) = inputs
-        if self._windowed.endless:
+    def results_schema(self, schema: Schema) -> Schema:
+        if self.endless:
             raise SchemaError(
                 "aggregate(adaptive): no tuple of a window of RANGE ALL ever expires, so buffering never pays.\n"
                 "  Use a WindowAggregate, or give the window a RANGE."
@@ -140,16 +121,16 @@ class AdaptiveAggregate:
             refuse_arrival(self.functions, "panes=True")
         if self.source is not None:
             KeyIndex([schema.field(self.source, where="aggregate(source)")])
-        return self._windowed.output_schema(schema)
+        return super().results_schema(schema)
 
-    def _make(self, schema: Schema, accumulators: Sequence[Accumulator]) -> WindowStore:
+    def _make(self, schema: Schema) -> MixedStore | MixedPanes:
         names = attributes(self.functions, schema)
         if self.source is not None:
             self._sources = KeyIndex([schema.field(self.source)])
         tup, aggr = _tuple_bytes(names, schema), _aggregate_bytes(self.functions, schema)
         self._cost = self.cost or Cost(aggr=aggr, tup=tup)
         weights = (round(tup), round(aggr), _ITEM_BYTES if self.panes else _GROUP_BYTES)
-        objects = Objects(accumulators, TupleLog(schema, names))
+        objects = Objects(self._accumulators(schema), TupleLog(schema, names))
         return (MixedPanes if self.panes else MixedStore)(objects, self._policy(), weights)
 
     def _policy(self) -> Policy:
@@ -163,45 +144,46 @@ class AdaptiveAggregate:
         rate = cost.tup * marks.slide
         return Policy(rate * length, cost.aggr * marks.wed * length, rate, cost.band)
 
-    @property
-    def _store(self) -> MixedStore | MixedPanes | None:
-        store = self._windowed.store
-        return store if isinstance(store, MixedStore | MixedPanes) else None
-
-    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
-        if len(page) == 0:
-            return
-        self._windowed.bind(page.schema)
-        store, marks = self._store, self._watermarks
-        assert store is not None
-        first, last, groups, capacity = self._windowed.arrive(page)
+    def _update(
+        self,
+        store: MixedStore | MixedPanes,
+        page: Page,
+        first: Int64s,
+        last: Int64s,
+        groups: Int32s,
+        capacity: int,
+    ) -> None:
+        self._count_nulls(page)
         # The rows of a partition have their own count, and no promise on all of them ever asks for it.
-        ticks = page.ticks(self.window.wattr) if self.window.wattr in page.schema else np.zeros(len(page), np.int64)
-        marks.arrived(first, last)
-        store.update(page, first, last, groups, capacity, ticks, self._source_ids(page, store, marks))
-        self._windowed.arrived(first, emit)
+        ticks = page.ticks(self.window.wattr) if self.window.wattr in page.schema else None
+        self._watermarks.arrived(first, last)
+        sources = self._source_ids(page, store, self._watermarks)
+        store.update(page, first, last, groups, capacity, ticks, sources)
 
-    def _source_ids(self, page: Page, store: MixedStore | MixedPanes, marks: Watermarks) -> Int32s:
+    def _source_ids(self, page: Page, store: MixedStore | MixedPanes, marks: Watermarks) -> Int32s | None:
         if self._sources is None or self.source is None:
-            return np.zeros(len(page), np.int32)
+            return None
         ids = self._sources.assign([page.column(self.source)])
         store.objects.grow_sources(self._sources.capacity)
         marks.grow(self._sources.capacity)
         return ids
 
-    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+    def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
         store, marks = self._store, self._watermarks
-        bound = punctuation.bound(FROM)
-        if isinstance(bound, int) and bound > self._windowed.bound:
-            marks.closed(bound, NEVER if store is None else int(store.objects.high.max()))
-            if store is not None:
-                store.policy = self._policy()
-        self._note_source(punctuation, marks)
-        self._windowed.punctuate(punctuation, emit)
-        if punctuation.is_end:
-            if store is not None:
-                self._earlier = self._measured(store)
-            self._watermarks, self._sources = Watermarks(self.window), None
+        marks.closed(bound, NEVER if store is None else int(store.objects.high.max()))
+        if store is not None:
+            store.policy = self._policy()
+        super()._advance(bound, assumed, emit)
+
+    def _advance_groups(self, punctuation: Punctuation, emit: Emit) -> None:
+        self._note_source(punctuation, self._watermarks)
+        super()._advance_groups(punctuation, emit)
+
+    def _forget(self) -> None:
+        if self._store is not None:
+            self._earlier = self._measured(self._store)
+        super()._forget()
+        self._watermarks, self._sources = Watermarks(self.window), None
 
     def _note_source(self, punctuation: Punctuation, marks: Watermarks) -> None:
         """Note a promise of single sources, whose windows stay open for the others' sake."""
@@ -235,7 +217,7 @@ class AdaptiveAggregate:
 
     def accounts(self) -> pa.RecordBatch:
         """Give the account of each group: its key, how it is aggregated, its window volume and what is held of it."""
-        store, index = self._store, self._windowed.groups
+        store, index = self._store, self._groups
         live = self._live()
         fields: list[pa.Field] = [] if index is None else list(index.fields)
         keys: list[pa.Array] = [] if index is None else index.keys(live)
@@ -249,7 +231,7 @@ class AdaptiveAggregate:
         return pa.RecordBatch.from_arrays([*keys, pa.array(named, pa.string()), *numbers], schema=pa.schema(fields))
 
     def _live(self) -> Int32s:
-        index, store = self._windowed.groups, self._store
+        index, store = self._groups, self._store
         if index is None:
             return np.arange(0 if store is None else store.objects.entries, dtype=np.int32)
         return np.sort(index.live())
@@ -268,7 +250,7 @@ class AdaptiveAggregate:
         return {n: v + earlier.get(n, 0) if n in _SUMS else max(v, earlier.get(n, 0)) for n, v in found.items()}
 
     def statistics(self) -> dict[str, int]:
-        found = self._windowed.statistics()
+        found = super().statistics()
         store, marks = self._store, self._watermarks
         if store is None:
             return {**found, **self._earlier}
@@ -286,7 +268,7 @@ class AdaptiveAggregate:
         return {**found, **self._measured(store)}
 
     def state(self) -> State:
-        state = {**self._windowed.state(), "earlier": json.dumps(self._earlier)}
+        state = {**super().state(), "earlier": json.dumps(self._earlier)}
         state |= prefixed("marks.", self._watermarks.state())
         if self._sources is not None:
             state["source_fields"] = save_schema(pa.schema(list(self._sources.fields)))
@@ -294,7 +276,7 @@ class AdaptiveAggregate:
         return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._windowed.restore(state)
+        super().restore(state)
         self._earlier = json.loads(read_text(state, "earlier"))
         self._watermarks.restore(part("marks.", state))
         if self._store is not None:

@@ -13,7 +13,6 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.aggregate.running import Released
 from operators.buffering.mixed import MixedStore, Policy
 from operators.buffering.objects import Objects
 from operators.functions.columns import power
@@ -24,6 +23,7 @@ from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
 from operators.saved import ROOM, bounded, part, prefixed, read_int, read_integers
 from operators.window.protocol import Int32s
+from operators.window_aggregate.store import Held, Released
 
 _BUDGET = 1 << 14
 _NEVER = -(2**63)
@@ -82,7 +82,14 @@ class MixedPanes:
         return total[ids], (buffered[ids] == 0).astype(np.int32), partial[ids], buffered[ids]
 
     def update(
-        self, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int, ticks: Int64s, sources: Int32s
+        self,
+        page: Page,
+        first: Int64s,
+        last: Int64s,
+        groups: Int32s,
+        capacity: int,
+        ticks: Int64s | None = None,
+        sources: Int32s | None = None,
     ) -> None:
         """Take tuples, each in the windows [first, last) and from a source; `capacity` is above every group id."""
         if capacity > len(self._counts):
@@ -123,14 +130,22 @@ class MixedPanes:
         """Give the window-id after the last window that anything is in."""
         return self._store.horizon(latest)
 
+    def forget(self, groups: Int32s) -> None:
+        """Reset what is known of groups left with nothing, whose ids will be given away."""
+        self._own[groups] = _NEVER
+
+    def held(self) -> Held:
+        """Give the windows and the group of each tuple and partial aggregate."""
+        held = self._store.held()
+        owners = self._owners[held.groups]
+        return Held(np.maximum(self._firsts[held.groups], self._own[owners]), held.last, owners)
+
     def _left(self, items: Int32s) -> Int32s:
         owners = self._owners[items]
         self._items.free(items)
         self._counts -= np.bincount(owners, minlength=len(self._counts))
         idle = np.unique(owners)
-        idle = idle[self._counts[idle] == 0]
-        self._own[idle] = _NEVER
-        return idle
+        return idle[self._counts[idle] == 0]
 
     def _covered(self, released: int, bound: int, chosen: Bools) -> Iterator[Released]:
         o = self.objects
@@ -189,14 +204,14 @@ class MixedPanes:
             **prefixed("store.", self._store.state()),
         }
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the panes whose `state` this was."""
+    def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM) -> None:
+        """Become the panes whose `state` this was; `capacity` is above every group id."""
         self.temporary = read_int(state, "results")
         self._items.restore(part("items.", state))
-        self._store.restore(part("store.", state))
+        self._store.restore(part("store.", state), capacity=self._items.capacity)
         live = self._items.live()
         owners, firsts, _ = (column.to_numpy() for column in self._items.keys(live))
-        bounded(owners, "items", below=read_int(state, "capacity", least=0, most=ROOM))
+        bounded(owners, "items", below=min(capacity, read_int(state, "capacity", least=0, most=ROOM)))
         size = max(16, self._items.capacity)
         self._owners, self._firsts = np.zeros(size, np.int32), np.zeros(size, np.int64)
         self._owners[live], self._firsts[live] = owners, firsts

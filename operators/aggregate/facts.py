@@ -13,6 +13,7 @@ from operators.pace import Pace, Paces, Windowed, finely, pace_of, want
 from operators.plan_facts import ANY_DISTANCE, Attributes, Keys, Together
 from operators.schema import Schema
 from operators.window import LandmarkWindow, PartitionedWindow
+from operators.window_aggregate.results import START, STOP, WID
 
 
 @runtime_checkable
@@ -24,9 +25,6 @@ class Grouping(Protocol):
     @property
     def by(self) -> Any:
         """Names; no type says so, for of an attrs class the type checker sees a converter here."""
-
-
-WID, START, STOP = "wid", "window_start", "window_end"
 
 
 def windows_of(operator: object) -> tuple[Windowed, ...]:

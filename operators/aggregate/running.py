@@ -21,8 +21,9 @@ from operators.aggregate.ranges import NEVER
 from operators.functions.columns import grown
 from operators.functions.protocol import Slots, Subtractable
 from operators.kernels import running as kernels
-from operators.page import Bools, Int64s
+from operators.page import Bools
 from operators.window.protocol import Int32s
+from operators.window_aggregate.store import Released
 
 if TYPE_CHECKING:
     from operators.aggregate.store import SliceStore
@@ -34,15 +35,6 @@ _FEW, _COPIES = 256, 1024
 _SEVERAL = 8
 """If a promise completes no more windows than this, each is given by itself."""
 _OUT, _FRONT, _BACK, _BESIDE = np.int8(0), np.int8(1), np.int8(2), np.int8(3)
-
-
-@attrs.frozen(eq=False)
-class Released:
-    """Results of complete windows: window-id and group of each, and the slot that holds its aggregate."""
-
-    wids: Int64s
-    groups: Int32s
-    slots: Slots
 
 
 @attrs.define(eq=False)

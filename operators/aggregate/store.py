@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from operators.aggregate.ranges import NEVER, Ranges
 from operators.aggregate.rows import Rows
-from operators.aggregate.running import Released, Running, Technique
+from operators.aggregate.running import Running, Technique
 from operators.functions.columns import grown, power
 from operators.functions.protocol import Accumulator, Subtractable
 from operators.kernels import slices as kernels
@@ -22,6 +22,7 @@ from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
 from operators.saved import ROOM, apart, bounded, part, prefixed, read_int, read_integers, read_text, read_words
 from operators.window.protocol import FOREVER, Int32s
+from operators.window_aggregate.store import Held, Released
 
 Slots = Int32s
 _BUDGET = 1 << 18
@@ -43,6 +44,8 @@ class SliceStore:
     ordered: bool = attrs.field(default=False, kw_only=True)
     """Whether slices must be combined in their order, the earliest first, because a function is not commutative."""
     technique: Technique | Literal["auto", "combine"] = "auto"
+    endless: bool = attrs.field(default=False, kw_only=True)
+    """Whether windows never let go of a tuple (RANGE ALL): slices that began before a bound become one."""
     _running: Running | None = attrs.field(init=False, default=None)
     _pairs: npt.NDArray[np.uint64] = attrs.field(init=False)
     _table: Int32s = attrs.field(init=False)
@@ -330,13 +333,13 @@ class SliceStore:
         """Forget the slices that are in no window from `bound` on; gives the groups left without a slot."""
         numbers = self.ranges.order
         numbers = numbers[self.ranges.ends[numbers] <= bound]
-        if len(numbers) == 0:
-            return np.empty(0, np.int32)
-        slots = np.empty(int(self._sizes[numbers].sum()), np.int32)
-        kernels.members(numbers, self._by_slice, self._links, slots)
-        idle = self._drop(slots)
-        self._close(numbers.tolist())
-        return idle
+        idle = np.empty(0, np.int32)
+        if len(numbers):
+            slots = np.empty(int(self._sizes[numbers].sum()), np.int32)
+            kernels.members(numbers, self._by_slice, self._links, slots)
+            idle = self._drop(slots)
+            self._close(numbers.tolist())
+        return np.concatenate((idle, self.fold(bound))) if self.endless else idle
 
     def close_groups(self, which: Int32s, bound: int) -> Int32s:
         """Forget what these groups hold for no window from `bound` on; gives the groups left without a slot."""
@@ -371,6 +374,16 @@ class SliceStore:
         self._own[groups] = NEVER
         if self._running is not None:
             self._running.forget(groups)
+
+    def horizon(self, latest: int) -> int:
+        """Give the window-id after the last window that a slice is in; endless slices count up to `latest`."""
+        return self.ranges.horizon(latest)
+
+    def held(self) -> Held:
+        """Give the windows and the group of each slot, without those released for the group alone."""
+        pairs = self._pairs[self._live()]
+        slices, groups = (pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(np.int32)
+        return Held(np.maximum(self.ranges.starts[slices], self._own[groups]), self.ranges.ends[slices], groups)
 
     def _drop(self, slots: Slots) -> Int32s:
         idle = np.empty(len(slots), np.int32)

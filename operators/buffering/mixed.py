@@ -13,16 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 import numpy as np
 
-from operators.aggregate.running import Released
 from operators.buffering.objects import Objects
 from operators.functions.columns import frozen
 from operators.functions.protocol import Accumulator
 from operators.kernels import adaptive as kernels
 from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import read_int
+from operators.saved import ROOM, read_int
 from operators.window import FOREVER
 from operators.window.protocol import Int32s
+from operators.window_aggregate.store import Held, Released
 
 _BUDGET = 1 << 14
 _LIST = 1 << 16
@@ -72,6 +72,8 @@ class MixedStore:
     _released: int = attrs.field(init=False, default=_NEVER)
     _touched: list[Int32s] = attrs.field(init=False, factory=lambda: [])
     """Groups whose volumes fell in a release that is not closed yet."""
+    _lists: tuple[Int32s, Int32s, Int32s, Int64s, Int64s] | None = attrs.field(init=False, default=None)
+    """What a page is entered with, kept because it is larger than most pages; nothing is remembered in it."""
 
     def __len__(self) -> int:
         """Number of buffered tuples and partial aggregates."""
@@ -83,6 +85,11 @@ class MixedStore:
         return self.objects.accumulators
 
     @property
+    def buffered(self) -> int:
+        """Tuples in B."""
+        return self.objects.buffered
+
+    @property
     def nbytes(self) -> int:
         """Bytes held, accumulators and tuples included."""
         return self.objects.nbytes
@@ -92,16 +99,29 @@ class MixedStore:
         return self.objects.account(ids)
 
     def update(
-        self, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int, ticks: Int64s, sources: Int32s
+        self,
+        page: Page,
+        first: Int64s,
+        last: Int64s,
+        groups: Int32s,
+        capacity: int,
+        ticks: Int64s | None = None,
+        sources: Int32s | None = None,
     ) -> None:
-        """Take tuples, each in the windows [first, last) and from a source; `capacity` is above every group id."""
+        """Take tuples, each in the windows [first, last); `capacity` is above every group id.
+
+        Policies that look at offsets need the values of the windowing attribute and the source of each tuple.
+        """
         o = self.objects
+        ticks = np.zeros(len(first), np.int64) if ticks is None else ticks
+        sources = np.zeros(len(first), np.int32) if sources is None else sources
         o.grow_groups(capacity)
         # Read-only all of them, so that there is one compilation.
         arrived = (frozen(groups), frozen(first), frozen(last), frozen(ticks), frozen(sources))
         n, weights = len(first), frozen(np.array(self.weights, np.int64))
-        fresh, replay_slots, slots = (np.empty(_LIST, np.int32) for _ in range(3))
-        replays, rows = np.empty(_LIST, np.int64), np.empty(_LIST, np.int64)
+        if self._lists is None:
+            self._lists = _lists(_LIST)
+        fresh, replay_slots, slots, replays, rows = self._lists
         stowed = np.empty(n, np.int64)
         policy, done = self.policy, 0
         while True:
@@ -123,9 +143,7 @@ class MixedStore:
             if done == n:
                 break
             if pairs > len(rows):
-                size = 2 * pairs
-                fresh, replay_slots, slots = (np.empty(size, np.int32) for _ in range(3))
-                replays, rows = np.empty(size, np.int64), np.empty(size, np.int64)
+                fresh, replay_slots, slots, replays, rows = _lists(2 * pairs)
             o.reserve(need, max(need, 1), 1)
         o.compact()
 
@@ -212,6 +230,18 @@ class MixedStore:
         """Give the window-id after the last window that anything is in; endless ones count up to `latest`."""
         return self.objects.horizon(latest)
 
+    def forget(self, groups: Int32s) -> None:
+        """Do nothing: nothing is known of groups left with nothing."""
+
+    def held(self) -> Held:
+        """Give the windows and the group of each tuple of B and of each partial aggregate of H."""
+        o = self.objects
+        made, parts = int(o.counters[kernels.MADE]), o.live()
+        rows = np.flatnonzero(o.tuples[:made, kernels.GROUP] >= 0)
+        first = np.concatenate((o.spans[rows, 0], o.part_wids[parts]))
+        last = np.concatenate((o.spans[rows, 1], o.part_wids[parts] + 1))
+        return Held(first, last, np.concatenate((o.tuples[rows, kernels.GROUP], o.parts[parts, kernels.OWNER])))
+
     def _survey(self, released: int, stop: int) -> tuple[int, int]:
         o = self.objects
         low, pairs = kernels.survey(released, stop, o.tuples, o.spans, o.windows, o.wids, o.counters)
@@ -284,9 +314,15 @@ class MixedStore:
         """Give B, H, the groups and the accumulators."""
         return {"released": self._released, "temporary": self.temporary, **self.objects.state()}
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the store whose `state` this was."""
+    def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM) -> None:
+        """Become the store whose `state` this was; `capacity` is above every group id."""
         self._released, self.temporary = read_int(state, "released"), read_int(state, "temporary")
-        self.objects.restore(state)
+        self.objects.restore(state, capacity=capacity)
         if self.objects.over(self._released):
             raise ValueError(f"the saved state holds what is in no window from {self._released} on")
+
+
+def _lists(size: int) -> tuple[Int32s, Int32s, Int32s, Int64s, Int64s]:
+    """Make the lists that entering a page fills: new slots, slots and tuples replayed, slots and rows updated."""
+    fresh, replayed, updated = (np.empty(size, np.int32) for _ in range(3))
+    return fresh, replayed, updated, np.empty(size, np.int64), np.empty(size, np.int64)

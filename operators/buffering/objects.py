@@ -17,7 +17,7 @@ from operators.functions.protocol import Accumulator
 from operators.kernels import adaptive as kernels
 from operators.page import Int64s
 from operators.protocol import State, StateValue
-from operators.saved import ROOM, apart, part, prefixed, read_int, read_integers
+from operators.saved import apart, part, prefixed, read_int, read_integers
 from operators.window import FOREVER
 from operators.window.protocol import Int32s
 
@@ -242,9 +242,9 @@ class Objects:
             state |= prefixed(f"aggregate{i}.", accumulator.state())
         return state
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the store whose `state` this was."""
-        known = apart(read_integers(state, "known"), "known", below=ROOM)
+    def restore(self, state: Mapping[str, StateValue], *, capacity: int) -> None:
+        """Become the store whose `state` this was; `capacity` is above every group id."""
+        known = apart(read_integers(state, "known"), "known", below=capacity)
         volumes = read_integers(state, "volumes", length=len(known))
         eager = read_integers(state, "eager", least=0, below=2, length=len(known))
         sources = volumes.shape[1]

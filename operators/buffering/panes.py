@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 import numpy as np
 
-from operators.aggregate.running import Released
 from operators.aggregate.store import SliceStore
 from operators.buffering.log import TupleLog
 from operators.errors import SchemaError
@@ -20,6 +19,7 @@ from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
 from operators.saved import ROOM, part, prefixed, read_int, read_integers
 from operators.window.protocol import Int32s
+from operators.window_aggregate.store import Held, Released
 
 
 @attrs.define(eq=False)
@@ -89,6 +89,21 @@ class PaneBuffer:
         self._settle()
         return int(self._ranges[1].max(initial=self._slices.ranges.horizon(latest)))
 
+    def forget(self, groups: Int32s) -> None:
+        """Reset what is known of groups left with nothing, whose ids will be given away."""
+        self._slices.forget(groups)
+
+    def held(self) -> Held:
+        """Give the windows and the group of each tuple of an incomplete pane and of each slice."""
+        self._settle()
+        panes, own = self._slices.held(), self._slices.own[self._groups]
+        first = np.maximum(self._ranges[0], own)
+        return Held(
+            np.concatenate((panes.first, first)),
+            np.concatenate((panes.last, self._ranges[1])),
+            np.concatenate((panes.groups, self._groups)),
+        )
+
     def _settle(self) -> None:
         """Put what arrived behind what is there."""
         if self._pages:
@@ -109,9 +124,7 @@ class PaneBuffer:
         self.log.keep(rest)
 
     def _left(self, idle: Int32s) -> Int32s:
-        idle = idle[self._waiting[idle] == 0]
-        self._slices.forget(idle)
-        return idle
+        return idle[self._waiting[idle] == 0]
 
     def state(self) -> State:
         """Give tuples and slices."""
@@ -124,16 +137,16 @@ class PaneBuffer:
             **prefixed("slices.", self._slices.state()),
         }
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the buffer whose `state` this was."""
-        capacity = read_int(state, "capacity", least=0, most=ROOM)
+    def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM) -> None:
+        """Become the buffer whose `state` this was; `capacity` is above every group id."""
+        groups, capacity = capacity, read_int(state, "capacity", least=0, most=ROOM)
         self._groups = read_integers(state, "groups", least=0, below=capacity).astype(np.int32)
         self._ranges = read_integers(state, "ranges", length=2)
         self._waiting = np.bincount(self._groups, minlength=capacity)
         self.log.restore(part("log.", state))
         if not len(self._groups) == self._ranges.shape[1] == len(self.log):
             raise ValueError(f"the saved state has {len(self.log)} tuples of {len(self._groups)} groups")
-        self._slices.restore(part("slices.", state))
+        self._slices.restore(part("slices.", state), capacity=groups)
 
 
 def refuse_arrival(functions: Mapping[str, AggregateFunction], where: str) -> None:

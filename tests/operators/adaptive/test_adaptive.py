@@ -21,7 +21,6 @@ from operators.chain import Chain
 from operators.drive import deliver, drive, punctuations, rows
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions import argmin, avg, count, count_distinct, first, max, min, sum
-from operators.functions.protocol import Accumulator
 from operators.kernels import adaptive as kernels
 from operators.page import Int64s, Page, Row
 from operators.protocol import Element
@@ -150,12 +149,20 @@ class LiteralRow18(MixedStore):
     """Replaying buffered tuples does not set tupleCnt."""
 
     def update(
-        self, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int, ticks: Int64s, sources: Int32s
+        self,
+        page: Page,
+        first: Int64s,
+        last: Int64s,
+        groups: Int32s,
+        capacity: int,
+        ticks: Int64s | None = None,
+        sources: Int32s | None = None,
     ) -> None:
+        assert ticks is not None and sources is None
         for i in range(len(page)):
             one = slice(i, i + 1)
             eager = self.objects.groups[groups[i], kernels.EAGER] if groups[i] < len(self.objects.groups) else 0
-            super().update(page.slice(i, i + 1), first[one], last[one], groups[one], capacity, ticks[one], sources[one])
+            super().update(page.slice(i, i + 1), first[one], last[one], groups[one], capacity, ticks[one])
             if self.objects.groups[groups[i], kernels.EAGER] > eager:
                 self.objects.leaving[self.objects.parts[:, kernels.OWNER] == groups[i]] = 0
 
@@ -173,8 +180,8 @@ class LiteralRow19(MixedStore):
 def planted(store: type[MixedStore]) -> AdaptiveAggregate:
     @attrs.define(eq=False)
     class Planted(AdaptiveAggregate):
-        def _make(self, schema: Schema, accumulators: Sequence[Accumulator]) -> MixedStore:
-            whole = AdaptiveAggregate._make(self, schema, accumulators)
+        def _make(self, schema: Schema) -> MixedStore:
+            whole = AdaptiveAggregate._make(self, schema)
             assert isinstance(whole, MixedStore)
             return store(whole.objects, whole.policy, whole.weights)
 

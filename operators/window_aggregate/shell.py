@@ -1,0 +1,464 @@
+"""Every window aggregate lives the same life, and this is where it is written.
+
+It binds to the schema of the first page, gives groups ids, has a store take tuples, releases windows on promises (of
+all tuples, of single groups, END), passes promises on, makes pages of results, and is saved and restored. `Shell` is
+what all have in common, whatever holds their windows. `StoreShell` is the whole life of those that read what a Bucket
+gives: their stores work in window-ids. The others work in ticks of the windowing attribute.
+
+On purpose operators differ in: when a result leaves that depends on the order of arrival (stacks give it at the tuple
+that completes it, the others on a promise), windows without tuples (`WindowAggregate.empty`), and RANGE ALL counted in
+partitions, which end by themselves (`Lasts`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import ClassVar, Final, Generic, TypeVar
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.aggregate import facts
+from operators.aggregate.named import matched, promised
+from operators.aggregate.partitions import Lasts, is_endless
+from operators.bucket import FROM, UNTIL
+from operators.errors import SchemaError
+from operators.functions.protocol import AggregateFunction
+from operators.keys import KeyIndex
+from operators.overflow import Overflow
+from operators.page import Int64s, Page
+from operators.protocol import Emit, State, StateValue
+from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
+from operators.schema import Schema
+from operators.window import FOREVER, PartitionedWindow, Window
+from operators.window.protocol import LIMIT, Int32s
+from operators.window_aggregate.results import (
+    ROWS,
+    START,
+    STOP,
+    WID,
+    columns_of,
+    result_fields,
+    result_page,
+    window_fields,
+)
+from operators.window_aggregate.store import Released, WindowStore
+from punctuation import END, Progress, Punctuation, Value, before, whole
+from punctuation.plain import dump_progress, read_progress
+
+NEVER: Final = -(2**63)
+"""The window-id, or tick, that is before all others."""
+_SHOWN = 1000
+
+
+def within(bound: Value | None) -> int | None:
+    """Return a bound as a whole number not far out of the range of values that count; None when it bounds nothing."""
+    number = whole(bound)
+    return None if number is None else max(-2 * LIMIT, min(number, 2 * LIMIT))
+
+
+@attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
+class Shell:
+    """Hear promises, pass them on, and save what all window aggregates remember."""
+
+    in_ticks: ClassVar[bool] = True
+    """Whether promises are heard, and windows held, in ticks of the windowing attribute, or else in window-ids."""
+    numbers: ClassVar[Mapping[str, str]] = {}
+    """The numbers remembered: the field of each, by the name that it has in a saved state."""
+    added: ClassVar[Mapping[str, int]] = {}
+    """The numbers that older states do not have, and what they were then."""
+
+    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
+    _input: Schema | None = attrs.field(init=False, default=None)
+    _output: Schema | None = attrs.field(init=False, default=None)
+    _bound: int = attrs.field(init=False, default=NEVER)
+    """The highest linear promise heard."""
+    _promised: Progress = attrs.field(init=False, factory=Progress)
+    _results: int = attrs.field(init=False, default=0)
+    _windows: int = attrs.field(init=False, default=0)
+    _peak: int = attrs.field(init=False, default=0)
+    _peak_bytes: int = attrs.field(init=False, default=0)
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    @property
+    def progressing(self) -> str:
+        """The attribute whose linear promises complete windows."""
+        raise NotImplementedError
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        if not punctuation.patterns:
+            if self._input is not None:
+                self._measure()
+                self._end(emit)
+            self._forget()
+            emit(END)
+            return
+        linear = punctuation.bound(self.progressing)
+        if linear is None:
+            self._advance_groups(punctuation, emit)
+            return
+        bound = within(linear) if self.in_ticks else linear
+        if isinstance(bound, int) and bound > self._bound:
+            self._bound = bound
+            self._advance(bound, punctuation.assumed, emit)
+
+    def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
+        """Release what a new bound completes, then promise what follows."""
+        raise NotImplementedError
+
+    def _advance_groups(self, punctuation: Punctuation, emit: Emit) -> None:
+        """Release what any other promise completes, then promise what follows: nothing, where there are no groups."""
+
+    def _end(self, emit: Emit) -> None:
+        """Release all that is left."""
+        raise NotImplementedError
+
+    def _forget(self) -> None:
+        """Forget everything but counters and bounds."""
+        self._input, self._output, self._promised = None, None, Progress()
+
+    def _promise(self, wid: int, begin: int, end: int, assumed: bool, emit: Emit) -> None:
+        """Promise that later results are of windows from `wid` on, which begins at `begin` and ends at `end`."""
+        rise = self._promised.rise
+        for name, value in ((WID, wid), (START, begin), (STOP, end)):
+            if -FOREVER < value < FOREVER and (promise := rise(name, value, assumed=assumed)) is not None:
+                emit(promise)
+
+    def _size(self) -> tuple[int, int]:
+        """Return how many tuples and partial aggregates are held, and bytes."""
+        raise NotImplementedError
+
+    def _measure(self) -> None:
+        tuples, nbytes = self._size()
+        if tuples > self._peak:
+            self._peak = tuples
+        if nbytes > self._peak_bytes:
+            self._peak_bytes = nbytes
+
+    def statistics(self) -> dict[str, int]:
+        tuples, nbytes = self._size()
+        return {
+            "state_tuples": tuples,
+            "state_bytes": nbytes,
+            "peak_state_tuples": max(self._peak, tuples),
+            "peak_state_bytes": max(self._peak_bytes, nbytes),
+            "windows": self._windows,
+            "results": self._results,
+        }
+
+    def state(self) -> State:
+        state: State = {name: getattr(self, field) for name, field in self.numbers.items()}
+        state["promised"] = dump_progress(self._promised)
+        return state if self._input is None else state | saved_input(self._input) | self._parts()
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        for name, field in self.numbers.items():
+            setattr(
+                self, field, self.added[name] if name in self.added and name not in state else read_int(state, name)
+            )
+        self._promised = read_progress(read_text(state, "promised"))
+        schema = read_input(state)
+        if schema is not None:
+            self._resume(schema, state)
+
+    def _parts(self) -> State:
+        """Return what is remembered besides numbers, promises and the schema of the input."""
+        raise NotImplementedError
+
+    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
+        """Bind to a schema and become what gave these `_parts`."""
+        raise NotImplementedError
+
+
+def saved_input(schema: Schema) -> State:
+    """Return the schema of an input as a part of a state."""
+    progress = json.dumps(sorted(sorted(promise) for promise in schema.progress))
+    return {"input": save_schema(schema.arrow), "progress": progress}
+
+
+def read_input(state: Mapping[str, StateValue]) -> Schema | None:
+    """Return the schema of the input in a saved state; None when there was no input."""
+    if "input" not in state:
+        return None
+    progress: list[list[str]] = json.loads(read_text(state, "progress"))
+    return Schema(read_batch(state, "input").schema, progress=progress)
+
+
+S = TypeVar("S", bound=WindowStore)
+
+
+@attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
+class StoreShell(Shell, Generic[S]):
+    """Aggregate what a Bucket gives: windows are ranges of ids, promises on ids release them from a store.
+
+    Emits the grouping attributes, one attribute a function, then wid, window_start, window_end. Propagates
+    `[wid_from < w]` as `[wid < w]`, `[window_start < b]` and `[window_end < e]`; promises on single groups likewise.
+    """
+
+    in_ticks: ClassVar[bool] = False
+    numbers: ClassVar[Mapping[str, str]] = {
+        name: f"_{name}"
+        for name in ("bound", "released", "latest", "last", "results", "windows", "nulls", "peak", "peak_bytes")
+    }
+    added: ClassVar[Mapping[str, int]] = {"last": NEVER, "nulls": 0}
+
+    window: Window
+    functions: Mapping[str, AggregateFunction]
+    by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    _groups: KeyIndex | None = attrs.field(init=False, default=None)
+    _store: S | None = attrs.field(init=False, default=None)
+    _endless: bool = attrs.field(init=False)
+    _lasts: Lasts | None = attrs.field(init=False)
+    """The last windows of partitions, where these end by themselves."""
+    _released: int = attrs.field(init=False, default=NEVER)
+    _latest: int = attrs.field(init=False, default=NEVER)
+    """The latest window that a tuple begins, where windows are endless."""
+    _last: int = attrs.field(init=False, default=NEVER)
+    """The last window released, where those without tuples are given too."""
+    _nulls: int = attrs.field(init=False, default=0)
+
+    def __attrs_post_init__(self) -> None:
+        self._endless = is_endless(self.window)
+        self._lasts = Lasts.of(self.window, self.by)
+
+    attributes_read = facts.attributes_read
+    promises_asked = facts.promises_asked
+    together = facts.together
+
+    @property
+    def progressing(self) -> str:
+        return FROM
+
+    @property
+    def endless(self) -> bool:
+        """Tell whether windows never let go of a tuple (RANGE ALL)."""
+        return self._endless
+
+    def _make(self, schema: Schema) -> S:
+        """Make a store for tuples of a schema."""
+        raise NotImplementedError
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        for name in (FROM, UNTIL):
+            if name not in schema:
+                raise SchemaError(
+                    f'aggregate: the input has no "{name}"; put a Bucket in front of the window aggregate.'
+                )
+        return self.results_schema(schema)
+
+    def results_schema(self, schema: Schema) -> Schema:
+        """Return the schema of the results, whoever computes them; SchemaError when the functions do not fit."""
+        KeyIndex([schema.field(name, where="aggregate") for name in self.by])
+        times = pa.int64()
+        if not isinstance(self.window, PartitionedWindow):
+            times = schema.field(self.window.wattr, where="aggregate").type
+        arrow = result_fields(schema, self.functions, self.by, times)
+        progress: list[frozenset[str]] = []
+        for promise in schema.progress:
+            if promise == frozenset((FROM,)):
+                progress += [frozenset((name,)) for name in (WID, START, STOP)]
+            elif promise <= {FROM, *self.by}:
+                progress.append(frozenset(WID if name == FROM else name for name in promise))
+        return Schema(arrow, progress=progress)
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        store = self._store
+        if store is None:
+            store = self._bind(page.schema)
+        n = len(page)
+        if n == 0:
+            return
+        first, last = page.ticks(FROM), page.ticks(UNTIL)
+        index = self._groups
+        if index is None:
+            groups, capacity = np.zeros(n, np.int32), 1
+        else:
+            groups, capacity = index.assign([page.column(name) for name in self.by]), index.capacity
+        if self._lasts is not None:
+            self._lasts.note(groups, first, capacity)
+        self._update(store, page, first, last, groups, capacity)
+        held = len(store)
+        if held > self._peak:
+            self._peak = held
+        if self._endless:
+            self._latest = max(self._latest, int(first.max()))
+            if self._released < self._bound:
+                self._settle(min(self._bound, self._latest + 1), False, emit)
+
+    def _update(self, store: S, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int) -> None:
+        store.update(page, first, last, groups, capacity)
+
+    def _bind(self, schema: Schema) -> S:
+        self._input, self._output = schema, self.output_schema(schema)
+        self._groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None
+        self._store = store = self._make(schema)
+        return store
+
+    def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
+        self._measure()
+        # Windows after the last tuple's may still be released when a later tuple shows that they have successors.
+        self._settle(min(bound, self._latest + 1) if self._endless else bound, assumed, emit)
+
+    def _settle(self, bound: int, assumed: bool, emit: Emit) -> None:
+        """Release the windows below a bound, and promise the later ones."""
+        if self._store is not None:
+            self._release(self._store, bound, emit)
+        if self._last != NEVER:
+            # Whether the windows after the last one with a tuple are between others, only a later tuple shows.
+            bound = min(bound, self._last + 1)
+        if bound > NEVER + 1:
+            self._promise(bound, *self.window.extent(bound), assumed, emit)
+
+    def _advance_groups(self, punctuation: Punctuation, emit: Emit) -> None:
+        lasts = self._lasts
+        latest = self._latest if self._endless and lasts is None else None
+        promise = promised(punctuation, self.by, FROM, WID, latest)
+        if promise is None:
+            return
+        groups, below, out = promise
+        if lasts is not None and below is None:
+            ended = self._end_partitions(lasts, groups, emit)
+            if (follows := lasts.follows(out, WID, ended)) is not None:
+                emit(follows)
+            return
+        if self._store is not None and self._groups is not None and len(self._groups):
+            self._release_groups(self._store, matched(self._groups, groups), below, emit)
+        # The bucket says nothing twice; only bounds that were cut to the latest window may repeat themselves.
+        if latest is None or (below != NEVER + 1 and self._promised.advance(out)):
+            emit(out)
+
+    def _release(self, store: S, bound: int, emit: Emit) -> None:
+        if bound > self._released:
+            for released in store.release(self._released, bound):
+                self._emit(released, emit)
+            self._free(store, store.close(bound))
+            self._released = bound
+
+    def _release_groups(self, store: S, which: Int32s, bound: int | None, emit: Emit) -> None:
+        if len(which):
+            self._measure()
+            stop = store.horizon(self._latest) if bound is None else bound
+            for released in store.release_groups(which, self._released, stop):
+                self._emit(released, emit)
+            self._free(store, store.close_groups(which, FOREVER - 1 if bound is None else bound))
+
+    def _end_partitions(self, lasts: Lasts, groups: Punctuation | None, emit: Emit) -> list[int]:
+        """Release what groups, or all, have in their partitions up to now; return the last windows of these."""
+        ended: list[int] = []
+        store, index = self._store, self._groups
+        if store is not None and index is not None:
+            whole = groups is None or lasts.whole(groups)
+            for last, which in lasts.of_partitions(index, None if groups is None else matched(index, groups)):
+                for released in store.release_groups(which, self._released, last + 1):
+                    self._emit(released, emit)
+                if whole:
+                    self._free(store, store.close_groups(which, FOREVER))
+                ended.append(last)
+        return ended
+
+    def _end(self, emit: Emit) -> None:
+        assert self._store is not None
+        if self._lasts is not None and self._groups is not None:
+            self._end_partitions(self._lasts, None, emit)
+        else:
+            self._release(self._store, self._store.horizon(self._latest), emit)
+
+    def _forget(self) -> None:
+        self._nulls = self._null_arguments()
+        super()._forget()
+        self._store, self._groups = None, None
+        self._lasts = Lasts.of(self.window, self.by)
+
+    def _free(self, store: S, idle: Int32s) -> None:
+        if self._groups is not None and len(idle):
+            store.forget(idle)
+            if self._lasts is not None:
+                self._lasts.forget(idle)
+            self._groups.free(idle)
+
+    def _emit(self, released: Released, emit: Emit) -> None:
+        wids = released.wids
+        n = len(wids)
+        if n <= ROWS:
+            emit(self._page(released))
+        else:
+            for at in range(0, n, ROWS):
+                emit(self._page(released.some(slice(at, at + ROWS))))
+        self._results += n
+        # The results of a window stand together, but for group-wise releases, where runs are counted.
+        self._windows += int(np.count_nonzero(wids[1:] != wids[:-1])) + 1
+
+    def _page(self, released: Released) -> Page:
+        store, output, index = self._store, self._output, self._groups
+        assert store is not None and output is not None
+        wids, groups = released.wids, released.groups
+
+        def keys(which: slice) -> list[pa.Array]:
+            return [] if index is None else index.keys(groups[which])
+
+        columns = [] if index is None else index.keys(groups)
+        columns += columns_of(
+            output, self.by, self.functions, store.accumulators, released.slots, self.overflow, wids, keys
+        )
+        return result_page(output, columns, wids, *self.window.extents(wids))
+
+    def open_windows(self, most: int = _SHOWN) -> Page:
+        """Return the windows that have a tuple and were not released, with their groups, the earliest first.
+
+        The attributes are those of the results without the functions; there are at most so many tuples.
+        """
+        store, index, schema = self._store, self._groups, self._input
+        if schema is None:
+            return Page.of_rows(Schema(pa.schema(window_fields(pa.int64()))), [])
+        assert store is not None and self._output is not None
+        output = Schema(pa.schema([*self._output.arrow][: len(self.by)] + [*self._output.arrow][-3:]))
+        held = store.held()
+        latest = np.full(len(held.groups), self._latest if self._endless else FOREVER - 1)
+        if self._lasts is not None and index is not None:
+            for last, which in self._lasts.of_partitions(index):
+                latest[np.isin(held.groups, which)] = last
+        wids, groups = held.windows(self._released, latest, most)
+        return result_page(output, [] if index is None else index.keys(groups), wids, *self.window.extents(wids))
+
+    def closed_by(self, wid: int) -> Punctuation:
+        """Return the least linear promise on the input that completes a window."""
+        return before(FROM, wid + 1)
+
+    def _size(self) -> tuple[int, int]:
+        store, index = self._store, self._groups
+        if store is None:
+            return 0, 0
+        return len(store), store.nbytes if index is None else store.nbytes + index.nbytes
+
+    def _null_arguments(self) -> int:
+        """Count the tuples that a function skipped for a null so far, for each function."""
+        return self._nulls + (0 if self._store is None else sum(a.nulls for a in self._store.accumulators))
+
+    def statistics(self) -> dict[str, int]:
+        return {
+            **super().statistics(),
+            "groups": 0 if self._groups is None else len(self._groups),
+            "null_arguments": self._null_arguments(),
+        }
+
+    def _parts(self) -> State:
+        assert self._store is not None
+        state = prefixed("store.", self._store.state())
+        if self._groups is not None:
+            state |= prefixed("groups.", self._groups.state())
+        return state if self._lasts is None else state | self._lasts.state()
+
+    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
+        store, capacity = self._bind(schema), 1
+        if self._groups is not None:
+            self._groups.restore(part("groups.", state))
+            capacity = self._groups.capacity
+        store.restore(part("store.", state), capacity=capacity)
+        if self._lasts is not None:
+            self._lasts.restore(state)
