@@ -13,12 +13,13 @@ import attrs
 
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.punctuate import Promise
-from oop_engine.retractions import Retracted, after
+from oop_engine.retractions import after
 from oop_engine.sources.protocol import Source
 from operators.errors import did_you_mean
 from operators.input import Input
 from operators.page import Page
 from operators.protocol import Operator
+from operators.retractions import Retracted
 from operators.schema import Schema
 
 Late: TypeAlias = Literal["drop", "refuse", "divert", "revise"]

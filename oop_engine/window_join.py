@@ -21,6 +21,7 @@ from operators.pace import Paces
 from operators.page import Page
 from operators.plan_facts import Attributes, Together
 from operators.protocol import Emit, State, StateValue
+from operators.retractions import refused
 from operators.schema import Schema
 from punctuation import Punctuation
 
@@ -56,6 +57,8 @@ class WindowJoin:
     def __attrs_post_init__(self) -> None:
         self._running = self._made()
         self._running.output_schema(*self.schemas)
+
+    retracted = refused
 
     @property
     def inputs(self) -> int:

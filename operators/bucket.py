@@ -17,6 +17,7 @@ from operators.pace import Paces, pace_of, want
 from operators.page import Bools, Int64s, Page, plain_values
 from operators.plan_facts import ANY_DISTANCE, Attributes, Together, Tolerance
 from operators.protocol import Emit
+from operators.retractions import as_it_is
 from operators.schema import Schema
 from operators.window import LIMIT, PartitionedWindow, SlidingWindow, Window
 from operators.window.protocol import Int32s
@@ -58,6 +59,8 @@ class Bucket(memory.Stateful):
     _counts: dict[str, int] = attrs.field(
         init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0), metadata=memory.counters()
     )
+
+    retracted = as_it_is
 
     @property
     def inputs(self) -> int:

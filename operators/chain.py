@@ -10,6 +10,7 @@ from operators.drive import deliver
 from operators.page import Page
 from operators.plan_facts import Together, together
 from operators.protocol import Element, Emit, LetsGo, Measured, Operator, State, StateValue
+from operators.retractions import Retracted, Retracting, retracted
 from operators.schema import Schema
 from punctuation import Punctuation
 
@@ -37,6 +38,14 @@ class Chain:
         for operator in self.operators[1:]:
             schema = operator.output_schema(schema)
         return schema
+
+    def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
+        for operator in self.operators:
+            answer = retracted(operator, found, inputs)
+            if isinstance(answer, str):
+                return answer
+            found, inputs = answer, (operator.output_schema(*inputs),)
+        return found
 
     def together(self, *inputs: Schema) -> Together:
         first, *others = self.operators

@@ -16,6 +16,7 @@ from operators.pace import Paces
 from operators.page import Page
 from operators.plan_facts import Attributes, Together
 from operators.protocol import Emit
+from operators.retractions import refused
 from operators.schema import Schema
 from punctuation import Punctuation, whole
 
@@ -43,6 +44,8 @@ class Distinct(memory.Stateful):
     _index: KeyIndex | None = attrs.field(init=False, default=None, metadata=memory.part(KeyIndex))
     _expiries: dict[str, Expiry] = attrs.field(init=False, factory=dict)
     _peak: int = attrs.field(init=False, default=0, metadata=memory.integer())
+
+    retracted = refused
 
     @property
     def inputs(self) -> int:

@@ -15,6 +15,7 @@ from operators.overflow import Overflow
 from operators.page import Bools, Page
 from operators.plan_facts import Attributes
 from operators.protocol import Emit
+from operators.retractions import Retracted, Retracting, stands
 from operators.schema import Schema
 from punctuation import Punctuation
 
@@ -48,6 +49,9 @@ class Filter(memory.Stateful):
 
     def comes_from(self, name: str, *inputs: Schema) -> str | None:
         return name
+
+    def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
+        return None if found and stands(self.predicate, found, inputs[0]) else found
 
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         return [wanted | self.predicate.reads(inputs[0], where="plan")]

@@ -12,6 +12,7 @@ from operators.pace import Pace, Paces
 from operators.page import Page
 from operators.plan_facts import Attributes, Together
 from operators.protocol import Emit
+from operators.retractions import as_it_is
 from operators.schema import Schema
 from punctuation import NO_TIME, Progress, Punctuation, before
 
@@ -46,6 +47,8 @@ class Guard(memory.Stateful):
     _progress: Progress = attrs.field(init=False, factory=Progress, metadata=memory.progress())
     _late: int = attrs.field(init=False, default=0, metadata=memory.integer())
     _filtered: int = attrs.field(init=False, default=0, metadata=memory.integer(name=FILTERED))
+
+    retracted = as_it_is
 
     @property
     def inputs(self) -> int:

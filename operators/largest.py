@@ -15,6 +15,7 @@ from operators.functions.order import is_keyed, keys
 from operators.keys import KeyIndex
 from operators.page import Bools, Page, concatenate
 from operators.protocol import Emit, StateValue
+from operators.retractions import refused
 from operators.schema import Schema
 from punctuation import END, Progress, Punctuation
 
@@ -58,6 +59,8 @@ class Largest(memory.Stateful):
 
     def __attrs_post_init__(self) -> None:
         self._names = frozenset(self.by)
+
+    retracted = refused
 
     @property
     def inputs(self) -> int:

@@ -16,6 +16,7 @@ from operators.meld import united
 from operators.pace import Paces, finely
 from operators.page import Page
 from operators.protocol import Emit
+from operators.retractions import as_it_is
 from operators.schema import Schema
 from punctuation import END, Meet, Punctuation, whole
 
@@ -49,6 +50,8 @@ class Merge(memory.Stateful):
     def __attrs_post_init__(self) -> None:
         self._on = self.attribute
         self._meet = Meet(self.ports)
+
+    retracted = as_it_is
 
     @property
     def inputs(self) -> int:

@@ -14,6 +14,7 @@ from operators.errors import SchemaError
 from operators.page import Page
 from operators.plan_facts import Attributes, Passage
 from operators.protocol import Emit
+from operators.retractions import as_it_is
 from operators.schema import Schema
 from punctuation import Punctuation, before
 
@@ -38,6 +39,8 @@ class Number(memory.Stateful):
     name: str = ROW_NUM
     _next: int = attrs.field(init=False, default=0, metadata=memory.integer(most=1 << 62))
     _fitted: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
+
+    retracted = as_it_is
 
     @property
     def inputs(self) -> int:

@@ -14,6 +14,7 @@ from operators.held import Held, orderable
 from operators.kernels.slack import tuple_slack
 from operators.page import Bools, Int64s, Page
 from operators.protocol import Emit, StateValue
+from operators.retractions import as_it_is
 from operators.schema import Schema
 from punctuation import END, Punctuation, before, whole
 
@@ -79,6 +80,8 @@ class Reorder(memory.Stateful):
             raise ValueError("reorder takes a slack in time or in tuples, not both; leave one of them out")
         self._on = self.attribute
         self._largest = np.zeros(1 if self.slack_tuples is None else self.slack_tuples + 1, np.int64)
+
+    retracted = as_it_is
 
     @property
     def inputs(self) -> int:

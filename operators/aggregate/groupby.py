@@ -18,6 +18,7 @@ from operators.overflow import Overflow
 from operators.pace import Paces
 from operators.page import Page
 from operators.protocol import Emit, State, StateValue
+from operators.retractions import refused
 from operators.saved import ROOM, part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
 from operators.schema import Schema
 from operators.window.protocol import Int32s
@@ -69,6 +70,7 @@ class GroupAggregate:
 
     attributes_read = facts.groups_read
     together = facts.together
+    retracted = refused
 
     def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
         return [facts.group_promises(self.by, wanted, inputs[0])]

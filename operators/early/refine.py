@@ -18,10 +18,20 @@ from operators.negative.expire import SIGN
 from operators.page import Bools, Int64s, Page, concatenate
 from operators.plan_facts import Together
 from operators.protocol import Emit
+from operators.retractions import Retracted, Retracting
 from operators.schema import Schema
 from operators.slicing.digests import digests
 from operators.slicing.results import START, STOP, WID, WINDOW
 from punctuation import Punctuation, below
+
+EARLY = Retracted(
+    'the input takes early results back (refine="retract", RETRACT): a tuple with sign -1 would be added, not'
+    " taken away",
+    'Write DISCARD (refine="discard"), whose results add up; or keep the final results: WHERE final, in Python'
+    ' .filter("final").',
+    frozenset((FINAL,)),
+    True,
+)
 
 
 @attrs.define(eq=False)
@@ -52,6 +62,9 @@ class Refine(memory.Stateful):
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs
         return self._fit(schema)
+
+    def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
+        return EARLY
 
     def together(self, *inputs: Schema) -> Together:
         return Together.by(self.by, why="" if self.by else "there are no groups")

@@ -22,6 +22,7 @@ from operators.join.window import FOREVER, JoinWindow, check_window, usable
 from operators.keys import Ids
 from operators.page import Bools, Page
 from operators.protocol import Emit, State, StateValue
+from operators.retractions import refused
 from operators.saved import read_input, save_input
 from operators.schema import Schema
 from punctuation import END, Punctuation, whole
@@ -88,6 +89,8 @@ class OAJoin(memory.Stateful):
 
     def __attrs_post_init__(self) -> None:
         check_window(self.window)
+
+    retracted = refused
 
     @property
     def inputs(self) -> int:

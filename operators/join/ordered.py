@@ -16,6 +16,7 @@ from operators.join.window import FOREVER, NEVER
 from operators.merge import Merge
 from operators.page import Page
 from operators.protocol import Emit
+from operators.retractions import refused
 from operators.schema import Schema
 from operators.window import LIMIT
 from punctuation import END, Punctuation, before, whole
@@ -48,6 +49,8 @@ class OPOBJoin(memory.Stateful):
 
     def __attrs_post_init__(self) -> None:
         self.join = attrs.evolve(self.join, promises="individual")
+
+    retracted = refused
 
     @property
     def inputs(self) -> int:
@@ -120,6 +123,8 @@ class OPIBJoin(memory.Stateful):
         if self.join.kind != "inner":
             raise ValueError(f'OPIB-Join gives pairs alone; kind="{self.join.kind}" is for OAJoin and OPOBJoin')
         self.join = attrs.evolve(self.join, patience=0, in_order=True)
+
+    retracted = refused
 
     @property
     def inputs(self) -> int:

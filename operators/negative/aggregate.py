@@ -22,6 +22,7 @@ from operators.overflow import Overflow
 from operators.page import Int64s, Page
 from operators.plan_facts import Attributes
 from operators.protocol import Emit, StateValue
+from operators.retractions import Retracted, Retracting
 from operators.schema import Schema
 from operators.window import FOREVER, PartitionedWindow, Window
 from operators.window.columns import extent_columns
@@ -82,6 +83,9 @@ class SignedAggregate(memory.Stateful):
     _peak_bytes: int = attrs.field(init=False, default=0, metadata=memory.integer(since=1))
 
     promises_asked = facts.promises_asked
+
+    def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
+        return None
 
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         (read,) = facts.attributes_read(self, wanted, *inputs)

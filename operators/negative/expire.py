@@ -12,12 +12,19 @@ from operators.buffering.log import TupleLog
 from operators.errors import SchemaError
 from operators.page import Int64s, Page
 from operators.protocol import Emit
+from operators.retractions import Retracted, Retracting
 from operators.schema import Schema
 from operators.window import FOREVER
 from punctuation import END, Punctuation, before
 
 WID, SIGN = "wid", "sign"
 _NEVER = -(2**63)
+
+
+CHANGES = Retracted(
+    "the input has insertions and deletions: a tuple with sign -1 would be added, not taken away",
+    "Put a SignedAggregate or a SignedJoin behind it.",
+)
 
 
 @attrs.define(eq=False)
@@ -66,6 +73,9 @@ class Expire(memory.Stateful):
         fields = [field for field in schema.arrow if field.name not in (FROM, UNTIL)]
         fields += [pa.field(WID, pa.int64()), pa.field(SIGN, pa.int8())]
         return Schema(pa.schema(fields), progress=[{WID}] if schema.progressing(FROM) else [])
+
+    def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
+        return "refused" if found else CHANGES
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         if len(page) == 0:

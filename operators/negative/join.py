@@ -14,9 +14,10 @@ from operators.errors import SchemaError
 from operators.functions.arguments import plain_type
 from operators.join.shape import common_field, renamed
 from operators.keys import Ids, KeyIndex
-from operators.negative.expire import SIGN, WID
+from operators.negative.expire import CHANGES, SIGN, WID
 from operators.page import Bools, Int64s, Page
 from operators.protocol import Emit, State, StateValue
+from operators.retractions import Retracted, Retracting
 from operators.saved import (
     ROOM,
     read_batch,
@@ -79,6 +80,9 @@ class SignedJoin(memory.Stateful):
             self._fitted, self._index = fitted, KeyIndex(fitted.keys)
             self._sides = (_Side.of(fitted.inputs[0]), _Side.of(fitted.inputs[1]))
         return fitted.output
+
+    def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
+        return CHANGES
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         fitted = self._fitted

@@ -18,6 +18,7 @@ from operators.ranked.intake import Intake
 from operators.ranked.partitions import Partitions, checked_partition, group_bound, within
 from operators.ranked.results import START, STOP, WID, Results, ordering, output_fields
 from operators.ranked.slices import RankSlices
+from operators.retractions import refused
 from operators.saved import part, prefixed, read_text
 from operators.schema import Schema
 from operators.window.counted import CountWindow
@@ -69,6 +70,7 @@ class CountAggregate:
 
     attributes_read = facts.attributes_read
     promises_asked = facts.promises_asked
+    retracted = refused
 
     @property
     def inputs(self) -> int:

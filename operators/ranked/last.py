@@ -17,6 +17,7 @@ from operators.ranked.intake import Intake
 from operators.ranked.latest import LatestTuples
 from operators.ranked.partitions import NEVER, Partitions, checked_partition, group_bound, within
 from operators.ranked.results import START, STOP, WID, Results, ordering, output_fields
+from operators.retractions import refused
 from operators.saved import part, prefixed, read_int, read_text
 from operators.schema import Schema
 from operators.window.counted import LastTuples
@@ -70,6 +71,7 @@ class LastAggregate:
 
     attributes_read = facts.attributes_read
     promises_asked = facts.promises_asked
+    retracted = refused
 
     @property
     def inputs(self) -> int:

@@ -23,6 +23,7 @@ from operators.ranked.bins import BinStore
 from operators.ranked.partitions import Partitions, checked_partition, group_bound, within
 from operators.ranked.results import ROWS, START, STOP, WID, Results, ordering, output_fields
 from operators.ranked.slots import Pool
+from operators.retractions import refused
 from operators.saved import part, prefixed, read_batch, read_counts, read_int, read_integers, read_text, save_schema
 from operators.schema import Schema
 from operators.window.counted import SlideByRank, SlideByRows, SlideWindow
@@ -87,6 +88,7 @@ class SlideAggregate:
 
     attributes_read = facts.attributes_read
     promises_asked = facts.promises_asked
+    retracted = refused
 
     @property
     def inputs(self) -> int:

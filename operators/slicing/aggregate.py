@@ -22,6 +22,7 @@ from operators.overflow import Overflow
 from operators.page import Page
 from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit, State, StateValue
+from operators.retractions import Retracted, Retracting
 from operators.saved import part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
 from operators.schema import Schema
 from operators.slicing.answers import Answers
@@ -30,7 +31,7 @@ from operators.slicing.eager import Eager
 from operators.slicing.grouped import Grouped
 from operators.slicing.intake import LOST, Intake
 from operators.slicing.lazy import Lazy
-from operators.slicing.results import START, STOP, WID, Output, Results, revised
+from operators.slicing.results import LATE, START, STOP, WID, Output, Results, revised
 from operators.slicing.revisions import Revisions
 from operators.slicing.slices import Slices
 from operators.slicing.vectors import Vectors
@@ -260,6 +261,9 @@ class SlicingAggregate:
             intake.waiting = Waiting(self.wattr)
         intake.answers.change(removed)
         intake.forget(self._bound)
+
+    def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
+        return "refused" if found else LATE if self.lateness else None
 
     def together(self, *inputs: Schema) -> Together:
         sliced = SlidingWindow | SessionWindow | FixedBandWindow

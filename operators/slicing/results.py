@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 import attrs
 import numpy as np
@@ -16,12 +17,19 @@ from operators.keys import KeyIndex
 from operators.labels import Labels
 from operators.overflow import Overflow
 from operators.page import Bools, Int64s, Page, tick_column
+from operators.retractions import Retracted
 from operators.schema import Schema
 from operators.slicing.digests import digests
 from operators.slicing.revisions import Revisions
 from operators.window.protocol import Int32s
 
 WINDOW, WID, START, STOP, REVISION = "window", "wid", "window_start", "window_end", "revision"
+LATE: Final = Retracted(
+    "the input gives windows again when late tuples change them (lateness=...): each revision would count as a result",
+    'Keep the first results, .filter("revision = 0"); or leave lateness out and give the source so much more slack.',
+    frozenset((REVISION,)),
+    0,
+)
 ROWS = 1 << 16
 """Results in a page, at most."""
 _NONE = np.zeros(0, np.int64)

@@ -24,6 +24,7 @@ from operators.overflow import Overflow
 from operators.page import Array, Int64s, Page
 from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit, State, StateValue
+from operators.retractions import refused
 from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
 from operators.schema import Schema
 from operators.stacks.finalize import Stacked, finalize, kind_of, stacked
@@ -115,6 +116,7 @@ class StackAggregate:
 
     attributes_read = facts.attributes_read
     promises_asked = facts.promises_asked
+    retracted = refused
 
     @property
     def inputs(self) -> int:

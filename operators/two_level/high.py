@@ -14,6 +14,7 @@ from operators.functions.protocol import AggregateFunction
 from operators.overflow import Overflow
 from operators.page import Page
 from operators.protocol import Element, Emit, State, StateValue
+from operators.retractions import refused
 from operators.schema import Schema
 from operators.two_level.partials import merged
 from operators.window import LandmarkWindow, SlidingWindow, Window
@@ -59,6 +60,7 @@ class HighAggregate:
     attributes_read = facts.attributes_read
     promises_asked = facts.promises_asked
     together = facts.together
+    retracted = refused
 
     @property
     def inputs(self) -> int:

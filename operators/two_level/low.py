@@ -15,6 +15,7 @@ from operators.functions.sharing import accumulators
 from operators.page import Bools, Page
 from operators.plan_facts import Together
 from operators.protocol import Emit, State, StateValue
+from operators.retractions import refused
 from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
 from operators.schema import Schema
 from operators.two_level.flush import CompleteFlush, Flush, InOrderFlush
@@ -74,6 +75,8 @@ class LowAggregate:
     _partials: int = attrs.field(init=False, default=0)
     _peak: int = attrs.field(init=False, default=0)
     _counted: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(COUNTED, 0))
+
+    retracted = refused
 
     @property
     def inputs(self) -> int:

@@ -30,6 +30,7 @@ from operators.keys import KeyIndex
 from operators.overflow import Overflow
 from operators.page import Int64s, Page
 from operators.protocol import Emit, State, StateValue
+from operators.retractions import refused
 from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
 from operators.schema import Schema
 from operators.window import FOREVER, PartitionedWindow, Window
@@ -229,6 +230,7 @@ class StoreShell(Shell, Generic[S]):
     attributes_read = facts.attributes_read
     promises_asked = facts.promises_asked
     together = facts.together
+    retracted = refused
 
     @property
     def progressing(self) -> str:
