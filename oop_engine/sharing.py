@@ -12,26 +12,25 @@ from functools import reduce
 import attrs
 
 from oop_engine.plan import Node, OperatorNode, Plan, operator_node
-from operators.apply import Apply
 from operators.expression import Expression
 from operators.expression.tree import Logical
 from operators.filter import Filter
-from operators.project import Project
+from operators.plan_facts import Comparable, same
 
 
 def shared(plan: Plan) -> Plan:
-    """Give the plan whose equal filters, projections and derivations of one stream are one, common conditions first."""
+    """Give the plan whose equal operators over the same streams are one, conditions that filters share first."""
     return _prefiltered(_merged(plan))
 
 
 def _merged(plan: Plan) -> Plan:
     made: dict[int, Node] = {}
-    seen: dict[tuple[int, type], list[OperatorNode]] = {}
+    seen: dict[tuple[int, ...], list[OperatorNode]] = {}
     for node in plan.nodes:
         fresh = over(node, made)
-        if isinstance(fresh, OperatorNode) and isinstance(fresh.operator, Filter | Project | Apply):
-            alike = seen.setdefault((id(fresh.inputs[0]), type(fresh.operator)), [])
-            known = next((other for other in alike if _equal(other.operator, fresh.operator)), None)
+        if isinstance(fresh, OperatorNode) and isinstance(fresh.operator, Comparable):
+            alike = seen.setdefault(tuple(map(id, fresh.inputs)), [])
+            known = next((other for other in alike if same(other.operator, fresh.operator)), None)
             if known is None:
                 alike.append(fresh)
             else:
@@ -86,13 +85,3 @@ def over(node: Node, made: Mapping[int, Node]) -> Node:
     if not isinstance(node, OperatorNode) or inputs == node.inputs:
         return node
     return attrs.evolve(node, inputs=inputs)
-
-
-def _equal(one: object, other: object) -> bool:
-    if isinstance(one, Filter) and isinstance(other, Filter):
-        return one.predicate.equals(other.predicate)
-    if isinstance(one, Project | Apply) and isinstance(other, Project | Apply):
-        return list(one.columns) == list(other.columns) and all(
-            e.equals(other.columns[name]) for name, e in one.columns.items()
-        )
-    return False

@@ -14,7 +14,7 @@ from operators.overflow import Overflow
 from operators.pace import Paces
 from operators.page import Page
 from operators.plan_facts import Attributes
-from operators.project import Fitted, computed_from, image_paces, named_expressions
+from operators.project import Fitted, computed_from, image_paces, named_expressions, same_columns
 from operators.protocol import Emit
 from operators.schema import Schema
 from punctuation import Punctuation
@@ -58,6 +58,9 @@ class Apply(memory.Stateful):
 
     def computed(self, name: str) -> Expression | None:
         return self.columns.get(name)
+
+    def same_as(self, other: object) -> bool:
+        return isinstance(other, Apply) and same_columns(self.columns, other.columns)
 
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         return [wanted - frozenset(self.columns) | computed_from(self.columns, inputs[0])]

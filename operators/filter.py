@@ -53,6 +53,9 @@ class Filter(memory.Stateful):
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
         return None if found and stands(self.predicate, found, inputs[0]) else found
 
+    def same_as(self, other: object) -> bool:
+        return isinstance(other, Filter) and self.predicate.equals(other.predicate)
+
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         return [wanted | self.predicate.reads(inputs[0], where="plan")]
 

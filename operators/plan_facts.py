@@ -207,3 +207,17 @@ def together(operator: Operator, inputs: Sequence[Schema]) -> Together:
     if isinstance(operator, NeedsTogether):
         return operator.together(*inputs)
     return Together(stateless=True) if isinstance(operator, OneByOne) else Together.in_order(operator)
+
+
+@runtime_checkable
+class Comparable(Protocol):
+    """An operator that knows another that gives the same over the same inputs, so that one does for both."""
+
+    def same_as(self, other: object) -> bool:
+        """Tell whether another operator gives the same tuples and promises over the same inputs."""
+        ...
+
+
+def same(one: Operator, other: Operator) -> bool:
+    """Tell whether two operators give the same over the same inputs; not where they do not say."""
+    return type(one) is type(other) and isinstance(one, Comparable) and one.same_as(other)

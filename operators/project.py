@@ -26,6 +26,11 @@ def named_expressions(columns: Mapping[str, Expression]) -> dict[str, Expression
     return {name: as_expression(value) for name, value in columns.items()}
 
 
+def same_columns(columns: Mapping[str, Expression], others: Mapping[str, Expression]) -> bool:
+    """Tell whether names and their expressions are the same, in the same order."""
+    return list(columns) == list(others) and all(e.equals(others[name]) for name, e in columns.items())
+
+
 def computed_from(columns: Mapping[str, Expression], schema: Schema) -> Attributes:
     """Name the attributes that expressions read."""
     return frozenset(name for expression in columns.values() for name in expression.reads(schema, where="plan"))
@@ -114,6 +119,9 @@ class Project(memory.Stateful):
 
     def computed(self, name: str) -> Expression | None:
         return self.columns.get(name)
+
+    def same_as(self, other: object) -> bool:
+        return isinstance(other, Project) and same_columns(self.columns, other.columns)
 
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         return [computed_from(self.columns, inputs[0])]
