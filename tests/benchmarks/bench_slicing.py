@@ -1,17 +1,22 @@
 """Slices shared by concurrent windows: throughput, bytes a group, and the latency of a release, lazy and eager.
 
-    python tests/benchmarks/bench_slicing.py [tuples] [runs] [cpu]
+    python tests/benchmarks/bench_slicing.py [tuples] [runs] [cpu] [thin]
 
 The workload of Scotty (TODS 2021, section 10): concurrent tumbling windows of 1 to 20 s, a sum, tuples replayed from
-memory in pages of 8,192. The source promises once a second of event time, or after each page when a page is longer.
+memory. A thick stream has 100,000 tuples a second of event time, in pages of 8,192, and a promise after the page that
+passes a second. A thin one has 2,000, and every second is one page and one promise, as Scotty gets its watermarks.
 Fig 13: in order; Fig 14 and 17a: with sessions (gap 1 s, five gaps a minute) and tuples late by 0 to 2 s; by 100 k
-groups; Fig 16: the release of one window of many slices. Runs of all rows are interleaved; medians are printed, nan
-where nothing is released before the end. With `cpu` the time of the process is taken, which other work on the machine
-disturbs less.
+groups; Fig 16: the release of one window of many slices.
+
+The first run of each row is not counted: it compiles, and its results are compared with those of a naive program.
+Runs of all rows are interleaved; medians are printed, and how long a page takes and a promise that releases
+something, nan where none does. With `cpu` the time of the process is taken, which other work on the machine disturbs
+less; with `thin` the thin rows and the thick ones beside them are run alone.
 """
 
 from __future__ import annotations
 
+import builtins
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from math import nan
@@ -21,19 +26,23 @@ from time import perf_counter, process_time
 import attrs
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from operators.functions import AggregateFunction, count, max, sum
-from operators.page import Page
+from operators.page import Int64s, Page
 from operators.protocol import Element
 from operators.schema import Schema
 from operators.slicing import SlicingAggregate
 from operators.window import SlidingWindow, tumbling
 from operators.window.session import SessionWindow
-from punctuation import before
+from punctuation import END, before
 
 SECOND = 1_000_000_000
 PAGE = 8192
 GROUPS = 100_000
+THICK, THIN = 100_000, 2_000
+TOTAL: dict[str, AggregateFunction] = {"total": sum("v")}
+Window = SlidingWindow | SessionWindow
 clock: Callable[[], float] = perf_counter
 
 
@@ -45,27 +54,42 @@ def stream(n: int, rate: int, *, late: float = 0.0, gaps: bool = False, groups: 
         times += times // (12 * SECOND) * int(1.5 * SECOND)
     arrivals = times + np.where(rng.random(n) < late, rng.integers(0, 2 * SECOND, n), 0)
     order = np.argsort(arrivals, kind="stable")
+    arrivals = arrivals[order]
     types = {"ts": pa.int64(), "v": pa.int64()} | ({"k": pa.int64()} if groups else {})
     columns = {"ts": times[order], "v": rng.integers(0, 1000, n)}
     if groups:
         columns["k"] = rng.integers(0, groups, n)
     everything = Page.of(Schema.of(progress=["ts"], **types), columns)
+    slack = 2 * SECOND if late else 0
     script: list[Element] = []
-    promised = 0
-    for start in range(0, n, PAGE):
-        stop = min(start + PAGE, n)
-        script.append(everything.slice(start, stop))
-        bound = int(arrivals[order[stop - 1]]) - (2 * SECOND if late else 0)
-        if bound // SECOND > promised:
+    if rate <= PAGE:
+        seconds = range(1, int(arrivals[-1]) // SECOND + 1)
+        stops = [*np.searchsorted(arrivals, [second * SECOND for second in seconds]).tolist(), n]
+        bounds = [second * SECOND - slack for second in seconds]
+    else:
+        stops, bounds = [*range(PAGE, n, PAGE), n], []
+    start = promised = 0
+    for number, stop in enumerate(stops):
+        if stop > start:
+            script.append(everything.slice(start, stop))
+        start = stop
+        if bounds and number < len(bounds):
+            script.append(before("ts", bounds[number]))
+        elif not bounds and (bound := int(arrivals[stop - 1]) - slack) // SECOND > promised:
             promised = bound // SECOND
             script.append(before("ts", bound))
     return script
 
 
-def concurrent(n: int) -> dict[str, SlidingWindow]:
+def concurrent(n: int) -> dict[str, Window]:
     """Give n tumbling windows of 1 to 20 s, evenly spread."""
     sizes = np.linspace(1, 20, n) if n > 1 else np.array([10.0])
     return {f"w{i}": tumbling("ts", int(size * 1000) * 1_000_000) for i, size in enumerate(sizes)}
+
+
+def with_session(n: int) -> dict[str, Window]:
+    """Give n tumbling windows and a session."""
+    return {**concurrent(n), "session": SessionWindow("ts", gap=SECOND)}
 
 
 @attrs.define
@@ -74,37 +98,85 @@ class Row:
 
     name: str
     script: Sequence[Element]
-    windows: Mapping[str, object]
-    functions: Mapping[str, AggregateFunction]
+    windows: Mapping[str, Window]
+    functions: Mapping[str, AggregateFunction] = attrs.field(factory=lambda: TOTAL)
     by: tuple[str, ...] = ()
     seconds: list[float] = attrs.field(factory=list)
+    pages: list[float] = attrs.field(factory=list)
     releases: list[float] = attrs.field(factory=list)
     operator: SlicingAggregate | None = None
 
     @property
     def tuples(self) -> int:
-        return builtin_sum(len(element) for element in self.script if isinstance(element, Page))
+        return builtins.sum(len(element) for element in self.script if isinstance(element, Page))
 
     def run(self) -> None:
         """Drive a fresh operator over the script."""
-        operator = SlicingAggregate(self.windows, self.functions, self.by)  # type: ignore[arg-type]
-        given = 0
+        operator = self._fresh()
 
         def emit(element: Element) -> None:
-            nonlocal given
-            given += len(element) if isinstance(element, Page) else 0
+            pass
 
         start = clock()
         for element in self.script:
             if isinstance(element, Page):
                 operator.process(element, emit)
-                continue
-            asked, given = clock(), 0
-            operator.punctuate(element, emit)
-            if given:
-                self.releases.append(clock() - asked)
+            else:
+                operator.punctuate(element, emit)
         self.seconds.append(clock() - start)
         self.operator = operator
+
+    def look(self) -> None:
+        """Time every call apart, which takes longer as a whole."""
+        operator, given = self._fresh(), 0
+
+        def emit(element: Element) -> None:
+            nonlocal given
+            given += len(element) if isinstance(element, Page) else 0
+
+        for element in self.script:
+            given, start = 0, perf_counter()
+            if isinstance(element, Page):
+                operator.process(element, emit)
+                self.pages.append(perf_counter() - start)
+                continue
+            operator.punctuate(element, emit)
+            if given:
+                self.releases.append(perf_counter() - start)
+
+    def check(self) -> None:
+        """Compare all results with naive ones; AssertionError where they differ."""
+        operator, pages = self._fresh(), list[pa.RecordBatch]()
+
+        def emit(element: Element) -> None:
+            if isinstance(element, Page):
+                pages.append(element.batch)
+
+        for element in (*self.script, END):
+            if isinstance(element, Page):
+                operator.process(element, emit)
+            else:
+                operator.punctuate(element, emit)
+        found = pa.Table.from_batches(pages)
+        given = [page.batch for page in self.script if isinstance(page, Page)]
+        table = pa.Table.from_batches(given)
+        columns = {name: table[name].to_numpy() for name in table.column_names}
+        keys = columns["k"] if self.by else np.zeros(len(table), np.int64)
+        values = columns["v"] if "total" in self.functions else np.ones(len(table), np.int64)
+        order = np.lexsort((columns["ts"], keys))
+        inputs = columns["ts"][order], keys[order], values[order]
+        of_window = found["window"].combine_chunks() if len(self.windows) > 1 else None
+        results = [found["k"].to_numpy() if self.by else np.zeros(len(found), np.int64)]
+        results += [found[name].to_numpy() for name in ("wid", next(iter(self.functions)))]
+        for name, window in self.windows.items():
+            rows = np.ones(len(found), np.bool_) if of_window is None else pc.equal(of_window, name).to_numpy(False)
+            k, wids, totals = (column[rows] for column in results)
+            order = np.lexsort((wids, k))
+            for ours, theirs in zip((k, wids, totals), naive(window, *inputs), strict=True):
+                assert np.array_equal(ours[order], theirs), f"{self.name}: results of {name} differ from the naive ones"
+
+    def _fresh(self) -> SlicingAggregate:
+        return SlicingAggregate(self.windows, self.functions, self.by)
 
     def __str__(self) -> str:
         assert self.operator is not None
@@ -113,40 +185,51 @@ class Row:
         if told["groups"]:
             peak += f", {told['peak_state_bytes'] / told['groups']:.0f} bytes a group"
         return (
-            f"{self.name:52} {self.tuples / median(self.seconds) / 1e6:7.1f} M tuples/s  release"
-            f" {median(self.releases or [nan]) * 1e6:8.0f} us  {told['results']:9,} results  {peak}"
+            f"{self.name:52} {self.tuples / median(self.seconds) / 1e6:7.1f} M tuples/s  page"
+            f" {median(self.pages) * 1e6:6.0f} us  release {median(self.releases or [nan]) * 1e6:6.0f} us"
+            f"  {told['results']:9,} results  {peak}"
         )
 
 
-def builtin_sum(numbers: object) -> int:
-    """Add up (`sum` is the aggregate here)."""
-    total = 0
-    for number in numbers:  # type: ignore[attr-defined]
-        total += number
-    return total
+def naive(window: Window, ticks: Int64s, keys: Int64s, values: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """Give key, window-id and total of each result, in order, of tuples that are sorted by key and tick."""
+    if isinstance(window, SessionWindow):
+        first = np.append(True, (np.diff(ticks) >= window.gap) | (np.diff(keys) != 0))
+        wids = ticks
+    else:
+        assert window.size == window.slide, "only tumbling windows are known here"
+        wids = (ticks - window.origin) // window.slide
+        first = np.append(True, (np.diff(wids) != 0) | (np.diff(keys) != 0))
+    starts = np.flatnonzero(first)
+    return keys[starts], wids[starts], np.add.reduceat(values, starts)
 
 
-def throughput(n: int, runs: int) -> None:
+def throughput(n: int, runs: int, *, thin_only: bool) -> None:
     """Print the rows of Fig 13, 14, 17a, and of groups."""
-    total = {"total": sum("v")}
-    in_order, thin = stream(n, 100_000), stream(n // 4, 2_000)
-    table = [Row(f"in order, 100 k tuples/s, n = {k}", in_order, concurrent(k), total) for k in (1, 10, 100, 1000)]
-    table += [Row(f"in order, 2 k tuples/s, n = {k}", thin, concurrent(k), total) for k in (1, 1000)]
-    for share in (0.0, 0.2, 0.5, 0.9):
-        windows = {**concurrent(20), "session": SessionWindow("ts", gap=SECOND)}
-        script = stream(n, 100_000, late=share, gaps=True)
-        table.append(Row(f"n = 20 and sessions, {share:.0%} late by 0 to 2 s", script, windows, total))
-    grouped = stream(24_000_000 if n >= 4_000_000 else n, 1_000_000, groups=GROUPS)
-    table.append(Row("by 100 k groups, 1 M tuples/s, n = 20, sum", grouped, concurrent(20), total, ("k",)))
-    table.append(Row("by 100 k groups, 1 M tuples/s, n = 20, count", grouped, concurrent(20), {"n": count()}, ("k",)))
-    short = {"session": SessionWindow("ts", gap=SECOND // 2)}
-    table.append(Row("by 100 k groups, 1 M tuples/s, sessions of gap 0.5 s", grouped, short, {"n": count()}, ("k",)))
-    for _ in range(runs + 1):
+    many, few = f"{THICK // 1000} k tuples/s", f"{THIN // 1000} k tuples/s"
+    thick, thin = stream(n, THICK), stream(n // 4, THIN)
+    table = [Row(f"in order, {many}, n = {k}", thick, concurrent(k)) for k in (1, 10, 100, 1000)]
+    table += [Row(f"in order, {few}, n = {k}", thin, concurrent(k)) for k in (1, 10, 100, 1000)]
+    late_thick, late_thin = stream(n, THICK, late=0.2, gaps=True), stream(n // 4, THIN, late=0.2, gaps=True)
+    table += [Row(f"sessions, 20% late, {many}, n = {k}", late_thick, with_session(k)) for k in (10, 100)]
+    table += [Row(f"sessions, 20% late, {few}, n = {k}", late_thin, with_session(k)) for k in (10, 100, 1000)]
+    if not thin_only:
+        for share in (0.0, 0.2, 0.5, 0.9):
+            script = stream(n, THICK, late=share, gaps=True)
+            table.append(Row(f"n = 20 and sessions, {share:.0%} late by 0 to 2 s", script, with_session(20)))
+        grouped = stream(24_000_000 if n >= 4_000_000 else n, 1_000_000, groups=GROUPS)
+        of = "by 100 k groups, 1 M tuples/s"
+        table.append(Row(f"{of}, n = 20, sum", grouped, concurrent(20), TOTAL, ("k",)))
+        table.append(Row(f"{of}, n = 20, count", grouped, concurrent(20), {"n": count()}, ("k",)))
+        short: dict[str, Window] = {"session": SessionWindow("ts", gap=SECOND // 2)}
+        table.append(Row(f"{of}, sessions of gap 0.5 s", grouped, short, {"n": count()}, ("k",)))
+    for row in table:
+        row.check()
+        row.look()
+    for _ in range(runs):
         for row in table:
             row.run()
     for row in table:
-        # The first run compiles.
-        del row.seconds[0]
         print(row)
 
 
@@ -172,10 +255,10 @@ def latency() -> None:
 
 
 if __name__ == "__main__":
-    if "cpu" in sys.argv:
+    words = sys.argv[1:]
+    if "cpu" in words:
         clock = process_time
-        sys.argv.remove("cpu")
-    throughput(
-        int(float(sys.argv[1])) if len(sys.argv) > 1 else 4_000_000, int(sys.argv[2]) if len(sys.argv) > 2 else 5
-    )
-    latency()
+    numbers = [int(float(word)) for word in words if word not in ("cpu", "thin")]
+    throughput(*[*numbers, *(4_000_000, 5)[len(numbers) :]], thin_only="thin" in words)
+    if "thin" not in words:
+        latency()
