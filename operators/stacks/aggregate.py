@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -20,12 +21,11 @@ from operators.functions.count import Count
 from operators.functions.protocol import AggregateFunction
 from operators.functions.sums import Avg
 from operators.kernels import stacks_panes as kernels
-from operators.overflow import Overflow
 from operators.page import Array, Int64s, Page
 from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit, State, StateValue
 from operators.retractions import refused
-from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
+from operators.saved import part, prefixed, read_text
 from operators.schema import Schema
 from operators.stacks.finalize import Stacked, finalize, kind_of, stacked
 from operators.stacks.kinds import Kind, WholeSum
@@ -33,26 +33,14 @@ from operators.stacks.panes import Panes, Spans
 from operators.stacks.stack import Counts, Stack
 from operators.stacks.technique import Named, Technique, check_technique, choose
 from operators.window import LIMIT, SlidingWindow
-from punctuation import END, Progress, Punctuation, StreamViolation, below, whole
-from punctuation.plain import dump_progress, read_progress
+from operators.window_aggregate.results import START, STOP, WID, named_apart, ordering, window_fields
+from operators.window_aggregate.shell import NEVER, Shell
+from punctuation import StreamViolation
 
-_NEVER = -(2**63)
 _PANES = 1 << 15
 """Panes that are cut at a time, so that what they pass through stays in the cache."""
 _ROWS = 1 << 16
 _EVERY = np.ones(1, np.bool_)
-_NUMBERS = (
-    "bound",
-    "promise",
-    "released",
-    "tuples",
-    "pages",
-    "without_value",
-    "in_no_window",
-    "results",
-    "peak",
-    "peak_bytes",
-)
 
 
 @attrs.frozen
@@ -65,8 +53,8 @@ class _Result:
     """Which of the stacks it is found on; None for counts."""
 
 
-@attrs.define(eq=False)
-class StackAggregate:
+@attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
+class StackAggregate(Shell):
     """Aggregate the tuples of each window of a stream that is in order of the windowing attribute, without groups.
 
     The input is the stream itself, no Bucket; the output is that of Bucket and WindowAggregate. A tuple out of order,
@@ -89,27 +77,33 @@ class StackAggregate:
      {'most': 9, 'wid': 1, 'window_start': 0, 'window_end': 10}]
     """
 
+    numbers: ClassVar[Mapping[str, str]] = {
+        "bound": "_floor",
+        "promise": "_bound",
+        "released": "_released",
+        "tuples": "_tuples",
+        "pages": "_pages",
+        "without_value": "_without_value",
+        "in_no_window": "_in_no_window",
+        "results": "_results",
+        "peak": "_peak",
+        "peak_bytes": "_peak_bytes",
+    }
+
     window: SlidingWindow
     functions: Mapping[str, AggregateFunction]
     technique: Technique = attrs.field(default="auto", kw_only=True)
-    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
-    _input: Schema | None = attrs.field(init=False, default=None)
-    _output: Schema | None = attrs.field(init=False, default=None)
     _computed: dict[str, _Result] = attrs.field(init=False, factory=dict)
     _panes: Panes | None = attrs.field(init=False, default=None)
     _stacks: list[Stack] = attrs.field(init=False, factory=list)
     _counts: dict[str | None, Counts] = attrs.field(init=False, factory=dict)
-    _bound: int = attrs.field(init=False, default=_NEVER)
-    _promise: int = attrs.field(init=False, default=_NEVER)
-    _released: int = attrs.field(init=False, default=_NEVER)
-    _promised: Progress = attrs.field(init=False, factory=Progress)
+    _floor: int = attrs.field(init=False, default=NEVER)
+    """The tick below which no tuple may come: that of the last one, or of a promise."""
+    _released: int = attrs.field(init=False, default=NEVER)
     _tuples: int = attrs.field(init=False, default=0)
     _pages: int = attrs.field(init=False, default=0)
     _without_value: int = attrs.field(init=False, default=0)
     _in_no_window: int = attrs.field(init=False, default=0)
-    _results: int = attrs.field(init=False, default=0)
-    _peak: int = attrs.field(init=False, default=0)
-    _peak_bytes: int = attrs.field(init=False, default=0)
 
     def __attrs_post_init__(self) -> None:
         check_technique(self.technique)
@@ -119,8 +113,8 @@ class StackAggregate:
     retracted = refused
 
     @property
-    def inputs(self) -> int:
-        return 1
+    def progressing(self) -> str:
+        return self.window.wattr
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -135,20 +129,11 @@ class StackAggregate:
                 f"{where}: {type(window).__name__} has no panes that leave in order; only sliding windows have.\n"
                 "  Put a Bucket and a WindowAggregate in its place."
             )
-        times = schema.field(window.wattr, where=where).type
-        if not (pa.types.is_integer(times) or pa.types.is_temporal(times)):
-            raise SchemaError(
-                f'{where}: the windowing attribute "{window.wattr}" has type {times}.\n'
-                "  A window needs an attribute that counts: an integer or a time."
-            )
+        times = ordering(schema, window.wattr, where)
         fields = [stacked(f, schema).output_field(schema, name) for name, f in self.functions.items()]
-        times = times if pa.types.is_temporal(times) else pa.int64()
-        fields += [pa.field(WID, pa.int64()), pa.field(START, times), pa.field(STOP, times)]
-        names = [field.name for field in fields]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise SchemaError(f"{where}: two results are named {', '.join(twice)}; rename one.")
+        arrow = named_apart([*fields, *window_fields(times)], where)
         progressing = schema.progressing(window.wattr)
-        return Schema(pa.schema(fields), progress=[WID, START, STOP] if progressing else [])
+        return Schema(arrow, progress=[WID, START, STOP] if progressing else [])
 
     def techniques(self, schema: Schema) -> dict[str, Named]:
         """Say by which technique each result is found; counts are differences of running counts, whatever was asked."""
@@ -173,7 +158,7 @@ class StackAggregate:
         panes = self._bind(page.schema)
         wattr = self.window.wattr
         values = frozen(page.ticks(wattr))
-        refused = int(kernels.first_below(values, self._bound))
+        refused = int(kernels.first_below(values, self._floor))
         number = self._tuples + refused
         if page.valid(wattr) is not None or refused >= 0 or values[0] <= -LIMIT or values[-1] >= LIMIT:
             usable = (values > -LIMIT) & (values < LIMIT)
@@ -182,7 +167,7 @@ class StackAggregate:
             if len(places) < len(page):
                 self._without_value += len(page) - len(places)
                 page, values = page.select(usable), frozen(values[places])
-                refused = int(kernels.first_below(values, self._bound))
+                refused = int(kernels.first_below(values, self._floor))
                 number = self._tuples + int(places[refused]) if refused >= 0 else number
         if refused >= 0:
             wrong = self._violation(page, values, refused, number)
@@ -202,9 +187,9 @@ class StackAggregate:
                 counts.add(valid[name], cut)
             self._in_no_window += cut.in_no_window
             at = cut.end
-            self._bound = int(values[at - 1])
+            self._floor = int(values[at - 1])
             self._peak = max(self._peak, len(panes))
-            self._release(self.window.complete(self._bound), emit)
+            self._release(self.window.complete(self._floor), emit)
 
     def _counted(self, page: Page) -> list[str | None]:
         """Give the attributes whose values are counted: those asked for, and those that have had a null."""
@@ -215,29 +200,15 @@ class StackAggregate:
                 self._count(argument).assume(self._panes.low, self._panes.high)
         return list(self._counts)
 
-    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
-        if punctuation.is_end:
-            if self._panes is not None:
-                self._release(self._panes.horizon, emit)
-                self._forget()
-            emit(END)
-            return
-        wattr = self.window.wattr
-        if punctuation.attributes != (wattr,):
-            return
-        bound = whole(below(punctuation.pattern(wattr)))
-        if bound is None:
-            return
-        # Values that are out of range are in no window, so bounds further out promise nothing more.
-        bound = max(-2 * LIMIT, min(bound, 2 * LIMIT))
-        self._promise = max(self._promise, bound)
-        self._bound = max(self._bound, bound)
-        wid = self.window.complete(self._bound)
+    def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
+        self._floor = max(self._floor, bound)
+        wid = self.window.complete(self._floor)
         self._release(wid, emit)
-        begin, end = self.window.extent(wid)
-        for name, value in ((WID, wid), (START, begin), (STOP, end)):
-            if (promise := self._promised.rise(name, value, assumed=punctuation.assumed)) is not None:
-                emit(promise)
+        self._promise(wid, *self.window.extent(wid), assumed, emit)
+
+    def _end(self, emit: Emit) -> None:
+        assert self._panes is not None
+        self._release(self._panes.horizon, emit)
 
     def _release(self, wid: int, emit: Emit) -> None:
         """Emit the windows before `wid` that were not yet, and forget the panes that are in no later one."""
@@ -322,8 +293,8 @@ class StackAggregate:
         wattr = self.window.wattr
         kind = page.schema.field(wattr).type
         value = int(values[index])
-        floor = max(self._bound, int(values[index - 1]) if index else _NEVER)
-        if floor == self._promise and (index == 0 or int(values[index - 1]) < floor):
+        floor = max(self._floor, int(values[index - 1]) if index else NEVER)
+        if floor == self._bound and (index == 0 or int(values[index - 1]) < floor):
             after = f"the punctuation [{wattr} < {spoken(floor, kind)}]"
         else:
             after = f"a tuple with {wattr} = {spoken(floor, kind)}"
@@ -335,61 +306,40 @@ class StackAggregate:
         )
 
     def _forget(self) -> None:
-        self._measure()
+        super()._forget()
         self._panes = None
         self._computed.clear()
         self._stacks.clear()
         self._counts.clear()
-        self._promised = Progress()
 
-    def _bytes(self) -> int:
+    def _size(self) -> tuple[int, int]:
+        if self._panes is None:
+            return 0, 0
         held = [*self._stacks, *self._counts.values()]
-        return 0 if self._panes is None else self._panes.nbytes + sum(one.nbytes for one in held)
-
-    def _measure(self) -> None:
-        self._peak_bytes = max(self._peak_bytes, self._bytes())
+        return len(self._panes), self._panes.nbytes + sum(one.nbytes for one in held)
 
     def statistics(self) -> dict[str, int]:
-        self._measure()
-        panes = self._panes
-        return {
-            "state_tuples": 0 if panes is None else len(panes),
-            "state_bytes": self._bytes(),
-            "peak_state_tuples": self._peak,
-            "peak_state_bytes": self._peak_bytes,
+        return super().statistics() | {
+            "windows": self._results,
             "in_no_window": self._in_no_window,
             "without_value": self._without_value,
-            "results": self._results,
-            "windows": self._results,
             "null_arguments": sum(
                 self._counts[of.argument].nulls for of in self._computed.values() if of.argument in self._counts
             ),
         }
 
-    def state(self) -> State:
-        state: State = {name: getattr(self, f"_{name}") for name in _NUMBERS}
-        state["promised"] = dump_progress(self._promised)
+    def _parts(self) -> State:
         panes = self._panes
-        if panes is not None:
-            assert self._input is not None
-            state["input"] = save_schema(self._input.arrow)
-            state["progress"] = json.dumps(sorted(sorted(promise) for promise in self._input.progress))
-            state["counted"] = json.dumps(list(self._counts))
-            state |= prefixed("panes.", panes.state())
-            for i, stack in enumerate(self._stacks):
-                state |= prefixed(f"stack{i}.", stack.state(panes.low, panes.high))
-            for i, counts in enumerate(self._counts.values()):
-                state |= prefixed(f"count{i}.", counts.state(panes.low, panes.high))
+        assert panes is not None
+        state: State = {"counted": json.dumps(list(self._counts)), **prefixed("panes.", panes.state())}
+        for i, stack in enumerate(self._stacks):
+            state |= prefixed(f"stack{i}.", stack.state(panes.low, panes.high))
+        for i, counts in enumerate(self._counts.values()):
+            state |= prefixed(f"count{i}.", counts.state(panes.low, panes.high))
         return state
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        for name in _NUMBERS:
-            setattr(self, f"_{name}", read_int(state, name))
-        self._promised = read_progress(read_text(state, "promised"))
-        if "input" not in state:
-            return
-        progress: list[list[str]] = json.loads(read_text(state, "progress"))
-        panes = self._bind(Schema(read_batch(state, "input").schema, progress=progress))
+    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
+        panes = self._bind(schema)
         for name in json.loads(read_text(state, "counted")):
             self._count(name)
         panes.restore(part("panes.", state))

@@ -13,7 +13,7 @@ from operators.functions.protocol import Accumulator, AggregateFunction, Slots
 from operators.overflow import Finalizing, Overflow
 from operators.page import Int64s, Page
 from operators.schema import Schema
-from operators.window.columns import extent_columns
+from operators.window.columns import extent_columns, in_steps
 
 WID, START, STOP = "wid", "window_start", "window_end"
 ROWS: Final = 1 << 16
@@ -32,6 +32,17 @@ def window_fields(times: pa.DataType) -> list[pa.Field]:
     """Return the attributes that tell of which window a result is, for a windowing attribute of a type."""
     times = times if pa.types.is_temporal(times) else pa.int64()
     return [pa.field(WID, pa.int64()), pa.field(START, times), pa.field(STOP, times)]
+
+
+def ordering(schema: Schema, wattr: str, where: str = "window") -> pa.DataType:
+    """Return the type of an attribute that orders tuples; SchemaError when it does not."""
+    kind = schema.field(wattr, where=where).type
+    if not in_steps(kind):
+        raise SchemaError(
+            f'{where}: the windowing attribute "{wattr}" has type {kind}.\n'
+            "  A window needs an attribute that counts: an integer or a time."
+        )
+    return kind
 
 
 def result_fields(

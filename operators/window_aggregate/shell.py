@@ -55,7 +55,10 @@ _SHOWN = 1000
 
 
 def within(bound: Value | None) -> int | None:
-    """Return a bound as a whole number not far out of the range of values that count; None when it bounds nothing."""
+    """Return a bound as a whole number not far out of the range of values that count; None when it bounds nothing.
+
+    Values out of range are in no window, so bounds further out promise nothing more.
+    """
     number = whole(bound)
     return None if number is None else max(-2 * LIMIT, min(number, 2 * LIMIT))
 

@@ -346,7 +346,7 @@ class Hasty(StackAggregate):
     """Release a window at a tuple one tick before its end."""
 
     def _release(self, wid: int, emit: object) -> None:
-        StackAggregate._release(self, self.window.complete(self._bound + 1), emit)  # type: ignore[arg-type]
+        StackAggregate._release(self, self.window.complete(self._floor + 1), emit)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wrong", [Forgetful, Hasty])
