@@ -8,27 +8,22 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.aggregate import facts
-from operators.functions.protocol import AggregateFunction
-from operators.overflow import Overflow
 from operators.page import Page, plain_values
 from operators.plan_facts import Together
 from operators.protocol import Emit, State, StateValue
-from operators.ranked.intake import Intake
-from operators.ranked.partitions import Partitions, checked_partition, group_bound, within
-from operators.ranked.results import START, STOP, WID, Results, ordering, output_fields
+from operators.ranked.partitions import GroupBound
+from operators.ranked.shell import WaitingShell
 from operators.ranked.slices import RankSlices
-from operators.retractions import refused
-from operators.saved import part, prefixed, read_text
+from operators.saved import part, prefixed
 from operators.schema import Schema
 from operators.window.counted import CountWindow
 from operators.window.protocol import FOREVER, Int32s
-from punctuation import END, Progress, Punctuation, before, group_punctuation
-from punctuation.plain import dump_progress, read_progress
+from operators.window_aggregate.results import START, STOP, WID
+from punctuation import Punctuation, group_punctuation
 
 
-@attrs.define(eq=False)
-class CountAggregate:
+@attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
+class CountAggregate(WaitingShell[CountWindow]):
     """Aggregate every n tuples in the order of an attribute, ties by arrival, without sorting the stream.
 
     Emits the grouping attributes, one attribute a function, then wid, window_start, window_end: the ordinal of the
@@ -54,86 +49,48 @@ class CountAggregate:
     ([(0, 9)], ['[wid < 1]'])
     """
 
-    window: CountWindow
-    functions: Mapping[str, AggregateFunction]
-    by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    partition: tuple[str, ...] | None = attrs.field(default=None, kw_only=True)
-    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
-    _intake: Intake = attrs.field(init=False)
     _slices: RankSlices = attrs.field(init=False)
-    _results: Results = attrs.field(init=False)
-    _promised: Progress = attrs.field(init=False, factory=Progress)
 
-    def __attrs_post_init__(self) -> None:
-        partitions = Partitions(self.by, checked_partition(self.by, self.partition))
-        self._intake = Intake(self.window.wattr, partitions, self.functions)
+    def _times(self, kind: pa.DataType) -> pa.DataType:
+        return pa.int64()
 
-    attributes_read = facts.attributes_read
-    promises_asked = facts.promises_asked
-    retracted = refused
-
-    @property
-    def inputs(self) -> int:
-        return 1
-
-    def output_schema(self, *inputs: Schema) -> Schema:
-        (schema,) = inputs
-        ordering(schema, self.window.wattr)
-        partition = self._intake.partitions.partition
-        Partitions(self.by, partition).bind(schema)
-        arrow = output_fields(schema, self.functions, self.by, pa.int64())
-        progress: list[frozenset[str]] = []
-        wattr = frozenset((self.window.wattr,))
-        for promise in schema.progress:
-            if promise - wattr <= set(partition):
-                if not promise & wattr:
-                    progress.append(promise)
-                elif partition:
-                    progress.append(frozenset((*partition, WID)))
-                else:
-                    progress += [frozenset((name,)) for name in (WID, START, STOP)]
-        return Schema(arrow, progress=progress)
+    def _progress(self, schema: Schema) -> list[frozenset[str]]:
+        wattr, partition = frozenset((self.window.wattr,)), self._partitions.partition
+        if not partition:
+            return self._promises(schema, (WID, START, STOP))
+        fit = [promise for promise in schema.progress if promise - wattr <= set(partition)]
+        return [frozenset((*partition, WID)) if promise & wattr else promise for promise in fit]
 
     def together(self, *inputs: Schema) -> Together:
         keys = self.by if self.partition is None else self.partition
         return Together.by(keys, arrival=True, why="ties are told apart by arrival")
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
-        self._bind(page.schema)
+        if self._input is None:
+            self._bind(page.schema)
         self._intake.take(page)
-        self._slices.ensure(self._intake.partitions.capacity)
+        self._slices.ensure(self._partitions.capacity)
 
-    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
-        intake = self._intake
-        if punctuation.is_end:
-            if intake.input is not None:
-                parts = np.union1d(intake.waiting.queues.waiting(FOREVER), self._slices.begun())
-                self._advance(parts, FOREVER, emit, over=True)
-            intake.clear()
-            self._promised = Progress()
-            emit(END)
-            return
-        linear = punctuation.bound(self.window.wattr)
-        if linear is not None:
-            bound = within(linear)
-            if bound is not None and bound > intake.partitions.bound:
-                intake.partitions.bound = bound
-                if intake.input is not None:
-                    self._advance(intake.waiting.queues.waiting(bound), bound, emit, assumed=punctuation.assumed)
-            return
-        promise = group_bound(punctuation, intake.partitions.partition, self.window.wattr)
-        if promise is None:
-            return
+    def _end(self, emit: Emit) -> None:
+        parts = np.union1d(self._intake.waiting.queues.waiting(FOREVER), self._slices.begun())
+        self._rank(parts, FOREVER, emit, over=True)
+
+    def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
+        self._partitions.bound = bound
+        if self._input is not None:
+            self._rank(self._intake.waiting.queues.waiting(bound), bound, emit, assumed=assumed)
+
+    def _advance_parts(self, promise: GroupBound, punctuation: Punctuation, emit: Emit) -> None:
         over = promise.bound is None
-        if intake.input is not None:
-            parts = intake.partitions.matching(promise)
+        if self._input is not None:
+            parts = self._partitions.matching(promise)
             bound = FOREVER if promise.bound is None else promise.bound
-            intake.partitions.raise_own(parts, bound)
-            self._advance(parts, bound, emit, over=over, assumed=punctuation.assumed)
+            self._partitions.raise_own(parts, bound)
+            self._rank(parts, bound, emit, over=over, assumed=punctuation.assumed)
         if over and self._promised.advance(punctuation):
             emit(punctuation)
 
-    def _advance(self, parts: Int32s, bound: int, emit: Emit, *, over: bool = False, assumed: bool = False) -> None:
+    def _rank(self, parts: Int32s, bound: int, emit: Emit, *, over: bool = False, assumed: bool = False) -> None:
         """Rank the tuples of partitions below a bound, give the windows that completes, and promise them."""
         intake, slices = self._intake, self._slices
         self._measure()
@@ -144,25 +101,23 @@ class CountAggregate:
         intake.drop(slices.extend(final))
         before_now = slices.given(parts)
         new = slices.complete(parts, over) - np.maximum(before_now, self.window.least)
-        intake.counts["windows"] += int(np.maximum(new, 0).sum())
+        self._windows += int(np.maximum(new, 0).sum())
         for found in slices.results(parts, over):
-            intake.counts["results"] += self._results.emit(*found, emit)
+            self._emit(*found, emit)
         intake.drop(slices.forget(parts, over))
         if over:
-            intake.partitions.free_parts(parts)
+            self._partitions.free_parts(parts)
         else:
             further = parts[slices.given(parts) > before_now]
             if len(further):
-                self._promise(further, assumed, emit)
+                self._promise_given(further, assumed, emit)
 
-    def _promise(self, parts: Int32s, assumed: bool, emit: Emit) -> None:
+    def _promise_given(self, parts: Int32s, assumed: bool, emit: Emit) -> None:
         """Promise the windows that have been given, of each of these partitions."""
-        partitions, bounds = self._intake.partitions, self._slices.given(parts)
+        partitions, bounds = self._partitions, self._slices.given(parts)
         if not partitions.partition:
-            for bound in bounds.tolist():
-                begin, end = self.window.extents(np.array([bound]))
-                for name, value in ((WID, bound), (START, int(begin[0])), (STOP, int(end[0]))):
-                    emit(before(name, value, assumed=assumed))
+            begins, ends = self.window.extents(bounds)
+            self._promise(int(bounds[0]), int(begins[0]), int(ends[0]), assumed, emit)
             return
         order = np.argsort(bounds, kind="stable")
         values = [plain_values(column) for column in partitions.part_keys(parts[order])]
@@ -175,49 +130,24 @@ class CountAggregate:
                 emit(attrs.evolve(promise, assumed=assumed))
 
     def _bind(self, schema: Schema) -> None:
-        if self._intake.input is not None:
-            return
-        intake = self._intake
-        intake.bind(schema)
-        self._slices = RankSlices(self.window, intake.pool, intake.partitions, intake.owners)
-        self._results = Results(
-            self.output_schema(schema), self.functions, intake.partitions, intake.pool, self.overflow
-        )
+        super()._bind(schema)
+        self._slices = RankSlices(self.window, self._intake.pool, self._partitions, self._intake.owners)
 
-    def _measure(self) -> None:
-        intake = self._intake
-        if intake.input is not None:
-            intake.measure(len(intake.waiting) + len(self._slices) + intake.partitions.numbered, self._slices.nbytes)
+    def _size(self) -> tuple[int, int]:
+        if self._input is None:
+            return 0, 0
+        intake, slices = self._intake, self._slices
+        return len(intake.waiting) + len(slices) + self._partitions.numbered, intake.nbytes + slices.nbytes
 
     def statistics(self) -> dict[str, int]:
-        intake = self._intake
-        waiting = slices = parts = nbytes = nulls = groups = 0
-        if intake.input is not None:
-            waiting, slices, parts = len(intake.waiting), len(self._slices), intake.partitions.numbered
-            nbytes, nulls, groups = intake.nbytes + self._slices.nbytes, intake.nulls, intake.partitions.groups
-        return {
-            **intake.counts,
-            **intake.peaks(waiting + slices + parts, nbytes),
-            "state_tuples": waiting + slices + parts,
-            "state_bytes": nbytes,
-            "waiting": waiting,
-            "slices": slices,
-            "groups": groups,
-            "null_arguments": nulls,
-        }
+        waiting, slices = (0, 0) if self._input is None else (len(self._intake.waiting), len(self._slices))
+        return super().statistics() | {"waiting": waiting, "slices": slices}
 
-    def state(self) -> State:
-        state = self._intake.state() | {"promised": dump_progress(self._promised)}
-        if self._intake.input is not None:
-            state |= prefixed("slices.", self._slices.state())
-        return state
+    def _parts(self) -> State:
+        return self._intake.state() | prefixed("slices.", self._slices.state())
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        schema = self._intake.saved_schema(state)
-        if schema is not None:
-            self._bind(schema)
+    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
+        self._bind(schema)
         self._intake.restore(state)
-        self._promised = read_progress(read_text(state, "promised"))
-        if schema is not None:
-            self._slices.restore(part("slices.", state))
-            self._slices.ensure(self._intake.partitions.capacity)
+        self._slices.restore(part("slices.", state))
+        self._slices.ensure(self._partitions.capacity)

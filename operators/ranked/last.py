@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import attrs
 import numpy as np
-import pyarrow as pa
 
-from operators.aggregate import facts
-from operators.functions.protocol import AggregateFunction, Slots
-from operators.overflow import Overflow
-from operators.page import Int64s, Page
+from operators.page import Page
 from operators.protocol import Emit, State, StateValue
-from operators.ranked.intake import Intake
 from operators.ranked.latest import LatestTuples
-from operators.ranked.partitions import NEVER, Partitions, checked_partition, group_bound, within
-from operators.ranked.results import START, STOP, WID, Results, ordering, output_fields
-from operators.retractions import refused
-from operators.saved import part, prefixed, read_int, read_text
+from operators.ranked.partitions import GroupBound
+from operators.ranked.shell import RankedShell, WaitingShell
+from operators.saved import part, prefixed
 from operators.schema import Schema
 from operators.window.counted import LastTuples
 from operators.window.protocol import FOREVER, Int32s
-from punctuation import END, Below, Pattern, Progress, Punctuation
-from punctuation.plain import dump_progress, read_progress
+from operators.window_aggregate.results import START, STOP, WID
+from operators.window_aggregate.shell import NEVER
+from punctuation import Below, Pattern, Punctuation
 
 
-@attrs.define(eq=False)
-class LastAggregate:
+@attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
+class LastAggregate(WaitingShell[LastTuples]):
     """Aggregate the last n tuples in the order of an attribute, at each multiple of a slide.
 
     Emits the grouping attributes, one attribute a function, then wid, window_start, window_end: window_start is the
@@ -53,102 +49,63 @@ class LastAggregate:
     [(1, 5, 1), (7, 10, 12)]
     """
 
-    window: LastTuples
-    functions: Mapping[str, AggregateFunction]
-    by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    partition: tuple[str, ...] | None = attrs.field(default=None, kw_only=True)
-    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
-    _intake: Intake = attrs.field(init=False)
+    numbers: ClassVar[Mapping[str, str]] = {**RankedShell.numbers, "newest": "_newest"}
+
     _latest: LatestTuples = attrs.field(init=False)
-    _results: Results = attrs.field(init=False)
     _newest: int = attrs.field(init=False, default=NEVER)
     """The first window that has every tuple so far."""
-    _promised: Progress = attrs.field(init=False, factory=Progress)
 
-    def __attrs_post_init__(self) -> None:
-        partitions = Partitions(self.by, checked_partition(self.by, self.partition))
-        self._intake = Intake(self.window.wattr, partitions, self.functions)
-
-    attributes_read = facts.attributes_read
-    promises_asked = facts.promises_asked
-    retracted = refused
-
-    @property
-    def inputs(self) -> int:
-        return 1
-
-    def output_schema(self, *inputs: Schema) -> Schema:
-        (schema,) = inputs
-        kind = ordering(schema, self.window.wattr)
-        partition = self._intake.partitions.partition
-        Partitions(self.by, partition).bind(schema)
-        arrow = output_fields(schema, self.functions, self.by, kind if pa.types.is_temporal(kind) else pa.int64())
-        progress: list[frozenset[str]] = []
-        wattr = frozenset((self.window.wattr,))
-        for promise in schema.progress:
-            if promise == wattr:
-                progress += [frozenset((name,)) for name in ((WID, STOP) if partition else (WID, STOP, START))]
-            elif promise - wattr <= set(partition) and (promise & wattr or not self.window.idle):
-                progress.append(promise - wattr | {WID} if promise & wattr else promise)
-        return Schema(arrow, progress=progress)
+    def _progress(self, schema: Schema) -> list[frozenset[str]]:
+        linear = (WID, STOP) if self._partitions.partition else (WID, STOP, START)
+        return self._promises(schema, linear, over=not self.window.idle)
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
-        self._bind(page.schema)
-        intake, window = self._intake, self.window
-        values = intake.take(page)
-        self._latest.ensure(intake.partitions.capacity)
+        if self._input is None:
+            self._bind(page.schema)
+        window, bound = self.window, self._partitions.bound
+        values = self._intake.take(page)
+        self._latest.ensure(self._partitions.capacity)
         if window.idle and len(values):
             newest = window.complete(int(values.max()))
             if newest > self._newest:
                 self._newest = newest
-                if intake.partitions.bound != NEVER:
-                    stop = self._stop(intake.partitions.bound)
+                if bound != NEVER:
+                    stop = self._stop(bound)
                     self._give(self._latest.due(stop), stop, emit)
-                    self._promise(stop, False, emit)
+                    self._promise_from(stop, False, emit)
 
-    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
-        intake = self._intake
-        if punctuation.is_end:
-            if intake.input is not None:
-                self._advance(intake.waiting.queues.waiting(FOREVER), FOREVER)
-                stop = self._newest + 1 if self.window.idle else FOREVER
-                self._give(self._latest.due(stop), stop, emit)
-            intake.clear()
-            self._promised, self._newest = Progress(), NEVER
-            emit(END)
-            return
-        linear = punctuation.bound(self.window.wattr)
-        if linear is not None:
-            bound = within(linear)
-            if bound is not None and bound > intake.partitions.bound:
-                intake.partitions.bound = bound
-                stop = self._stop(bound)
-                if intake.input is not None:
-                    parts = intake.waiting.queues.waiting(bound)
-                    self._advance(parts, bound)
-                    self._give(self._latest.due(stop), stop, emit, parts)
-                self._promise(stop, punctuation.assumed, emit)
-            return
-        self._advance_some(punctuation, emit)
+    def _end(self, emit: Emit) -> None:
+        self._take_final(self._intake.waiting.queues.waiting(FOREVER), FOREVER)
+        stop = self._newest + 1 if self.window.idle else FOREVER
+        self._give(self._latest.due(stop), stop, emit)
 
-    def _advance_some(self, punctuation: Punctuation, emit: Emit) -> None:
-        """Take a promise on single partitions."""
-        intake = self._intake
-        promise = group_bound(punctuation, intake.partitions.partition, self.window.wattr)
-        if promise is None:
-            return
+    def _forget(self) -> None:
+        super()._forget()
+        self._newest = NEVER
+
+    def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
+        self._partitions.bound = bound
+        stop = self._stop(bound)
+        if self._input is not None:
+            parts = self._intake.waiting.queues.waiting(bound)
+            self._take_final(parts, bound)
+            self._give(self._latest.due(stop), stop, emit, parts)
+        self._promise_from(stop, assumed, emit)
+
+    def _advance_parts(self, promise: GroupBound, punctuation: Punctuation, emit: Emit) -> None:
         patterns: dict[str, Pattern] = dict(promise.partitions.patterns)
         bound = FOREVER if promise.bound is None else promise.bound
         stop = self._stop(bound) if promise.bound is not None or self.window.idle else FOREVER
         if stop != FOREVER:
             patterns[WID] = Below(stop)
-        if intake.input is not None:
-            parts = intake.partitions.matching(promise)
-            intake.partitions.raise_own(parts, bound)
-            self._advance(parts, bound)
+        if self._input is not None:
+            parts = self._partitions.matching(promise)
+            self._partitions.raise_own(parts, bound)
+            self._take_final(parts, bound)
             self._give(parts, stop, emit, parts)
             if promise.bound is None and not self.window.idle:
-                self._free(np.union1d(intake.drop(self._latest.drop(parts)), parts).astype(np.int32))
+                left = self._intake.drop(self._latest.drop(parts))
+                self._partitions.free_parts(np.union1d(left, parts).astype(np.int32))
         out = Punctuation(patterns, assumed=punctuation.assumed)
         if stop != NEVER and self._promised.advance(out):
             emit(out)
@@ -161,36 +118,29 @@ class LastAggregate:
         # Windows after the newest may still be given when a later tuple shows that they have successors.
         return NEVER if self._newest == NEVER else min(complete, self._newest + 1)
 
-    def _advance(self, parts: Int32s, bound: int) -> None:
+    def _take_final(self, parts: Int32s, bound: int) -> None:
         """Let the tuples of partitions below a bound be final."""
         self._measure()
         self._latest.extend(self._intake.final(parts, bound))
 
     def _give(self, parts: Int32s, stop: int, emit: Emit, extended: Int32s | None = None) -> None:
         """Give the windows of partitions below `stop`, and let go of tuples that are not among the last any more."""
-        intake, latest = self._intake, self._latest
-        for found in latest.results(parts, stop):
-            intake.counts["results"] += self._results.emit(*found, emit)
-            intake.counts["windows"] += self._windows(*found[:3])
+        latest = self._latest
+        for groups, slots, wids, begins, ends in latest.results(parts, stop):
+            self._emit(groups, slots, wids, begins, ends, emit)
+            # The results of a window stand together: each partition has windows of its own.
+            owners = self._partitions.part_of(groups)
+            self._windows += int(np.count_nonzero((wids[1:] != wids[:-1]) | (owners[1:] != owners[:-1]))) + 1
         parts = parts if extended is None else np.union1d(parts, extended).astype(np.int32)
-        self._free(intake.drop(latest.forget(parts, stop)))
+        self._partitions.free_parts(self._intake.drop(latest.forget(parts, stop)))
 
-    def _windows(self, groups: Int32s, _: Slots, wids: Int64s) -> int:
-        """Count the windows of results, where those of one stand together: of each partition, its own."""
-        parts = self._intake.partitions.part_of(groups)
-        other = (wids[1:] != wids[:-1]) | (parts[1:] != parts[:-1])
-        return int(np.count_nonzero(other)) + 1
-
-    def _free(self, parts: Int32s) -> None:
-        self._intake.partitions.free_parts(parts)
-
-    def _promise(self, stop: int, assumed: bool, emit: Emit) -> None:
+    def _promise_from(self, stop: int, assumed: bool, emit: Emit) -> None:
         if stop == NEVER:
             return
         bounds = [(WID, stop), (STOP, self.window.end(stop))]
-        if not self._intake.partitions.partition:
-            first = self._intake.partitions.bound
-            if self._intake.input is not None and len(self._latest):
+        if not self._partitions.partition:
+            first = self._partitions.bound
+            if self._input is not None and len(self._latest):
                 first = int(self._latest.queues.heads[0])
             bounds.append((START, first))
         for name, value in bounds:
@@ -198,46 +148,22 @@ class LastAggregate:
                 emit(promise)
 
     def _bind(self, schema: Schema) -> None:
-        if self._intake.input is not None:
-            return
-        intake = self._intake
-        intake.bind(schema)
-        self._latest = LatestTuples(self.window, intake.pool, intake.owners)
-        self._results = Results(
-            self.output_schema(schema), self.functions, intake.partitions, intake.pool, self.overflow
-        )
+        super()._bind(schema)
+        self._latest = LatestTuples(self.window, self._intake.pool, self._intake.owners)
 
-    def _measure(self) -> None:
-        self._intake.measure(len(self._intake.waiting) + len(self._latest), self._latest.nbytes)
+    def _size(self) -> tuple[int, int]:
+        if self._input is None:
+            return 0, 0
+        return len(self._intake.waiting) + len(self._latest), self._intake.nbytes + self._latest.nbytes
 
     def statistics(self) -> dict[str, int]:
-        intake = self._intake
-        waiting = latest = nbytes = nulls = groups = 0
-        if intake.input is not None:
-            waiting, latest = len(intake.waiting), len(self._latest)
-            nbytes, nulls, groups = intake.nbytes + self._latest.nbytes, intake.nulls, intake.partitions.groups
-        return {
-            **intake.counts,
-            **intake.peaks(waiting + latest, nbytes),
-            "state_tuples": waiting + latest,
-            "state_bytes": nbytes,
-            "waiting": waiting,
-            "groups": groups,
-            "null_arguments": nulls,
-        }
+        return super().statistics() | {"waiting": 0 if self._input is None else len(self._intake.waiting)}
 
-    def state(self) -> State:
-        state = self._intake.state() | {"promised": dump_progress(self._promised), "newest": self._newest}
-        if self._intake.input is not None:
-            state |= prefixed("latest.", self._latest.state())
-        return state
+    def _parts(self) -> State:
+        return self._intake.state() | prefixed("latest.", self._latest.state())
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        schema = self._intake.saved_schema(state)
-        if schema is not None:
-            self._bind(schema)
+    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
+        self._bind(schema)
         self._intake.restore(state)
-        self._promised, self._newest = read_progress(read_text(state, "promised")), read_int(state, "newest")
-        if schema is not None:
-            self._latest.restore(part("latest.", state))
-            self._latest.ensure(self._intake.partitions.capacity)
+        self._latest.restore(part("latest.", state))
+        self._latest.ensure(self._partitions.capacity)

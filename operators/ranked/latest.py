@@ -17,12 +17,12 @@ from operators.kernels import ranked as kernels
 from operators.page import Int64s
 from operators.protocol import State, StateValue
 from operators.ranked.queues import Queues
-from operators.ranked.results import ROWS, Found
-from operators.ranked.slots import Pool
+from operators.ranked.slots import Found, Pool
 from operators.ranked.waiting import Final, Owners
 from operators.saved import part, prefixed, read_integers
 from operators.window.counted import LastTuples
 from operators.window.protocol import Int32s
+from operators.window_aggregate.results import ROWS
 
 _NOTHING = 2**63 - 1
 _PAIRS = 1 << 18

@@ -21,10 +21,10 @@ from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
 from operators.saved import bounded, part, prefixed, read_int, read_integers
 from operators.schema import Schema
-from operators.window.protocol import LIMIT, Int32s
-from punctuation import GroupPromise, Pattern, Punctuation, Value, whole
+from operators.window.protocol import Int32s
+from operators.window_aggregate.shell import NEVER, within
+from punctuation import GroupPromise, Pattern, Punctuation
 
-NEVER = -(2**63)
 _ONE: Int32s = np.zeros(1, np.int32)
 
 
@@ -222,12 +222,6 @@ def group_bound(punctuation: Punctuation, partition: tuple[str, ...], wattr: str
     patterns.pop(wattr)
     bound = within(promise.bound)
     return None if bound is None else GroupBound(Punctuation(patterns), bound)
-
-
-def within(bound: Value | None) -> int | None:
-    """Give a bound as a whole number not far out of the range of values that count; None when it bounds nothing."""
-    number = whole(bound)
-    return None if number is None else max(-2 * LIMIT, min(number, 2 * LIMIT))
 
 
 def _index(schema: Schema, names: tuple[str, ...]) -> KeyIndex | None:

@@ -19,12 +19,12 @@ from operators.page import Int64s
 from operators.protocol import State, StateValue
 from operators.ranked.partitions import Partitions
 from operators.ranked.queues import Queues, lengths
-from operators.ranked.results import ROWS, Found
-from operators.ranked.slots import Pool
+from operators.ranked.slots import Found, Pool
 from operators.ranked.waiting import NO_ORDER, Final, Owners, arranged
 from operators.saved import part, prefixed, read_integers
 from operators.window.counted import CountWindow
 from operators.window.protocol import Int32s
+from operators.window_aggregate.results import ROWS
 
 
 @attrs.define(eq=False)

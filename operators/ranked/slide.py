@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.aggregate import facts
 from operators.errors import SchemaError
 from operators.functions import count
 from operators.functions.columns import grown
-from operators.functions.protocol import AggregateFunction
 from operators.kernels.rank import ranks
-from operators.overflow import Overflow
 from operators.page import Bools, Int64s, Page
 from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit, State, StateValue
 from operators.ranked.bins import BinStore
-from operators.ranked.partitions import Partitions, checked_partition, group_bound, within
-from operators.ranked.results import ROWS, START, STOP, WID, Results, ordering, output_fields
+from operators.ranked.partitions import GroupBound
+from operators.ranked.shell import RankedShell
 from operators.ranked.slots import Pool
-from operators.retractions import refused
-from operators.saved import part, prefixed, read_batch, read_counts, read_int, read_integers, read_text, save_schema
+from operators.saved import part, prefixed, read_integers
 from operators.schema import Schema
 from operators.window.counted import SlideByRank, SlideByRows, SlideWindow
 from operators.window.protocol import FOREVER, LIMIT, Int32s
-from punctuation import END, Below, Pattern, Progress, Punctuation
-from punctuation.plain import dump_progress, read_progress
+from operators.window_aggregate.results import ROWS, START, STOP, WID, ordering
+from punctuation import Below, Pattern, Punctuation
 
 
-@attrs.define(eq=False)
-class SlideAggregate:
+@attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
+class SlideAggregate(RankedShell[SlideWindow]):
     """Aggregate the tuples of (w - RANGE, w] for every window w that a tuple defines; no tuple is kept.
 
     Emits the grouping attributes, one attribute a function, then wid (the value w), window_start, window_end: the
@@ -59,40 +54,20 @@ class SlideAggregate:
     ([(5, 1), (9, 5)], ['[wid < 10]'])
     """
 
-    window: SlideWindow
-    functions: Mapping[str, AggregateFunction]
-    by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    partition: tuple[str, ...] | None = attrs.field(default=None, kw_only=True)
     consistent: bool = attrs.field(default=False, kw_only=True)
-    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
-    _input: Schema | None = attrs.field(init=False, default=None)
-    _partitions: Partitions = attrs.field(init=False)
     _store: BinStore = attrs.field(init=False)
-    _results: Results = attrs.field(init=False)
-    _arrived: Int64s = attrs.field(init=False)
+    _arrived: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64))
     """Tuples that arrived so far, by partition."""
-    _ranks: Int64s = attrs.field(init=False)
+    _ranks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64))
     """Tuples that were released so far, by partition."""
-    _promised: Progress = attrs.field(init=False, factory=Progress)
-    _counts: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0))
 
     def __attrs_post_init__(self) -> None:
-        self._partitions = Partitions(self.by, checked_partition(self.by, self.partition))
-        self._clear()
+        super().__attrs_post_init__()
+        self._counts["late_for_some"] = 0
 
-    def _clear(self) -> None:
-        self._input = None
-        self._partitions.clear()
+    def _forget(self) -> None:
+        super()._forget()
         self._arrived, self._ranks = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        self._promised = Progress()
-
-    attributes_read = facts.attributes_read
-    promises_asked = facts.promises_asked
-    retracted = refused
-
-    @property
-    def inputs(self) -> int:
-        return 1
 
     @property
     def counting(self) -> bool:
@@ -102,7 +77,7 @@ class SlideAggregate:
 
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs
-        kind = ordering(schema, self.window.wattr)
+        ordering(schema, self.window.wattr)
         for function in self.functions.values():
             if not function.commutative:
                 raise SchemaError(
@@ -116,17 +91,10 @@ class SlideAggregate:
                     f'window: "{self.window.number}" has type {found}; arrival numbers are integers.\n'
                     "  Leave `number` out to count tuples where the window stands."
                 )
-        partition = self._partitions.partition
-        Partitions(self.by, partition).bind(schema)
-        arrow = output_fields(schema, self.functions, self.by, kind if pa.types.is_temporal(kind) else pa.int64())
-        progress: list[frozenset[str]] = []
-        wattr = frozenset((self.window.wattr,))
-        for promise in schema.progress:
-            if promise == wattr:
-                progress += [frozenset((name,)) for name in (WID, START, STOP)]
-            elif promise - wattr <= set(partition):
-                progress.append(promise - wattr | {WID} if promise & wattr else promise)
-        return Schema(arrow, progress=progress)
+        return super().output_schema(schema)
+
+    def _progress(self, schema: Schema) -> list[frozenset[str]]:
+        return self._promises(schema, (WID, START, STOP))
 
     def together(self, *inputs: Schema) -> Together:
         keys = self.by if self.partition is None else self.partition
@@ -137,7 +105,8 @@ class SlideAggregate:
         return Tolerance(ANY_DISTANCE if melded else self.window.size) if taken else Tolerance()
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
-        self._bind(page.schema)
+        if self._input is None:
+            self._bind(page.schema)
         if len(page) == 0:
             return
         partitions, window = self._partitions, self.window
@@ -207,40 +176,22 @@ class SlideAggregate:
             runs = store.runs(parts, values, weights)
             limits = partitions.limits(runs.queues)
         store.open(runs, limits)
-        self._counts["peak_state_tuples"] = max(self._counts["peak_state_tuples"], self._held())
+        self._peak = max(self._peak, self._held())
 
-    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
-        if punctuation.is_end:
-            if self._input is not None:
-                self._measure()
-                self._release(self._store.windows.waiting(FOREVER), FOREVER, emit)
-            self._clear()
-            emit(END)
-            return
-        linear = punctuation.bound(self.window.wattr)
-        if linear is None:
-            self._advance_some(punctuation, emit)
-        elif (bound := within(linear)) is not None:
-            self._advance(bound, punctuation.assumed, emit)
+    def _end(self, emit: Emit) -> None:
+        self._release(self._store.windows.waiting(FOREVER), FOREVER, emit)
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
-        if bound > self._partitions.bound:
-            self._partitions.bound = bound
-            if self._input is not None:
-                self._measure()
-                self._release(self._store.windows.waiting(bound), bound, emit)
-                self._purge(self._store.bins.waiting(bound), bound)
+        self._partitions.bound = bound
+        if self._input is not None:
+            self._measure()
+            self._release(self._store.windows.waiting(bound), bound, emit)
+            self._purge(self._store.bins.waiting(bound), bound)
         begin, end = self.window.extents(np.array([bound]))
-        for name, value in ((WID, bound), (START, int(begin[0])), (STOP, int(end[0]))):
-            if (promise := self._promised.rise(name, value, assumed=assumed)) is not None:
-                emit(promise)
+        self._promise(bound, int(begin[0]), int(end[0]), assumed, emit)
 
-    def _advance_some(self, punctuation: Punctuation, emit: Emit) -> None:
-        """Take a promise on single partitions."""
+    def _advance_parts(self, promise: GroupBound, punctuation: Punctuation, emit: Emit) -> None:
         partitions = self._partitions
-        promise = group_bound(punctuation, partitions.partition, self.window.wattr)
-        if promise is None:
-            return
         patterns: dict[str, Pattern] = dict(promise.partitions.patterns)
         bound = FOREVER
         if promise.bound is not None:
@@ -262,7 +213,7 @@ class SlideAggregate:
         due = store.due(parts, bound, self._ranks, self.window.rows if isinstance(self.window, SlideByRank) else 1)
         if len(due.wids) == 0:
             return
-        self._counts["windows"] += len(due.wids)
+        self._windows += len(due.wids)
         groups = partitions.groups_of(due.parts)
         segments = np.searchsorted(due.parts, partitions.part_of(groups)).astype(np.int32)
         for rows, owners, slots in store.read(due, groups, segments, ROWS):
@@ -274,7 +225,7 @@ class SlideAggregate:
                 times = due.times[rows]
                 rows, owners, slots = np.repeat(rows, times), np.repeat(owners, times), np.repeat(slots, times)
             wids = due.wids[rows]
-            self._counts["results"] += self._results.emit(owners, slots, wids, *self.window.extents(wids), emit)
+            self._emit(owners, slots, wids, *self.window.extents(wids), emit)
 
     def _purge(self, groups: Int32s, bound: int) -> None:
         self._settle(self._store.purge(groups, bound))
@@ -304,71 +255,36 @@ class SlideAggregate:
             self._arrived, self._ranks = grown(self._arrived, size), grown(self._ranks, size)
 
     def _bind(self, schema: Schema) -> None:
-        if self._input is not None:
-            return
-        self._input = schema
+        self._input, self._output = schema, self.output_schema(schema)
         self._partitions.bind(schema)
-        accumulators = [function.accumulator(schema) for function in self.functions.values()]
-        if not self._partitions.same:
-            accumulators.append(count().accumulator(schema))
-        pool = Pool(accumulators)
-        self._store = BinStore(pool, self.window.size)
-        self._results = Results(self.output_schema(schema), self.functions, self._partitions, pool, self.overflow)
-
-    def _measure(self) -> None:
-        self._counts["peak_state_tuples"] = max(self._counts["peak_state_tuples"], self._held())
-        self._counts["peak_state_bytes"] = max(self._counts["peak_state_bytes"], self._nbytes())
+        made = [function.accumulator(schema) for function in self.functions.values()]
+        pool = Pool(made if self._partitions.same else [*made, count().accumulator(schema)])
+        self._accumulators, self._store = pool.accumulators, BinStore(pool, self.window.size)
 
     def _held(self) -> int:
         """Count the bins, and the partitions whose tuples are counted."""
         return len(self._store.bins) + (self._partitions.numbered if self.counting else 0)
 
-    def _nbytes(self) -> int:
-        return self._store.nbytes + self._partitions.nbytes + self._arrived.nbytes + self._ranks.nbytes
+    def _size(self) -> tuple[int, int]:
+        if self._input is None:
+            return 0, 0
+        numbers = self._arrived.nbytes + self._ranks.nbytes
+        return self._held(), self._store.nbytes + self._partitions.nbytes + numbers
 
     def statistics(self) -> dict[str, int]:
-        bins = held = groups = nbytes = nulls = 0
-        if self._input is not None:
-            bins, groups, nbytes = len(self._store.bins), self._partitions.groups, self._nbytes()
-            held = self._held()
-            nulls = sum(accumulator.nulls for accumulator in self._store.pool.accumulators)
-        return {
-            **self._counts,
-            "state_tuples": held,
-            "state_bytes": nbytes,
-            "peak_state_tuples": max(self._counts["peak_state_tuples"], held),
-            "peak_state_bytes": max(self._counts["peak_state_bytes"], nbytes),
-            "bins": bins,
-            "groups": groups,
-            "null_arguments": nulls,
-        }
+        return super().statistics() | {"bins": 0 if self._input is None else len(self._store.bins)}
 
-    def state(self) -> State:
-        state: State = {f"count.{name}": value for name, value in self._counts.items()}
-        state |= {"bound": self._partitions.bound, "promised": dump_progress(self._promised)}
-        if self._input is not None:
-            state["input"] = save_schema(self._input.arrow)
-            state["progress"] = json.dumps(sorted(sorted(promise) for promise in self._input.progress))
-            state |= {"arrived": self._arrived.copy(), "ranks": self._ranks.copy()}
-            state |= prefixed("store.", self._store.state()) | prefixed("partitions.", self._partitions.state())
-        return state
+    def _parts(self) -> State:
+        state: State = {"arrived": self._arrived.copy(), "ranks": self._ranks.copy()}
+        return state | prefixed("store.", self._store.state()) | prefixed("partitions.", self._partitions.state())
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._counts = read_counts(state, _COUNTERS, added=("windows",))
-        self._partitions.bound = read_int(state, "bound")
-        self._promised = read_progress(read_text(state, "promised"))
-        if "input" in state:
-            progress: list[list[str]] = json.loads(read_text(state, "progress"))
-            self._bind(Schema(read_batch(state, "input").schema, progress=progress))
-            self._partitions.restore(part("partitions.", state))
-            self._arrived = read_integers(state, "arrived")
-            self._ranks = read_integers(state, "ranks", length=len(self._arrived))
-            self._ensure()
-            self._store.restore(part("store.", state))
-
-
-_PEAKS = ("peak_state_tuples", "peak_state_bytes")
-_COUNTERS = ("late", "late_for_some", "without_value", "results", "windows", *_PEAKS)
+    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
+        self._bind(schema)
+        self._partitions.restore(part("partitions.", state))
+        self._arrived = read_integers(state, "arrived")
+        self._ranks = read_integers(state, "ranks", length=len(self._arrived))
+        self._ensure()
+        self._store.restore(part("store.", state))
 
 
 def _some(

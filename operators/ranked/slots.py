@@ -13,9 +13,13 @@ from operators.kernels import ranked as kernels
 from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
 from operators.saved import ROOM, apart, part, prefixed, read_int, read_integers
+from operators.window.protocol import Int32s
 
 NONE: Slots = np.empty(0, np.int32)
 _LEAST = 16
+
+Found = tuple[Int32s, Slots, Int64s, Int64s, Int64s]
+"""Results: group, slot, window-id, beginning and end of each."""
 
 
 @attrs.define(eq=False)

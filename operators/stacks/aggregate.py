@@ -11,8 +11,6 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.aggregate import facts
-from operators.aggregate.wid import START, STOP, WID
 from operators.broken import spoken
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions.arguments import result
@@ -24,7 +22,6 @@ from operators.kernels import stacks_panes as kernels
 from operators.page import Array, Int64s, Page
 from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit, State, StateValue
-from operators.retractions import refused
 from operators.saved import part, prefixed, read_text
 from operators.schema import Schema
 from operators.stacks.finalize import Stacked, finalize, kind_of, stacked
@@ -107,10 +104,6 @@ class StackAggregate(Shell):
 
     def __attrs_post_init__(self) -> None:
         check_technique(self.technique)
-
-    attributes_read = facts.attributes_read
-    promises_asked = facts.promises_asked
-    retracted = refused
 
     @property
     def progressing(self) -> str:

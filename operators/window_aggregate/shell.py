@@ -85,6 +85,11 @@ class Shell:
     _peak: int = attrs.field(init=False, default=0)
     _peak_bytes: int = attrs.field(init=False, default=0)
 
+    attributes_read = facts.attributes_read
+    promises_asked = facts.promises_asked
+    together = facts.together
+    retracted = refused
+
     @property
     def inputs(self) -> int:
         return 1
@@ -229,11 +234,6 @@ class StoreShell(Shell, Generic[S]):
     def __attrs_post_init__(self) -> None:
         self._endless = is_endless(self.window)
         self._lasts = Lasts.of(self.window, self.by)
-
-    attributes_read = facts.attributes_read
-    promises_asked = facts.promises_asked
-    together = facts.together
-    retracted = refused
 
     @property
     def progressing(self) -> str:
