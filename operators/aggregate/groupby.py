@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from operators.aggregate import facts
 from operators.aggregate.named import matched
-from operators.errors import SchemaError
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.functions.sharing import accumulators
 from operators.keys import KeyIndex
@@ -22,6 +21,7 @@ from operators.retractions import refused
 from operators.saved import ROOM, part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
 from operators.schema import Schema
 from operators.window.protocol import Int32s
+from operators.window_aggregate.results import named_apart
 from punctuation import END, Progress, Punctuation
 from punctuation.plain import dump_progress, read_progress
 
@@ -63,10 +63,7 @@ class GroupAggregate:
         fields = [schema.field(name, where="aggregate") for name in self.by]
         KeyIndex(fields)
         fields += [function.output_field(schema, name) for name, function in self.functions.items()]
-        names = [field.name for field in fields]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise SchemaError(f"aggregate: two results are named {', '.join(twice)}; rename one.")
-        return Schema(pa.schema(fields), progress=[p for p in schema.progress if p <= set(self.by)])
+        return Schema(named_apart(fields), progress=[p for p in schema.progress if p <= set(self.by)])
 
     attributes_read = facts.groups_read
     together = facts.together

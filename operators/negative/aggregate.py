@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators import memory
 from operators.aggregate import facts
-from operators.aggregate.wid import START, STOP
 from operators.buffering.log import TupleLog, attributes
-from operators.described import group_text
 from operators.errors import OperatorBug, SchemaError
 from operators.functions.protocol import AggregateFunction
 from operators.keys import KeyIndex
 from operators.negative.expire import SIGN, WID
 from operators.negative.multiset import Signed, signed
-from operators.overflow import Overflow
 from operators.page import Int64s, Page
 from operators.plan_facts import Attributes
-from operators.protocol import Emit, StateValue
+from operators.protocol import Emit, State, StateValue
 from operators.retractions import Retracted, Retracting
+from operators.saved import part, prefixed, read_integers
 from operators.schema import Schema
 from operators.window import FOREVER, PartitionedWindow, Window
-from operators.window.columns import extent_columns
-from operators.window.protocol import Int32s
-from punctuation import END, Punctuation, before
+from operators.window_aggregate.results import START, STOP, columns_of, result_fields, result_page
+from operators.window_aggregate.shell import NEVER, Shell
+from punctuation import Progress
+from punctuation.plain import dump_progress
 
-_NEVER = -(2**63)
 
-
-@attrs.define(eq=False)
-class SignedAggregate(memory.Stateful):
+@attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
+class SignedAggregate(Shell):
     """Aggregate by group the relation that signed changes make; the input is an Expire's output.
 
     Emits what a WindowAggregate emits: for every window w that is complete, in order, one result for each group that
@@ -56,33 +53,22 @@ class SignedAggregate(memory.Stateful):
     [(5, 9), (10, 9), (15, 2), (20, 2)]
     """
 
+    in_ticks: ClassVar[bool] = False
+    numbers: ClassVar[Mapping[str, str]] = {
+        name: f"_{name}" for name in ("bound", "released", "results", "windows", "peak", "peak_bytes")
+    }
+    added: ClassVar[Mapping[str, int]] = {"peak_bytes": 0}
+
     window: Window
     functions: Mapping[str, AggregateFunction]
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
-    _schemas: tuple[Schema, Schema] | None = attrs.field(init=False, default=None, metadata=memory.bound("_bind"))
-    _log: TupleLog | None = attrs.field(init=False, default=None, metadata=memory.part())
-    _wids: Int64s = attrs.field(
-        init=False, factory=lambda: np.empty(0, np.int64), metadata=memory.array(length="_log", since=1)
-    )
-    _signs: Int64s = attrs.field(
-        init=False,
-        factory=lambda: np.empty(0, np.int64),
-        metadata=memory.array(least=-1, below=2, length="_log", since=1),
-    )
-    _index: KeyIndex | None = attrs.field(init=False, default=None, metadata=memory.part(name="groups"))
-    _members: Int64s = attrs.field(
-        init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.array(grows="_index", since=1)
-    )
-    _signed: list[Signed] = attrs.field(init=False, factory=lambda: [], metadata=memory.parts("aggregate"))
-    _bound: int = attrs.field(init=False, default=_NEVER, metadata=memory.integer())
-    _released: int = attrs.field(init=False, default=_NEVER, metadata=memory.integer())
-    _results: int = attrs.field(init=False, default=0, metadata=memory.integer())
-    _windows: int = attrs.field(init=False, default=0, metadata=memory.integer())
-    _peak: int = attrs.field(init=False, default=0, metadata=memory.integer())
-    _peak_bytes: int = attrs.field(init=False, default=0, metadata=memory.integer(since=1))
-
-    promises_asked = facts.promises_asked
+    _log: TupleLog | None = attrs.field(init=False, default=None)
+    _wids: Int64s = attrs.field(init=False, factory=lambda: np.empty(0, np.int64))
+    _signs: Int64s = attrs.field(init=False, factory=lambda: np.empty(0, np.int64))
+    _index: KeyIndex | None = attrs.field(init=False, default=None)
+    _members: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64))
+    _signed: list[Signed] = attrs.field(init=False, factory=lambda: [])
+    _released: int = attrs.field(init=False, default=NEVER)
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
         return None
@@ -92,8 +78,8 @@ class SignedAggregate(memory.Stateful):
         return [read | {WID, SIGN}]
 
     @property
-    def inputs(self) -> int:
-        return 1
+    def progressing(self) -> str:
+        return WID
 
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs
@@ -105,18 +91,12 @@ class SignedAggregate(memory.Stateful):
                 "aggregate of negative tuples: all groups move from one window to the next together, and every tuple "
                 "expires.\n  Use a WindowAggregate for windows counted by partition and for RANGE ALL."
             )
-        fields = [schema.field(name, where="aggregate") for name in self.by]
-        KeyIndex(fields)
-        fields += [function.output_field(schema, name) for name, function in self.functions.items()]
+        KeyIndex([schema.field(name, where="aggregate") for name in self.by])
         for function in self.functions.values():
             signed(function, schema)
         kind = schema.field(self.window.wattr, where="aggregate").type
-        ticks = kind if pa.types.is_temporal(kind) else pa.int64()
-        fields += [pa.field(WID, pa.int64()), pa.field(START, ticks), pa.field(STOP, ticks)]
-        names = [field.name for field in fields]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise SchemaError(f"aggregate: two results are named {', '.join(twice)}; rename one.")
-        return Schema(pa.schema(fields), progress=[WID, START, STOP] if schema.progressing(WID) else [])
+        arrow = result_fields(schema, self.functions, self.by, kind)
+        return Schema(arrow, progress=[WID, START, STOP] if schema.progressing(WID) else [])
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         if len(page) == 0:
@@ -126,23 +106,19 @@ class SignedAggregate(memory.Stateful):
         self._signs = np.concatenate((self._signs, page.ticks(SIGN)))
         self._peak = max(self._peak, self._held())
 
-    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
-        if punctuation.is_end:
-            # What is never deleted is in windows without end; they are given up to the last that differs.
-            self._advance(int(self._wids.max(initial=self._bound)) + 1, emit)
-            self._schemas, self._log, self._index, self._signed = None, None, None, []
-            self._members = np.zeros(1, np.int64)
-            emit(END)
-            return
-        bound = punctuation.bound(WID)
-        if isinstance(bound, int) and bound > self._bound:
-            self._bound = bound
-            self._advance(bound, emit)
-            begin, end = self.window.extent(bound)
-            for name, value in ((WID, bound), (START, begin), (STOP, end)):
-                emit(before(name, value, assumed=punctuation.assumed))
+    def _end(self, emit: Emit) -> None:
+        # What is never deleted is in windows without end; they are given up to the last that differs.
+        self._go(int(self._wids.max(initial=self._bound)) + 1, emit)
 
-    def _advance(self, bound: int, emit: Emit) -> None:
+    def _forget(self) -> None:
+        super()._forget()
+        self._log, self._index, self._signed, self._members = None, None, [], np.zeros(1, np.int64)
+
+    def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
+        self._go(bound, emit)
+        self._promise(bound, *self.window.extent(bound), assumed, emit)
+
+    def _go(self, bound: int, emit: Emit) -> None:
         """Go from window to window up to `bound`: change the relation, then give the aggregates of its groups."""
         log = self._log
         if log is None:
@@ -199,32 +175,22 @@ class SignedAggregate(memory.Stateful):
         groups = np.flatnonzero(self._members).astype(np.int32)
         if len(groups) == 0:
             return
-        assert self._schemas is not None
-        output = self._schemas[1]
-        arrays = [] if self._index is None else self._index.keys(groups)
-        arrays += self._finalized(groups, wid)
+        output, index = self._output, self._index
+        assert output is not None
+
+        def keys(which: slice) -> list[pa.Array]:
+            return [] if index is None else index.keys(groups[which])
+
         wids = np.full(len(groups), wid)
-        begin, end = self.window.extents(wids)
-        kind = output.field(START).type
-        arrays += extent_columns(wids, begin, end, kind)
+        columns = keys(slice(None))
+        columns += columns_of(output, self.by, self.functions, self._signed, groups, self.overflow, wids, keys)
         self._results += len(groups)
         self._windows += 1
-        emit(Page(output, pa.RecordBatch.from_arrays(arrays, schema=output.arrow)))
-
-    def _finalized(self, groups: Int32s, wid: int) -> Iterator[pa.Array]:
-        assert self._schemas is not None
-        output, index = self._schemas[1], self._index
-
-        def where(at: int) -> str:
-            keys = [] if index is None else index.keys(groups[at : at + 1])
-            return f"window {wid}, {group_text(output, self.by, keys)}"
-
-        for name, aggregate in zip(self.functions, self._signed, strict=True):
-            yield self.overflow.finalized(name, aggregate, groups, output.arrow.field(name).type, where)
+        emit(result_page(output, columns, wids, *self.window.extents(wids)))
 
     def _bind(self, schema: Schema) -> TupleLog:
         if self._log is None:
-            self._schemas = (schema, self.output_schema(schema))
+            self._input, self._output = schema, self.output_schema(schema)
             names = dict.fromkeys((*(schema.resolve(n, where="aggregate") for n in self.by),))
             self._log = TupleLog(schema, (*names, *(n for n in attributes(self.functions, schema) if n not in names)))
             self._index = KeyIndex([schema.field(name) for name in self.by]) if self.by else None
@@ -234,23 +200,43 @@ class SignedAggregate(memory.Stateful):
     def _held(self) -> int:
         return len(self._wids) + int(np.count_nonzero(self._members))
 
-    def _measure(self) -> None:
-        self._peak, self._peak_bytes = max(self._peak, self._held()), max(self._peak_bytes, self.nbytes)
+    def _size(self) -> tuple[int, int]:
+        held = self._wids.nbytes + self._signs.nbytes + self._members.nbytes + sum(s.nbytes for s in self._signed)
+        held += 0 if self._log is None else self._log.nbytes
+        return self._held(), held + (0 if self._index is None else self._index.nbytes)
 
     def statistics(self) -> dict[str, int]:
-        held, nbytes = self._held(), self.nbytes
-        return {
-            "state_tuples": held,
-            "state_bytes": nbytes,
-            "groups": int(np.count_nonzero(self._members)),
-            "peak_state_tuples": max(self._peak, held),
-            "peak_state_bytes": max(self._peak_bytes, nbytes),
-            "windows": self._windows,
-            "results": self._results,
-            "null_arguments": sum(s.nulls for s in self._signed),
+        groups, nulls = int(np.count_nonzero(self._members)), sum(s.nulls for s in self._signed)
+        return super().statistics() | {"groups": groups, "null_arguments": nulls}
+
+    def _parts(self) -> State:
+        assert self._log is not None
+        state: State = {
+            "wids": self._wids.copy(),
+            "signs": self._signs.copy(),
+            "members": self._members.copy(),
+            **prefixed("log.", self._log.state()),
         }
+        for i, aggregate in enumerate(self._signed):
+            state |= prefixed(f"aggregate{i}.", aggregate.state())
+        if self._index is not None:
+            state |= prefixed("groups.", self._index.state())
+        return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
-        for aggregate in self._signed:
-            aggregate.start(np.empty(0, np.int32), len(self._members))
+        # Those of before remembered neither what they had promised nor what the input was punctuated on.
+        super().restore({"promised": dump_progress(Progress()), "progress": "[]", **state})
+
+    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
+        log = self._bind(schema)
+        log.restore(part("log.", state))
+        self._wids = read_integers(state, "wids", length=len(log))
+        self._signs = read_integers(state, "signs", least=-1, below=2, length=len(log))
+        self._members = read_integers(state, "members")
+        if self._index is not None:
+            self._index.restore(part("groups.", state))
+        capacity = 1 if self._index is None else max(1, self._index.capacity)
+        self._members = np.pad(self._members, (0, max(0, capacity - len(self._members))))
+        for i, aggregate in enumerate(self._signed):
+            aggregate.restore(part(f"aggregate{i}.", state))
+            aggregate.start(np.empty(0, np.int32), capacity)

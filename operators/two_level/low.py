@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+from typing import ClassVar
 
 import attrs
 import pyarrow as pa
@@ -15,26 +15,24 @@ from operators.functions.sharing import accumulators
 from operators.page import Bools, Page
 from operators.plan_facts import Together
 from operators.protocol import Emit, State, StateValue
-from operators.retractions import refused
-from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
+from operators.saved import part, prefixed, read_counts
 from operators.schema import Schema
 from operators.two_level.flush import CompleteFlush, Flush, InOrderFlush
 from operators.two_level.partials import partials
 from operators.two_level.table import COUNTED, Leaving, LowTable
 from operators.two_level.words import KeyWords
-from punctuation import END, Progress, Punctuation, before, below, whole
-from punctuation.plain import dump_progress, read_progress
+from operators.window_aggregate.results import named_apart
+from operators.window_aggregate.shell import NEVER, Shell
+from punctuation import Punctuation, before, below, whole
 
 TABLE, PROBES = 1 << 16, 4
 """Partial aggregates in a table, and places that a group may have, unless said otherwise."""
-_NEVER = -(2**63)
 _EVERYTHING = 2**63 - 1
 _CHUNK = 1 << 14
-_NUMBERS = ("bound", "firm", "promised_bound", "partials", "peak")
 
 
-@attrs.define
-class LowAggregate:
+@attrs.define(on_setattr=attrs.setters.NO_OP)
+class LowAggregate(Shell):
     """Reduce the tuples of each slice and group, as far as a table of fixed size can; the input is a Bucket's output.
 
     Emits the grouping attributes, the columns of partial values, wid_from and wid_until; a group of a slice may come
@@ -57,6 +55,11 @@ class LowAggregate:
      {'k': 7, '*:count': 1, 'wid_from': 0, 'wid_until': 1}]
     """
 
+    in_ticks: ClassVar[bool] = False
+    numbers: ClassVar[Mapping[str, str]] = {
+        name: f"_{name}" for name in ("bound", "firm", "promised_bound", "partials", "peak")
+    }
+
     functions: Mapping[str, AggregateFunction]
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     size: int = attrs.field(default=TABLE, kw_only=True, validator=attrs.validators.in_(range(1, 1 << 31)))
@@ -66,21 +69,18 @@ class LowAggregate:
     """Neighbouring places that a group may have: an empty one first, then that of the oldest (semantics row 40)."""
     page_rows: int = attrs.field(default=1 << 13, kw_only=True, validator=attrs.validators.ge(8))
     """Partial aggregates a page, at most."""
-    _schemas: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
     _table: LowTable | None = attrs.field(init=False, default=None)
-    _bound: int = attrs.field(init=False, default=_NEVER)
-    _firm: int = attrs.field(init=False, default=_NEVER)
-    _promised_bound: int = attrs.field(init=False, default=_NEVER)
-    _promised: Progress = attrs.field(init=False, factory=Progress)
+    _firm: int = attrs.field(init=False, default=NEVER)
+    """The highest bound that was not assumed."""
+    _promised_bound: int = attrs.field(init=False, default=NEVER)
     _partials: int = attrs.field(init=False, default=0)
-    _peak: int = attrs.field(init=False, default=0)
     _counted: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(COUNTED, 0))
 
     retracted = refused
 
     @property
-    def inputs(self) -> int:
-        return 1
+    def progressing(self) -> str:
+        return FROM
 
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs
@@ -90,9 +90,7 @@ class LowAggregate:
         fields = [schema.field(name, where="two levels") for name in self.by]
         KeyWords(fields)
         fields += [function.output_field(schema, name) for name, function in partials(self.functions).items()]
-        names = [field.name for field in fields]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise SchemaError(f"two levels: two attributes are named {', '.join(twice)}; rename one.")
+        named_apart(fields, "two levels", what="attributes")
         fields += [pa.field(name, pa.int64(), nullable=False) for name in (FROM, UNTIL)]
         passed = {FROM} if self._in_order else {FROM, *self.by}
         return Schema(pa.schema(fields), progress=[promise for promise in schema.progress if promise <= passed])
@@ -117,34 +115,31 @@ class LowAggregate:
             table.enter(some, [key.slice(at, to - at) for key in keys], first[at:to], last[at:to], leave)
         self._settle(table, emit)
 
-    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
-        table = self._table
-        if punctuation.is_end:
-            if table is not None:
-                self._empty(table, emit)
-            self._promised = Progress()
-            self._bound = self._firm = self._promised_bound = _NEVER
-            emit(END)
-            return
-        bound = punctuation.bound(FROM)
-        if isinstance(bound, int):
-            if bound > self._bound:
-                self._bound = bound
-                self._firm = self._firm if punctuation.assumed else bound
-                if table is not None:
-                    self._age(table, bound, emit)
-                    self._settle(table, emit)
-                else:
-                    self._promise(emit)
-            return
+    def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
+        self._firm = self._firm if assumed else bound
+        if self._table is not None:
+            self._age(self._table, bound, emit)
+            self._settle(self._table, emit)
+        else:
+            self._promise_rest(emit)
+
+    def _advance_groups(self, punctuation: Punctuation, emit: Emit) -> None:
         if set(punctuation.attributes) <= {FROM, *self.by} and not self._in_order:
             self._finish(punctuation, emit)
+
+    def _end(self, emit: Emit) -> None:
+        assert self._table is not None
+        self._empty(self._table, emit)
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._bound = self._firm = self._promised_bound = NEVER
 
     def let_go(self, emit: Emit) -> None:
         """Hand on all partial aggregates held, as if others needed their places; later tuples begin anew."""
         if self._table is not None:
             self._empty(self._table, emit)
-            self._promise(emit)
+            self._promise_rest(emit)
 
     def _empty(self, table: LowTable, emit: Emit) -> None:
         leave = self._leaving(emit)
@@ -153,7 +148,7 @@ class LowAggregate:
         table.push_out(leave)
         table.drain(leave)
         self._counted = self._totals(table)
-        self._table = None
+        self._table = self._input = None
 
     def _age(self, table: LowTable, bound: int, emit: Emit) -> None:
         """Let go of what may no longer stay, and say what is old now."""
@@ -192,9 +187,9 @@ class LowAggregate:
     def _settle(self, table: LowTable, emit: Emit) -> None:
         self._peak = max(self._peak, len(table))
         table.settle(self._leaving(emit))
-        self._promise(emit)
+        self._promise_rest(emit)
 
-    def _promise(self, emit: Emit) -> None:
+    def _promise_rest(self, emit: Emit) -> None:
         """Promise what is true of what is still to leave: nothing below the oldest window in the table."""
         bound = self._bound if self._table is None else min(self._bound, self._table.oldest())
         if bound > self._promised_bound:
@@ -207,8 +202,9 @@ class LowAggregate:
         """Give what makes pages of partial aggregates that left."""
 
         def leave(columns: list[pa.Array]) -> None:
-            assert self._schemas is not None
-            page = Page(self._schemas[1], pa.RecordBatch.from_arrays(columns, schema=self._schemas[1].arrow))
+            output = self._output
+            assert output is not None
+            page = Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow))
             self._partials += len(page)
             emit(page)
 
@@ -221,7 +217,7 @@ class LowAggregate:
     def _bind(self, schema: Schema, emit: Emit) -> LowTable:
         if self._table is not None:
             return self._table
-        self._schemas = (schema, self.output_schema(schema))
+        self._input, self._output = schema, self.output_schema(schema)
         self._table = LowTable(
             KeyWords([schema.field(name) for name in self.by]),
             accumulators(partials(self.functions).values(), schema),
@@ -231,36 +227,33 @@ class LowAggregate:
             self._in_order,
             self.page_rows,
         )
-        if self._bound != _NEVER:
+        if self._bound != NEVER:
             self._age(self._table, self._bound, emit)
         return self._table
 
+    def _size(self) -> tuple[int, int]:
+        return (0, 0) if self._table is None else (len(self._table), self._table.nbytes)
+
     def statistics(self) -> dict[str, int]:
-        table = self._table
+        tuples, nbytes = self._size()
         return {
-            "state_tuples": 0 if table is None else len(table),
-            "state_bytes": 0 if table is None else table.nbytes,
+            "state_tuples": tuples,
+            "state_bytes": nbytes,
             "peak_state_tuples": self._peak,
             "partials": self._partials,
-            **(self._counted if table is None else self._totals(table)),
+            **(self._counted if self._table is None else self._totals(self._table)),
         }
 
     def state(self) -> State:
-        state: State = {name: getattr(self, f"_{name}") for name in _NUMBERS}
-        state["promised"] = dump_progress(self._promised)
-        state |= {f"count.{name}": count for name, count in self._counted.items()}
-        if self._table is not None and self._schemas is not None:
-            state["input"] = save_schema(self._schemas[0].arrow)
-            state["progress"] = json.dumps(sorted(sorted(promise) for promise in self._schemas[0].progress))
-            state |= prefixed("table.", self._table.state())
-        return state
+        return super().state() | {f"count.{name}": count for name, count in self._counted.items()}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        for name in _NUMBERS:
-            setattr(self, f"_{name}", read_int(state, name))
-        self._promised = read_progress(read_text(state, "promised"))
-        self._counted = {name: read_int(state, f"count.{name}") for name in COUNTED}
-        if "input" in state:
-            progress: list[list[str]] = json.loads(read_text(state, "progress"))
-            schema = Schema(read_batch(state, "input").schema, progress=progress)
-            self._bind(schema, lambda element: None).restore(part("table.", state))
+        self._counted = read_counts(state, COUNTED)
+        super().restore(state)
+
+    def _parts(self) -> State:
+        assert self._table is not None
+        return prefixed("table.", self._table.state())
+
+    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
+        self._bind(schema, lambda element: None).restore(part("table.", state))

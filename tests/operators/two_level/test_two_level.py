@@ -346,7 +346,7 @@ def caught(make: object, window: Window, scripts: st.SearchStrategy[Script]) -> 
 class Hasty(LowAggregate):
     """Promises what it was promised, whatever the table still holds."""
 
-    def _promise(self, emit: Emit) -> None:
+    def _promise_rest(self, emit: Emit) -> None:
         if self._bound > self._promised_bound:
             self._promised_bound = self._bound
             emit(before("wid_from", self._bound))
