@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import attrs
@@ -12,6 +12,7 @@ from operators.bucket import FROM, UNTIL
 from operators.errors import SchemaError
 from operators.functions.protocol import AggregateFunction
 from operators.functions.sharing import accumulators
+from operators.pace import Paces
 from operators.page import Bools, Page
 from operators.plan_facts import Together
 from operators.protocol import Emit, State, StateValue
@@ -76,7 +77,9 @@ class LowAggregate(Shell):
     _partials: int = attrs.field(init=False, default=0)
     _counted: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(COUNTED, 0))
 
-    retracted = refused
+    def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+        # Partial aggregates bear the promises of the tuples that they are made of.
+        return [{name: pace for name, pace in wanted.items() if name in inputs[0]}]
 
     @property
     def progressing(self) -> str:

@@ -87,7 +87,6 @@ class Shell:
 
     attributes_read = facts.attributes_read
     promises_asked = facts.promises_asked
-    together = facts.together
     retracted = refused
 
     @property
@@ -234,6 +233,8 @@ class StoreShell(Shell, Generic[S]):
     def __attrs_post_init__(self) -> None:
         self._endless = is_endless(self.window)
         self._lasts = Lasts.of(self.window, self.by)
+
+    together = facts.together
 
     @property
     def progressing(self) -> str:
