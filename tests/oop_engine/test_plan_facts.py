@@ -1,0 +1,322 @@
+"""An operator of somebody's own that states its facts is pruned, shared, explained, judged and spread like ours.
+
+One that states nothing gives the same answers: all is read for it, in one place, and no late tuple comes to it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import oop_engine as oop
+from oop_engine.demand import columns, demands, pruned
+from oop_engine.lateness import allowances
+from oop_engine.plan import Plan
+from oop_engine.sharing import shared
+from oop_engine.stream import Stream
+from operators.pace import Pace, Paces, want
+from operators.page import Page
+from operators.plan_facts import Attributes, Passage, Together, Tolerance
+from operators.protocol import Emit, State, StateValue
+from operators.retractions import Retracted, Retracting
+from operators.saved import read_batch, read_int
+from operators.schema import Schema
+from operators.testing import Script, check_operator
+from operators.testing import streams as scripts
+from punctuation import END, Punctuation, before
+
+SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("x", pa.int64()), ("rest", pa.string())])
+RESULT = pa.schema([("k", pa.string()), ("until", pa.int64()), ("total", pa.int64())])
+
+
+@attrs.define(eq=False)
+class Quiet:
+    """Add up x of each k in tumbling windows of so many ticks, and say nothing of it to a plan."""
+
+    size: int
+    _totals: dict[tuple[int, str | None], int] = attrs.field(init=False, factory=dict)
+    _bound: int = attrs.field(init=False, default=-(2**62))
+    _late: int = attrs.field(init=False, default=0)
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        return Schema(RESULT, progress=[["until"]] if inputs[0].progressing("ts") else [])
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        for t, k, x in zip(*(page.column(name).to_pylist() for name in ("ts", "k", "x")), strict=True):
+            until = t - t % self.size + self.size
+            if until <= self._bound:
+                self._late += 1
+            else:
+                self._totals[until, k] = self._totals.get((until, k), 0) + x
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        bound = 2**62 if punctuation.is_end else punctuation.bound("ts")
+        if not isinstance(bound, int):
+            return
+        self._bound = max(self._bound, bound - bound % self.size)
+        done = sorted(((until, k or "", k) for until, k in self._totals if until <= self._bound))
+        rows = [(k, until, self._totals.pop((until, k))) for until, _, k in done]
+        if rows:
+            emit(Page.of_rows(Schema(RESULT), rows))
+        emit(END if punctuation.is_end else before("until", self._bound + 1))
+
+    def statistics(self) -> dict[str, int]:
+        return {"state_tuples": len(self._totals), "late": self._late}
+
+    def state(self) -> State:
+        keys = list(self._totals)
+        arrays = [[until for until, _ in keys], [k for _, k in keys], list(self._totals.values())]
+        types = (pa.int64(), pa.string(), pa.int64())
+        held = [pa.array(values, kind) for values, kind in zip(arrays, types, strict=True)]
+        totals = pa.RecordBatch.from_arrays(held, ["until", "k", "total"])
+        return {"totals": totals, "bound": self._bound, "late": self._late}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        totals = read_batch(state, "totals").to_pylist()
+        self._totals = {(row["until"], row["k"]): row["total"] for row in totals}
+        self._bound, self._late = read_int(state, "bound"), read_int(state, "late")
+
+
+class Told(Quiet):
+    """The same, and say it."""
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Collection[str]]:
+        return [("ts", "k", "x")]
+
+    def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+        return [{"ts": Pace(self.size)}]
+
+    def late_tolerance(self, attribute: str, melded: bool) -> Tolerance:
+        return Tolerance(self.size, fixed=True) if attribute == "ts" and not melded else Tolerance()
+
+    def together(self, *inputs: Schema) -> Together:
+        return Together.by(["k"])
+
+    def same_as(self, other: object) -> bool:
+        return isinstance(other, Told) and other.size == self.size
+
+    def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
+        return None if found is None else "refused"
+
+    def remarks(self) -> tuple[str, ...]:
+        return (f"tumbles every {self.size} ticks",)
+
+
+@attrs.define(eq=False)
+class Doubled:
+    """Put twice x, and the time a little earlier, beside each tuple; `shown` are the attributes that come out."""
+
+    shown: frozenset[str] = frozenset((*SCHEMA.names, "twice", "early"))
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        arrow = schema.arrow.append(pa.field("twice", pa.int64())).append(pa.field("early", pa.int64()))
+        kept = pa.schema([field for field in arrow if field.name in self.shown])
+        progress = [*schema.progress, ["early"]] if schema.progressing("ts") else schema.progress
+        return Schema(kept, progress=[promise for promise in progress if self.shown.issuperset(promise)])
+
+    def comes_from(self, name: str, *inputs: Schema) -> str | None:
+        return None if name in ("twice", "early") else name
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Collection[str]]:
+        made = {"twice": "x", "early": "ts"}
+        return [{made.get(name, name) for name in wanted & self.shown}]
+
+    def keeping(self, names: Collection[str]) -> Doubled:
+        return Doubled(frozenset(names) & self.shown or frozenset(("twice",)))
+
+    def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+        paces: Paces = {}
+        for name, pace in wanted.items():
+            want(
+                paces, "ts" if name == "early" else name, Pace(pace.step, pace.origin + 1) if name == "early" else pace
+            )
+        return [paces]
+
+    def same_as(self, other: object) -> bool:
+        return isinstance(other, Doubled) and other.shown == self.shown
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        schema = self.output_schema(page.schema)
+        made = {"twice": lambda: pc.multiply(page.column("x"), 2), "early": lambda: pc.subtract(page.column("ts"), 1)}
+        arrays = [made[name]() if name in made else page.column(name) for name in schema.names]
+        emit(Page(schema, pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)))
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        if self.shown.issuperset(punctuation.attributes) or punctuation.is_end:
+            emit(punctuation)
+        bound = punctuation.bound("ts")
+        if isinstance(bound, int) and "early" in self.shown:
+            emit(before("early", bound - 1, assumed=punctuation.assumed))
+
+    def state(self) -> State:
+        return {}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Nothing was kept."""
+
+
+Row = tuple[int, str, int, str]
+
+
+def source(rows: Sequence[Row], **options: object) -> Stream:
+    return oop.rows(rows, SCHEMA, **options)  # type: ignore[arg-type]
+
+
+def ours(stream: Stream, size: int) -> Stream:
+    counted = stream.window(range=size, wattr="ts").aggregate(total=oop.sum("x"), by="k")
+    return counted.project("k", "total", until="window_end")
+
+
+def results(stream: Stream) -> tuple[Counter[tuple[object, ...]], int]:
+    """Give the rows, how often each, and how many tuples were late."""
+    found = stream.run()
+    rows = Counter((row["k"], row["until"], row["total"]) for row in found.table.to_pylist())
+    return rows, found.statistics.late
+
+
+def plan(*streams: Stream) -> Plan:
+    return Plan(tuple(stream.node for stream in streams))
+
+
+rows_of = st.lists(st.tuples(st.integers(0, 25), st.sampled_from("ab"), st.integers(0, 9), st.just("")), max_size=20)
+
+
+def test_what_it_does_not_read_is_not_read_for_it() -> None:
+    told, quiet = source([]).apply(Told(10)), source([]).apply(Quiet(10))
+    assert list(columns(plan(told)).values()) == [("ts", "k", "x")]
+    assert list(columns(plan(quiet)).values()) == [tuple(SCHEMA.names)]
+    halved = source([]).apply(Doubled()).aggregate(oop.sum("twice"), by="k")
+    narrow = pruned(plan(halved))
+    assert list(columns(narrow).values()) == [("k", "x")]
+    assert narrow.nodes[1].schema.names == ["k", "twice"]
+
+
+def test_the_promises_that_it_asks_for_are_made_at_its_pace() -> None:
+    assert demands(plan(source([]).apply(Told(10)))) == {0: {"ts": Pace(10)}}
+    assert demands(plan(source([]).apply(Quiet(10)))) == {0: {}}
+    early = source([]).apply(Doubled()).window(range=10, wattr="early").aggregate(oop.count())
+    assert demands(plan(early)) == {0: {"ts": Pace(10, 1)}}
+
+
+def test_two_that_are_equal_are_one() -> None:
+    read = source([])
+    assert len(shared(plan(read.apply(Told(10)), read.apply(Told(10)))).nodes) == 2
+    assert len(shared(plan(read.apply(Told(10)), read.apply(Told(5)))).nodes) == 3
+    assert len(shared(plan(read.apply(Quiet(10)), read.apply(Quiet(10)))).nodes) == 3
+    behind = shared(plan(*(read.apply(Doubled()).apply(Told(10)) for _ in range(2))))
+    assert [type(node).__name__ for node in behind.nodes] == ["SourceNode", "OperatorNode", "OperatorNode"]
+
+
+def test_explanations_say_what_it_says() -> None:
+    text = source([]).apply(Told(10)).explain()
+    assert "tumbles every 10 ticks" in text and "(read 3 of 4)" in text and "every 10" in text
+
+
+def test_an_error_names_it_where_a_promise_is_lost() -> None:
+    with pytest.raises(oop.PlanError, match=r'nothing promises "total"\.\n  Told promises {until}'):
+        source([]).apply(Told(10)).window(range=5, wattr="total").aggregate(oop.count())
+
+
+@given(rows_of, st.integers(0, 6), st.integers(1, 9))
+def test_late_tuples_come_to_it_for_as_long_as_it_takes_them(rows: list[Row], slack: int, size: int) -> None:
+    read = source(rows, slack=slack, on="ts")
+    assert allowances(plan(read.apply(Told(size)))) == allowances(plan(ours(read, size))) == {0: size}
+    assert results(read.apply(Told(size))) == results(ours(read, size))
+    assert results(read.apply(Doubled()).apply(Told(size))) == results(ours(read, size))
+
+
+@given(rows_of, st.integers(0, 6), st.integers(1, 9))
+def test_nothing_late_comes_to_one_that_says_nothing(rows: list[Row], slack: int, size: int) -> None:
+    read = source(rows, slack=slack, on="ts")
+    quiet = read.apply(Quiet(size))
+    assert allowances(plan(quiet)) == {0: 0}
+    promised, kept = -(10**9), list[Row]()
+    (pace,) = demands(plan(quiet)).values()
+    step = pace["ts"].step or 1
+    for row in rows:
+        if row[0] >= promised:
+            kept.append(row)
+        promised = max(promised, (row[0] - slack) // step * step)
+    found, late = results(quiet)
+    assert (found, late) == (results(ours(source(kept), size))[0], len(rows) - len(kept))
+
+
+@given(rows_of, st.integers(1, 9))
+def test_both_give_the_answer_of_ours_over_a_file(rows: list[Row], size: int) -> None:
+    expected = results(ours(source(rows), size))
+    assert results(source(rows).apply(Told(size))) == results(source(rows).apply(Quiet(size))) == expected
+    melded = [source(rows).meld(source(rows)).apply(own) for own in (Told(size), Quiet(size))]
+    assert [results(one) for one in melded] == [results(ours(source(rows).meld(source(rows)), size))] * 2
+
+
+def test_what_is_taken_back_comes_to_none_that_does_not_say_that_it_may() -> None:
+    read = source([(t, "a", 1, "") for t in range(60)], punctuate=oop.ordered("ts"))
+    early = read.window(60).aggregate(x=oop.sum("x"), by="k", early=oop.early(20, refine="retract"))
+    with pytest.raises(oop.PlanError, match=r"^Told: the input takes early results back"):
+        early.derive(ts="window_end").apply(Told(10))
+    with pytest.raises(oop.PlanError, match=r"^Quiet does not say what it makes of tuples that take back others"):
+        early.derive(ts="window_end").apply(Quiet(10))
+    passed = early.derive(ts="window_end").apply(Doubled(frozenset(("k", "ts", "x", "twice", "sign", "final"))))
+    with pytest.raises(oop.PlanError, match="takes early results back"):
+        passed.aggregate(oop.sum("twice"))
+    assert passed.filter("final").aggregate(oop.sum("twice")).to_arrow().to_pylist() == [{"sum_twice": 120}]
+
+
+@pytest.mark.parametrize("low", [True, False])
+def test_on_spark_it_runs_by_key_where_it_says_so(low: bool) -> None:
+    pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
+    from oop_engine.spark.stages import FRONT, KEYED, cut
+    from tests.oop_engine.spark.simulated import embedded, on_batch
+
+    rows = [(t * 7 % 60, "abcde"[t % 5], t, "") for t in range(60)]
+    told = source(rows).apply(Doubled()).apply(Told(10))
+    whole = cut(pruned(plan(told)))
+    assert whole.rooms == (FRONT, FRONT, KEYED) and [edge.keys for edge in whole.edges] == [("k",)]
+    behind = told.aggregate(oop.sum("total"), by=("k", "until"))
+    assert cut(pruned(plan(behind))).rooms == (FRONT, FRONT, KEYED, KEYED), "its key is told by its own name"
+    quiet = source(rows).apply(Quiet(10))
+    assert set(cut(pruned(plan(quiet))).rooms) == {FRONT}
+    assert "Quiet may depend on the order of arrival" in quiet.explain(spark=True)
+    for stream in (told, behind, quiet):
+        assert on_batch(stream, buckets=3, partitions=4, seed=1, low=low) == embedded(stream)
+
+
+@attrs.define(eq=False)
+class Numbered(Doubled):
+    """Say that the time is called otherwise behind it: tuples pass, in a way that no name tells."""
+
+    def passage(self, attribute: str | None) -> Passage:
+        return Passage("early" if attribute == "ts" else None, back=1)
+
+
+def test_what_becomes_of_a_time_may_be_said() -> None:
+    read = source([], slack=3, on="ts")
+    moved = read.apply(Numbered(frozenset(("k", "x", "early")))).window(range=10, wattr="early").aggregate(oop.count())
+    assert allowances(plan(moved)) == {0: 11}
+
+
+@pytest.mark.parametrize("kind", [Quiet, Told])
+def test_they_keep_the_laws(kind: type[Quiet]) -> None:
+    schema = Schema(SCHEMA.remove(3), progress=["ts"])
+
+    @given(scripts(schema, wattr=("ts",), nulls=()))
+    def checked(script: Script) -> None:
+        check_operator(lambda: kind(4), script, laws=set(range(1, 11)) - {2})
+
+    checked()
