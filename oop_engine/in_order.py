@@ -10,22 +10,14 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 
-from oop_engine.demand import schema_over, windows_of
+from oop_engine.demand import schema_over
 from oop_engine.errors import PlanError
 from oop_engine.plan import Node, OperatorNode, SourceNode, operator_node
 from oop_engine.stream import Stream, check_stream
 from oop_engine.window_join import Buffered, WindowJoin
-from operators.aggregate.facts import Grouping
-from operators.aggregate.groupby import GroupAggregate
-from operators.apply import Apply
-from operators.bucket import FROM, Bucket
-from operators.distinct import Distinct
-from operators.filter import Filter
 from operators.meld import Meld
 from operators.merge import Merge
-from operators.number import Number
-from operators.project import Project
-from operators.reorder import Reorder
+from operators.plan_facts import order_from, order_wanted, passage
 
 Buffer: TypeAlias = Literal["output", "input"]
 _BUFFERS: Final[tuple[Buffer, ...]] = ("output", "input")
@@ -85,36 +77,19 @@ class _Ordering:
         return _Ordered(node, frozenset(p.on for p in node.promises if p.how == "ordered"))
 
     def _over(self, node: OperatorNode, wanted: str | None) -> _Ordered:
-        operator = node.operator
-        match operator:
-            case Filter() | Distinct():
-                (below,) = node.inputs
-                own = _grouped(operator.attributes, below) if isinstance(operator, Distinct) else None
-                inner = self.sorted(below, wanted or own)
-                return _Ordered(self._again(node, inner.node), inner.by)
-            case Project() | Apply():
-                inner = self.sorted(node.inputs[0], _before(node, wanted))
-                return _Ordered(self._again(node, inner.node), _after(node, inner.by))
-            case Bucket():
-                time = None if operator.partition else operator.window.wattr
-                inner = self.sorted(node.inputs[0], time)
-                return _Ordered(self._again(node, inner.node), inner.by | ({FROM} if time in inner.by else set()))
-            case Number():
-                inner = self.made(node.inputs[0], None)
-                return _Ordered(self._again(node, inner.node), inner.by | {operator.name})
-            case Meld() if wanted is not None and node.schema.progressing(wanted):
-                inputs = [self.sorted(upstream, wanted).node for upstream in node.inputs]
-                merge = operator_node(Merge(len(inputs), wanted), *inputs, label=f"merge of {len(inputs)} by {wanted}")
-                return _Ordered(merge, frozenset((wanted,)))
-            case WindowJoin():
-                return self._join(node, operator, wanted)
-            case Merge() | Reorder():
-                name = node.schema.resolve(operator.attribute, where="in_order")
-                inputs = [self.sorted(upstream, name).node for upstream in node.inputs]
-                return _Ordered(self._again(node, *inputs), frozenset((name,)))
-            case _:
-                inputs = [self.sorted(upstream, _progressed(node)).node for upstream in node.inputs]
-                return _Ordered(self._again(node, *inputs))
+        operator, schemas = node.operator, [upstream.schema for upstream in node.inputs]
+        if isinstance(operator, WindowJoin):
+            return self._join(node, operator, wanted)
+        if isinstance(operator, Meld) and wanted is not None and node.schema.progressing(wanted):
+            inputs = [self.sorted(upstream, wanted).node for upstream in node.inputs]
+            merge = operator_node(Merge(len(inputs), wanted), *inputs, label=f"merge of {len(inputs)} by {wanted}")
+            return _Ordered(merge, frozenset((wanted,)))
+        numbers = passage(operator, None, node.schema, schemas).numbers
+        by = None if numbers else order_wanted(operator, schemas) or order_from(operator, wanted, schemas)
+        ordered = [self.sorted(upstream, by) for upstream in node.inputs]
+        known = frozenset.intersection(*(upstream.by for upstream in ordered))
+        kept = {name for name in node.schema.names if order_from(operator, name, schemas) in known}
+        return _Ordered(self._again(node, *(upstream.node for upstream in ordered)), numbers | kept)
 
     def _join(self, node: OperatorNode, join: WindowJoin, wanted: str | None) -> _Ordered:
         inputs = [self.sorted(upstream, time).node for upstream, time in zip(node.inputs, join.wattrs, strict=True)]
@@ -132,34 +107,3 @@ class _Ordering:
         if inputs == node.inputs:
             return node
         return attrs.evolve(node, inputs=inputs, schema=schema_over(node.operator, inputs, node.schema))
-
-
-def _progressed(node: OperatorNode) -> str | None:
-    """Give the attribute of its input on which an aggregate progresses, None for what does not care."""
-    operator = node.operator
-    if isinstance(operator, GroupAggregate):
-        return _grouped(operator.by, node.inputs[0])
-    if isinstance(operator, Grouping) and (windows := windows_of(operator)):
-        return FROM if FROM in node.inputs[0].schema else windows[0].wattr
-    return None
-
-
-def _grouped(by: tuple[str, ...], below: Node) -> str | None:
-    """Give the first of some attributes that a stream progresses on."""
-    return next((name for name in by if below.schema.progressing(name)), None)
-
-
-def _before(node: OperatorNode, name: str | None) -> str | None:
-    """Give the attribute of the input whose order is that of an attribute, None when there is none."""
-    operator, schema = node.operator, node.inputs[0].schema
-    if name is None or not isinstance(operator, Project | Apply):
-        return None
-    expression = operator.columns.get(name)
-    if expression is None:
-        return name if name in schema else None
-    return expression.bind(schema).attribute
-
-
-def _after(node: OperatorNode, by: frozenset[str]) -> frozenset[str]:
-    """Give the attributes that come in order when the input comes in the order of some."""
-    return frozenset(name for name in node.schema.names if _before(node, name) in by)

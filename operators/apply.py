@@ -62,6 +62,10 @@ class Apply(memory.Stateful):
     def same_as(self, other: object) -> bool:
         return isinstance(other, Apply) and same_columns(self.columns, other.columns)
 
+    def order_from(self, name: str, *inputs: Schema) -> str | None:
+        expression = self.columns.get(name)
+        return name if expression is None else expression.bind(inputs[0]).attribute
+
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         return [wanted - frozenset(self.columns) | computed_from(self.columns, inputs[0])]
 

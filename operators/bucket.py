@@ -111,6 +111,12 @@ class Bucket(memory.Stateful):
             return Together.anywhere(inputs[0].names)
         return Together.by(self.partition, arrival=True, why="tuples are counted as they arrive")
 
+    def order_from(self, name: str, *inputs: Schema) -> str | None:
+        return self.order_wanted(*inputs) if name == FROM else name
+
+    def order_wanted(self, *inputs: Schema) -> str | None:
+        return None if self.partition else self.window.wattr
+
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         return [wanted.union(self.partition or (self.window.wattr,))]
 

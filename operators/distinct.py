@@ -64,6 +64,12 @@ class Distinct(memory.Stateful):
     def together(self, *inputs: Schema) -> Together:
         return Together.by(self.attributes or inputs[0].names)
 
+    def order_from(self, name: str, *inputs: Schema) -> str | None:
+        return name
+
+    def order_wanted(self, *inputs: Schema) -> str | None:
+        return next(filter(inputs[0].progressing, self.attributes), None)
+
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Collection[str]]:
         return [self.attributes or inputs[0].names]
 

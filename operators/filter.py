@@ -56,6 +56,9 @@ class Filter(memory.Stateful):
     def same_as(self, other: object) -> bool:
         return isinstance(other, Filter) and self.predicate.equals(other.predicate)
 
+    def order_from(self, name: str, *inputs: Schema) -> str | None:
+        return name
+
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         return [wanted | self.predicate.reads(inputs[0], where="plan")]
 

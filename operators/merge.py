@@ -63,6 +63,12 @@ class Merge(memory.Stateful):
         self._schema = schema
         return schema
 
+    def order_from(self, name: str, *inputs: Schema) -> str | None:
+        return name if name == self.order_wanted(*inputs) else None
+
+    def order_wanted(self, *inputs: Schema) -> str | None:
+        return inputs[0].resolve(self.attribute, where="plan")
+
     def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
         name = inputs[0].resolve(self.attribute, where="plan")
         return [wanted | {name: finely(schema, name, 10)} for schema in inputs]

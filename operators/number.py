@@ -50,6 +50,9 @@ class Number(memory.Stateful):
         (schema,) = inputs
         return self._fit(schema)
 
+    def order_from(self, name: str, *inputs: Schema) -> str | None:
+        return name
+
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         return [wanted - {self.name}]
 

@@ -210,6 +210,34 @@ def together(operator: Operator, inputs: Sequence[Schema]) -> Together:
 
 
 @runtime_checkable
+class WantsOrder(Protocol):
+    """An operator that holds least where its inputs come in the order of an attribute."""
+
+    def order_wanted(self, *inputs: Schema) -> str | None:
+        """Name the attribute, None where there is none."""
+        ...
+
+
+def order_wanted(operator: Operator, inputs: Sequence[Schema]) -> str | None:
+    """Name the attribute in whose order an operator takes its inputs best, None where it does not say."""
+    return operator.order_wanted(*inputs) if isinstance(operator, WantsOrder) else None
+
+
+@runtime_checkable
+class KeepsOrder(Protocol):
+    """An operator that gives tuples in an order in which it takes them."""
+
+    def order_from(self, name: str, *inputs: Schema) -> str | None:
+        """Name the attribute of its inputs in whose order tuples leave in that of `name`, None where there is none."""
+        ...
+
+
+def order_from(operator: Operator, name: str | None, inputs: Sequence[Schema]) -> str | None:
+    """Name the attribute of an operator's inputs whose order is that of `name` behind it; None if unsaid."""
+    return None if name is None or not isinstance(operator, KeepsOrder) else operator.order_from(name, *inputs)
+
+
+@runtime_checkable
 class Comparable(Protocol):
     """An operator that knows another that gives the same over the same inputs, so that one does for both."""
 

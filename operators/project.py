@@ -123,6 +123,10 @@ class Project(memory.Stateful):
     def same_as(self, other: object) -> bool:
         return isinstance(other, Project) and same_columns(self.columns, other.columns)
 
+    def order_from(self, name: str, *inputs: Schema) -> str | None:
+        expression = self.columns.get(name)
+        return None if expression is None else expression.bind(inputs[0]).attribute
+
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         return [computed_from(self.columns, inputs[0])]
 

@@ -92,6 +92,12 @@ class Reorder(memory.Stateful):
         self._on = orderable(schema, self.attribute, "reorder")
         return schema if not self._slack else schema.with_progress([*schema.progress, {self._on}])
 
+    def order_from(self, name: str, *inputs: Schema) -> str | None:
+        return name if name == self.order_wanted(*inputs) else None
+
+    def order_wanted(self, *inputs: Schema) -> str | None:
+        return inputs[0].resolve(self.attribute, where="plan")
+
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         valid = page.valid(self._on)
         if valid is not None:

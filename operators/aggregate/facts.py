@@ -66,6 +66,13 @@ def promises_asked(self: Grouping, wanted: Paces, *inputs: Schema) -> Sequence[P
     return [paces]
 
 
+def order_wanted(self: Grouping, *inputs: Schema) -> str | None:
+    if FROM in inputs[0]:
+        return FROM
+    windows = windows_of(self)
+    return windows[0].wattr if windows else next(filter(inputs[0].progressing, self.by), None)
+
+
 def groups_read(self: Grouping, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
     return [aggregated(self, inputs[0])]
 

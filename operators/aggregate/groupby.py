@@ -66,6 +66,7 @@ class GroupAggregate:
         return Schema(named_apart(fields), progress=[p for p in schema.progress if p <= set(self.by)])
 
     attributes_read = facts.groups_read
+    order_wanted = facts.order_wanted
     together = facts.together
     retracted = refused
 

@@ -126,6 +126,7 @@ class SlicingAggregate:
 
     attributes_read = facts.attributes_read
     promises_asked = facts.promises_asked
+    order_wanted = facts.order_wanted
 
     @property
     def inputs(self) -> int:

@@ -59,6 +59,7 @@ class HighAggregate:
 
     attributes_read = facts.attributes_read
     promises_asked = facts.promises_asked
+    order_wanted = facts.order_wanted
     together = facts.together
     retracted = refused
 

@@ -87,6 +87,7 @@ class Shell:
 
     attributes_read = facts.attributes_read
     promises_asked = facts.promises_asked
+    order_wanted = facts.order_wanted
     retracted = refused
 
     @property
