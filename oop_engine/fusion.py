@@ -108,7 +108,7 @@ class _Query:
     @classmethod
     def of(cls, node: Node) -> _Query | None:
         """Take a node that gives the results of windows, None for others and where the user said how."""
-        if not isinstance(node, OperatorNode) or not node.chosen:
+        if not isinstance(node, OperatorNode) or node.logical is None:
             return None
         operator, (below, *_) = node.operator, node.inputs
         if isinstance(operator, SlicingAggregate):

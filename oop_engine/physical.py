@@ -47,7 +47,8 @@ from operators.window.session import SessionWindow
 
 _COMBINED: Final = ("wid", "panes", "differential", "two_stacks")
 _BUCKETED: Final = (*_COMBINED, "adaptive", "adaptive_panes", "buffer", "buffer_panes", "negative", "two_level")
-_RANKED: Final = (SlideByTuple, SlideByRows, SlideByRank, CountWindow, LastTuples)
+RANKED: Final = (SlideByTuple, SlideByRows, SlideByRank, CountWindow, LastTuples)
+"""Windows that tuples themselves define, by their rank."""
 SLICED: Final = (SlidingWindow, SessionWindow, FixedBandWindow, OwnWindow)
 """Windows that share slices with others over the same attribute."""
 _LISTED: Final = 12
@@ -100,7 +101,7 @@ def steps(wanted: Wanted, schema: Schema) -> Sequence[Step]:
         # They have helped to choose.
         wanted = attrs.evolve(wanted, options={})
     window = wanted.window
-    ranked = isinstance(window, _RANKED)
+    ranked = isinstance(window, RANKED)
     if ranked and wanted.strategy != "auto":
         raise PlanError(
             f'aggregate(strategy="{strategy}"): the windows of {window_text(window, schema)} are defined by the tuples '

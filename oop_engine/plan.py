@@ -7,7 +7,7 @@ so an unknown attribute or a window that nothing could release is refused before
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import attrs
 
@@ -21,6 +21,9 @@ from operators.page import Page
 from operators.protocol import Operator
 from operators.retractions import Retracted
 from operators.schema import Schema
+
+if TYPE_CHECKING:
+    from oop_engine.physical import Wanted
 
 Late: TypeAlias = Literal["drop", "refuse", "divert", "revise"]
 Divert: TypeAlias = "Callable[[Page], None] | str | None"
@@ -47,6 +50,22 @@ class SourceNode:
 
 
 @attrs.frozen(eq=False)
+class Logical:
+    """A window aggregate as a user wants it; some operators in a row compute it."""
+
+    wanted: Wanted
+    steps: int
+    """How many operators, the last of which has this."""
+
+    def entry(self, last: OperatorNode) -> Node:
+        """Give the node that the first of the operators reads, from the last of them."""
+        node: Node = last
+        for _ in range(self.steps):
+            (node,) = node.inputs
+        return node
+
+
+@attrs.frozen(eq=False)
 class OperatorNode:
     """An operator over the streams of other nodes; `operator` is a prototype, every run makes its own of it."""
 
@@ -56,8 +75,8 @@ class OperatorNode:
     label: str
     remarks: tuple[str, ...] = ()
     """What `explain` says of it: the window, the strategy and why."""
-    chosen: bool = attrs.field(default=False, kw_only=True)
-    """Whether a window aggregate is computed as the plan chose, so that it may be computed together with others."""
+    logical: Logical | None = attrs.field(default=None, kw_only=True)
+    """What it computes, where the plan chose how, so that it may be computed otherwise, or together with others."""
     retracted: Retracted | None = attrs.field(default=None, kw_only=True)
     """What is said of a stream some of whose tuples take back or replace others."""
 
@@ -99,7 +118,7 @@ def own_promises(source: Source) -> list[tuple[str, ...]]:
 
 
 def operator_node(
-    operator: Operator, *inputs: Node, label: str, remarks: Iterable[str] = (), chosen: bool = False
+    operator: Operator, *inputs: Node, label: str, remarks: Iterable[str] = (), logical: Logical | None = None
 ) -> OperatorNode:
     """Make the node of an operator; SchemaError when it does not fit its inputs.
 
@@ -108,7 +127,7 @@ def operator_node(
     schema = operator.output_schema(*(node.schema for node in inputs))
     told = [(node.schema, node.retracted if isinstance(node, OperatorNode) else None) for node in inputs]
     retracted = after(operator, told, label)
-    return OperatorNode(operator, inputs, schema, label, tuple(remarks), chosen=chosen, retracted=retracted)
+    return OperatorNode(operator, inputs, schema, label, tuple(remarks), logical=logical, retracted=retracted)
 
 
 @attrs.frozen

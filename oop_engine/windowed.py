@@ -10,7 +10,7 @@ import attrs
 
 from oop_engine.aggregates import grouping, named_results
 from oop_engine.errors import PlanError, SchemaError
-from oop_engine.plan import Node, OperatorNode, operator_node
+from oop_engine.plan import Logical, Node, OperatorNode, operator_node
 from oop_engine.stream import Stream, meld
 from oop_engine.ticks import Amount, ticks_of
 from oop_engine.windows import Windowing
@@ -148,9 +148,9 @@ class Windowed:
             named=self.named,
         )
         try:
-            for step in steps(wanted, node.schema):
-                chosen = asked.name == "auto"
-                node = operator_node(step.operator, node, label=step.label, remarks=step.remarks, chosen=chosen)
+            for number, step in enumerate(found := steps(wanted, node.schema), 1):
+                logical = Logical(wanted, number) if asked.name == "auto" and number == len(found) else None
+                node = operator_node(step.operator, node, label=step.label, remarks=step.remarks, logical=logical)
                 self._check(node, names)
         except SchemaError as error:
             if asked.name == "auto":

@@ -9,14 +9,10 @@ from __future__ import annotations
 import attrs
 
 from oop_engine.errors import PlanError, SchemaError
-from oop_engine.physical import Wanted, steps
+from oop_engine.physical import RANKED, Wanted, steps
 from oop_engine.plan import Node, OperatorNode, operator_node
 from oop_engine.windows import window_text
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
 from operators.chain import Chain
-from operators.slicing.aggregate import SlicingAggregate
-from operators.stacks.aggregate import StackAggregate
 from operators.two_level import HighAggregate
 
 
@@ -68,20 +64,12 @@ class Levels:
 
 def _left_open(node: Node) -> tuple[Wanted, Node] | None:
     """Give what a node aggregates, and the stream that the window is over, where two levels can give the same."""
-    if not isinstance(node, OperatorNode) or not node.chosen:
+    if not isinstance(node, OperatorNode) or node.logical is None:
         return None
-    match node.operator:
-        case WindowAggregate(window=window, functions=functions, by=by, empty=False):
-            (below,) = node.inputs
-            if not isinstance(below, OperatorNode) or not isinstance(below.operator, Bucket):
-                return None
-            consistent, (entry,) = below.operator.consistent, below.inputs
-        case SlicingAggregate(lateness=0, named=False) as slicing:
-            window, functions, by = next(iter(slicing.windows.values())), slicing.functions, slicing.by
-            consistent, (entry,) = False, node.inputs
-        case StackAggregate(window=window, functions=functions):
-            by, consistent, (entry,) = (), False, node.inputs
-        case _:
-            return None
-    wanted = Wanted(windows={"": window}, functions=functions, by=by, strategy="two_level", consistent=consistent)  # type: ignore[dict-item]
-    return wanted, entry
+    wanted = node.logical.wanted
+    if wanted.empty or wanted.lateness or len(wanted.windows) > 1 or isinstance(wanted.window, RANKED):
+        return None
+    if getattr(node.operator, "named", False):
+        # Its results have the name of the window.
+        return None
+    return attrs.evolve(wanted, strategy="two_level", options={}), node.logical.entry(node)
