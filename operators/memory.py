@@ -14,8 +14,7 @@ object. A class that cannot read old states any more says so by `OLDEST`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
-from operator import attrgetter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
 import attrs
@@ -33,6 +32,7 @@ from punctuation.plain import Plain, dump_progress, from_plain, read_progress, t
 
 T = TypeVar("T", bound=np.generic)
 _COLUMN: Final = "memory"
+_NBYTES: Final = "nbytes"
 VERSION: Final = "version"
 """The entry of a saved state that names its version."""
 Metadata: TypeAlias = Mapping[str, object]
@@ -60,6 +60,10 @@ class Saves(Protocol):
         ...
 
 
+class _Bytes(property):
+    """The `nbytes` that follows from a declaration."""
+
+
 class Stateful:
     """Give a class `state`, `restore` and `nbytes` from the declarations on its fields.
 
@@ -78,7 +82,10 @@ class Stateful:
     VERSION: ClassVar[int] = 1
     OLDEST: ClassVar[int] = 0
     _declared: ClassVar[tuple[tuple[str, str, Column], ...]] = ()
+    _saving: ClassVar[tuple[tuple[str, str, Callable[[State, str, Any], None]], ...]] = ()
+    _growing: ClassVar[tuple[tuple[str, Column], ...]] = ()
     _bytes: ClassVar[Callable[[Any], int]] = staticmethod(lambda self: 0)
+    """Counts the bytes of all arrays and parts, which `nbytes` is where a class does not write it itself."""
 
     @classmethod
     def __attrs_init_subclass__(cls) -> None:
@@ -88,18 +95,22 @@ class Stateful:
             if column is not None:
                 declared.append((field.name, field.name.lstrip("_") if column.name is None else column.name, column))
         cls._declared = tuple(declared)
+        cls._saving = tuple((attribute, name, column.save) for attribute, name, column in declared if column.saved)
+        cls._growing = tuple((attribute, column) for attribute, _, column in declared if column.slotted)
         cls._bytes = staticmethod(_summed(cls._declared))
+        if isinstance(cls.nbytes, _Bytes):
+            setattr(cls, _NBYTES, _Bytes(cls._bytes))
 
-    @property
+    @_Bytes
     def nbytes(self) -> int:
         """Count the bytes of all arrays and parts."""
-        return type(self)._bytes(self)
+        return 0
 
     def state(self) -> State:
         """Return everything remembered, copied, as arrays, record batches and scalars."""
         state: State = {VERSION: self.VERSION} if self._declared else {}
-        for attribute, name, column in self._declared:
-            column.save(state, name, getattr(self, attribute, None))
+        for attribute, name, save in self._saving:
+            save(state, name, getattr(self, attribute, None))
         return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
@@ -113,10 +124,31 @@ class Stateful:
                 f"the saved state of {type(self).__name__} has version {version}; this engine reads {reads}"
             )
         for attribute, name, column in self._declared:
+            if not column.saved:
+                continue
             if version >= column.since or name in state:
                 column.restore(state, name, self, attribute)
             else:
                 column.lack(name, self, attribute)
+
+
+class Slotted(Stateful):
+    """Give a class, besides, columns with a row for each slot: they grow together, and are read back equally long."""
+
+    __slots__ = ()
+
+    def reserve(self, capacity: int) -> None:
+        """Make room for slots 0 <= i < capacity and keep what is held."""
+        for attribute, column in self._growing:
+            setattr(self, attribute, column.grow(getattr(self, attribute), capacity))
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        super().restore(state)
+        rows: int | None = None
+        for attribute, name, column in self._declared:
+            if isinstance(column, _Slots) and column.saved:
+                for array in column.arrays(getattr(self, attribute)):
+                    rows = len(saved.bounded(array, name, least=None, below=None, length=rows))
 
 
 @attrs.frozen(kw_only=True)
@@ -125,8 +157,14 @@ class Column:
 
     name: str | None = None
     since: int = 0
+    slotted: bool = False
+    """Whether it grows with the slots of its owner."""
+    saved: bool = True
+    """Whether it is in a state; if not, its owner works it out from the rest, or saves it in its own way."""
     sized: ClassVar[bool] = False
     """Whether the value is never None and has its bytes as `nbytes`."""
+    holds: ClassVar[bool] = False
+    """Whether `nbytes` of the column counts its bytes."""
 
     def save(self, state: State, name: str, value: Any) -> None:
         """Put the value into a state."""
@@ -146,6 +184,10 @@ class Column:
     def nbytes(self, value: Any) -> int:
         """Count the bytes that a value takes."""
         return 0
+
+    def grow(self, value: Any, capacity: int) -> Any:
+        """Return a value with room for so many slots; called where it is `slotted`."""
+        return value
 
     def declared(self) -> Metadata:
         """Return the metadata of a field that is this column."""
@@ -210,14 +252,34 @@ class _Array(Column):
 @attrs.frozen(kw_only=True)
 class _Slots(_Array):
     fill: int
+    slotted: bool = True
+
+    def arrays(self, value: Any) -> Sequence[Any]:
+        """Return the arrays that are one value."""
+        return (value,)
+
+    def grow(self, value: Any, capacity: int) -> Any:
+        return grown(value, capacity, fill=self.fill)
 
 
-class _Rebuilt(_Array):
-    def save(self, state: State, name: str, value: Any) -> None:
-        """Save nothing: the owner works it out."""
+class _Fields(_Slots):
+    holds = True
+    sized = False
 
-    def restore(self, state: Mapping[str, StateValue], name: str, owner: Any, attribute: str) -> None:
-        """Read nothing."""
+    def save(self, state: State, name: str, value: Sequence[Any]) -> None:
+        state |= {f"{name}{number}": array.copy() for number, array in enumerate(value)}
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Sequence[Any], owner: Any) -> Any:
+        return tuple(super(_Fields, self).load(state, f"{name}{i}", array, owner) for i, array in enumerate(value))
+
+    def nbytes(self, value: Sequence[Any]) -> int:
+        return sum([array.nbytes for array in value])
+
+    def arrays(self, value: Any) -> Sequence[Any]:
+        return value
+
+    def grow(self, value: Sequence[Any], capacity: int) -> Any:
+        return tuple([grown(array, capacity) for array in value])
 
 
 class _Numbers(Column):
@@ -262,6 +324,8 @@ class _Waiting(Column):
 
 
 class _Pages(Column):
+    holds = True
+
     def save(self, state: State, name: str, value: Iterable[Page]) -> None:
         state |= saved.save_page(list(value), name)
 
@@ -284,12 +348,14 @@ class _Meet(Column):
 @attrs.frozen(kw_only=True)
 class _Part(Column):
     make: Callable[[list[pa.Field]], Saves] | None
+    holds = True
 
     def save(self, state: State, name: str, value: Any) -> None:
         if value is not None:
             if self.make is not None:
                 state["fields"] = saved.save_schema(pa.schema(list(value.fields)))
-            state |= prefixed(f"{name}.", value.state())
+            for entry, its in value.state().items():
+                state[f"{name}.{entry}"] = its
 
     def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
         if self.make is not None:
@@ -299,14 +365,21 @@ class _Part(Column):
             value.restore(its)
         return value
 
+    def grow(self, value: Any, capacity: int) -> Any:
+        value.reserve(capacity)
+        return value
+
     def nbytes(self, value: Any) -> int:
         return 0 if value is None else value.nbytes
 
 
 class _Parts(Column):
+    holds = True
+
     def save(self, state: State, name: str, value: Iterable[Saves] | None) -> None:
         for number, one in enumerate(value or ()):
-            state |= prefixed(f"{name}{number}.", one.state())
+            for entry, its in one.state().items():
+                state[f"{name}{number}.{entry}"] = its
 
     def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
         for number, one in enumerate(value or ()):
@@ -366,14 +439,22 @@ def array(
     return _Array(least=least, below=below, length=length, grows=grows, name=name, since=since).declared()
 
 
-def slots(*, least: int | None = None, below: int | None = None, fill: int = 0) -> Metadata:
-    """Declare an array with a row for each slot: `Slotted` makes room for more of them, filled with `fill`."""
-    return _Slots(least=least, below=below, length=None, fill=fill).declared()
+def slots(*, fill: int = 0, saved: bool = True) -> Metadata:
+    """Declare an array with a row for each slot: `Slotted` makes room for more of them, filled with `fill`.
+
+    One that is not `saved` its owner works out from the rest.
+    """
+    return _Slots(least=None, below=None, length=None, fill=fill, saved=saved).declared()
+
+
+def slot_fields(name: str) -> Metadata:
+    """Declare a tuple of such arrays, saved as "name0", "name1" and so on."""
+    return _Fields(least=None, below=None, length=None, fill=0, name=name).declared()
 
 
 def rebuilt() -> Metadata:
     """Declare an array that takes bytes and is not saved: its owner works it out from the rest."""
-    return _Rebuilt(least=None, below=None, length=None).declared()
+    return _Array(least=None, below=None, length=None, saved=False).declared()
 
 
 def numbers(*, name: str | None = None) -> Metadata:
@@ -406,12 +487,19 @@ def plain(*, strict: bool = True, since: int = 0) -> Metadata:
     return _Plain(strict=strict, since=since).declared()
 
 
-def part(make: Callable[[list[pa.Field]], Saves] | None = None, *, name: str | None = None) -> Metadata:
-    """Declare a part that saves itself; None is saved as nothing.
+def part(
+    make: Callable[[list[pa.Field]], Saves] | None = None, *, name: str | None = None, slotted: bool = False
+) -> Metadata:
+    """Declare a part that saves itself; None is saved as nothing. If `slotted`, it grows with the slots of its owner.
 
     With `make`, a part over key fields: the state holds them as "fields", and a fresh one is made of them.
     """
-    return _Part(make=make, name=name).declared()
+    return _Part(make=make, name=name, slotted=slotted).declared()
+
+
+def counted() -> Metadata:
+    """Declare a part that takes bytes, or None, and is not saved: its owner saves it in its own way."""
+    return _Part(make=None, saved=False).declared()
 
 
 def parts(name: str) -> Metadata:
@@ -430,12 +518,8 @@ def _length(owner: Any, attribute: str) -> int:
 
 
 def _summed(declared: Iterable[tuple[str, str, Column]]) -> Callable[[Any], int]:
-    """Return what counts the bytes of an object: those of its arrays are read in one step of C."""
-    paths = [f"{attribute}.nbytes" for attribute, _, column in declared if column.sized]
-    others = [(attribute, column.nbytes) for attribute, _, column in declared if not column.sized]
-    others = [(attribute, nbytes) for attribute, nbytes in others if nbytes.__func__ is not Column.nbytes]
-    read: attrgetter[Any] = attrgetter(*paths) if paths else attrgetter("__class__")
-    arrays: Callable[[Any], int] = read if len(paths) == 1 else lambda owner: sum(read(owner)) if paths else 0
-    if not others:
-        return arrays
-    return lambda owner: arrays(owner) + sum([count(getattr(owner, name, None)) for name, count in others])
+    """Return what counts bytes as if it were written by hand, for pages and promises ask it for their peaks."""
+    counted = {attribute: column.nbytes for attribute, _, column in declared if column.holds}
+    terms = [f"self.{attribute}.nbytes" for attribute, _, column in declared if column.sized]
+    terms += [f"{attribute}(getattr(self, {attribute!r}, None))" for attribute in counted]
+    return eval(f"lambda self: {' + '.join(terms) or '0'}", dict(counted))

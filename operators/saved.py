@@ -34,6 +34,7 @@ VERSION = 1
 _HEAD = len(MAGIC) + 2 + 8
 _DIGEST = 32
 _KINDS = "biufMmSU"
+_SCALARS = (bool, int, float, str)
 
 
 def encode_state(state: Mapping[str, StateValue]) -> bytes:
@@ -185,8 +186,8 @@ def read_array(state: Mapping[str, StateValue], name: str, *, like: npt.NDArray[
     value = state.get(name)
     if not isinstance(value, np.ndarray) or value.dtype != like.dtype or value.shape[1:] != like.shape[1:]:
         raise ValueError(
-            f'the saved state should have an array of {like.dtype} with rows of shape {like.shape[1:]} as "{name}", it '
-            f"has {_kind(value)}"
+            f'the saved state: "{name}" is {_kind(value)}; an array of {like.dtype} with rows of shape '
+            f"{like.shape[1:]} is needed"
         )
     return np.array(value, like.dtype)
 
@@ -284,10 +285,12 @@ def _progress(state: Mapping[str, StateValue], name: str = "progress") -> list[l
 def _kind(value: StateValue) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} with rows of shape {value.shape[1:]}"
-    return "none" if value is None else f"{value!r:.60}"
+    return "missing" if value is None else f"{value!r:.60}"
 
 
 def _encode(name: str, value: StateValue) -> tuple[dict[str, object], bytes | None]:
+    if value is None or isinstance(value, _SCALARS):
+        return {"kind": "scalar", "value": value}, None
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in _KINDS:
             raise TypeError(
@@ -301,8 +304,6 @@ def _encode(name: str, value: StateValue) -> tuple[dict[str, object], bytes | No
         return {"kind": "batch"}, _write(value)
     if isinstance(value, bytes):
         return {"kind": "bytes", "value": value.hex()}, None
-    if value is None or isinstance(value, bool | int | float | str):
-        return {"kind": "scalar", "value": value}, None
     raise TypeError(
         f'state "{name}" is of type {type(value).__name__}; save arrays, record batches, numbers, text, bytes or None'
     )
@@ -310,6 +311,8 @@ def _encode(name: str, value: StateValue) -> tuple[dict[str, object], bytes | No
 
 def _decode(entry: Mapping[str, object], raw: bytes) -> StateValue:
     match entry:
+        case {"kind": "scalar", "value": (bool() | int() | float() | str() | None) as value}:
+            return value
         case {"kind": "array", "dtype": str(dtype), "shape": list(shape)}:
             column: npt.NDArray[np.uint8] = _read(raw).column(0).to_numpy()
             try:
@@ -321,8 +324,6 @@ def _decode(entry: Mapping[str, object], raw: bytes) -> StateValue:
             return _read(raw)
         case {"kind": "bytes", "value": str(value)}:
             return bytes.fromhex(value)
-        case {"kind": "scalar", "value": (bool() | int() | float() | str() | None) as value}:
-            return value
         case _:
             raise ValueError(f"the saved state has an entry of an unknown kind: {entry!r}")
 

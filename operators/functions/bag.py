@@ -14,17 +14,17 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.functions.arguments import is_floating, plain
-from operators.functions.columns import frozen, present
+from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.distinct import comparable, comparable_column
 from operators.functions.order import FIRST, is_keyed, keys, ranks, unkeyed, unsigned_zero
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.runs import Merged, Runs
-from operators.functions.saved import part_of, saved_int, saved_part
 from operators.functions.sharing import view
 from operators.keys import KeyIndex
 from operators.page import Bools, Int64s, Page
-from operators.protocol import State, StateValue
+from operators.protocol import StateValue
 
 SLACK = 1024
 """Values that may lie forgotten in an index before it is worth going over."""
@@ -39,24 +39,16 @@ class Question(Protocol):
 
 
 @attrs.define(eq=False)
-class Bag:
+class Bag(StateColumns):
     """Hold the values of one attribute; NaN is one value, -0.0 is 0.0."""
 
     field: pa.Field
     question: Question
-    nulls: int = attrs.field(default=0, init=False)
-    runs: Runs = attrs.field(factory=Runs, init=False)
-    _index: KeyIndex | None = attrs.field(init=False)
+    runs: Runs = attrs.field(factory=Runs, init=False, metadata=memory.part(slotted=True))
+    _index: KeyIndex | None = attrs.field(init=False, metadata=memory.part())
 
     def __attrs_post_init__(self) -> None:
         self._index = None if is_keyed(self.field.type) else KeyIndex([comparable(self.field)])
-
-    @property
-    def nbytes(self) -> int:
-        return self.runs.nbytes + (0 if self._index is None else self._index.nbytes)
-
-    def reserve(self, capacity: int) -> None:
-        self.runs.reserve(capacity)
 
     def init(self, slots: Slots) -> None:
         self.free(slots)
@@ -90,15 +82,9 @@ class Bag:
         if self._index is not None and len(self._index) > (2 * self.runs.entries + SLACK if self.runs.entries else 0):
             self._sweep(self._index)
 
-    def state(self) -> State:
-        state: State = {"nulls": self.nulls, **part_of("runs", self.runs.state())}
-        return state if self._index is None else state | part_of("index", self._index.state())
-
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self.nulls = saved_int(state, "nulls")
-        self.runs.restore(saved_part(state, "runs"))
+        super().restore(state)
         if self._index is not None:
-            self._index.restore(saved_part(state, "index"))
             self._index.check_live(self.runs.keys(), "runs.keys")
 
     def view_of(self, owner: Accumulator) -> Accumulator | None:

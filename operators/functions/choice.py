@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators import memory
 from operators.functions.arguments import plain
 from operators.functions.arrival import ARRIVAL, arrivals
-from operators.functions.columns import frozen, grown, present
+from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.log import ValueLog
 from operators.functions.order import before, is_bytes, is_keyed, is_ordered, keys, ranks, text
 from operators.functions.protocol import Slots
-from operators.functions.saved import saved_array, saved_batch, saved_int
 from operators.kernels.chosen import choose, choose_text, combine_choices
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import bounded
+from operators.saved import bounded, read_batch
 
 NONE = frozen(np.zeros(0, np.int64))
 NO_BYTES = frozen(np.zeros(0, np.uint8))
@@ -32,7 +32,7 @@ SLACK = 1024
 
 
 @attrs.define(eq=False)
-class Choice:
+class Choice(StateColumns):
     """Choose a value a slot: that of the tuple first by `by`, or by arrival when there is none; last if descending.
 
     Of tuples equal by `by`, the one with the smaller value is chosen, null last; when values of that type have no
@@ -42,14 +42,15 @@ class Choice:
     value: pa.Field
     by: pa.Field | None
     descending: bool = attrs.field(kw_only=True)
-    nulls: int = attrs.field(default=0, init=False)
-    _arrived: int = attrs.field(default=0, init=False)
+    _arrived: int = attrs.field(default=0, init=False, metadata=memory.integer(least=0, most=1 << 62))
     _held: int = attrs.field(default=0, init=False)
     """Slots that hold a choice: no more log entries than these are alive, for combine lets slots share one."""
-    _position: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False)
-    _key: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False)
-    _arrival: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False)
-    _best: Slots = attrs.field(factory=lambda: np.zeros(0, np.int32), init=False)
+    _position: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False, metadata=memory.slots(fill=-1))
+    _key: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False, metadata=memory.slots())
+    _arrival: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False, metadata=memory.slots())
+    _best: Slots = attrs.field(
+        factory=lambda: np.zeros(0, np.int32), init=False, metadata=memory.slots(fill=-1, saved=False)
+    )
     _values: ValueLog = attrs.field(init=False)
     _bys: ValueLog | None = attrs.field(init=False)
     """What was chosen by, where it has no key that compares across pages; the same log when a value is its own `by`."""
@@ -62,14 +63,7 @@ class Choice:
 
     @property
     def nbytes(self) -> int:
-        columns = self._position.nbytes + self._key.nbytes + self._arrival.nbytes + self._best.nbytes
-        return columns + sum(log.nbytes for log in self._logs())
-
-    def reserve(self, capacity: int) -> None:
-        self._position = grown(self._position, capacity, fill=-1)
-        self._best = grown(self._best, capacity, fill=-1)
-        self._key = grown(self._key, capacity)
-        self._arrival = grown(self._arrival, capacity)
+        return type(self)._bytes(self) + sum(log.nbytes for log in self._logs())
 
     def init(self, slots: Slots) -> None:
         self.free(slots)
@@ -124,28 +118,15 @@ class Choice:
     def state(self) -> State:
         logs = self._logs()
         values = pa.RecordBatch.from_arrays([log.settled() for log in logs], [str(i) for i in range(len(logs))])
-        return {
-            "position": self._position.copy(),
-            "key": self._key.copy(),
-            "arrival": self._arrival.copy(),
-            "values": values,
-            "arrived": self._arrived,
-            "nulls": self.nulls,
-        }
+        return super().state() | {"values": values}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._position = saved_array(state, "position", like=self._position)
-        self._key = saved_array(state, "key", like=self._key)
-        self._arrival = saved_array(state, "arrival", like=self._arrival)
-        for column, name in ((self._key, "key"), (self._arrival, "arrival")):
-            bounded(column, name, least=None, below=None, length=len(self._position))
+        super().restore(state)
         self._best = np.full(len(self._position), -1, np.int32)
-        values = saved_batch(state, "values")
+        values = read_batch(state, "values")
         bounded(self._position, "position", least=-1, below=values.num_rows)
         for log, column in zip(self._logs(), values.columns, strict=True):
             log.become(column)
-        self._arrived = saved_int(state, "arrived")
-        self.nulls = saved_int(state, "nulls")
         self._held = int(np.count_nonzero(self._position >= 0))
 
     def _first_keys(self, by: pa.Array, arrived: Int64s) -> Int64s | None:

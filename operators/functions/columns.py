@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
+from operators import memory
 from operators.functions.protocol import Slots
 from operators.memory import grown
 from operators.page import Bools
 
-__all__ = ["frozen", "grown", "power", "present"]
+__all__ = ["StateColumns", "frozen", "grown", "power", "present"]
 T = TypeVar("T", bound=np.generic)
+
+
+@attrs.define(eq=False)
+class StateColumns(memory.Slotted):
+    """Hold the states of an accumulator in columns with a row for each slot, and count what is skipped for a null."""
+
+    nulls: int = attrs.field(default=0, init=False, metadata=memory.integer(least=0, most=(1 << 62) - 1))
 
 
 def power(n: int) -> int:

@@ -13,17 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators import memory
 from operators.functions.arguments import argument, call, plain, refuse
 from operators.functions.arrival import ARRIVAL
-from operators.functions.columns import frozen, present
+from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.log import ValueLog
 from operators.functions.order import is_bytes, is_keyed, keys, ranks
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.runs import Runs
-from operators.functions.saved import part_of, saved_array, saved_batch, saved_int, saved_part
 from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import bounded
+from operators.saved import bounded, read_array, read_batch
 from operators.schema import Schema
 
 SLACK = 1024
@@ -81,7 +81,7 @@ class Concat:
 
 
 @attrs.define(eq=False)
-class Sequences:
+class Sequences(StateColumns):
     """Hold texts in a log, one for all slots, and a bag of positions in it a slot."""
 
     field: pa.Field
@@ -89,21 +89,13 @@ class Sequences:
     separator: str
     by_position: ClassVar[bool] = True
     """Equal texts are told apart: only what was combined or updated there can be subtracted, not one like it."""
-    nulls: int = attrs.field(default=0, init=False)
-    _runs: Runs = attrs.field(factory=Runs, init=False)
-    _texts: ValueLog = attrs.field(init=False)
-    _places: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False)
+    _runs: Runs = attrs.field(factory=Runs, init=False, metadata=memory.part(slotted=True))
+    _texts: ValueLog = attrs.field(init=False, metadata=memory.counted())
+    _places: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False, metadata=memory.rebuilt())
     """The key by which each text is put in order; none when there is no `by` and texts lie in the order of arrival."""
 
     def __attrs_post_init__(self) -> None:
         self._texts = ValueLog(self.field.type)
-
-    @property
-    def nbytes(self) -> int:
-        return self._runs.nbytes + self._texts.nbytes + self._places.nbytes
-
-    def reserve(self, capacity: int) -> None:
-        self._runs.reserve(capacity)
 
     def init(self, slots: Slots) -> None:
         self.free(slots)
@@ -166,17 +158,16 @@ class Sequences:
     def state(self) -> State:
         texts = pa.RecordBatch.from_arrays([self._texts.settled()], ["texts"])
         places = self._places[: len(self._texts)].copy()
-        return {"nulls": self.nulls, "texts": texts, "places": places, **part_of("runs", self._runs.state())}
+        return super().state() | {"texts": texts, "places": places}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self.nulls = saved_int(state, "nulls")
-        self._texts.become(saved_batch(state, "texts").column(0))
+        super().restore(state)
+        self._texts.become(read_batch(state, "texts").column(0))
         if self._texts.settled().type != self.field.type:
             raise ValueError(f"the saved state has texts of {self._texts.settled().type}, not of {self.field.type}")
-        self._places = saved_array(state, "places", like=self._places)
+        self._places = read_array(state, "places", like=self._places)
         if len(self._places):
             bounded(self._places, "places", least=None, below=None, length=len(self._texts))
-        self._runs.restore(saved_part(state, "runs"))
         bounded(self._runs.keys(), "runs.keys", below=len(self._texts))
 
     def _joined(self, texts: pa.Array, numbers: Int64s) -> pa.Array:

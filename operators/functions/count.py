@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.functions.arguments import argument, call, whole
-from operators.functions.columns import frozen, grown, present
+from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.protocol import Accumulator, Slots
-from operators.functions.saved import saved_array, saved_int
 from operators.kernels.partials import merge_counts
 from operators.kernels.sums import add_counts, count_slots, subtract_counts
 from operators.page import Int64s, Page
-from operators.protocol import State, StateValue
 from operators.schema import Schema
 
 
@@ -51,21 +48,13 @@ class Count:
 
 
 @attrs.define(eq=False)
-class Counts:
+class Counts(StateColumns):
     """Hold one count a slot."""
 
     argument: str | None
     partial: str | None = None
     """An attribute of counts that were made before and are added up; then `argument` is not looked at."""
-    nulls: int = attrs.field(default=0, init=False)
-    _counts: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False)
-
-    @property
-    def nbytes(self) -> int:
-        return self._counts.nbytes
-
-    def reserve(self, capacity: int) -> None:
-        self._counts = grown(self._counts, capacity)
+    _counts: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False, metadata=memory.slots())
 
     def init(self, slots: Slots) -> None:
         self._counts[slots] = 0
@@ -105,10 +94,3 @@ class Counts:
 
     def free(self, slots: Slots) -> None:
         pass
-
-    def state(self) -> State:
-        return {"counts": self._counts.copy(), "nulls": self.nulls}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._counts = saved_array(state, "counts", like=self._counts)
-        self.nulls = saved_int(state, "nulls")

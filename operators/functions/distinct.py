@@ -14,16 +14,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators import memory
 from operators.errors import SchemaError
 from operators.functions.arguments import argument, plain, refuse
-from operators.functions.columns import frozen, grown, present
+from operators.functions.columns import StateColumns, frozen, grown, present
 from operators.functions.protocol import Accumulator, Slots
-from operators.functions.saved import part_of, saved_array, saved_capacity, saved_int, saved_part
 from operators.kernels.members import EMPTY, PAIRS, add_members, combine_members, free_members, listed, rehash
 from operators.keys import KeyIndex
 from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import bounded
+from operators.saved import ROOM, bounded, read_array, read_int
 from operators.schema import Schema
 
 LEAST = 64
@@ -75,34 +75,29 @@ class CountDistinct:
 
 
 @attrs.define(eq=False)
-class Members:
+class Members(StateColumns):
     """Hold a set of value ids a slot."""
 
     bounded: ClassVar[bool] = False
     """A slot has no fixed size (thesis 6.2.2.2): an aggregate that is carried along would grow with what it holds."""
     fields: list[pa.Field]
-    nulls: int = attrs.field(default=0, init=False)
-    _index: KeyIndex = attrs.field(init=False)
-    _table: Int64s = attrs.field(factory=lambda: np.full(2 * LEAST, EMPTY), init=False)
-    _heads: Slots = attrs.field(factory=lambda: np.zeros(0, np.int32), init=False)
-    _counts: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False)
-    _members: npt.NDArray[np.int32] = attrs.field(factory=lambda: np.zeros(LEAST, np.int32), init=False)
-    _after: npt.NDArray[np.int32] = attrs.field(factory=lambda: np.zeros(LEAST, np.int32), init=False)
-    _holders: npt.NDArray[np.int32] = attrs.field(factory=lambda: np.zeros(LEAST, np.int32), init=False)
+    _index: KeyIndex = attrs.field(init=False, metadata=memory.part())
+    _table: Int64s = attrs.field(factory=lambda: np.full(2 * LEAST, EMPTY), init=False, metadata=memory.rebuilt())
+    _heads: Slots = attrs.field(factory=lambda: np.zeros(0, np.int32), init=False, metadata=memory.slots(saved=False))
+    _counts: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False, metadata=memory.slots(saved=False))
+    _members: npt.NDArray[np.int32] = attrs.field(
+        factory=lambda: np.zeros(LEAST, np.int32), init=False, metadata=memory.rebuilt()
+    )
+    _after: npt.NDArray[np.int32] = attrs.field(
+        factory=lambda: np.zeros(LEAST, np.int32), init=False, metadata=memory.rebuilt()
+    )
+    _holders: npt.NDArray[np.int32] = attrs.field(
+        factory=lambda: np.zeros(LEAST, np.int32), init=False, metadata=memory.rebuilt()
+    )
     _tally: Int64s = attrs.field(factory=lambda: np.zeros(3, np.int64), init=False)
 
     def __attrs_post_init__(self) -> None:
         self._index = KeyIndex(self.fields)
-
-    @property
-    def nbytes(self) -> int:
-        slots = self._heads.nbytes + self._counts.nbytes
-        sets = self._table.nbytes + self._members.nbytes + self._after.nbytes + self._holders.nbytes
-        return slots + sets + self._index.nbytes
-
-    def reserve(self, capacity: int) -> None:
-        self._heads = grown(self._heads, capacity)
-        self._counts = grown(self._counts, capacity)
 
     def init(self, slots: Slots) -> None:
         self.free(slots)
@@ -153,23 +148,16 @@ class Members:
         held = np.flatnonzero(self._counts).astype(np.int32)
         owners, members = np.empty(int(self._tally[PAIRS]), np.int32), np.empty(int(self._tally[PAIRS]), np.int32)
         listed(frozen(held), self._heads, self._members, self._after, owners, members)
-        return {
-            "capacity": len(self._heads),
-            "slots": owners,
-            "members": members,
-            "nulls": self.nulls,
-            **part_of("index", self._index.state()),
-        }
+        return super().state() | {"capacity": len(self._heads), "slots": owners, "members": members}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        capacity, none = saved_capacity(state), np.zeros(0, np.int32)
-        owners = bounded(saved_array(state, "slots", like=none), "slots", below=capacity)
-        members = bounded(saved_array(state, "members", like=none), "members", length=len(owners))
-        self._index.restore(saved_part(state, "index"))
+        super().restore(state)
+        capacity, none = read_int(state, "capacity", least=0, most=ROOM - 1), np.zeros(0, np.int32)
+        owners = bounded(read_array(state, "slots", like=none), "slots", below=capacity)
+        members = bounded(read_array(state, "members", like=none), "members", length=len(owners))
         self._index.check_live(members, "members")
         self._heads = np.zeros(capacity, np.int32)
         self._counts = np.zeros(len(self._heads), np.int64)
-        self.nulls = saved_int(state, "nulls")
         self._empty(LEAST)
         if len(owners):
             self._holders = _doubled(self._holders, int(members.max()) + 1)

@@ -6,23 +6,20 @@ propagates. A maximum is a minimum of complements, so both run the same loops.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.functions.arguments import argument, call, plain, refuse
 from operators.functions.choice import Choice
-from operators.functions.columns import frozen, grown, present
+from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.order import FIRST, LAST, is_keyed, is_ordered, keys, unkeyed
 from operators.functions.protocol import Accumulator, Slots
-from operators.functions.saved import saved_array, saved_int
 from operators.kernels.extremes import combine_least, combine_least_pair, keep_least, keep_least_pair
 from operators.page import Bools, Int64s, Page
-from operators.protocol import State, StateValue
-from operators.saved import bounded
 from operators.schema import Schema
 
 PAIR = 16
@@ -86,23 +83,14 @@ class Max:
 
 
 @attrs.define(eq=False)
-class KeyedExtremes:
+class KeyedExtremes(StateColumns):
     """Hold the least key a slot, of values that have an int64 key."""
 
     argument: str
     kind: pa.DataType
     descending: bool
-    nulls: int = attrs.field(default=0, init=False)
-    _least: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False)
-    _seen: Bools = attrs.field(factory=lambda: np.zeros(0, np.bool_), init=False)
-
-    @property
-    def nbytes(self) -> int:
-        return self._least.nbytes + self._seen.nbytes
-
-    def reserve(self, capacity: int) -> None:
-        self._least = grown(self._least, capacity)
-        self._seen = grown(self._seen, capacity)
+    _least: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False, metadata=memory.slots())
+    _seen: Bools = attrs.field(factory=lambda: np.zeros(0, np.bool_), init=False, metadata=memory.slots())
 
     def init(self, slots: Slots) -> None:
         self._least[slots] = LAST
@@ -122,34 +110,16 @@ class KeyedExtremes:
     def free(self, slots: Slots) -> None:
         pass
 
-    def state(self) -> State:
-        return {"least": self._least.copy(), "seen": self._seen.copy(), "nulls": self.nulls}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._least = saved_array(state, "least", like=self._least)
-        self._seen = saved_array(state, "seen", like=self._seen)
-        bounded(self._seen, "seen", length=len(self._least))
-        self.nulls = saved_int(state, "nulls")
-
 
 @attrs.define(eq=False)
-class PairExtremes:
+class PairExtremes(StateColumns):
     """Hold the least 16 bytes a slot, in network order, as two words; for IP addresses and other values as long."""
 
     argument: str
     kind: pa.DataType
     descending: bool
-    nulls: int = attrs.field(default=0, init=False)
-    _least: Int64s = attrs.field(factory=lambda: np.zeros((0, 2), np.int64), init=False)
-    _seen: Bools = attrs.field(factory=lambda: np.zeros(0, np.bool_), init=False)
-
-    @property
-    def nbytes(self) -> int:
-        return self._least.nbytes + self._seen.nbytes
-
-    def reserve(self, capacity: int) -> None:
-        self._least = grown(self._least, capacity)
-        self._seen = grown(self._seen, capacity)
+    _least: Int64s = attrs.field(factory=lambda: np.zeros((0, 2), np.int64), init=False, metadata=memory.slots())
+    _seen: Bools = attrs.field(factory=lambda: np.zeros(0, np.bool_), init=False, metadata=memory.slots())
 
     def init(self, slots: Slots) -> None:
         self._seen[slots] = False
@@ -170,15 +140,6 @@ class PairExtremes:
 
     def free(self, slots: Slots) -> None:
         pass
-
-    def state(self) -> State:
-        return {"least": self._least.copy(), "seen": self._seen.copy(), "nulls": self.nulls}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._least = saved_array(state, "least", like=self._least)
-        self._seen = saved_array(state, "seen", like=self._seen)
-        bounded(self._seen, "seen", length=len(self._least))
-        self.nulls = saved_int(state, "nulls")
 
     def _turned(self, words: Int64s) -> Int64s:
         """Let signed words compare as unsigned ones do, complemented when descending; undoes itself."""

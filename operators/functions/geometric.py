@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.functions.arguments import (
     Float64s,
     argument,
@@ -19,12 +18,10 @@ from operators.functions.arguments import (
     refuse,
     result,
 )
-from operators.functions.columns import frozen, grown, present
+from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.protocol import Accumulator, Slots
-from operators.functions.saved import saved_array, saved_int
 from operators.kernels.sums import add_floating, combine_floating
 from operators.page import Page
-from operators.protocol import State, StateValue
 from operators.schema import Schema
 
 
@@ -69,19 +66,11 @@ class GeometricMean:
 
 
 @attrs.define(eq=False)
-class Logarithms:
+class Logarithms(StateColumns):
     """Hold the sum of logarithms, what rounding lost, and the number of values, a slot."""
 
     argument: str
-    nulls: int = attrs.field(default=0, init=False)
-    _sums: Float64s = attrs.field(factory=lambda: np.zeros((0, 3), np.float64), init=False)
-
-    @property
-    def nbytes(self) -> int:
-        return self._sums.nbytes
-
-    def reserve(self, capacity: int) -> None:
-        self._sums = grown(self._sums, capacity)
+    _sums: Float64s = attrs.field(factory=lambda: np.zeros((0, 3), np.float64), init=False, metadata=memory.slots())
 
     def init(self, slots: Slots) -> None:
         self._sums[slots] = 0.0
@@ -104,10 +93,3 @@ class Logarithms:
 
     def free(self, slots: Slots) -> None:
         pass
-
-    def state(self) -> State:
-        return {"sums": self._sums.copy(), "nulls": self.nulls}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._sums = saved_array(state, "sums", like=self._sums)
-        self.nulls = saved_int(state, "nulls")

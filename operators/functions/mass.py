@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.errors import AggregateOverflow
 from operators.functions.arguments import (
     Float64s,
@@ -22,9 +21,8 @@ from operators.functions.arguments import (
     result,
     whole,
 )
-from operators.functions.columns import frozen, grown, present
+from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.protocol import Accumulator, Slots
-from operators.functions.saved import saved_array, saved_int
 from operators.functions.sums import EXACT
 from operators.kernels.mass import (
     add_floating_mass,
@@ -35,7 +33,6 @@ from operators.kernels.mass import (
 )
 from operators.kernels.sums import SIGNED, UNSIGNED
 from operators.page import Bools, Int64s, Page
-from operators.protocol import State, StateValue
 from operators.schema import Schema
 
 LARGEST = (1 << 63) - 1
@@ -90,20 +87,12 @@ class CentreOfMass:
 
 
 @attrs.define(eq=False)
-class WholeMass:
+class WholeMass(StateColumns):
     """Hold exact sums of products and of weights, and the number of values, a slot."""
 
     value: pa.Field
     weight: pa.Field
-    nulls: int = attrs.field(default=0, init=False)
-    _mass: Int64s = attrs.field(factory=lambda: np.zeros((0, 6), np.int64), init=False)
-
-    @property
-    def nbytes(self) -> int:
-        return self._mass.nbytes
-
-    def reserve(self, capacity: int) -> None:
-        self._mass = grown(self._mass, capacity)
+    _mass: Int64s = attrs.field(factory=lambda: np.zeros((0, 6), np.int64), init=False, metadata=memory.slots())
 
     def init(self, slots: Slots) -> None:
         self._mass[slots] = 0
@@ -143,13 +132,6 @@ class WholeMass:
     def free(self, slots: Slots) -> None:
         pass
 
-    def state(self) -> State:
-        return {"mass": self._mass.copy(), "nulls": self.nulls}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._mass = saved_array(state, "mass", like=self._mass)
-        self.nulls = saved_int(state, "nulls")
-
     def _overflow(self, mean: float, slot: int) -> AggregateOverflow:
         error = AggregateOverflow(
             f"{call('centre_of_mass', self.value.name, self.weight.name)}: the exact mean of a group is {mean}, which "
@@ -160,20 +142,12 @@ class WholeMass:
 
 
 @attrs.define(eq=False)
-class FloatingMass:
+class FloatingMass(StateColumns):
     """Hold sums of products and of weights with what rounding lost of them, and the number of values, a slot."""
 
     value: pa.Field
     weight: pa.Field
-    nulls: int = attrs.field(default=0, init=False)
-    _mass: Float64s = attrs.field(factory=lambda: np.zeros((0, 5), np.float64), init=False)
-
-    @property
-    def nbytes(self) -> int:
-        return self._mass.nbytes
-
-    def reserve(self, capacity: int) -> None:
-        self._mass = grown(self._mass, capacity)
+    _mass: Float64s = attrs.field(factory=lambda: np.zeros((0, 5), np.float64), init=False, metadata=memory.slots())
 
     def init(self, slots: Slots) -> None:
         self._mass[slots] = 0.0
@@ -200,13 +174,6 @@ class FloatingMass:
 
     def free(self, slots: Slots) -> None:
         pass
-
-    def state(self) -> State:
-        return {"mass": self._mass.copy(), "nulls": self.nulls}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._mass = saved_array(state, "mass", like=self._mass)
-        self.nulls = saved_int(state, "nulls")
 
 
 def _both(slots: Slots, page: Page, value: pa.Field, weight: pa.Field) -> tuple[Slots, int]:

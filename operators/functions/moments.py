@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.functions.arguments import (
     Float64s,
     argument,
@@ -20,12 +20,10 @@ from operators.functions.arguments import (
     refuse,
     result,
 )
-from operators.functions.columns import frozen, grown, present
+from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.protocol import Accumulator, Slots
-from operators.functions.saved import saved_array, saved_int
 from operators.kernels.moments import add_moments, combine_moments
 from operators.page import Page
-from operators.protocol import State, StateValue
 from operators.schema import Schema
 
 Of: TypeAlias = Literal["variance", "stddev"]
@@ -97,22 +95,14 @@ class Stddev:
 
 
 @attrs.define(eq=False)
-class Moments:
+class Moments(StateColumns):
     """Hold the number of values, their mean and the sum of squared distances from it, a slot."""
 
     argument: str
     kind: pa.DataType
     of: Of
     ddof: int
-    nulls: int = attrs.field(default=0, init=False)
-    _moments: Float64s = attrs.field(factory=lambda: np.zeros((0, 3), np.float64), init=False)
-
-    @property
-    def nbytes(self) -> int:
-        return self._moments.nbytes
-
-    def reserve(self, capacity: int) -> None:
-        self._moments = grown(self._moments, capacity)
+    _moments: Float64s = attrs.field(factory=lambda: np.zeros((0, 3), np.float64), init=False, metadata=memory.slots())
 
     def init(self, slots: Slots) -> None:
         self._moments[slots] = 0.0
@@ -139,13 +129,6 @@ class Moments:
 
     def free(self, slots: Slots) -> None:
         pass
-
-    def state(self) -> State:
-        return {"moments": self._moments.copy(), "nulls": self.nulls}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._moments = saved_array(state, "moments", like=self._moments)
-        self.nulls = saved_int(state, "nulls")
 
 
 def _spreading(schema: Schema, name: str, of: Of) -> pa.Field:

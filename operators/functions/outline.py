@@ -5,22 +5,18 @@ M4 (Jugel et al., PVLDB 2014) is all that a line drawn through the tuples of a p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.functions.arguments import argument, call, floating, is_floating, plain, refuse
 from operators.functions.arrival import arrivals
-from operators.functions.columns import frozen, grown, present
+from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.order import is_keyed, keys, unkeyed
 from operators.functions.protocol import Accumulator, Slots
-from operators.functions.saved import saved_array, saved_int
 from operators.kernels.outline import add_counted, add_outline, combine_counted, combine_outlines
 from operators.page import Bools, Int64s, Page
-from operators.protocol import State, StateValue
-from operators.saved import bounded
 from operators.schema import Schema
 
 
@@ -102,23 +98,15 @@ class MinMax:
 
 
 @attrs.define(eq=False)
-class Outlines:
+class Outlines(StateColumns):
     """Hold four values and two places a slot."""
 
     argument: str
     kind: pa.DataType
     by: str | None
-    nulls: int = attrs.field(default=0, init=False)
-    _arrived: int = attrs.field(default=0, init=False)
-    _rows: Int64s = attrs.field(factory=lambda: np.zeros((0, 6), np.int64), init=False)
-    _seen: Bools = attrs.field(factory=lambda: np.zeros(0, np.bool_), init=False)
-
-    @property
-    def nbytes(self) -> int:
-        return self._rows.nbytes + self._seen.nbytes
-
-    def reserve(self, capacity: int) -> None:
-        self._rows, self._seen = grown(self._rows, capacity), grown(self._seen, capacity)
+    _arrived: int = attrs.field(default=0, init=False, metadata=memory.integer(least=0, most=1 << 62))
+    _rows: Int64s = attrs.field(factory=lambda: np.zeros((0, 6), np.int64), init=False, metadata=memory.slots())
+    _seen: Bools = attrs.field(factory=lambda: np.zeros(0, np.bool_), init=False, metadata=memory.slots())
 
     def init(self, slots: Slots) -> None:
         self._seen[slots] = False
@@ -156,32 +144,14 @@ class Outlines:
     def free(self, slots: Slots) -> None:
         pass
 
-    def state(self) -> State:
-        return {"rows": self._rows.copy(), "seen": self._seen.copy(), "arrived": self._arrived, "nulls": self.nulls}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._rows = saved_array(state, "rows", like=self._rows)
-        self._seen = saved_array(state, "seen", like=self._seen)
-        bounded(self._seen, "seen", length=len(self._rows))
-        self._arrived = saved_int(state, "arrived")
-        self.nulls = saved_int(state, "nulls")
-
 
 @attrs.define(eq=False)
-class CountedExtremes:
+class CountedExtremes(StateColumns):
     """Hold two keys and two counts a slot."""
 
     argument: str
     kind: pa.DataType
-    nulls: int = attrs.field(default=0, init=False)
-    _rows: Int64s = attrs.field(factory=lambda: np.zeros((0, 4), np.int64), init=False)
-
-    @property
-    def nbytes(self) -> int:
-        return self._rows.nbytes
-
-    def reserve(self, capacity: int) -> None:
-        self._rows = grown(self._rows, capacity)
+    _rows: Int64s = attrs.field(factory=lambda: np.zeros((0, 4), np.int64), init=False, metadata=memory.slots())
 
     def init(self, slots: Slots) -> None:
         self._rows[slots] = 0
@@ -211,13 +181,6 @@ class CountedExtremes:
 
     def free(self, slots: Slots) -> None:
         pass
-
-    def state(self) -> State:
-        return {"rows": self._rows.copy(), "nulls": self.nulls}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._rows = saved_array(state, "rows", like=self._rows)
-        self.nulls = saved_int(state, "nulls")
 
 
 def _struct(**kinds: pa.DataType) -> pa.StructType:

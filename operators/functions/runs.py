@@ -13,14 +13,14 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from operators import memory
 from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Slots
-from operators.functions.saved import saved_array, saved_capacity
 from operators.kernels import runs as kernels
 from operators.kernels.selection import bag_totals, select_ranked
 from operators.page import Bools, Int64s
 from operators.protocol import State, StateValue
-from operators.saved import apart, bounded
+from operators.saved import ROOM, apart, bounded, read_array, read_int
 
 LEAST = 64
 LONGEST = 1 << 16
@@ -44,19 +44,19 @@ class Merged:
 
 
 @attrs.define(eq=False)
-class Runs:
+class Runs(memory.Slotted):
     """Hold a bag a slot: 12 bytes a slot, 12 a reference to a run, 24 a run and 16 to 48 a distinct key of a run."""
 
-    _heads: Slots = attrs.field(factory=lambda: np.zeros(0, np.int32), init=False)
-    _sizes: Slots = attrs.field(factory=lambda: np.zeros(0, np.int32), init=False)
-    _waiting: Slots = attrs.field(factory=lambda: np.zeros(0, np.int32), init=False)
-    _log_slots: Slots = attrs.field(init=False)
-    _log_keys: Int64s = attrs.field(init=False)
-    _touched: Slots = attrs.field(init=False)
-    _runs: Int64s = attrs.field(init=False)
-    _links: Slots = attrs.field(init=False)
-    _keys: Int64s = attrs.field(init=False)
-    _counts: Int64s = attrs.field(init=False)
+    _heads: Slots = attrs.field(factory=lambda: np.zeros(0, np.int32), init=False, metadata=memory.slots(saved=False))
+    _sizes: Slots = attrs.field(factory=lambda: np.zeros(0, np.int32), init=False, metadata=memory.slots(saved=False))
+    _waiting: Slots = attrs.field(factory=lambda: np.zeros(0, np.int32), init=False, metadata=memory.slots(saved=False))
+    _log_slots: Slots = attrs.field(init=False, metadata=memory.rebuilt())
+    _log_keys: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    _touched: Slots = attrs.field(init=False, metadata=memory.rebuilt())
+    _runs: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    _links: Slots = attrs.field(init=False, metadata=memory.rebuilt())
+    _keys: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    _counts: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
     _tally: Int64s = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -70,21 +70,9 @@ class Runs:
         self._tally = np.zeros(9, np.int64)
 
     @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        slots = self._heads.nbytes + self._sizes.nbytes + self._waiting.nbytes
-        log = self._log_slots.nbytes + self._log_keys.nbytes + self._touched.nbytes
-        return slots + log + self._runs.nbytes + self._links.nbytes + self._keys.nbytes + self._counts.nbytes
-
-    @property
     def entries(self) -> int:
         """Entries of all runs that are held, and tuples that are in none yet: no fewer than there are distinct keys."""
         return int(self._tally[kernels.HELD] + self._tally[kernels.LOGGED])
-
-    def reserve(self, capacity: int) -> None:
-        """Make room for slots 0 <= i < capacity."""
-        self._heads, self._sizes = grown(self._heads, capacity), grown(self._sizes, capacity)
-        self._waiting = grown(self._waiting, capacity)
 
     def add(self, slots: Slots, keys: Int64s) -> None:
         """Add keys[i] to the bag of slots[i]; -1 is no slot."""
@@ -186,7 +174,7 @@ class Runs:
                  for m in self.merged(held)]  # fmt: skip
         nothing = [np.zeros(0, np.int64)]
         lengths = np.concatenate(nothing + [np.diff(offsets) for offsets, _, _ in parts])
-        return {
+        return super().state() | {
             "capacity": len(self._heads),
             "slots": held[lengths > 0],
             "lengths": lengths[lengths > 0],
@@ -195,11 +183,11 @@ class Runs:
         }
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the runs whose `state` this was."""
-        slots = saved_array(state, "slots", like=np.zeros(0, np.int32))
+        super().restore(state)
+        slots = read_array(state, "slots", like=np.zeros(0, np.int32))
         like = np.zeros(0, np.int64)
-        lengths, keys, counts = (saved_array(state, name, like=like) for name in ("lengths", "keys", "counts"))
-        capacity = saved_capacity(state)
+        lengths, keys, counts = (read_array(state, name, like=like) for name in ("lengths", "keys", "counts"))
+        capacity = read_int(state, "capacity", least=0, most=ROOM - 1)
         apart(slots, "slots", below=capacity)
         bounded(lengths, "lengths", length=len(slots), below=len(keys) + 1)
         bounded(counts, "counts", least=1, below=1 << 40, length=int(lengths.sum()))

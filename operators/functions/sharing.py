@@ -5,15 +5,15 @@ avg(x) and sum(x) remember the same total; median(x), quantile(x, 0.95) and mode
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import attrs
 import pyarrow as pa
 
+from operators import memory
 from operators.functions.protocol import Accumulator, AggregateFunction, Slots, Subtractable
 from operators.page import Int64s, Page
-from operators.protocol import State, StateValue
 from operators.schema import Schema
 
 Between: TypeAlias = Callable[[Slots, Slots], Int64s | None]
@@ -63,7 +63,7 @@ def view(
 
 
 @attrs.define(eq=False)
-class View:
+class View(memory.Slotted):
     """Answer from what another accumulator holds, which is told everything itself."""
 
     owner: Accumulator
@@ -72,15 +72,8 @@ class View:
     """As `Plain` says."""
 
     @property
-    def nbytes(self) -> int:
-        return 0
-
-    @property
     def nulls(self) -> int:
         return self.owner.nulls
-
-    def reserve(self, capacity: int) -> None:
-        pass
 
     def init(self, slots: Slots) -> None:
         pass
@@ -95,12 +88,6 @@ class View:
         return self.answer(slots)
 
     def free(self, slots: Slots) -> None:
-        pass
-
-    def state(self) -> State:
-        return {}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
         pass
 
 

@@ -16,16 +16,15 @@ import pyarrow as pa
 
 from operators.errors import SchemaError
 from operators.functions.arguments import argument, call, is_floating, is_whole, plain, refuse
-from operators.functions.columns import present
+from operators.functions.columns import StateColumns, present
 from operators.functions.frequent import listed
 from operators.functions.order import is_bytes, is_keyed
 from operators.functions.protocol import Accumulator, Slots
-from operators.functions.saved import saved_array, saved_batch, saved_int
 from operators.functions.shares import is_count, percent, share_of
 from operators.functions.sketching import Items, Kind, Ranks, Registers, Sketch, package
 from operators.page import Page
 from operators.protocol import State, StateValue
-from operators.saved import bounded
+from operators.saved import bounded, read_array, read_batch
 from operators.schema import Schema
 
 LOWEST_LG, HIGHEST_LG = 7, 21
@@ -188,20 +187,16 @@ class ApproxHeavyHitters:
 
 
 @attrs.define(eq=False)
-class Sketches:
+class Sketches(StateColumns):
     """Hold one sketch for each slot that has a value."""
 
     field: pa.Field
     kind: Kind
-    nulls: int = attrs.field(default=0, init=False)
     _held: dict[int, Sketch] = attrs.field(factory=lambda: {}, init=False)
 
     @property
     def nbytes(self) -> int:
         return 64 + sum(100 + self.kind.size(sketch) for sketch in self._held.values())
-
-    def reserve(self, capacity: int) -> None:
-        pass
 
     def init(self, slots: Slots) -> None:
         self.free(slots)
@@ -240,17 +235,14 @@ class Sketches:
 
     def state(self) -> State:
         saved = pa.array([self.kind.save(sketch) for sketch in self._held.values()], pa.binary())
-        return {
-            "slots": np.array(list(self._held), np.int32),
-            "sketches": pa.RecordBatch.from_arrays([saved], ["sketch"]),
-            "nulls": self.nulls,
-        }
+        sketches = pa.RecordBatch.from_arrays([saved], ["sketch"])
+        return super().state() | {"slots": np.array(list(self._held), np.int32), "sketches": sketches}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        slots = bounded(saved_array(state, "slots", like=np.zeros(0, np.int32)), "slots").tolist()
-        saved = saved_batch(state, "sketches").column(0).to_pylist()
+        super().restore(state)
+        slots = bounded(read_array(state, "slots", like=np.zeros(0, np.int32)), "slots").tolist()
+        saved = read_batch(state, "sketches").column(0).to_pylist()
         self._held = {slot: self.kind.load(sketch) for slot, sketch in zip(slots, saved, strict=True)}
-        self.nulls = saved_int(state, "nulls")
 
 
 def _error(lg_k: int) -> Fraction:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import attrs
@@ -10,18 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators import memory
 from operators.errors import AggregateFailure, AggregateOverflow, SchemaError
 from operators.functions.arguments import floating, is_floating, plain, result, whole
-from operators.functions.columns import frozen, grown, present
+from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.protocol import Slots
 from operators.functions.refusal import reason
-from operators.functions.saved import saved_array, saved_int
 from operators.functions.trial import Laws, Scalar, State
 from operators.kernels import lifted
 from operators.kernels.checked import Wrapped
 from operators.page import Bools, Int64s, Page
-from operators.protocol import State as Saved
-from operators.protocol import StateValue
 
 Column: TypeAlias = "npt.NDArray[np.generic]"
 Loop: TypeAlias = Callable[..., object]
@@ -92,27 +90,18 @@ class Verbs:
 
 
 @attrs.define(eq=False)
-class States:
+class States(StateColumns):
     """Hold a state and the number of its tuples a slot."""
 
     fields: Sequence[pa.Field]
     output: pa.DataType
     verbs: Verbs
-    nulls: int = attrs.field(default=0, init=False)
-    _columns: tuple[Column, ...] = attrs.field(init=False)
-    _numbers: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False)
+    _columns: tuple[Column, ...] = attrs.field(init=False, metadata=memory.slot_fields("field"))
+    _numbers: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False, metadata=memory.slots())
     _done: Int64s = attrs.field(factory=lambda: np.zeros(1, np.int64), init=False)
 
     def __attrs_post_init__(self) -> None:
         self._columns = tuple(np.zeros(0, kind) for kind in self.verbs.types)
-
-    @property
-    def nbytes(self) -> int:
-        return self._numbers.nbytes + sum(column.nbytes for column in self._columns)
-
-    def reserve(self, capacity: int) -> None:
-        self._columns = tuple(grown(column, capacity) for column in self._columns)
-        self._numbers = grown(self._numbers, capacity)
 
     def init(self, slots: Slots) -> None:
         self._numbers[slots] = 0
@@ -173,20 +162,6 @@ class States:
     def held(self, slot: int) -> State:
         """Give the state of a slot as Python numbers."""
         return tuple(column[slot].item() for column in self._columns)
-
-    def state(self) -> Saved:
-        columns = {f"field{i}": column.copy() for i, column in enumerate(self._columns)}
-        return {"numbers": self._numbers.copy(), "nulls": self.nulls, **columns}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._columns = tuple(saved_array(state, f"field{i}", like=column) for i, column in enumerate(self._columns))
-        self._numbers = saved_array(state, "numbers", like=self._numbers)
-        for i, column in enumerate(self._columns):
-            if len(column) != len(self._numbers):
-                raise ValueError(
-                    f'the saved state has {len(column)} rows of "field{i}", and {len(self._numbers)} slots'
-                )
-        self.nulls = saved_int(state, "nulls")
 
     def _run(self, part: str, loop: Loop, into: Slots, source: Slots, more: tuple[object, ...]) -> None:
         """Run a loop over pairs of slots; where a state leaves 64 bits, note it and go on behind it."""

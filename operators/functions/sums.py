@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.errors import AggregateOverflow
 from operators.functions.arguments import (
     Float64s,
@@ -30,15 +31,15 @@ from operators.functions.arguments import (
     result,
     whole,
 )
-from operators.functions.columns import frozen, grown, present
+from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.protocol import Accumulator, Slots
-from operators.functions.saved import saved_array, saved_int
 from operators.functions.sharing import view
 from operators.functions.totalling import Stepwise
 from operators.functions.totals import FEW, NO_ROWS, Rows, Words
 from operators.kernels.sums import add_floating, clear, combine_floating
 from operators.page import Bools, Int64s, Page, tick_column
 from operators.protocol import State, StateValue
+from operators.saved import read_array
 from operators.schema import Schema, is_ip
 
 Of: TypeAlias = Literal["sum", "avg"]
@@ -116,13 +117,12 @@ class Avg:
 
 
 @attrs.define(eq=False)
-class WholeTotals:
+class WholeTotals(StateColumns):
     """Hold an exact sum and the number of values a slot: 24 bytes while there are few slots, 8 where there are many."""
 
     argument: str
     kind: pa.DataType
     of: Of
-    nulls: int = attrs.field(default=0, init=False)
     _held: Rows | Words = attrs.field(factory=Rows, init=False)
 
     @property
@@ -214,29 +214,21 @@ class WholeTotals:
         return view(owner, partial(owner.answer, of), partial(owner.between_of, of), partial(owner.bits_of, of))
 
     def state(self) -> State:
-        return {"sums": self._held.all(), "nulls": self.nulls}
+        return super().state() | {"sums": self._held.all()}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        rows = saved_array(state, "sums", like=NO_ROWS)
+        super().restore(state)
+        rows = read_array(state, "sums", like=NO_ROWS)
         self._held = Words.of(rows) if len(rows) > FEW else Rows(rows)
-        self.nulls = saved_int(state, "nulls")
 
 
 @attrs.define(eq=False)
-class FloatingTotals:
+class FloatingTotals(StateColumns):
     """Hold a floating sum, what rounding lost, and the number of values, a slot."""
 
     argument: str
     of: Of
-    nulls: int = attrs.field(default=0, init=False)
-    _sums: Float64s = attrs.field(factory=lambda: np.zeros((0, 3), np.float64), init=False)
-
-    @property
-    def nbytes(self) -> int:
-        return self._sums.nbytes
-
-    def reserve(self, capacity: int) -> None:
-        self._sums = grown(self._sums, capacity)
+    _sums: Float64s = attrs.field(factory=lambda: np.zeros((0, 3), np.float64), init=False, metadata=memory.slots())
 
     def init(self, slots: Slots) -> None:
         clear(frozen(slots), self._sums)
@@ -281,13 +273,6 @@ class FloatingTotals:
         if not isinstance(owner, FloatingTotals) or owner.argument != self.argument:
             return None
         return view(owner, partial(owner.answer, self.of), bits=partial(owner.bits_of, self.of))
-
-    def state(self) -> State:
-        return {"sums": self._sums.copy(), "nulls": self.nulls}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._sums = saved_array(state, "sums", like=self._sums)
-        self.nulls = saved_int(state, "nulls")
 
 
 def _addable(schema: Schema, name: str, of: Of) -> pa.Field:

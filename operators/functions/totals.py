@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from operators import memory
 from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Slots
 from operators.kernels import totals
@@ -42,17 +43,10 @@ Given: TypeAlias = tuple[Int64s, Bools, bool, int]
 
 
 @attrs.define(eq=False)
-class Rows:
+class Rows(memory.Slotted):
     """Hold low limb, high limb and number of values of each slot in a row."""
 
-    _sums: Int64s = attrs.field(default=NO_ROWS)
-
-    @property
-    def nbytes(self) -> int:
-        return self._sums.nbytes
-
-    def reserve(self, capacity: int) -> None:
-        self._sums = grown(self._sums, capacity)
+    _sums: Int64s = attrs.field(default=NO_ROWS, metadata=memory.slots())
 
     def clear(self, slots: Slots) -> None:
         """Set the sums of these slots to nothing."""
@@ -104,11 +98,11 @@ class Rows:
 
 
 @attrs.define(eq=False)
-class Words:
+class Words(memory.Slotted):
     """Hold a word for each slot, and rows for the sums that have outgrown theirs."""
 
-    _words: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64))
-    _wide: Int64s = attrs.field(default=NO_ROWS)
+    _words: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), metadata=memory.slots())
+    _wide: Int64s = attrs.field(default=NO_ROWS, metadata=memory.rebuilt())
     _ledger: Int64s = attrs.field(factory=lambda: np.array([0, -1]))
 
     @classmethod
@@ -117,13 +111,6 @@ class Words:
         self, given = cls(np.zeros(len(rows), np.int64)), frozen(rows)
         self._go_on(given, lambda done: totals.write(given, done, self._words, self._wide, self._ledger))
         return self
-
-    @property
-    def nbytes(self) -> int:
-        return self._words.nbytes + self._wide.nbytes
-
-    def reserve(self, capacity: int) -> None:
-        self._words = grown(self._words, capacity)
 
     def clear(self, slots: Slots) -> None:
         """Set the sums of these slots to nothing."""

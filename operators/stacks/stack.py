@@ -8,11 +8,10 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from operators.functions.saved import saved_array, saved_int
 from operators.kernels import stacks_panes
 from operators.page import Array, Bools, Int64s
 from operators.protocol import State, StateValue
-from operators.saved import bounded
+from operators.saved import bounded, read_array, read_int
 from operators.stacks.kinds import Kind
 from operators.stacks.panes import Cut, Spans, moved
 from operators.stacks.technique import Named
@@ -92,11 +91,11 @@ class Stack:
         if columns.dtype != self._columns.dtype or columns.shape != (len(self._columns), panes):
             raise ValueError(f'the saved state has {columns.shape} of {columns.dtype} in "columns", for {panes} panes')
         self._columns[:, :panes] = columns
-        marks = saved_array(state, "marks", like=self._marks)
+        marks = read_array(state, "marks", like=self._marks)
         # Those before the first pane held are of no meaning.
         marks = bounded(marks, "marks", least=None, below=panes + 1, length=len(self._marks))
         self._marks = np.maximum(marks, 0)
-        kept = saved_array(state, "kept", like=self._kept)
+        kept = read_array(state, "kept", like=self._kept)
         self._kept = bounded(kept, "kept", least=None, below=None, length=len(self._kept))
 
 
@@ -146,6 +145,6 @@ class Counts:
 
     def restore(self, state: Mapping[str, StateValue], panes: int) -> None:
         """Become the counts whose `state` this was; there is room for the panes, which are so many."""
-        before = bounded(saved_array(state, "before", like=self._before), "before", below=None, length=panes + 1)
+        before = bounded(read_array(state, "before", like=self._before), "before", below=None, length=panes + 1)
         self._before[: len(before)] = before
-        self.nulls = saved_int(state, "nulls")
+        self.nulls = read_int(state, "nulls", least=0)

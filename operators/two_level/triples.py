@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
 
 import attrs
@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators import memory
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions.arguments import argument, floating, is_floating, plain, whole
-from operators.functions.columns import frozen, grown, present
+from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.moments import Moments
 from operators.functions.protocol import Accumulator, Slots
-from operators.functions.saved import saved_array, saved_int
 from operators.functions.sharing import view
 from operators.functions.sums import FloatingTotals, WholeTotals
 from operators.kernels.moments import add_moments, combine_moments
@@ -32,7 +32,6 @@ from operators.kernels.sums import (
     subtract_whole,
 )
 from operators.page import Page
-from operators.protocol import State, StateValue
 from operators.schema import Schema
 
 Numbers: TypeAlias = npt.NDArray[np.generic]
@@ -69,24 +68,16 @@ MOMENTS: Final = Kind(np.float64, floating, _add_moments, merge_moments, combine
 
 
 @attrs.define(eq=False)
-class Triples:
+class Triples(StateColumns):
     """Hold three numbers a slot: of the values of one attribute, or of partial aggregates in three columns."""
 
     arguments: tuple[str, ...]
     kind: Kind
     give: Answer
-    nulls: int = attrs.field(default=0, init=False)
-    _rows: Numbers = attrs.field(init=False)
+    _rows: Numbers = attrs.field(init=False, metadata=memory.slots())
 
     def __attrs_post_init__(self) -> None:
         self._rows = np.zeros((0, 3), self.kind.number)
-
-    @property
-    def nbytes(self) -> int:
-        return self._rows.nbytes
-
-    def reserve(self, capacity: int) -> None:
-        self._rows = grown(self._rows, capacity)
 
     def init(self, slots: Slots) -> None:
         self._rows[slots] = 0
@@ -120,13 +111,6 @@ class Triples:
         if not isinstance(owner, Triples) or owner.arguments != self.arguments or owner.kind is not self.kind:
             return None
         return view(owner, lambda slots: self.give(owner, slots))
-
-    def state(self) -> State:
-        return {"rows": self._rows.copy(), "nulls": self.nulls}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._rows = saved_array(state, "rows", like=self._rows)
-        self.nulls = saved_int(state, "nulls")
 
 
 @attrs.define(eq=False)
