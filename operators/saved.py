@@ -25,10 +25,11 @@ from punctuation.plain import dump_progress, read_progress
 T = TypeVar("T", bound=np.generic)
 ROOM: Final = 1 << 28
 """No state that was saved has as many ids, slots or rows in one part."""
-_UNFIT: Final = (
+UNFIT: Final = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError,
     pa.ArrowException,
 )  # fmt: skip
+"""What is raised where a state that nobody wrote is taken up."""
 MAGIC = b"OOPSTATE"
 VERSION = 1
 _HEAD = len(MAGIC) + 2 + 8
@@ -87,7 +88,7 @@ def restore(operator: Operator, state: Mapping[str, StateValue]) -> None:
     """
     try:
         operator.restore(state)
-    except _UNFIT as error:
+    except UNFIT as error:
         reason = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
         raise ValueError(
             f"{type(operator).__name__} cannot be restored: {reason}.\n"

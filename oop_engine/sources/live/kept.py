@@ -27,7 +27,7 @@ from oop_engine.sources.flows.decoder import FlowDecoder
 from oop_engine.sources.live.progress import ExporterProgress
 from oop_engine.sources.live.unreleased import Unreleased
 from operators.protocol import State
-from operators.saved import decode_state, encode_state, part, prefixed
+from operators.saved import UNFIT, decode_state, encode_state, part, prefixed
 
 _PROGRESS: Final = "progress."
 _DECODER: Final = "decoder."
@@ -94,7 +94,7 @@ class Kept:
             yield
         except SourceError:
             raise
-        except (ValueError, OSError) as error:
+        except (OSError, *UNFIT) as error:
             raise SourceError(
                 f'state="{self.path}" is not what a collector left: {error}.\n'
                 "  Name another file, or remove this one: exporters then settle anew, and no promise is remembered."

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import oop_engine as oop
@@ -21,6 +22,7 @@ from oop_engine.sources.live import LiveFlows, Rules, kept
 from oop_engine.sources.live.exporters import MINUTE, SECOND
 from oop_engine.sources.live.kept import Kept, replace
 from oop_engine.sources.live.progress import ExporterProgress
+from operators.saved import decode_state, encode_state
 from punctuation import Punctuation
 from tests.oop_engine.flows.exporter import (
     HERE,
@@ -336,6 +338,21 @@ def test_a_file_that_is_damaged_or_of_something_else_is_refused(
     with pytest.raises(SourceError, match="is not what a collector left") as found:
         source.open(source.arrow.names, 1000)
     assert str(state) in str(found.value) and "remove this one" in str(found.value)
+
+
+def test_a_file_that_was_forged_is_refused_in_words_too(exporter: socket.socket, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    read(exporter, [flows(0)], 0, state)
+    known = decode_state(state.read_bytes())
+    for name, value in known.items():
+        if not isinstance(value, pa.RecordBatch) or not len(value):
+            continue
+        nothing = [pa.nulls(len(value), field.type) for field in value.schema]
+        forged = pa.RecordBatch.from_arrays(nothing, schema=value.schema)
+        state.write_bytes(encode_state({**known, name: forged}))
+        source = LiveFlows("127.0.0.1:0", state=state)
+        with pytest.raises(SourceError, match="is not what a collector left"):
+            source.open(source.arrow.names, 1000)
 
 
 def test_a_state_is_of_what_is_live_and_promised_by_exporters(tmp_path: Path) -> None:
