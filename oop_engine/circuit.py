@@ -40,7 +40,7 @@ from operators.input import Input
 from operators.overflow import overflows
 from operators.pace import Pace
 from operators.page import Page
-from operators.protocol import Element, Emit, LetsGo, Measured, Operator
+from operators.protocol import Element, Emit, LetsGo, Measured, Operator, Promises, TakesPromises
 from operators.schema import Schema
 from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Unfolding, before
 from punctuation.asked import known, regrain
@@ -364,6 +364,21 @@ class Circuit:
         finally:
             self._work = giver
 
+    def give_together(self, place: int, port: int, page: Page, promises: Promises) -> None:
+        """Hand a page with its promises to the operator at a place, as `give` does an element."""
+        operator = self.operators[place]
+        assert isinstance(operator, TakesPromises)
+        self.meters[place].taken_together(page, promises)
+        giver = self._work
+        self._work = (place, port, page)
+        try:
+            operator.process_with(page, promises, self._emits[place], port)
+        except Exception as error:
+            locate(error, self._located(place, port, page))
+            raise
+        finally:
+            self._work = giver
+
     def at_work(self) -> tuple[object, str] | None:
         """Give what an operator is at, and where; None while none is at work. For a look from another thread."""
         work = self._work
@@ -398,7 +413,19 @@ class Circuit:
             for target in targets:
                 target(element)
 
-        return emit
+        if len(targets) != 1 or not consumers:
+            return emit
+        reader, port = consumers[0]
+        if self.boundary(reader) or not isinstance(self.operators[reader], TakesPromises):
+            return emit
+
+        def together(page: Page, promises: Promises) -> None:
+            meter.emitted_together(page, promises)
+            if attribute is not None and attribute in page.schema:
+                meter.reached(page, attribute)
+            self.give_together(reader, port, page, promises)
+
+        return Emitting(emit, together)
 
     def _handing(self, reader: int, port: int) -> Callable[[Element], None]:
         if self.boundary(reader):
@@ -440,6 +467,17 @@ class Circuit:
         """Give what is to be told of the tuples, and what the readers have to say."""
         read = (note for reader in self.readers.values() for note in reader.notes())
         return (*told(self.plan, self.statistics()), *read)
+
+
+@attrs.frozen(eq=False)
+class Emitting:
+    """Hand on what a node emits to the one operator behind it, which takes pages with their promises."""
+
+    one: Emit
+    together: Callable[[Page, Promises], None]
+
+    def __call__(self, element: Element) -> None:
+        self.one(element)
 
 
 def locate(error: Exception, where: str) -> None:

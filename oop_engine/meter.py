@@ -11,7 +11,7 @@ from oop_engine.sources.errors import SourceEnded
 from operators.overflow import overflows
 from operators.page import Page
 from operators.printable import printable
-from operators.protocol import Element, Measured, Operator
+from operators.protocol import Element, Measured, Operator, Promises
 from operators.schema import Schema
 from punctuation import below
 
@@ -50,6 +50,17 @@ class Meter:
             bound = below(pattern)
             if isinstance(bound, (int, float, str)):
                 self.lwm[name] = bound
+
+    def taken_together(self, page: Page, promises: Promises) -> None:
+        """Count a page that comes in with promises."""
+        self.taken(page)
+        self.punctuations_in += len(promises.bounds)
+
+    def emitted_together(self, page: Page, promises: Promises) -> None:
+        """Count a page that goes out with promises, which rise."""
+        self.tuples_out += len(page)
+        self.punctuations_out += len(promises.bounds)
+        self.lwm[promises.attribute] = int(promises.bounds[-1])
 
     def reached(self, page: Page, attribute: str) -> None:
         """Note the highest value of a progressing attribute."""

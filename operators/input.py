@@ -20,7 +20,7 @@ from operators.broken import breaks, broken_texts, spoken
 from operators.clamp import Clamp
 from operators.errors import SchemaError
 from operators.page import Bools, Int64s, Page
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Emit, EmitsTogether, Promises, State, StateValue
 from operators.saved import read_text
 from operators.schema import Schema
 from operators.window.columns import in_steps, into_steps
@@ -91,7 +91,8 @@ class Made:
 class Input(memory.Stateful):
     """Punctuate a stream and deal with the tuples that break what was promised (thesis 8.2, Input; rows O1 to O5, P8).
 
-    *Pass* every tuple at once, cut where a promise stands. *Keep* the punctuators' memory and the promises in force.
+    *Pass* every tuple at once, cut where a promise stands, or, to an operator that takes them together, with the promises
+    beside the page. *Keep* the punctuators' memory and the promises in force.
     *Propagate* promises that arrive in the stream, once; those that say nothing new are counted as stale.
     Cost: two passes over a progressing attribute a page, and a slice a promise; never a step a tuple.
 
@@ -298,8 +299,12 @@ class Input(memory.Stateful):
 
     def _emit_cut(self, page: Page, made: list[Made], kept_before: Int64s | None, piece: int, emit: Emit) -> None:
         """Emit a page in pieces, each promise after the tuple it follows; one of an attribute for `piece` tuples."""
+        made = made if piece == 1 else _thinned(made, piece)
+        if piece > 1 and len(made) == 1 and len(page) and isinstance(emit, EmitsTogether):
+            self._emit_together(page, made[0], kept_before, emit)
+            return
         start = 0
-        for position, attribute, bound in _in_order(made if piece == 1 else _thinned(made, piece)):
+        for position, attribute, bound in _in_order(made):
             end = position + 1 if kept_before is None else int(kept_before[position + 1])
             if end > len(page):
                 break
@@ -309,6 +314,18 @@ class Input(memory.Stateful):
             self._promise(before(attribute, bound), emit)
         if start < len(page):
             emit(page.slice(start, len(page)) if start else page)
+
+    def _emit_together(self, page: Page, made: Made, kept_before: Int64s | None, emit: EmitsTogether) -> None:
+        """Emit a page with the promises in it that say something new."""
+        ends = made.positions + 1 if kept_before is None else kept_before[made.positions + 1]
+        new = ends <= len(page)
+        for i in np.flatnonzero(new).tolist():
+            new[i] = self._progress.advance(before(made.attribute, int(made.bounds[i])))
+        self._counts["promises"] += int(np.count_nonzero(new))
+        if new.any():
+            emit.together(page, Promises(made.attribute, ends[new], made.bounds[new]))
+        else:
+            emit(page)
 
     def _promise(self, punctuation: Punctuation, emit: Emit) -> bool:
         if not self._progress.advance(punctuation):

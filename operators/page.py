@@ -89,24 +89,12 @@ class Page:
 
         What is above the largest int64 counts as that.
         """
+        return _ticks(name, self.column(name))
+
+    def timed(self, name: str) -> tuple[Int64s, Bools | None]:
+        """Give what `ticks` and `valid` do of an attribute, at once."""
         column = self.column(name)
-        kind = column.type
-        if kind == INT64:
-            pass
-        elif pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind) or is_date64(kind):
-            column = column.view(pa.int64())
-        elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
-            column = column.view(pa.int32()).cast(pa.int64())
-        elif pa.types.is_uint64(kind):
-            values = (column.fill_null(0) if column.null_count else column).to_numpy()
-            ticks = np.minimum(values, np.uint64(2**63 - 1)).astype(np.int64)
-            ticks.setflags(write=False)
-            return ticks
-        elif pa.types.is_integer(kind):
-            column = column.cast(pa.int64())
-        else:
-            raise SchemaError(f'attribute "{name}" has type {kind}; an integer or a time is needed to order tuples')
-        return (column.fill_null(0) if column.null_count else column).to_numpy()
+        return _ticks(name, column), None if column.null_count == 0 else self.valid(name)
 
     def slice(self, start: int, stop: int) -> Page:
         """Give tuples start <= i < stop without copying."""
@@ -205,6 +193,26 @@ def tick_column(ticks: Int64s, kind: pa.DataType = INT64, *, beyond: int | None 
 def is_date64(kind: pa.DataType) -> bool:
     """Tell whether a type is milliseconds since the epoch, by day."""
     return bool(pa.types.is_date64(kind))
+
+
+def _ticks(name: str, column: pa.Array) -> Int64s:
+    kind = column.type
+    if kind == INT64:
+        pass
+    elif pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind) or is_date64(kind):
+        column = column.view(pa.int64())
+    elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        column = column.view(pa.int32()).cast(pa.int64())
+    elif pa.types.is_uint64(kind):
+        values = (column.fill_null(0) if column.null_count else column).to_numpy()
+        ticks = np.minimum(values, np.uint64(2**63 - 1)).astype(np.int64)
+        ticks.setflags(write=False)
+        return ticks
+    elif pa.types.is_integer(kind):
+        column = column.cast(pa.int64())
+    else:
+        raise SchemaError(f'attribute "{name}" has type {kind}; an integer or a time is needed to order tuples')
+    return (column.fill_null(0) if column.null_count else column).to_numpy()
 
 
 def _fixed(column: pa.Array) -> Array:

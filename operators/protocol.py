@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TypeAlias, runtime_checkable
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from operators.page import Page
 from operators.schema import Schema
-from punctuation import Punctuation
+from punctuation import Punctuation, before
 
 Element: TypeAlias = Page | Punctuation
 Emit: TypeAlias = Callable[[Element], None]
@@ -53,6 +54,51 @@ class Operator(Protocol):
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become the operator whose `state` this was; called on a fresh operator with the same public fields."""
+        ...
+
+
+@attrs.frozen(eq=False)
+class Promises:
+    """Hold linear promises in a page: `[attribute < bounds[i]]` stands behind its first `positions[i]` tuples."""
+
+    attribute: str
+    positions: npt.NDArray[np.int64]
+    bounds: npt.NDArray[np.int64]
+    assumed: bool = False
+    """Whether a timer or a heartbeat concluded them."""
+
+    def one_by_one(self, page: Page) -> Iterator[Element]:
+        """Give the page in pieces, each promise after the tuples that it follows."""
+        start = 0
+        for position, bound in zip(self.positions.tolist(), self.bounds.tolist(), strict=True):
+            if position > start:
+                yield page.slice(start, position)
+                start = position
+            yield before(self.attribute, bound, assumed=self.assumed)
+        if start < len(page):
+            yield page.slice(start, len(page)) if start else page
+
+
+@runtime_checkable
+class TakesPromises(Operator, Protocol):
+    """An operator to which a page may come with the promises in it, in one call: each of these costs little then."""
+
+    def process_with(self, page: Page, promises: Promises, emit: Emit, port: int = 0) -> None:
+        """Take a page and the linear promises in it, as `process` and `punctuate` do piece by piece.
+
+        What is emitted are the same tuples in the same call; of the promises that follow the last ones are enough.
+        """
+        ...
+
+
+@runtime_checkable
+class EmitsTogether(Protocol):
+    """An `Emit` behind which an operator takes a page with its promises."""
+
+    def __call__(self, element: Element) -> None: ...
+
+    def together(self, page: Page, promises: Promises) -> None:
+        """Emit a page and the linear promises in it, of which there is one at least."""
         ...
 
 

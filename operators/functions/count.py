@@ -9,9 +9,9 @@ import pyarrow as pa
 from operators import memory
 from operators.functions.arguments import argument, call, whole
 from operators.functions.columns import StateColumns, frozen, present
-from operators.functions.protocol import Accumulator, Slots
+from operators.functions.protocol import Accumulator, Slots, Step, stepwise
 from operators.kernels.partials import merge_counts
-from operators.kernels.sums import add_counts, count_slots, subtract_counts
+from operators.kernels.sums import add_counts, count_slots, step_counts, subtract_counts
 from operators.page import Int64s, Page
 from operators.schema import Schema
 
@@ -67,6 +67,13 @@ class Counts(StateColumns):
         slots, skipped = present(slots, valid)
         self.nulls += skipped
         count_slots(slots, self._counts)
+
+    def step(self, slots: Slots, page: Page | None, step: Step) -> Int64s | None:
+        if page is not None and (self.argument is not None or self.partial is not None):
+            return stepwise(self, slots, page, step)
+        found = np.empty(len(step.results), np.int64)
+        step_counts(slots, self._counts, step.results, step.into, step.source, step.gone, found)
+        return found
 
     def combine(self, into: Slots, source: Slots) -> None:
         add_counts(frozen(into), frozen(source), self._counts)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, TypeAlias, runtime_checkable
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -117,6 +118,45 @@ class Plain(Protocol):
     def bits(self, slots: Slots) -> Int64s | None:
         """Give what `finalize` does as the 64 bits of its type; None where one of them is null, or does not fit."""
         ...
+
+
+@runtime_checkable
+class Stepping(Protocol):
+    """What a plain accumulator also is when it does in one call what a page and the promises in it ask for."""
+
+    def step(self, slots: Slots, page: Page | None, step: Step) -> Int64s | None:
+        """Do as `stepwise` does."""
+        ...
+
+
+@attrs.frozen(eq=False)
+class Step:
+    """Say what is to be done with slots behind an update: the slots of results, and so on; see `stepwise`."""
+
+    results: Slots
+    into: Slots
+    source: Slots
+    gone: Slots
+
+
+def stepwise(accumulator: Accumulator, slots: Slots, page: Page | None, step: Step) -> Int64s | None:
+    """Update slots by a page, combine `source` into `into` with empty results, give their bits, and clear what is gone.
+
+    None where the results have to be finalized; they are in their slots.
+    """
+    if page is not None:
+        accumulator.update(slots, page)
+    bits = None
+    if len(step.results):
+        accumulator.init(step.results)
+    if len(step.into):
+        accumulator.combine(step.into, step.source)
+    if len(step.results) and isinstance(accumulator, Plain):
+        bits = accumulator.bits(step.results)
+    if len(step.gone):
+        accumulator.free(step.gone)
+        accumulator.init(step.gone)
+    return bits
 
 
 @runtime_checkable

@@ -32,7 +32,7 @@ from operators.functions.arguments import (
     whole,
 )
 from operators.functions.columns import StateColumns, frozen, present
-from operators.functions.protocol import Accumulator, Slots
+from operators.functions.protocol import Accumulator, Slots, Step, stepwise
 from operators.functions.sharing import view
 from operators.functions.totalling import Stepwise
 from operators.functions.totals import FEW, NO_ROWS, Rows, Words
@@ -43,6 +43,7 @@ from operators.saved import read_array
 from operators.schema import Schema, is_ip
 
 Of: TypeAlias = Literal["sum", "avg"]
+NO_VALUES = frozen(np.empty(0, np.int64))
 EXACT = 1 << 53
 """Every whole number up to here is a float64."""
 
@@ -141,6 +142,14 @@ class WholeTotals(StateColumns):
         slots, skipped = present(slots, page.valid(self.argument))
         self.nulls += skipped
         self._held.add(slots, whole(plain(page, self.argument)), signed=not pa.types.is_uint64(self.kind))
+
+    def step(self, slots: Slots, page: Page | None, step: Step) -> Int64s | None:
+        column = None if page is None else plain(page, self.argument)
+        if not isinstance(self._held, Rows) or (column is not None and column.null_count):
+            return stepwise(self, slots, page, step)
+        values = NO_VALUES if column is None else whole(column)
+        found = self._held.step(slots, values, step, signed=not pa.types.is_uint64(self.kind))
+        return None if found is None else self._plain(self.of, *found)
 
     def combine(self, into: Slots, source: Slots) -> None:
         self._held.combine(into, source)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from operators import memory
 from operators.functions.columns import frozen, grown
-from operators.functions.protocol import Slots
+from operators.functions.protocol import Slots, Step
 from operators.kernels import totals
 from operators.kernels.sums import (
     LANE,
@@ -31,6 +31,7 @@ from operators.kernels.sums import (
     judge,
     read_sums,
     read_whole,
+    step_whole,
     subtract_whole,
 )
 from operators.page import Bools, Int64s
@@ -58,6 +59,16 @@ class Rows(memory.Slotted):
     def add(self, slots: Slots, values: Int64s, *, signed: bool) -> None:
         """Add each value to its slot, -1 for none."""
         add_whole(slots, values, SIGNED if signed else UNSIGNED, self._sums, np.empty((LANES, LANE, 3), np.int64))
+
+    def step(self, slots: Slots, values: Int64s, step: Step, *, signed: bool) -> tuple[Int64s, Int64s] | None:
+        """Do what `Stepping` says; gives low limb and number of values of each result as `differences` does."""
+        low, number = np.empty((2, len(step.results)), np.int64)
+        kind = SIGNED if signed else UNSIGNED
+        plain = step_whole(
+            slots, values, kind, self._sums, np.empty((LANES, LANE, 3), np.int64), step.results, step.into, step.source,
+            step.gone, low, number,
+        )  # fmt: skip
+        return (low, number) if plain else None
 
     def combine(self, into: Slots, source: Slots) -> None:
         """Add the sums of `source` to those of `into`, in order."""

@@ -774,8 +774,12 @@ def place_single(  # type: ignore[no-untyped-def]
                     table[:] = -1
                 if times[slot, DONE] == 0:
                     low, high = times[slot, FIRST], times[slot, LAST] + 1
-                    if alone:
-                        low, high = max(cells[c, BEGIN], low - near + 1), min(cells[c, END], high - 1 + near)
+                    # It may grow on a side where the cell has no other slice, with which it might have to merge.
+                    older, newer = links[slot, OLDER], links[slot, NEWER]
+                    if older < 0 or links[older, CELL] != c:
+                        low = max(cells[c, BEGIN], low - near + 1)
+                    if newer < 0 or links[newer, CELL] != c:
+                        high = min(cells[c, END], high - 1 + near)
                     low = max(low, floor)
             if quick and low < high:
                 _remember(table, base, shift, low, high, slot)

@@ -213,6 +213,27 @@ def add_whole(
 
 
 @kernel
+def step_whole(  # type: ignore[no-untyped-def]
+    slots, values, signed, sums, lanes, results, into, source, gone, low, number
+):
+    """Add values as `add_whole` does, combine into empty `results` and read them, then clear `gone`, all in one call.
+
+    Writes low limb and number of values of each result; gives whether all of them have a value, and fit 64 bits.
+    """
+    if len(slots) > 0:
+        add_whole(slots, values, signed, sums, lanes)
+    clear(results, sums)
+    combine_whole(into, source, sums)
+    plain = True
+    for j in range(len(results)):
+        row = results[j]
+        low[j], number[j] = sums[row, 0], sums[row, 2]
+        plain &= number[j] > 0 and sums[row, 1] == low[j] >> np.int64(63)
+    clear(gone, sums)
+    return plain
+
+
+@kernel
 def combine_whole(into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], sums: npt.NDArray[np.int64]) -> None:
     """Add sums[source[j]] to sums[into[j]], in order."""
     for j in range(len(into)):
@@ -368,6 +389,19 @@ def count_slots(slots: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]) -> 
         slot = slots[i]
         if slot >= 0:
             counts[slot] += 1
+
+
+@kernel
+def step_counts(slots, counts, results, into, source, gone, found):  # type: ignore[no-untyped-def]
+    """Count slots as `count_slots` does, combine into empty `results` and read them, then clear `gone`, in one call."""
+    count_slots(slots, counts)
+    for j in range(len(results)):
+        counts[results[j]] = 0
+    add_counts(into, source, counts)
+    for j in range(len(results)):
+        found[j] = counts[results[j]]
+    for j in range(len(gone)):
+        counts[gone[j]] = 0
 
 
 @kernel

@@ -7,25 +7,29 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import attrs
+import numpy as np
 import pyarrow as pa
 
 from operators.aggregate import facts
 from operators.aggregate.facts import open_for
 from operators.aggregate.named import matched
+from operators.drive import deliver
 from operators.errors import SchemaError
 from operators.functions.arrival import ARRIVAL
+from operators.functions.columns import frozen
 from operators.functions.protocol import AggregateFunction, Plain
 from operators.functions.sharing import accumulators
 from operators.kernels import slicing as kernels
 from operators.keys import KeyIndex
 from operators.overflow import Overflow
-from operators.page import Page
+from operators.page import Int64s, Page
 from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Emit, Promises, State, StateValue
 from operators.retractions import Retracted, Retracting
 from operators.saved import part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
 from operators.schema import Schema
 from operators.slicing.answers import Answers
+from operators.slicing.batched import Batched
 from operators.slicing.decisions import Decision, splits_any, waits
 from operators.slicing.eager import Eager
 from operators.slicing.grouped import Grouped
@@ -52,6 +56,9 @@ def _copied(windows: Mapping[str, Spec]) -> Mapping[str, Spec]:
     return dict(windows)
 
 
+_NONE = np.empty(0, np.int64)
+_NO_TICKS = frozen(_NONE)
+_AT_ONCE = np.zeros(1, np.int64)
 _COUNTS = ("results", "windows", "peak_state_tuples", "peak_state_bytes")
 
 
@@ -103,6 +110,7 @@ class SlicingAggregate:
     _input: Schema | None = attrs.field(init=False, default=None)
     _output: Output | None = attrs.field(init=False, default=None)
     _intake: Intake | None = attrs.field(init=False, default=None)
+    _batched: Batched | None = attrs.field(init=False, default=None)
     _plain: Sequence[Plain] = attrs.field(init=False, default=())
     """The accumulators, when results of all of them are of 64 bits."""
     _bound: int = attrs.field(init=False, default=-NEVER)
@@ -262,6 +270,7 @@ class SlicingAggregate:
             intake.waiting = Waiting(self.wattr)
         intake.answers.change(removed)
         intake.forget(self._bound)
+        self._batched = Batched.of(intake)
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
         return "refused" if found else LATE if self.lateness else None
@@ -286,10 +295,40 @@ class SlicingAggregate:
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         intake = self._intake if self._intake is not None else self._begin(page.schema)
-        if len(page):
-            intake.take(page)
-            if intake.wasteful:
-                self._link()
+        if len(page) == 0:
+            return
+        if self._batched is not None:
+            self._take(self._batched, page, _NONE, _NONE, emit)
+            return
+        intake.take(page)
+        if intake.wasteful:
+            self._link()
+
+    def process_with(self, page: Page, promises: Promises, emit: Emit, port: int = 0) -> None:
+        """Take a page with the linear promises in it: at once, where nothing but a promise completes windows."""
+        if self._intake is None:
+            self._begin(page.schema)
+        batched, (positions, bounds) = self._batched, (promises.positions, promises.bounds)
+        if batched is None or promises.attribute != self.wattr or not _within(self._bound, bounds):
+            for element in promises.one_by_one(page):
+                deliver(self, element, emit, port)
+            return
+        self._take(batched, page, positions, bounds, emit)
+        self._promise(self._bound, promises.assumed, emit)
+
+    def _take(self, batched: Batched, page: Page | None, positions: Int64s, bounds: Int64s, emit: Emit) -> None:
+        """Take a page and hear rising promises in it, and give the results of the windows that they complete."""
+        ticks, valid = (_NO_TICKS, None) if page is None else page.timed(self._wattr)
+        for results in batched.take(page, ticks, valid, positions, bounds):
+            self._emit(results, emit)
+        if len(bounds):
+            self._bound = int(bounds[-1])
+            if batched.grown:
+                batched.grown = False
+                self._measure(batched.intake)
+            counts, peak = self._counts, batched.peak
+            if peak > counts["peak_state_tuples"]:
+                counts["peak_state_tuples"] = peak
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         if punctuation.is_end:
@@ -325,8 +364,11 @@ class SlicingAggregate:
             emit(out)
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
-        self._bound = bound
-        self._release(bound, emit)
+        if self._batched is not None and -LIMIT < bound < LIMIT:
+            self._take(self._batched, None, _AT_ONCE, np.array((bound,)), emit)
+        else:
+            self._bound = bound
+            self._release(bound, emit)
         self._promise(bound, assumed, emit)
 
     def _release(self, bound: int, emit: Emit) -> None:
@@ -417,12 +459,13 @@ class SlicingAggregate:
         answers = Answers(slices, used, store, self._bound, self.lateness, revisions)
         groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None
         waiting = Waiting(self.wattr) if self.waits else None
-        self._intake = Intake(self.wattr, self.by, answers, groups, waiting, joined)
-        return self._intake
+        self._intake = intake = Intake(self.wattr, self.by, answers, groups, waiting, joined)
+        self._batched = Batched.of(intake)
+        return intake
 
     def _forget(self) -> None:
         self._lost = self._lost_so_far()
-        self._intake = None
+        self._intake = self._batched = None
         self._promised = Progress()
 
     def _measure(self, intake: Intake) -> None:
@@ -484,7 +527,16 @@ class SlicingAggregate:
             progress: list[list[str]] = json.loads(read_text(state, "progress"))
             schema = Schema(read_batch(state, "input").schema, progress=progress)
             eager, vectors = read_flag(state, "eager"), read_flag(state, "vectors")
-            self._begin(schema, eager=eager, vectors=vectors).restore(part("intake.", state))
+            intake = self._begin(schema, eager=eager, vectors=vectors)
+            intake.restore(part("intake.", state))
+            self._batched = Batched.of(intake)
+
+
+def _within(since: int, bounds: Int64s) -> bool:
+    """Tell whether bounds rise from a bound on, and are such as the compiled road takes."""
+    if len(bounds) == 0 or not max(since, -LIMIT) < bounds[0] <= bounds[-1] < LIMIT:
+        return False
+    return len(bounds) == 1 or bool((bounds[1:] > bounds[:-1]).all())
 
 
 def _other(name: str, spec: Spec, wattr: str) -> SchemaError:

@@ -76,6 +76,10 @@ class Answers:
         self.begin, self.end = following if self.lateness == 0 else used.unfinished(settled)
         self.slices.ledger[slicer.BOUND], self.slices.ledger[slicer.LOW] = settled, self.begin
 
+    def heard(self, bound: int, begin: int, end: int) -> None:
+        """Take notice that all was done that a bound asks for, and of the least begin and end of the windows left."""
+        self.bound, self.begin, self.end, self._next = bound, begin, end, end
+
     def change(self, removed: int | None = None) -> None:
         """Take notice that windows were added, or that the one at a place was removed."""
         if removed is not None and self.revisions is not None:

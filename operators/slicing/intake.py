@@ -20,7 +20,7 @@ from operators.slicing.asked import Cell, Extent
 from operators.slicing.vectors import Vectors
 from operators.slicing.waiting import Waiting
 from operators.slicing.windows import NEVER
-from operators.window.protocol import LIMIT
+from operators.window.protocol import LIMIT, Int32s
 
 LOST = ("late", "in_no_window", "without_value", "late_for_some")
 
@@ -69,6 +69,11 @@ class Intake:
         return dict(
             zip(LOST, (late + self._late, nowhere, unusable + self._unusable, self._late_for_some), strict=True)
         )
+
+    def late(self, ticks: Int64s, slots: Int32s) -> None:
+        """Count those of these tuples, without groups, that came too late for some windows."""
+        behind = (ticks < self.answers.bound) & (slots >= 0)
+        self._late_for_some += self.answers.overdue(ticks[behind], slots[behind])
 
     def take(self, page: Page) -> None:
         """Take the tuples of a page, in whatever order."""

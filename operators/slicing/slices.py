@@ -72,8 +72,8 @@ class Slices:
     bounds: Int64s = attrs.field(init=False)
     dues: Int64s = attrs.field(init=False)
     ledger: Int64s = attrs.field(init=False)
-    _table: Int32s = attrs.field(init=False)
-    _unions: Int32s = attrs.field(init=False)
+    table: Int32s = attrs.field(init=False)
+    unions: Int32s = attrs.field(init=False)
     _room: int = attrs.field(init=False, default=0)
     _idle: list[Int32s] = attrs.field(init=False, factory=list)
 
@@ -93,8 +93,8 @@ class Slices:
         self.ledger[[kernels.BOUND, kernels.LOW, kernels.JOINED, kernels.TOP]] = -NEVER
         self.ledger[[kernels.CELLS_FREE, kernels.FREE, kernels.STOCK, kernels.EDGES]] = -1
         self.ledger[kernels.SINGLE] = self.single
-        self._table = np.zeros(QUANTA, np.int32)
-        self._unions = np.zeros((_LEAST, 2), np.int32)
+        self.table = np.zeros(QUANTA, np.int32)
+        self.unions = np.zeros((_LEAST, 2), np.int32)
         self._reserve(_LEAST)
 
     def __len__(self) -> int:
@@ -190,10 +190,7 @@ class Slices:
         """
         if capacity > len(self.chains):
             self._seat(max(capacity, len(self.chains) + len(self.chains) // 2))
-        if len(ticks) > len(self._unions):
-            self._unions = np.zeros((len(ticks), 2), np.int32)
-        if len(self.sessions):
-            self.make_dues(len(ticks))
+        self.make_unions(len(ticks))
         slots = np.empty(len(ticks), np.int32)
         # The slicer takes seconds to compile, so what was filtered is as what came.
         ticks = frozen(ticks)
@@ -204,7 +201,7 @@ class Slices:
         while True:
             shared = (
                 self.cells, self.order, self.nexts, self.edges, self.bands, self.links, self.times, self.sessions,
-                self.chains, self.bounds, self.dues, ledger, self._unions, self._table, slots, done,
+                self.chains, self.bounds, self.dues, ledger, self.unions, self.table, slots, done,
             )  # fmt: skip
             if groups is None:
                 done, why = kernels.place_single(ticks, checked, *shared)
@@ -215,16 +212,23 @@ class Slices:
             if why == kernels.ASK:
                 self.insert(int(ticks[done]), *tell(int(ticks[done])))
             elif why == kernels.SPENT:
-                self._restock(len(ticks) - int(done))
+                self.restock(len(ticks) - int(done))
             else:
-                self._more_cells()
+                self.more_cells()
         for accumulator in self.accumulators:
             accumulator.update(slots, page)
         if unions := int(ledger[kernels.MERGED]):
-            self.combine(self._unions[:unions, kernels.INTO].copy(), self._unions[:unions, kernels.SOURCE].copy())
+            self.combine(self.unions[:unions, kernels.INTO].copy(), self.unions[:unions, kernels.SOURCE].copy())
         return slots
 
-    def _restock(self, most: int) -> None:
+    def make_unions(self, tuples: int) -> None:
+        """Make room for what so many tuples may merge, and for the deadlines that they may set."""
+        if tuples > len(self.unions):
+            self.unions = np.zeros((tuples, 2), np.int32)
+        if len(self.sessions):
+            self.make_dues(tuples)
+
+    def restock(self, most: int) -> None:
         """Initialise slots for slices to come: a quarter as many as there are, or windows, so that few pages wait."""
         slots = self.take(max(_LEAST, min(most, max(len(self), len(self.bands)) // 4)))
         for accumulator in self.accumulators:
@@ -240,7 +244,7 @@ class Slices:
     def insert(self, tick: int, begin: int, end: int, until: int, covered: bool) -> None:
         """Enter the cell around a tick, which is in none that is known."""
         if self.ledger[kernels.CELLS] >= len(self.order) or self._no_cell:
-            self._more_cells()
+            self.more_cells()
         nobody = not covered and len(self.sessions) == 0
         kernels.insert_cell(tick, begin, end, until, nobody, self.cells, self.order, self.ledger)
 
@@ -321,13 +325,18 @@ class Slices:
 
         They are initialised for the accumulators that want it.
         """
-        base = int(self.ledger[kernels.MADE])
-        if base + number > self._room:
-            self._reserve(max(base + number, self._room + self._room // 4))
+        base = self.reserve_results(number)
         slots = np.arange(base, base + number, dtype=np.int32)
         for accumulator in wanted:
             accumulator.init(slots)
         return slots
+
+    def reserve_results(self, number: int) -> int:
+        """Make room for results behind the slices, and give the first of their slots."""
+        base = int(self.ledger[kernels.MADE])
+        if base + number > self._room:
+            self._reserve(max(base + number, self._room + self._room // 4))
+        return base
 
     def settle(self, settled: int, low: int, *, join: bool) -> None:
         """Drop and join what is before a bound, as `kernels.slicing_settle.settle` does."""
@@ -393,7 +402,7 @@ class Slices:
             return
         self.make_room(larger(len(self.links)))
 
-    def _more_cells(self) -> None:
+    def more_cells(self) -> None:
         self._make_cells(2 * max(self.cell_count, _LEAST))
         if self._no_cell:
             self.cells = _grown(self.cells, 2 * len(self.cells))

@@ -16,8 +16,8 @@ import numpy as np
 
 from operators.drive import deliver
 from operators.errors import OperatorBug
-from operators.page import Page, Row, Scalar
-from operators.protocol import Element, Measured, OneByOne, Operator
+from operators.page import Page, Row, Scalar, concatenate
+from operators.protocol import Element, Measured, OneByOne, Operator, Promises, TakesPromises
 from operators.saved import decode_state, encode_state, restore
 from operators.testing.script import Script
 from operators.testing.variants import fewer, in_turn, interleaved, last_first, more, one_by_one, reordered, repaged
@@ -29,7 +29,7 @@ LAWS = {
     3: "Propagate: every emitted punctuation is true, what must be promised is, END comes once and last.",
     4: "Tuple order between punctuations does not change the set of emitted tuples.",
     5: "Page boundaries do not change it.",
-    6: "Interleaving of ports does not change it.",
+    6: "Interleaving of ports does not change it, nor whether promises come with their page.",
     7: "More (true) punctuation changes only when, never what.",
     8: "Input arrays are never written.",
     9: "Save and restore between any two calls: same result.",
@@ -89,6 +89,11 @@ def check_operator(
         _same(9, "the run without saving", found, _bag(_run(make, script, laws, saving=True)), script)
     for law, how, variant in _variants(script, laws):
         _same(law, how, found, _bag(_run(make, variant, laws)), variant)
+    if 6 in laws and isinstance(make(), TakesPromises):
+        how = "the script as given (promises come with their page here)"
+        for variant in (script, repaged(script, 2)):
+            for most in (1, None):
+                _same(6, how, found, _bag(_run(make, variant, laws, together=most)), variant)
     if 11 in laws:
         _alone(make, script, found)
 
@@ -141,10 +146,14 @@ def _run(
     *,
     saving: bool = False,
     oracles: Oracles = Oracles(),
+    together: int | None = 0,
 ) -> list[Row]:
-    """Run once and give all rows emitted, checking on the way what one run can show."""
+    """Run once and give all rows emitted, checking on the way what one run can show.
+
+    So many promises come with each page, as many as can for None.
+    """
     try:
-        return list(_checked(make, script, laws, saving, oracles))
+        return list(_checked(make, script, laws, saving, oracles, together))
     except OperatorBug:
         raise
     except Exception as error:
@@ -153,7 +162,12 @@ def _run(
 
 
 def _checked(
-    make: Callable[[], Operator], script: Script, laws: Collection[int], saving: bool, oracles: Oracles
+    make: Callable[[], Operator],
+    script: Script,
+    laws: Collection[int],
+    saving: bool,
+    oracles: Oracles,
+    together: int | None,
 ) -> Iterator[Row]:
     operator = make()
     if operator.inputs != script.ports:
@@ -163,13 +177,18 @@ def _checked(
     progress = [Progress() for _ in script.schemas]
     made: list[Punctuation] = []
     total: list[Row] = []
-    for port, element in script.steps:
+    for port, elements in _rounds(script, together):
         emitted: list[Element] = []
-        deliver(operator, element, emitted.append, port)
-        if isinstance(element, Page):
-            seen[port] += element.plain_rows()
+        if len(elements) > 1:
+            assert isinstance(operator, TakesPromises)
+            operator.process_with(*_joined(script, port, elements), emitted.append, port)
         else:
-            progress[port].advance(element)
+            deliver(operator, elements[0], emitted.append, port)
+        for element in elements:
+            if isinstance(element, Page):
+                seen[port] += element.plain_rows()
+            else:
+                progress[port].advance(element)
         for out in emitted:
             if made and made[-1].is_end and 3 in laws:
                 raise _bug(3, f"{_shown(out)} was emitted after END.", script)
@@ -193,6 +212,48 @@ def _checked(
             restore(fresh, decode_state(encode_state(operator.state())))
             operator = fresh
     _end(operator, progress, made, laws, script)
+
+
+def _rounds(script: Script, together: int | None) -> Iterator[tuple[int, list[Element]]]:
+    """Give what is handed over in one call: a page, and those behind it on its port, up to so many linear promises."""
+    round_: list[Element] = []
+    at, on, last, promises = 0, "", 0, 0
+    for port, element in script.steps:
+        if isinstance(element, Page):
+            joins = together is None
+        else:
+            name = element.attributes[0] if len(element.patterns) == 1 else ""
+            bound = element.bound(name)
+            # Promises in a page rise; one that does not says nothing new.
+            joins = isinstance(bound, int) and promises != together and (promises == 0 or (name == on and bound > last))
+            if joins and isinstance(bound, int):
+                on, last = name, bound
+        if round_ and not (joins and port == at):
+            yield at, round_
+            round_, promises = [], 0
+        if not round_ and not isinstance(element, Page):
+            yield port, [element]
+            continue
+        at, promises = port, promises + (not isinstance(element, Page))
+        round_.append(element)
+    if round_:
+        yield at, round_
+
+
+def _joined(script: Script, port: int, elements: Sequence[Element]) -> tuple[Page, Promises]:
+    """Make one page of pages and linear promises on one attribute."""
+    pages = [element for element in elements if isinstance(element, Page)]
+    positions, bounds, tuples, name = list[int](), list[int](), 0, ""
+    for element in elements:
+        if isinstance(element, Page):
+            tuples += len(element)
+            continue
+        (name,) = element.attributes
+        positions.append(tuples)
+        bounds.append(int(element.bound(name)))  # type: ignore[arg-type]
+    return concatenate(script.schemas[port], pages), Promises(
+        name, np.array(positions, np.int64), np.array(bounds, np.int64)
+    )
 
 
 def _true(rows: Sequence[Row], made: Sequence[Punctuation], script: Script) -> None:

@@ -1,0 +1,120 @@
+"""A page that comes with its promises gives what it gives piece by piece, late tuples included."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from operators.drive import drive, punctuations, rows
+from operators.errors import OperatorBug
+from operators.functions import AggregateFunction, avg, count, max, sum
+from operators.page import Page
+from operators.protocol import Element, Emit, Promises
+from operators.slicing import SlicingAggregate
+from operators.testing import Script, check_operator, streams
+from operators.window import tumbling
+from operators.window.delimited import FixedBandWindow
+from operators.window.session import SessionWindow
+from punctuation import END, before
+from tests.operators.slicing.mixes import SCHEMA, Mix, mixes, must_be_out, naive, operator
+
+PLAIN: dict[str, AggregateFunction] = {"n": count(), "total": sum("v"), "mean": avg("v"), "most": max("v")}
+ticks = st.lists(st.integers(-3, 25), max_size=12)
+batches = st.lists(st.tuples(ticks, st.lists(st.tuples(st.integers(0, 12), st.integers(1, 9)), max_size=3)), max_size=4)
+"""Ticks of pages, and where promises stand in each, with how much further each is than the one before."""
+
+
+def page_of(ticks: list[int]) -> Page:
+    return Page.of(SCHEMA, {"ts": ticks, "k": ["a"] * len(ticks), "v": [t * t for t in ticks]})
+
+
+def handed_over(made: SlicingAggregate, drawn: list[tuple[list[int], list[tuple[int, int]]]]) -> list[Element]:
+    """Give what an operator emits for pages with their promises."""
+    emitted: list[Element] = []
+    bound = -5
+    for page, promises in drawn:
+        positions = sorted(min(position, len(page)) for position, _ in promises)
+        bounds: list[int] = []
+        for _, step in promises:
+            bounds.append(bound := bound + step)
+        made.process_with(
+            page_of(page), Promises("ts", np.array(positions, np.int64), np.array(bounds, np.int64)), emitted.append
+        )
+    return emitted
+
+
+class OneByOne(SlicingAggregate):
+    """Take promises apart from their page."""
+
+    def process_with(self, page: Page, promises: Promises, emit: Emit, port: int = 0) -> None:
+        for element in promises.one_by_one(page):
+            if isinstance(element, Page):
+                self.process(element, emit)
+            else:
+                self.punctuate(element, emit)
+
+
+class Hasty(SlicingAggregate):
+    """Hear the promises before the tuples that they follow."""
+
+    def process_with(self, page: Page, promises: Promises, emit: Emit, port: int = 0) -> None:
+        hasty = Promises(promises.attribute, np.zeros_like(promises.positions), promises.bounds)
+        super().process_with(page, hasty, emit, port)
+
+
+@given(mixes, streams(SCHEMA, tuples=12))
+def test_promises_may_come_with_their_page(mix: Mix, script: Script) -> None:
+    check_operator(
+        lambda: operator(mix),
+        script,
+        naive=lambda table: naive(mix, (), table),
+        settled=lambda tables, progress: must_be_out(mix, (), tables[0], progress[0]),
+        laws={1, 2, 3, 6, 10},
+    )
+
+
+@given(mixes, batches)
+def test_late_tuples_are_judged_by_the_promises_before_them(
+    mix: Mix, drawn: list[tuple[list[int], list[tuple[int, int]]]]
+) -> None:
+    made, apart = SlicingAggregate(mix, PLAIN), OneByOne(mix, PLAIN)  # type: ignore[arg-type]
+    one, other = handed_over(made, drawn), handed_over(apart, drawn)
+    key = lambda row: sorted(row.items(), key=str)  # noqa: E731
+    assert sorted(rows(one), key=key) == sorted(rows(other), key=key)
+    if not any(isinstance(window, FixedBandWindow) for window in mix.values()):
+        # Of windows that are all over, nothing is promised any more.
+        assert punctuations(one)[-1:] == punctuations(other)[-1:]
+    told, told_apart = made.statistics(), apart.statistics()
+    for name in ("late", "in_no_window", "late_for_some", "results", "windows", "slices", "state_tuples"):
+        assert told[name] == told_apart[name], name
+
+
+def test_a_law_tells_who_hears_promises_too_early() -> None:
+    script = Script.of(SCHEMA, [page_of([1, 2]), before("ts", 10), END])
+    with pytest.raises(OperatorBug, match="law 6"):
+        check_operator(lambda: Hasty({"w": tumbling("ts", 5)}, {"n": count()}), script)
+    check_operator(lambda: SlicingAggregate({"w": tumbling("ts", 5)}, {"n": count()}), script)
+
+
+@pytest.mark.parametrize("session", [False, True])
+def test_more_results_than_are_listed_at_a_time(session: bool) -> None:
+    windows = {"one": tumbling("ts", 1), "three": tumbling("ts", 3)}
+    if session:
+        windows["busy"] = SessionWindow("ts", gap=2)  # type: ignore[assignment]
+    spread = list(range(0, 9000, 3))
+    expected = drive(OneByOne(windows, PLAIN), [page_of(spread), before("ts", 8000)])
+    made, emitted = SlicingAggregate(windows, PLAIN), list[Element]()
+    made.process_with(page_of(spread), Promises("ts", np.array([len(spread)]), np.array([8000])), emitted.append)
+    key = lambda row: (row["window"], row["wid"])  # noqa: E731
+    assert len(rows(emitted)) > 5000
+    assert sorted(rows(emitted), key=key) == sorted(rows(expected), key=key)
+
+
+def test_promises_on_other_attributes_go_the_slow_road() -> None:
+    made, emitted = SlicingAggregate({"w": tumbling("ts", 5)}, {"n": count()}, by=["k"]), list[Element]()
+    made.process_with(page_of([1, 2, 7]), Promises("ts", np.array([2, 3]), np.array([5, 6])), emitted.append)
+    assert [row["n"] for row in rows(emitted)] == [2]
+    made.process_with(page_of([8]), Promises("v", np.array([0]), np.array([3])), emitted.append)
+    assert made.statistics()["slices"] == 1
