@@ -91,9 +91,9 @@ class Made:
 class Input(memory.Stateful):
     """Punctuate a stream and deal with the tuples that break what was promised (thesis 8.2, Input; rows O1 to O5, P8).
 
-    *Pass* every tuple at once, cut where a promise stands, or, to an operator that takes them together, with the promises
-    beside the page. *Keep* the punctuators' memory and the promises in force.
-    *Propagate* promises that arrive in the stream, once; those that say nothing new are counted as stale.
+    *Pass* every tuple at once, cut where a promise stands, or, to an operator that takes them together, with the
+    promises in the page. *Keep* the punctuators' memory and the promises in force. *Propagate* promises that arrive in
+    the stream, once; those that say nothing new are counted as stale.
     Cost: two passes over a progressing attribute a page, and a slice a promise; never a step a tuple.
 
     `late`: "drop" leaves late tuples out; "refuse" raises StreamViolation at the first; "divert" leaves them out and

@@ -213,9 +213,7 @@ def add_whole(
 
 
 @kernel
-def step_whole(  # type: ignore[no-untyped-def]
-    slots, values, signed, sums, lanes, results, into, source, gone, low, number
-):
+def step_whole(slots, values, signed, sums, lanes, results, into, source, gone, low, number):  # type: ignore[no-untyped-def]
     """Add values as `add_whole` does, combine into empty `results` and read them, then clear `gone`, all in one call.
 
     Writes low limb and number of values of each result; gives whether all of them have a value, and fit 64 bits.
