@@ -265,7 +265,8 @@ def test_meters_count_every_element_once() -> None:
     assert source_.lwm == {"ts": 5}
     assert source_.hwm == {"ts": 9}
     assert source_.lag("ts") == 4
-    assert statistics.peak_state == 1
+    # Promises stand behind the last tuple of a page, and one page has tuples of two windows.
+    assert statistics.peak_state == 2
 
 
 def test_a_source_that_cannot_be_read_ahead_is_named() -> None:
