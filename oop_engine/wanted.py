@@ -11,10 +11,10 @@ import numpy as np
 
 from oop_engine.plan import OperatorNode, Plan
 from operators.chain import Chain
-from operators.filter import Filter
 from operators.fresh import fresh
 from operators.input import Wanted
 from operators.page import Bools, Page
+from operators.plan_facts import Selects
 
 
 def wanted(plan: Plan, place: int) -> Wanted | None:
@@ -22,9 +22,9 @@ def wanted(plan: Plan, place: int) -> Wanted | None:
     consumers, outputs = plan.consumers(), plan.output_numbers()
     if place in outputs or not consumers[place]:
         return None
-    ways: list[tuple[Filter, ...]] = []
+    ways: list[tuple[Selects, ...]] = []
     for reader, _ in consumers[place]:
-        filters: list[Filter] = []
+        filters: list[Selects] = []
         here = [reader]
         while len(here) == 1:
             node = plan.nodes[here[0]]
@@ -37,22 +37,22 @@ def wanted(plan: Plan, place: int) -> Wanted | None:
     return partial(_through, tuple(ways))
 
 
-def _leading(node: object) -> tuple[list[Filter], bool]:
+def _leading(node: object) -> tuple[list[Selects], bool]:
     """Give the filters that a node begins with, ready to be run apart, and whether it is nothing else."""
     if not isinstance(node, OperatorNode):
         return [], False
     operators = node.operator.operators if isinstance(node.operator, Chain) else [node.operator]
-    found: list[Filter] = []
+    found: list[Selects] = []
     for operator in operators:
-        if not isinstance(operator, Filter):
+        if not isinstance(operator, Selects):
             return found, False
         copy = fresh(operator)
-        assert isinstance(copy, Filter)
+        assert isinstance(copy, Selects)
         found.append(copy)
     return found, True
 
 
-def _through(ways: tuple[tuple[Filter, ...], ...], page: Page) -> Bools:
+def _through(ways: tuple[tuple[Selects, ...], ...], page: Page) -> Bools:
     """Tell which tuples of a page get through all filters of some way."""
     masks = [reduce(np.logical_and, (one.mask(page) for one in filters)) for filters in ways]
     return reduce(np.logical_or, masks)

@@ -13,6 +13,7 @@ import attrs
 
 from operators.expression import Expression
 from operators.pace import Paces
+from operators.page import Bools, Page
 from operators.protocol import OneByOne, Operator
 from operators.schema import Schema
 from operators.window import LIMIT
@@ -132,6 +133,15 @@ class Tolerance:
     """So far below they may be; 0 for an operator that relies on the promise."""
     fixed: bool = False
     """Whether its answer is the same however finely the stream is promised beyond the edges of its windows."""
+
+
+@runtime_checkable
+class Selects(Protocol):
+    """An operator that passes some of its tuples on as they are; a late one that it would not is missed nowhere."""
+
+    def mask(self, page: Page) -> Bools:
+        """Tell which tuples of a page pass, shape (n,); nothing is remembered or counted."""
+        ...
 
 
 @runtime_checkable

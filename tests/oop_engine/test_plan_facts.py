@@ -22,7 +22,7 @@ from oop_engine.plan import Plan
 from oop_engine.sharing import shared
 from oop_engine.stream import Stream
 from operators.pace import Pace, Paces, want
-from operators.page import Page
+from operators.page import Bools, Page
 from operators.plan_facts import Attributes, Passage, Together, Tolerance
 from operators.protocol import Emit, State, StateValue
 from operators.retractions import Retracted, Retracting
@@ -138,7 +138,7 @@ class Doubled:
         return [{made.get(name, name) for name in wanted & self.shown}]
 
     def keeping(self, names: Collection[str]) -> Doubled:
-        return Doubled(frozenset(names) & self.shown or frozenset(("twice",)))
+        return attrs.evolve(self, shown=frozenset(names) & self.shown or frozenset(("x",)))
 
     def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
         paces: Paces = {}
@@ -309,6 +309,30 @@ def test_what_becomes_of_a_time_may_be_said() -> None:
     read = source([], slack=3, on="ts")
     moved = read.apply(Numbered(frozenset(("k", "x", "early")))).window(range=10, wattr="early").aggregate(oop.count())
     assert allowances(plan(moved)) == {0: 11}
+
+
+@attrs.define(eq=False)
+class Large(Doubled):
+    """Pass on the tuples whose x is more than 4, as they are."""
+
+    shown: frozenset[str] = frozenset(SCHEMA.names)
+
+    def mask(self, page: Page) -> Bools:
+        return pc.greater(page.column("x"), 4).to_numpy(zero_copy_only=False)
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Collection[str]]:
+        return [wanted | {"x"}]
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        chosen = self.mask(page)
+        if chosen.any():
+            super().process(page.select(chosen), emit)
+
+
+@given(rows_of, st.integers(0, 6))
+def test_a_late_tuple_that_it_would_not_pass_is_missed_nowhere(rows: list[Row], slack: int) -> None:
+    read = source(rows, slack=slack, on="ts")
+    assert results(read.apply(Large()).apply(Quiet(5))) == results(read.filter("x > 4").apply(Quiet(5)))
 
 
 @pytest.mark.parametrize("kind", [Quiet, Told])
