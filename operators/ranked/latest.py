@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import attrs
 import numpy as np
 
+from operators import memory
 from operators.functions.columns import grown
 from operators.functions.protocol import Slots
 from operators.kernels import ranked as kernels
@@ -19,7 +20,7 @@ from operators.protocol import State, StateValue
 from operators.ranked.queues import Queues
 from operators.ranked.slots import Found, Pool
 from operators.ranked.waiting import Final, Owners
-from operators.saved import part, prefixed, read_integers
+from operators.saved import part, prefixed
 from operators.window.counted import LastTuples
 from operators.window.protocol import Int32s
 from operators.window_aggregate.results import ROWS
@@ -29,24 +30,19 @@ _PAIRS = 1 << 18
 
 
 @attrs.define(eq=False)
-class LatestTuples:
+class LatestTuples(memory.Stateful):
     """Hold the last final tuples of each partition, 12 bytes each and a slot of the pool."""
 
     window: LastTuples
     pool: Pool
     owners: Owners | None
-    queues: Queues[np.int32] = attrs.field(init=False, factory=lambda: Queues(np.int32))
-    _next: Int64s = attrs.field(init=False, factory=lambda: np.full(1, _NOTHING))
+    queues: Queues[np.int32] = attrs.field(init=False, factory=lambda: Queues(np.int32), metadata=memory.counted())
+    _next: Int64s = attrs.field(init=False, factory=lambda: np.full(1, _NOTHING), metadata=memory.array())
     """The window-id of the next window to be given, by partition."""
 
     def __len__(self) -> int:
         """Number of tuples held."""
         return len(self.queues)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held, without the pool."""
-        return self.queues.nbytes + self._next.nbytes
 
     def ensure(self, capacity: int) -> None:
         """Let there be partitions with ids below a capacity."""
@@ -118,9 +114,9 @@ class LatestTuples:
         return self.queues.take(parts, self.queues.sizes(parts))[1]
 
     def state(self) -> State:
-        return {**prefixed("queues.", self.queues.state()), "next": self._next.copy()}
+        return super().state() | prefixed("queues.", self.queues.state())
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._next = read_integers(state, "next")
+        super().restore(state)
         self.ensure(len(self._next))
         self.queues.restore(part("queues.", state), capacity=len(self._next), items=self.pool.made)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import attrs
 import numpy as np
 
+from operators import memory
 from operators.functions.columns import grown
 from operators.functions.protocol import Slots
 from operators.kernels import ranked as kernels
@@ -21,35 +22,36 @@ from operators.ranked.partitions import Partitions
 from operators.ranked.queues import Queues, lengths
 from operators.ranked.slots import Found, Pool
 from operators.ranked.waiting import NO_ORDER, Final, Owners, arranged
-from operators.saved import part, prefixed, read_integers
+from operators.saved import part, prefixed
 from operators.window.counted import CountWindow
 from operators.window.protocol import Int32s
 from operators.window_aggregate.results import ROWS
 
 
 @attrs.define(eq=False)
-class RankSlices:
+class RankSlices(memory.Stateful):
     """Hold slices, 12 bytes each and a slot of the pool, in one queue a group; and two numbers a partition."""
 
     window: CountWindow
     pool: Pool
     partitions: Partitions
     owners: Owners | None
-    queues: Queues[np.int32] = attrs.field(init=False, factory=lambda: Queues(np.int32))
-    _ranked: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64))
+    queues: Queues[np.int32] = attrs.field(init=False, factory=lambda: Queues(np.int32), metadata=memory.counted())
+    _ranked: Int64s = attrs.field(
+        init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.array(least=0, below=1 << 62)
+    )
     """Final tuples so far, by partition."""
-    _given: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64))
+    _given: Int64s = attrs.field(
+        init=False,
+        factory=lambda: np.zeros(1, np.int64),
+        metadata=memory.array(least=0, below=1 << 62, length="_ranked"),
+    )
     """The window-id after the last one given, by partition."""
-    _counts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64))
+    _counts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.rebuilt())
 
     def __len__(self) -> int:
         """Number of slices."""
         return len(self.queues)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held, without the pool."""
-        return self.queues.nbytes + self._ranked.nbytes + self._given.nbytes + self._counts.nbytes
 
     def ensure(self, capacity: int) -> None:
         """Let there be groups and partitions with ids below a capacity."""
@@ -139,10 +141,9 @@ class RankSlices:
         return slots
 
     def state(self) -> State:
-        return {**prefixed("queues.", self.queues.state()), "ranked": self._ranked.copy(), "given": self._given.copy()}
+        return super().state() | prefixed("queues.", self.queues.state())
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._ranked = read_integers(state, "ranked", least=0, below=1 << 62)
-        self._given = read_integers(state, "given", least=0, below=1 << 62, length=len(self._ranked))
+        super().restore(state)
         self.ensure(max(len(self._ranked), self.partitions.capacity))
         self.queues.restore(part("queues.", state), capacity=len(self._ranked), items=self.pool.made)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
+from operators import memory
 from operators.functions.columns import grown, power
 from operators.functions.protocol import Slots
 from operators.kernels.ranked import arrange
@@ -21,7 +22,7 @@ from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
 from operators.ranked.queues import Queues
 from operators.ranked.slots import Pool
-from operators.saved import part, prefixed, read_integers
+from operators.saved import bounded, part, prefixed
 from operators.window.protocol import Int32s
 
 NO_ORDER: Int64s = np.empty(0, np.int64)
@@ -38,11 +39,11 @@ class Final:
 
 
 @attrs.define(eq=False)
-class Owners:
+class Owners(memory.Stateful):
     """Know the group of each slot, and how many slots each group has; not needed where partitions are the groups."""
 
-    _of: Int32s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int32))
-    _uses: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64))
+    _of: Int32s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int32), metadata=memory.array(least=0))
+    _uses: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.array())
 
     def add(self, slots: Slots, groups: Int32s) -> None:
         """Let each slot be its group's."""
@@ -70,11 +71,6 @@ class Owners:
         """One more than the largest id of a group that had a slot."""
         return len(self._uses)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        return self._of.nbytes + self._uses.nbytes
-
     def drop(self, slots: Slots) -> Int32s:
         """Take slots from their groups; gives the groups that have none left."""
         groups = self._of[slots]
@@ -82,12 +78,9 @@ class Owners:
         touched = np.unique(groups)
         return touched[self._uses[touched] == 0]
 
-    def state(self) -> State:
-        return {"of": self._of.copy(), "uses": self._uses.copy()}
-
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._uses = read_integers(state, "uses")
-        self._of = read_integers(state, "of", least=0, below=len(self._uses)).astype(np.int32)
+        super().restore(state)
+        bounded(self._of, "of", below=len(self._uses))
 
 
 @attrs.define(eq=False)
