@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 import attrs
@@ -17,10 +18,22 @@ import numpy as np
 from operators.drive import deliver
 from operators.errors import OperatorBug
 from operators.page import Page, Row, Scalar, concatenate
+from operators.plan_facts import ReadsSome, attributes_read, together
 from operators.protocol import Element, Measured, OneByOne, Operator, Promises, TakesPromises
 from operators.saved import decode_state, encode_state, restore
 from operators.testing.script import Script
-from operators.testing.variants import fewer, in_turn, interleaved, last_first, more, one_by_one, reordered, repaged
+from operators.testing.variants import (
+    fewer,
+    in_turn,
+    interleaved,
+    last_first,
+    more,
+    narrowed,
+    one_by_one,
+    parted,
+    reordered,
+    repaged,
+)
 from punctuation import Progress, Punctuation
 
 LAWS = {
@@ -35,6 +48,7 @@ LAWS = {
     9: "Save and restore between any two calls: same result.",
     10: "On finite input the tuples equal the naive batch answer.",
     11: "What takes tuples one by one makes of each alone what it makes of it among others.",
+    12: "What an operator says that it does not read, or need not have together, makes no difference.",
 }
 ALL_LAWS = frozenset(LAWS)
 ARRIVAL_ORDER = frozenset((4, 6))
@@ -80,7 +94,8 @@ def check_operator(
     laws = frozenset(laws) - (ARRIVAL_ORDER if order_matters else frozenset())
     before = _digest(script)
     oracles = Oracles(settled, promised, kept)
-    found = _bag(_run(make, script, laws, oracles=oracles))
+    rows = _run(make, script, laws, oracles=oracles)
+    found = _bag(rows)
     if 8 in laws and _digest(script) != before:
         raise _bug(8, "the operator wrote into a page that it was given.", script)
     if 10 in laws and naive is not None:
@@ -96,6 +111,8 @@ def check_operator(
                 _same(6, how, found, _bag(_run(make, variant, laws, together=most)), variant)
     if 11 in laws:
         _alone(make, script, found)
+    if 12 in laws:
+        _stated(make, script, rows)
 
 
 def _alone(make: Callable[[], Operator], script: Script, found: Counter[Key]) -> None:
@@ -118,6 +135,34 @@ def _alone(make: Callable[[], Operator], script: Script, found: Counter[Key]) ->
                     raise _bug(11, f'"{name}" is not the "{old}" that comes_from says: {given} became {made}', script)
             rows += made
     _same(11, "each tuple by itself", _bag(rows), found, script)
+
+
+def _stated(make: Callable[[], Operator], script: Script, rows: Sequence[Row]) -> None:
+    """Show it pages without what it does not read for one of its attributes, and the parts of its input apart."""
+    operator = make()
+    output = operator.output_schema(*script.schemas)
+    if isinstance(operator, ReadsSome):
+        name = output.names[len(script.steps) % len(output.names)]
+        less = narrowed(script, attributes_read(operator, frozenset((name,)), script.schemas))
+        found = _bag([{name: row[name]} for row in _plainly(make, less)])
+        _same(12, f'the whole input, of "{name}"', _bag([{name: row[name]} for row in rows]), found, less)
+    needs = together(operator, script.schemas)
+    if needs.parted and not needs.arrival:
+        apart = [row for part in parted(script, needs.keys, 2) for row in _plainly(make, part)]
+        _same(12, "the whole input, its keys apart", _bag(rows), _bag(apart), script)
+
+
+def _plainly(make: Callable[[], Operator], script: Script) -> Iterator[Row]:
+    """Run a variant whose schemas the operator need not accept, as a plan does that leaves attributes out."""
+    operator, emitted = make(), list[Element]()
+    with suppress(ValueError):
+        operator.output_schema(*script.schemas)
+    try:
+        for port, element in script.steps:
+            deliver(operator, element, emitted.append, port)
+    except Exception as error:
+        raise _bug(12, f"it fails without what it says it does not need: {error}", script) from error
+    return (row for element in emitted if isinstance(element, Page) for row in element.plain_rows())
 
 
 def _variants(script: Script, laws: Collection[int]) -> Iterator[tuple[int, str, Script]]:

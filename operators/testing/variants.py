@@ -5,12 +5,15 @@ Every variant of a grammatical script is a grammatical script with the same tupl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from zlib import crc32
 
 import numpy as np
+import pyarrow as pa
 
 from operators.page import Page, concatenate
 from operators.protocol import Element
+from operators.schema import Schema
 from operators.testing.script import Script, Step
 from punctuation import Punctuation, Value, before
 
@@ -148,3 +151,34 @@ def _segments(steps: Sequence[Step], port: int) -> Iterator[list[tuple[int, Page
             segment = []
     if segment:
         yield segment
+
+
+def narrowed(script: Script, read: Sequence[Collection[str]]) -> Script:
+    """Leave out the attributes of each port that are not read, and of which nothing is promised."""
+    needed = [set(names) for names in read]
+    for port, element in script.steps:
+        if isinstance(element, Punctuation):
+            needed[port].update(element.attributes)
+    schemas: list[Schema] = []
+    for schema, names in zip(script.schemas, needed, strict=True):
+        kept = [field for field in schema.arrow if field.name in names] or [schema.arrow.field(0)]
+        progress = [promise for promise in schema.progress if promise <= {field.name for field in kept}]
+        schemas.append(Schema(pa.schema(kept), progress=progress))
+    steps = [
+        (port, Page(schemas[port], element.batch.select(schemas[port].names)) if isinstance(element, Page) else element)
+        for port, element in script.steps
+    ]
+    return Script(tuple(schemas), tuple(steps))
+
+
+def parted(script: Script, keys: Sequence[Sequence[str]], parts: int) -> Iterator[Script]:
+    """Give the scripts of some parts of the tuples, those that are equal in the keys of their ports together."""
+    for part in range(parts):
+        steps: list[Step] = []
+        for port, element in script.steps:
+            if isinstance(element, Page):
+                rows = ([row[name] for name in keys[port]] for row in element.plain_rows())
+                mine = [crc32(str(row).encode()) % parts == part for row in rows]
+                element = element.select(np.array(mine, np.bool_))
+            steps.append((port, element))
+        yield Script(script.schemas, tuple(steps))

@@ -17,6 +17,7 @@ from operators.meld import Meld
 from operators.merge import Merge
 from operators.number import Number
 from operators.page import Page, Row
+from operators.plan_facts import Attributes, Together
 from operators.protocol import Emit, Operator, State, StateValue
 from operators.reorder import Reorder
 from operators.schema import Schema
@@ -108,6 +109,22 @@ class Misnaming(Filter):
 
     def comes_from(self, name: str, *inputs: Schema) -> str | None:
         return "x" if name == "ts" else name
+
+
+@attrs.define(eq=False)
+class SeeminglyBlind(Filter):
+    """Say of what a predicate reads that it is not read."""
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+        return [wanted]
+
+
+@attrs.define(eq=False)
+class SeeminglyParted(Distinct):
+    """Say that the tuples of one combination may be apart."""
+
+    def together(self, *inputs: Schema) -> Together:
+        return Together.by(["x"])
 
 
 @attrs.define(eq=False)
@@ -269,6 +286,13 @@ def test_an_operator_that_only_seems_to_take_tuples_one_by_one_is_caught() -> No
     assert law == 11 and sum(map(len, script.tables())) >= 2
     law, script = caught_by(lambda: Misnaming(TRUE))
     assert law == 11 and sum(map(len, script.tables())) >= 1
+
+
+def test_an_operator_whose_plan_facts_are_wrong_is_caught() -> None:
+    law, script = caught_by(lambda: SeeminglyBlind(Column("x") > 0))
+    assert law == 12 and sum(map(len, script.tables())) >= 1
+    law, script = caught_by(lambda: SeeminglyParted(("k",)))
+    assert law == 12 and sum(map(len, script.tables())) >= 2
 
 
 @pytest.mark.parametrize("wrong", [Stutter, Mute])
