@@ -24,10 +24,16 @@ HEARD, BEGUN, BASE, UNIONS, BEHIND, MARKS = 8, 9, 10, 11, 12, 13
 be given up, the least end of the bands' windows that are not given, and the most slices held; the bound now, the least
 begin of these windows, the slot of the first result, the length of `unions`, the first tuple that may be behind the
 bound, or -1; and how many places there are."""
+APPENDED, FREED, GRIDDED, STARVED = PAIRS, UNIONS, HEARD, BEGUN
+"""What some places are for where there are running totals: lengths of the lists, and what `release` gives besides."""
+START, STOP, BASE_TOTAL, BEFORE, DIRTY, QUEUED = 0, 1, 2, 3, 4, 5
+"""Places of `queued`: rows of the queue, the slot of the total before it, how many slices were given up before it, and
+whether it has to be made anew; and how many places there are."""
 PLACE, WID, OPEN, CLOSE, FIRST, WINDOW, ROWS = 0, 1, 2, 3, 4, 5, 6
 """Rows of `found`: place of the window, window-id, begin and end of each result; room to find them; and how many."""
-DONE, LATE, ROOM = 0, -6, -7
-"""Why a call ends, besides those of the slicer: all is done, tuples came behind the bound, a list has no room."""
+DONE, LATE, ROOM, MORE = 0, -6, -7, -8
+"""Why a call ends, besides those of the slicer: all is done, tuples came behind the bound, a list has no room, what the
+promise completes is not all found."""
 
 
 @kernel
@@ -132,6 +138,75 @@ def advance(  # type: ignore[no-untyped-def]
     marks[GONE], marks[CELLS_GONE] = g, cells_gone
     marks[HEARD], marks[BEGUN] = ledger[slicer.BOUND], ledger[slicer.LOW]
     marks[BASE], marks[UNIONS] = ledger[slicer.MADE], ledger[slicer.MERGED]
+    return why
+
+
+@kernel
+def advance_summed(  # type: ignore[no-untyped-def]
+    ticks, valid, hears, bound, marks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues,
+    ledger, unions, table, slots, banded, upcoming, ahead, grid, scale, rows, queued, near, found, ends, appended,
+    totals, gone, freed,
+):  # fmt: skip
+    """As `advance` for one promise, or none, where windows are differences of running totals; without sessions.
+
+    `queued` says where the queue `rows` is, and moves on. The caller adds each tuple to its slot, makes `totals` of
+    what is `appended`, takes the results as differences of `ends`, and clears what is `gone` and `freed`.
+    """
+    for mark in (RESULTS, APPENDED, GONE, FREED, CELLS_GONE):
+        marks[mark] = 0
+    marks[BEHIND] = -1
+    i, why = marks[TUPLE], np.int64(DONE)
+    if i < len(ticks):
+        ledger[slicer.BOTTOM] = slicer.NEVER
+        marks[TUPLE], why = slicer.place_single(
+            ticks, valid, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger,
+            unions, table, slots, i,
+        )  # fmt: skip
+        if ledger[slicer.BOTTOM] < ledger[slicer.BOUND]:
+            marks[BEHIND] = i
+            why = np.int64(LATE) if why == DONE else why
+        if why != DONE:
+            return why
+    if not hears:
+        return why
+    if bound < marks[NEXT]:
+        ledger[slicer.BOUND] = bound
+        return why
+    held = ledger[slicer.SLICES]
+    marks[PEAK] = max(marks[PEAK], held)
+    start, stop, base = queued[START], queued[STOP], queued[BASE_TOTAL]
+    more = held - (stop - start)
+    if stop + more > rows.shape[1] or more > len(totals):
+        return np.int64(ROOM)
+    n, gridded, starved, count, begin, end = releasing.release(
+        bound, True, cells, links, times, chains, ledger, grid, scale, rows, start, stop, base, bands, banded, upcoming,
+        ahead, queued[BEFORE], near, appended, totals, found, ends,
+    )  # fmt: skip
+    marks[APPENDED], marks[RESULTS] = n, max(count, 0)
+    marks[GRIDDED], marks[STARVED] = gridded, starved
+    if starved or not gridded or count == found.shape[1]:
+        return np.int64(MORE)
+    stop += n
+    ledger[slicer.BOUND], ledger[slicer.LOW], marks[NEXT] = bound, begin, end
+    dropped, marks[CELLS_GONE] = settling.drop_oldest(min(bound, begin), cells, order, links, chains, ledger, gone)
+    marks[GONE] = dropped
+    if dropped > 0 and stop > start:
+        # What is dropped are the oldest in the queue, but for slices that came late.
+        oldest = chains[0, slicer.OLDEST]
+        if dropped < stop - start:
+            queued[DIRTY] = np.int64(rows[releasing.SLOT, start + dropped] != oldest)
+        else:
+            for k in range(start, stop):
+                queued[DIRTY] |= np.int64(rows[releasing.SLOT, k] == oldest)
+        if queued[DIRTY] == 0:
+            d = min(dropped, stop - start)
+            listed = rows[releasing.TOTAL, start:stop]
+            marks[FREED] = settling.drop_totals(base, listed, d, links, ledger, freed)
+            queued[BASE_TOTAL] = listed[d - 1]
+            queued[BEFORE] += d
+            scale[releasing.GONE] += d
+            start += d
+    queued[START], queued[STOP] = start, stop
     return why
 
 

@@ -29,7 +29,7 @@ from operators.retractions import Retracted, Retracting
 from operators.saved import part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
 from operators.schema import Schema
 from operators.slicing.answers import Answers
-from operators.slicing.batched import Batched
+from operators.slicing.batched import Batched, Summed, batched
 from operators.slicing.decisions import Decision, splits_any, waits
 from operators.slicing.eager import Eager
 from operators.slicing.grouped import Grouped
@@ -110,7 +110,7 @@ class SlicingAggregate:
     _input: Schema | None = attrs.field(init=False, default=None)
     _output: Output | None = attrs.field(init=False, default=None)
     _intake: Intake | None = attrs.field(init=False, default=None)
-    _batched: Batched | None = attrs.field(init=False, default=None)
+    _batched: Batched | Summed | None = attrs.field(init=False, default=None)
     _plain: Sequence[Plain] = attrs.field(init=False, default=())
     """The accumulators, when results of all of them are of 64 bits."""
     _bound: int = attrs.field(init=False, default=-NEVER)
@@ -270,7 +270,7 @@ class SlicingAggregate:
             intake.waiting = Waiting(self.wattr)
         intake.answers.change(removed)
         intake.forget(self._bound)
-        self._batched = Batched.of(intake)
+        self._batched = batched(intake, plain=bool(self._plain))
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
         return "refused" if found else LATE if self.lateness else None
@@ -308,25 +308,25 @@ class SlicingAggregate:
         """Take a page with the linear promises in it: at once, where nothing but a promise completes windows."""
         if self._intake is None:
             self._begin(page.schema)
-        batched, (positions, bounds) = self._batched, (promises.positions, promises.bounds)
-        if batched is None or promises.attribute != self.wattr or not _within(self._bound, bounds):
+        road, (positions, bounds) = self._batched, (promises.positions, promises.bounds)
+        if road is None or promises.attribute != self.wattr or not _within(self._bound, bounds):
             for element in promises.one_by_one(page):
                 deliver(self, element, emit, port)
             return
-        self._take(batched, page, positions, bounds, emit)
+        self._take(road, page, positions, bounds, emit)
         self._promise(self._bound, promises.assumed, emit)
 
-    def _take(self, batched: Batched, page: Page | None, positions: Int64s, bounds: Int64s, emit: Emit) -> None:
+    def _take(self, road: Batched | Summed, page: Page | None, positions: Int64s, bounds: Int64s, emit: Emit) -> None:
         """Take a page and hear rising promises in it, and give the results of the windows that they complete."""
         ticks, valid = (_NO_TICKS, None) if page is None else page.timed(self._wattr)
-        for results in batched.take(page, ticks, valid, positions, bounds):
+        for results in road.take(page, ticks, valid, positions, bounds):
             self._emit(results, emit)
         if len(bounds):
             self._bound = int(bounds[-1])
-            if batched.grown:
-                batched.grown = False
-                self._measure(batched.intake)
-            counts, peak = self._counts, batched.peak
+            if road.grown:
+                road.grown = False
+                self._measure(road.intake)
+            counts, peak = self._counts, road.peak
             if peak > counts["peak_state_tuples"]:
                 counts["peak_state_tuples"] = peak
 
@@ -460,7 +460,7 @@ class SlicingAggregate:
         groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None
         waiting = Waiting(self.wattr) if self.waits else None
         self._intake = intake = Intake(self.wattr, self.by, answers, groups, waiting, joined)
-        self._batched = Batched.of(intake)
+        self._batched = batched(intake, plain=bool(self._plain))
         return intake
 
     def _forget(self) -> None:
@@ -529,7 +529,7 @@ class SlicingAggregate:
             eager, vectors = read_flag(state, "eager"), read_flag(state, "vectors")
             intake = self._begin(schema, eager=eager, vectors=vectors)
             intake.restore(part("intake.", state))
-            self._batched = Batched.of(intake)
+            self._batched = batched(intake, plain=bool(self._plain))
 
 
 def _within(since: int, bounds: Int64s) -> bool:

@@ -17,6 +17,7 @@ from operators.functions.protocol import Slots, Step, Stepping, stepwise
 from operators.kernels import slicing as slicer
 from operators.kernels import slicing_batched as kernels
 from operators.page import Bools, Int64s, Page
+from operators.slicing.eager import Eager
 from operators.slicing.intake import Intake
 from operators.slicing.lazy import Lazy
 from operators.slicing.results import Results
@@ -63,13 +64,6 @@ class Batched:
             for one in self.intake.answers.slices.accumulators
         ]
         self._make_lists(_LEAST, _LEAST)
-
-    @classmethod
-    def of(cls, intake: Intake) -> Batched | None:
-        """Take an intake whose windows only promises complete; None for others."""
-        answers = intake.answers
-        waits = intake.groups is not None or intake.waiting is not None or bool(answers.used.asked)
-        return None if waits or answers.revisions is not None or type(answers.store) is not Lazy else cls(intake)
 
     def _make_lists(self, results: int, pairs: int) -> None:
         self._members, self._found = np.zeros(results, np.int32), np.zeros((kernels.ROWS, results), np.int64)
@@ -166,3 +160,120 @@ class Batched:
             self._live, self._begins = np.zeros(len(slices.cells), np.int32), np.zeros(len(slices.cells), np.int64)
         if len(slices.links) > len(self._gone):
             self._over, self._gone = np.zeros(len(slices.links), np.int32), np.zeros(len(slices.links), np.int32)
+
+
+@attrs.define(eq=False)
+class Summed:
+    """Take pages and promises where windows are differences of running totals; a call for each promise."""
+
+    intake: Intake
+    store: Eager
+    grown: bool = attrs.field(init=False, default=True)
+    """As in `Batched`."""
+    _marks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(kernels.MARKS, np.int64))
+    _queued: Int64s = attrs.field(init=False, factory=lambda: np.zeros(kernels.QUEUED, np.int64))
+    _slots: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
+    _gone: Int32s = attrs.field(init=False, default=_NOBODY)
+    _freed: Int32s = attrs.field(init=False, default=_NOBODY)
+    _totals: Int32s = attrs.field(init=False, factory=lambda: np.zeros((2, _LEAST), np.int32))
+
+    @property
+    def peak(self) -> int:
+        """As in `Batched`."""
+        peak = int(self._marks[kernels.PEAK])
+        self._marks[kernels.PEAK] = 0
+        return peak
+
+    def take(
+        self, page: Page | None, ticks: Int64s, valid: Bools | None, positions: Int64s, bounds: Int64s
+    ) -> Iterator[Results]:
+        """Take a page, and hear promises in it, as `Batched.take` does."""
+        at, checked = 0, _ALL_VALID if valid is None else valid
+        for position, bound in zip(positions.tolist(), bounds.tolist(), strict=True):
+            yield from self._hear(page, ticks, checked, at, position, bound)
+            at = position
+        if at < len(ticks):
+            yield from self._hear(page, ticks, checked, at, len(ticks), None)
+
+    def _hear(
+        self, page: Page | None, ticks: Int64s, valid: Bools, first: int, last: int, bound: int | None
+    ) -> Iterator[Results]:
+        """Take the tuples first <= i < last of a page, and hear a bound behind them."""
+        if last - first < len(ticks):
+            ticks, valid = ticks[first:last], valid[first:last]
+        intake, store, marks, queued = self.intake, self.store, self._marks, self._queued
+        answers, n = intake.answers, last - first
+        slices, used = answers.slices, answers.used
+        slices.make_unions(n)
+        if n > len(self._slots):
+            self._slots = np.zeros(n, np.int32)
+        slots, start = self._slots[:n], 0
+        marks[kernels.TUPLE], marks[kernels.NEXT] = 0, answers.end
+        found, ends = np.empty((6, used.room), np.int64), np.empty((2, used.room), np.int32)
+        while True:
+            if len(slices.links) >= len(self._gone):
+                self._gone, self._freed = np.zeros((2, len(slices.links) + 1), np.int32)
+            store.enter(queued)
+            why = kernels.advance_summed(
+                ticks, valid, bound is not None, 0 if bound is None else bound, marks, slices.cells, slices.order,
+                slices.nexts, slices.edges, slices.bands, slices.links, slices.times, slices.sessions, slices.chains,
+                slices.bounds, slices.dues, slices.ledger, slices.unions, slices.table, slots, used.banded, used.nexts,
+                used.ahead, store.grid[0], store.grid[1], store.rows, queued, store.near, found, ends, self._totals[0],
+                self._totals[1], self._gone, self._freed,
+            )  # fmt: skip
+            stop, _, results, appended, gone, cells_gone, end, _, gridded, starved, _, freed, behind = marks.tolist()
+            if page is not None and stop > start:
+                whole = stop - start == len(page)
+                part = page if whole else page.slice(first + start, first + stop)
+                for accumulator in slices.accumulators:
+                    accumulator.update(slots if whole else slots[start:stop], part)
+            made_of = self._totals[:, :appended]
+            if why == kernels.MORE:
+                store.appended(made_of[0], made_of[1], gridded=bool(gridded), starved=bool(starved))
+            elif appended:
+                store.accumulate(made_of[0], made_of[1])
+            if results:
+                yield from store.told(found[:, :results], ends[0, :results], ends[1, :results])
+            if why == kernels.MORE and bound is not None:
+                yield from answers.linear(bound)
+                return
+            if cells_gone:
+                slices.order = slices.order[cells_gone:]
+            for accumulator in slices.accumulators if gone or freed else ():
+                accumulator.free(self._gone[:gone])
+                accumulator.init(self._gone[:gone])
+                accumulator.free(self._freed[:freed])
+            store.leave(queued)
+            if why == kernels.DONE:
+                if bound is not None:
+                    used.tell(results)
+                    answers.heard(bound, int(slices.ledger[slicer.LOW]), end)
+                return
+            if behind >= 0:
+                store.disturb()
+                intake.late(ticks[behind:stop], slots[behind:stop])
+            if why == slicer.SPENT:
+                slices.restock(n - stop)
+            elif why == slicer.FULL:
+                slices.more_cells()
+            elif why == kernels.ROOM:
+                more = store.make_room()
+                self._totals = np.zeros((2, max(2 * more, self._totals.shape[1])), np.int32)
+            self.grown, start = True, stop
+
+
+def batched(intake: Intake, *, plain: bool) -> Batched | Summed | None:
+    """Give what takes pages with their promises for an intake; None where other things than promises show windows.
+
+    `plain` tells whether results are numbers of 64 bits.
+    """
+    answers = intake.answers
+    store = answers.store
+    waits = intake.groups is not None or intake.waiting is not None or bool(answers.used.asked)
+    if waits or answers.revisions is not None:
+        return None
+    if type(store) is Lazy:
+        return Batched(intake)
+    if isinstance(store, Eager) and plain and store.summed and not len(answers.used.sessions):
+        return Summed(intake, store)
+    return None

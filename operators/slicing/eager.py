@@ -88,7 +88,7 @@ class Eager:
     _dirty: bool = attrs.field(init=False, default=False)
     _gone: int = attrs.field(init=False, default=0)
     """Slices that were held and are no more."""
-    _near: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
+    near: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
     """Where to look for the first slice of each band's next window; see `complete`."""
     grid: Grid = attrs.field(init=False, default=NO_GRID)
     """Where to look for a tick among the keys."""
@@ -112,7 +112,7 @@ class Eager:
     @property
     def nbytes(self) -> int:
         """Bytes held besides the slots."""
-        return self._queue.nbytes + self._nodes.nbytes + self.grid[0].nbytes + self._near.nbytes
+        return self._queue.nbytes + self._nodes.nbytes + self.grid[0].nbytes + self.near.nbytes
 
     def disturb(self) -> None:
         """Take notice that a late tuple may have changed final slices."""
@@ -134,15 +134,15 @@ class Eager:
                 bound, bool(self._summed), slices.cells, slices.links, slices.times, slices.chains, slices.ledger,
                 *self.grid, queue.rows, queue.start, queue.stop, slots, totals,
             )  # fmt: skip
-            self._appended(slots[:n], totals[:n], gridded=gridded, starved=starved)
+            self.appended(slots[:n], totals[:n], gridded=gridded, starved=starved)
 
     def complete(self, bound: int, used: Windows) -> Iterator[Results]:
         """Append the slices that a bound made final, and give the results of the bands that it completes."""
         if self._dirty:
             self.clear()
         slices, queue = self.slices, self._queue
-        if len(self._near) != len(used.bands):
-            self._near = np.zeros(len(used.bands), np.int64)
+        if len(self.near) != len(used.bands):
+            self.near = np.zeros(len(used.bands), np.int64)
         # More windows than there is room for are told in several rounds.
         room, told = used.room, False
         while not told:
@@ -153,18 +153,18 @@ class Eager:
             n, gridded, starved, count, begin, end = releasing.release(
                 bound, bool(self._summed), slices.cells, slices.links, slices.times, slices.chains, slices.ledger,
                 *self.grid, queue.rows, queue.start, queue.stop, self._base, used.bands, used.banded, used.nexts,
-                used.ahead, self._gone, self._near, slots, totals, found, ends,
+                used.ahead, self._gone, self.near, slots, totals, found, ends,
             )  # fmt: skip
-            self._appended(slots[:n], totals[:n], gridded=gridded, starved=starved)
+            self.appended(slots[:n], totals[:n], gridded=gridded, starved=starved)
             if count > 0:
-                yield from self._told(found[:, :count], *ends[:, :count])
+                yield from self.told(found[:, :count], *ends[:, :count])
             told = 0 <= count < room
             if told:
                 used.follow(int(count), int(begin), int(end))
             elif count == room:
                 room = CHUNK
 
-    def _told(self, found: Int64s, later: Slots, earlier: Slots) -> Iterator[Results]:
+    def told(self, found: Int64s, later: Slots, earlier: Slots) -> Iterator[Results]:
         """Give the results of windows that `release` has told."""
         places, wids, opens, closes, starts, stops = found
         values = self._between(later, earlier)
@@ -189,14 +189,12 @@ class Eager:
             values.append(found)
         return values
 
-    def _appended(self, slots: Slots, totals: Slots, *, gridded: bool, starved: bool) -> None:
+    def appended(self, slots: Slots, totals: Slots, *, gridded: bool, starved: bool) -> None:
         """Make up the running totals of slices that stand behind the queue now, and the nodes above them."""
         queue, held = self._queue, len(self._queue)
         if len(slots):
-            before = int(queue.rows[releasing.TOTAL, queue.stop - 1]) if held else self._base
+            self.accumulate(slots, totals)
             queue.stop += len(slots)
-            for one in self._totals:
-                one.accumulate(totals, slots, before)
             if self._others and 2 * len(queue) > self._width:
                 self._plant()
             elif self._others:
@@ -205,6 +203,45 @@ class Eager:
                 self._draw()
         if starved and self.slices.full:
             self.slices.grow()
+
+    @property
+    def summed(self) -> bool:
+        """Tell whether running totals are all that is kept."""
+        return bool(self._summed) and not self._others
+
+    @property
+    def rows(self) -> Int64s:
+        """The queue of final slices."""
+        return self._queue.rows
+
+    def enter(self, queued: Int64s) -> None:
+        """Say where the queue is, for a kernel that moves it on; `leave` takes it from there."""
+        if self._dirty:
+            self.clear()
+        if len(self.near) != len(self.slices.bands):
+            self.near = np.zeros(len(self.slices.bands), np.int64)
+        queue = self._queue
+        queued[:] = queue.start, queue.stop, self._base, self._gone, 0
+
+    def leave(self, queued: Int64s) -> None:
+        """Take where the queue is now."""
+        queue = self._queue
+        before, (queue.start, queue.stop, self._base, self._gone, dirty) = self._gone, queued.tolist()
+        self._head += self._gone - before
+        self._dirty = bool(dirty)
+
+    def make_room(self) -> int:
+        """Make room in the queue for the slices that are not in it, and give their number."""
+        more = len(self.slices) - len(self._queue)
+        self._queue.make_room(more)
+        return more
+
+    def accumulate(self, slots: Slots, totals: Slots) -> None:
+        """Make the running totals of slices that were appended."""
+        queue = self._queue
+        before = int(queue.rows[releasing.TOTAL, queue.stop - 1]) if len(queue) else self._base
+        for one in self._totals:
+            one.accumulate(totals, slots, before)
 
     def _draw(self) -> None:
         """Draw a grid of parts with about a key each, with room for twice the keys' time and number.

@@ -139,8 +139,12 @@ class Windows:
 
     def follow(self, told: int, begin: int, end: int) -> None:
         """Take how many were told, and the least begin and the least end of the windows after these."""
-        self._told = told
+        self.tell(told)
         self._following = begin, end
+
+    def tell(self, told: int) -> None:
+        """Take how many were told, for `room`."""
+        self._told = told
 
     def _with_asked(self, bound: int, begin: int, end: int) -> tuple[int, int]:
         for _, window in self.asked:

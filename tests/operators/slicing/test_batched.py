@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Literal
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,15 +15,15 @@ from operators.errors import OperatorBug
 from operators.functions import AggregateFunction, avg, count, max, sum
 from operators.page import Page
 from operators.protocol import Element, Emit, Promises
-from operators.slicing import SlicingAggregate
+from operators.slicing import SlicingAggregate, aggregate
 from operators.testing import Script, check_operator, streams
-from operators.window import tumbling
+from operators.window import SlidingWindow, tumbling
 from operators.window.delimited import FixedBandWindow
 from operators.window.session import SessionWindow
 from punctuation import END, before
 from tests.operators.slicing.mixes import SCHEMA, Mix, mixes, must_be_out, naive, operator
 
-PLAIN: dict[str, AggregateFunction] = {"n": count(), "total": sum("v"), "mean": avg("v"), "most": max("v")}
+PLAIN: dict[str, AggregateFunction] = {"n": count(), "total": sum("v"), "mean": avg("v")}
 ticks = st.lists(st.integers(-3, 25), max_size=12)
 batches = st.lists(st.tuples(ticks, st.lists(st.tuples(st.integers(0, 12), st.integers(1, 9)), max_size=3)), max_size=4)
 """Ticks of pages, and where promises stand in each, with how much further each is than the one before."""
@@ -75,12 +78,17 @@ def test_promises_may_come_with_their_page(mix: Mix, script: Script) -> None:
     )
 
 
+@pytest.mark.parametrize("store", ["lazy", "eager"])
 @given(mixes, batches)
 def test_late_tuples_are_judged_by_the_promises_before_them(
-    mix: Mix, drawn: list[tuple[list[int], list[tuple[int, int]]]]
+    store: Literal["lazy", "eager"], mix: Mix, drawn: list[tuple[list[int], list[tuple[int, int]]]]
 ) -> None:
-    made, apart = SlicingAggregate(mix, PLAIN), OneByOne(mix, PLAIN)  # type: ignore[arg-type]
-    one, other = handed_over(made, drawn), handed_over(apart, drawn)
+    functions = dict(PLAIN) if store == "eager" else PLAIN | {"most": max("v")}
+    made = SlicingAggregate(mix, functions, store=store)  # type: ignore[arg-type]
+    apart = OneByOne(mix, functions, store=store)  # type: ignore[arg-type]
+    one = handed_over(made, drawn)
+    with patch.object(aggregate, "batched", return_value=None):
+        other = handed_over(apart, drawn)
     key = lambda row: sorted(row.items(), key=str)  # noqa: E731
     assert sorted(rows(one), key=key) == sorted(rows(other), key=key)
     if not any(isinstance(window, FixedBandWindow) for window in mix.values()):
@@ -98,14 +106,15 @@ def test_a_law_tells_who_hears_promises_too_early() -> None:
     check_operator(lambda: SlicingAggregate({"w": tumbling("ts", 5)}, {"n": count()}), script)
 
 
-@pytest.mark.parametrize("session", [False, True])
-def test_more_results_than_are_listed_at_a_time(session: bool) -> None:
-    windows = {"one": tumbling("ts", 1), "three": tumbling("ts", 3)}
+@pytest.mark.parametrize(("session", "store"), [(False, "lazy"), (True, "lazy"), (False, "eager")])
+def test_more_results_than_are_listed_at_a_time(session: bool, store: Literal["lazy", "eager"]) -> None:
+    windows: dict[str, SlidingWindow | SessionWindow] = {"one": tumbling("ts", 1), "three": tumbling("ts", 3)}
     if session:
-        windows["busy"] = SessionWindow("ts", gap=2)  # type: ignore[assignment]
+        windows["busy"] = SessionWindow("ts", gap=2)
     spread = list(range(0, 9000, 3))
-    expected = drive(OneByOne(windows, PLAIN), [page_of(spread), before("ts", 8000)])
-    made, emitted = SlicingAggregate(windows, PLAIN), list[Element]()
+    with patch.object(aggregate, "batched", return_value=None):
+        expected = drive(SlicingAggregate(windows, PLAIN), [page_of(spread), before("ts", 8000)])
+    made, emitted = SlicingAggregate(windows, PLAIN, store=store), list[Element]()
     made.process_with(page_of(spread), Promises("ts", np.array([len(spread)]), np.array([8000])), emitted.append)
     key = lambda row: (row["window"], row["wid"])  # noqa: E731
     assert len(rows(emitted)) > 5000
