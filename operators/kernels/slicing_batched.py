@@ -24,8 +24,9 @@ HEARD, BEGUN, BASE, UNIONS, BEHIND, MARKS = 8, 9, 10, 11, 12, 13
 be given up, the least end of the bands' windows that are not given, and the most slices held; the bound now, the least
 begin of these windows, the slot of the first result, the length of `unions`, the first tuple that may be behind the
 bound, or -1; and how many places there are."""
-APPENDED, FREED, GRIDDED, STARVED = PAIRS, UNIONS, HEARD, BEGUN
-"""What some places are for where there are running totals: lengths of the lists, and what `release` gives besides."""
+APPENDED, FREED, GRIDDED, STARVED, BUSY = PAIRS, BASE, HEARD, BEGUN, PROMISE
+"""What some places are for where there are running totals: lengths of the lists, what `release` gives besides, and how
+many results are of sessions."""
 START, STOP, BASE_TOTAL, BEFORE, DIRTY, QUEUED = 0, 1, 2, 3, 4, 5
 """Places of `queued`: rows of the queue, the slot of the total before it, how many slices were given up before it, and
 whether it has to be made anew; and how many places there are."""
@@ -144,15 +145,17 @@ def advance(  # type: ignore[no-untyped-def]
 @kernel
 def advance_summed(  # type: ignore[no-untyped-def]
     ticks, valid, hears, bound, marks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues,
-    ledger, unions, table, slots, banded, upcoming, ahead, grid, scale, rows, queued, near, found, ends, appended,
-    totals, gone, freed,
+    ledger, unions, table, slots, banded, gapped, upcoming, ahead, grid, scale, rows, queued, near, found, ends,
+    busy, busy_ends, members, into, source, over, appended, totals, gone, freed,
 ):  # fmt: skip
-    """As `advance` for one promise, or none, where windows are differences of running totals; without sessions.
+    """As `advance` for one promise, or none, where windows are differences of running totals.
 
     `queued` says where the queue `rows` is, and moves on. The caller adds each tuple to its slot, makes `totals` of
-    what is `appended`, takes the results as differences of `ends`, and clears what is `gone` and `freed`.
+    what is `appended`, takes the results as differences of `ends`, those of sessions (`busy`) of `busy_ends`, and
+    clears what is `gone` and `freed`.
     """
-    for mark in (RESULTS, APPENDED, GONE, FREED, CELLS_GONE):
+    ledger[slicer.MERGED] = 0
+    for mark in (RESULTS, APPENDED, GONE, FREED, CELLS_GONE, BUSY, UNIONS):
         marks[mark] = 0
     marks[BEHIND] = -1
     i, why = marks[TUPLE], np.int64(DONE)
@@ -165,30 +168,63 @@ def advance_summed(  # type: ignore[no-untyped-def]
         if ledger[slicer.BOTTOM] < ledger[slicer.BOUND]:
             marks[BEHIND] = i
             why = np.int64(LATE) if why == DONE else why
+        marks[UNIONS] = ledger[slicer.MERGED]
         if why != DONE:
             return why
     if not hears:
         return why
-    if bound < marks[NEXT]:
+    passed = bound >= marks[NEXT]
+    if not passed and (ledger[slicer.DUES] == 0 or dues[0, 0] > bound):
         ledger[slicer.BOUND] = bound
         return why
     held = ledger[slicer.SLICES]
     marks[PEAK] = max(marks[PEAK], held)
     start, stop, base = queued[START], queued[STOP], queued[BASE_TOTAL]
     more = held - (stop - start)
-    if stop + more > rows.shape[1] or more > len(totals):
+    most = held * len(sessions)
+    if stop + more > rows.shape[1] or more > len(totals) or most > len(members):
         return np.int64(ROOM)
-    n, gridded, starved, count, begin, end = releasing.release(
-        bound, True, cells, links, times, chains, ledger, grid, scale, rows, start, stop, base, bands, banded, upcoming,
-        ahead, queued[BEFORE], near, appended, totals, found, ends,
-    )  # fmt: skip
+    if passed:
+        n, gridded, starved, count, begin, end = releasing.release(
+            bound, True, cells, links, times, chains, ledger, grid, scale, rows, start, stop, base, bands, banded,
+            upcoming, ahead, queued[BEFORE], near, appended, totals, found, ends,
+        )  # fmt: skip
+    else:
+        n, gridded, starved = releasing.append(
+            bound, True, cells, links, times, chains, ledger, grid, scale, rows, start, stop, appended, totals
+        )
+        count = np.int64(0)
+        begin, end = releasing.unfinished(bands, bound)
     marks[APPENDED], marks[RESULTS] = n, max(count, 0)
     marks[GRIDDED], marks[STARVED] = gridded, starved
     if starved or not gridded or count == found.shape[1]:
         return np.int64(MORE)
     stop += n
+    n_over = np.int64(0)
+    if most > 0:
+        ledger[slicer.DUES], results, _, n_over, _ = lasting.complete_sessions(
+            bound, bound, links, times, sessions, ledger[slicer.ALL], chains, bounds, dues, ledger[slicer.DUES], most,
+            over, busy[PLACE], members, busy[OPEN], busy[CLOSE], into, source,
+        )  # fmt: skip
+        keys = rows[releasing.KEY, start:stop]
+        for q in range(results):
+            which, first, last = busy[PLACE, q], busy[OPEN, q], busy[CLOSE, q]
+            busy[PLACE, q], busy[WID, q], busy[CLOSE, q] = gapped[which], first, last + sessions[which, slicer.GAP]
+            low, high = releasing.between(first, last + 1, keys, grid, scale)
+            busy[FIRST, q], busy[WINDOW, q] = low, high
+            busy_ends[0, q] = rows[releasing.TOTAL, start + high - 1]
+            busy_ends[1, q] = rows[releasing.TOTAL, start + low - 1] if low > 0 else base
+        marks[BUSY] = results
     ledger[slicer.BOUND], ledger[slicer.LOW], marks[NEXT] = bound, begin, end
-    dropped, marks[CELLS_GONE] = settling.drop_oldest(min(bound, begin), cells, order, links, chains, ledger, gone)
+    if len(sessions) == 0:
+        dropped, marks[CELLS_GONE] = settling.drop_oldest(min(bound, begin), cells, order, links, chains, ledger, gone)
+    else:
+        dropped = settling.drop_over(over[:n_over], begin, cells, links, chains, ledger, gone)
+        m, _, marks[CELLS_GONE] = settling.settle(
+            bound, begin, False, cells, order, links, times, chains, ledger, gone[dropped:], into, source
+        )
+        dropped += m
+        settling.stock(gone[:dropped], links, ledger)
     marks[GONE] = dropped
     if dropped > 0 and stop > start:
         # What is dropped are the oldest in the queue, but for slices that came late.

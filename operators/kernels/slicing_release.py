@@ -122,6 +122,13 @@ def _seek(tick, keys, n, grid, scale):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def between(first, last, keys, grid, scale):  # type: ignore[no-untyped-def]
+    """Give the first of ascending places whose key is at or after `first`, and that at or after `last`."""
+    n = np.int64(len(keys))
+    return _seek(first, keys, n, grid, scale), _seek(last, keys, n, grid, scale)
+
+
+@kernel
 def occupied(cells, order, n, live, begins):  # type: ignore[no-untyped-def]
     """List the cells with a slice in order of time, and their begins; gives their number."""
     m = 0

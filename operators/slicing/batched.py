@@ -176,6 +176,18 @@ class Summed:
     _gone: Int32s = attrs.field(init=False, default=_NOBODY)
     _freed: Int32s = attrs.field(init=False, default=_NOBODY)
     _totals: Int32s = attrs.field(init=False, factory=lambda: np.zeros((2, _LEAST), np.int32))
+    _busy: Int64s = attrs.field(init=False, factory=lambda: np.zeros((kernels.ROWS, 0), np.int64))
+    _ends: Int32s = attrs.field(init=False)
+    _lists: Int32s = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._make_lists(_LEAST)
+
+    def _make_lists(self, sessions: int) -> None:
+        """Make room to list so many sessions."""
+        if sessions > self._busy.shape[1]:
+            self._busy, self._ends = np.zeros((kernels.ROWS, sessions), np.int64), np.zeros((2, sessions), np.int32)
+            self._lists = np.zeros((4, sessions), np.int32)
 
     @property
     def peak(self) -> int:
@@ -217,16 +229,21 @@ class Summed:
             why = kernels.advance_summed(
                 ticks, valid, bound is not None, 0 if bound is None else bound, marks, slices.cells, slices.order,
                 slices.nexts, slices.edges, slices.bands, slices.links, slices.times, slices.sessions, slices.chains,
-                slices.bounds, slices.dues, slices.ledger, slices.unions, slices.table, slots, used.banded, used.nexts,
-                used.ahead, store.grid[0], store.grid[1], store.rows, queued, store.near, found, ends, self._totals[0],
-                self._totals[1], self._gone, self._freed,
+                slices.bounds, slices.dues, slices.ledger, slices.unions, slices.table, slots, used.banded, used.gapped,
+                used.nexts, used.ahead, store.grid[0], store.grid[1], store.rows, queued, store.near, found, ends,
+                self._busy, self._ends, self._lists[0], self._lists[1], self._lists[2], self._lists[3],
+                self._totals[0], self._totals[1], self._gone, self._freed,
             )  # fmt: skip
-            stop, _, results, appended, gone, cells_gone, end, _, gridded, starved, _, freed, behind = marks.tolist()
+            stop, busy, results, appended, gone, cells_gone, end, _, gridded, starved, freed, unions, behind = (
+                marks.tolist()
+            )
             if page is not None and stop > start:
                 whole = stop - start == len(page)
                 part = page if whole else page.slice(first + start, first + stop)
                 for accumulator in slices.accumulators:
                     accumulator.update(slots if whole else slots[start:stop], part)
+            if unions:
+                slices.combine(slices.unions[:unions, 0].copy(), slices.unions[:unions, 1].copy())
             made_of = self._totals[:, :appended]
             if why == kernels.MORE:
                 store.appended(made_of[0], made_of[1], gridded=bool(gridded), starved=bool(starved))
@@ -234,6 +251,9 @@ class Summed:
                 store.accumulate(made_of[0], made_of[1])
             if results:
                 yield from store.told(found[:, :results], ends[0, :results], ends[1, :results])
+            if busy:
+                # Columns of results may be made of these without copying.
+                yield from store.told(self._busy[:, :busy].copy(), self._ends[0, :busy], self._ends[1, :busy])
             if why == kernels.MORE and bound is not None:
                 yield from answers.linear(bound)
                 return
@@ -259,6 +279,7 @@ class Summed:
             elif why == kernels.ROOM:
                 more = store.make_room()
                 self._totals = np.zeros((2, max(2 * more, self._totals.shape[1])), np.int32)
+                self._make_lists(2 * len(slices) * len(used.sessions))
             self.grown, start = True, stop
 
 
@@ -274,6 +295,6 @@ def batched(intake: Intake, *, plain: bool) -> Batched | Summed | None:
         return None
     if type(store) is Lazy:
         return Batched(intake)
-    if isinstance(store, Eager) and plain and store.summed and not len(answers.used.sessions):
+    if isinstance(store, Eager) and plain and store.summed:
         return Summed(intake, store)
     return None
