@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators import memory
 from operators.aggregate import facts
 from operators.buffering.log import TupleLog, attributes
 from operators.errors import OperatorBug, SchemaError
@@ -18,19 +19,16 @@ from operators.negative.expire import SIGN, WID
 from operators.negative.multiset import Signed, signed
 from operators.page import Int64s, Page
 from operators.plan_facts import Attributes
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Emit, StateValue
 from operators.retractions import Retracted, Retracting
-from operators.saved import part, prefixed, read_integers
 from operators.schema import Schema
 from operators.window import FOREVER, PartitionedWindow, Window
 from operators.window_aggregate.results import START, STOP, columns_of, result_fields, result_page
 from operators.window_aggregate.shell import NEVER, Shell
-from punctuation import Progress
-from punctuation.plain import dump_progress
 
 
 @attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
-class SignedAggregate(Shell):
+class SignedAggregate(memory.Stateful, Shell):
     """Aggregate by group the relation that signed changes make; the input is an Expire's output.
 
     Emits what a WindowAggregate emits: for every window w that is complete, in order, one result for each group that
@@ -54,21 +52,31 @@ class SignedAggregate(Shell):
     """
 
     in_ticks: ClassVar[bool] = False
-    numbers: ClassVar[Mapping[str, str]] = {
-        name: f"_{name}" for name in ("bound", "released", "results", "windows", "peak", "peak_bytes")
-    }
-    added: ClassVar[Mapping[str, int]] = {"peak_bytes": 0}
 
     window: Window
     functions: Mapping[str, AggregateFunction]
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    _log: TupleLog | None = attrs.field(init=False, default=None)
-    _wids: Int64s = attrs.field(init=False, factory=lambda: np.empty(0, np.int64))
-    _signs: Int64s = attrs.field(init=False, factory=lambda: np.empty(0, np.int64))
-    _index: KeyIndex | None = attrs.field(init=False, default=None)
-    _members: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64))
-    _signed: list[Signed] = attrs.field(init=False, factory=lambda: [])
-    _released: int = attrs.field(init=False, default=NEVER)
+    _input: Schema | None = attrs.field(init=False, default=None, metadata=memory.bound("_bind", name="input"))
+    _log: TupleLog | None = attrs.field(init=False, default=None, metadata=memory.part())
+    _wids: Int64s = attrs.field(
+        init=False, factory=lambda: np.empty(0, np.int64), metadata=memory.array(length="_log", since=1)
+    )
+    _signs: Int64s = attrs.field(
+        init=False,
+        factory=lambda: np.empty(0, np.int64),
+        metadata=memory.array(least=-1, below=2, length="_log", since=1),
+    )
+    _index: KeyIndex | None = attrs.field(init=False, default=None, metadata=memory.part(name="groups"))
+    _members: Int64s = attrs.field(
+        init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.array(grows="_index", since=1)
+    )
+    _signed: list[Signed] = attrs.field(init=False, factory=lambda: [], metadata=memory.parts("aggregate"))
+    _bound: int = attrs.field(init=False, default=NEVER, metadata=memory.integer())
+    _released: int = attrs.field(init=False, default=NEVER, metadata=memory.integer())
+    _results: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _windows: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _peak: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _peak_bytes: int = attrs.field(init=False, default=0, metadata=memory.integer(since=1))
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
         return None
@@ -201,42 +209,13 @@ class SignedAggregate(Shell):
         return len(self._wids) + int(np.count_nonzero(self._members))
 
     def _size(self) -> tuple[int, int]:
-        held = self._wids.nbytes + self._signs.nbytes + self._members.nbytes + sum(s.nbytes for s in self._signed)
-        held += 0 if self._log is None else self._log.nbytes
-        return self._held(), held + (0 if self._index is None else self._index.nbytes)
+        return self._held(), self.nbytes
 
     def statistics(self) -> dict[str, int]:
         groups, nulls = int(np.count_nonzero(self._members)), sum(s.nulls for s in self._signed)
         return super().statistics() | {"groups": groups, "null_arguments": nulls}
 
-    def _parts(self) -> State:
-        assert self._log is not None
-        state: State = {
-            "wids": self._wids.copy(),
-            "signs": self._signs.copy(),
-            "members": self._members.copy(),
-            **prefixed("log.", self._log.state()),
-        }
-        for i, aggregate in enumerate(self._signed):
-            state |= prefixed(f"aggregate{i}.", aggregate.state())
-        if self._index is not None:
-            state |= prefixed("groups.", self._index.state())
-        return state
-
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        # Those of before remembered neither what they had promised nor what the input was punctuated on.
-        super().restore({"promised": dump_progress(Progress()), "progress": "[]", **state})
-
-    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
-        log = self._bind(schema)
-        log.restore(part("log.", state))
-        self._wids = read_integers(state, "wids", length=len(log))
-        self._signs = read_integers(state, "signs", least=-1, below=2, length=len(log))
-        self._members = read_integers(state, "members")
-        if self._index is not None:
-            self._index.restore(part("groups.", state))
-        capacity = 1 if self._index is None else max(1, self._index.capacity)
-        self._members = np.pad(self._members, (0, max(0, capacity - len(self._members))))
-        for i, aggregate in enumerate(self._signed):
-            aggregate.restore(part(f"aggregate{i}.", state))
-            aggregate.start(np.empty(0, np.int32), capacity)
+        super().restore(state)
+        for aggregate in self._signed:
+            aggregate.start(np.empty(0, np.int32), len(self._members))

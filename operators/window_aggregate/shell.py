@@ -12,7 +12,6 @@ partitions, which end by themselves (`Lasts`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import ClassVar, Final, Generic, TypeVar
 
@@ -31,7 +30,7 @@ from operators.overflow import Overflow
 from operators.page import Int64s, Page
 from operators.protocol import Emit, State, StateValue
 from operators.retractions import refused
-from operators.saved import part, prefixed, read_batch, read_int, read_text, save_schema
+from operators.saved import part, prefixed, read_input, read_int, read_text, save_input
 from operators.schema import Schema
 from operators.window import FOREVER, PartitionedWindow, Window
 from operators.window.protocol import LIMIT, Int32s
@@ -163,7 +162,7 @@ class Shell:
     def state(self) -> State:
         state: State = {name: getattr(self, field) for name, field in self.numbers.items()}
         state["promised"] = dump_progress(self._promised)
-        return state if self._input is None else state | saved_input(self._input) | self._parts()
+        return state if self._input is None else state | save_input(self._input) | self._parts()
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         for name, field in self.numbers.items():
@@ -182,20 +181,6 @@ class Shell:
     def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
         """Bind to a schema and become what gave these `_parts`."""
         raise NotImplementedError
-
-
-def saved_input(schema: Schema) -> State:
-    """Return the schema of an input as a part of a state."""
-    progress = json.dumps(sorted(sorted(promise) for promise in schema.progress))
-    return {"input": save_schema(schema.arrow), "progress": progress}
-
-
-def read_input(state: Mapping[str, StateValue]) -> Schema | None:
-    """Return the schema of the input in a saved state; None when there was no input."""
-    if "input" not in state:
-        return None
-    progress: list[list[str]] = json.loads(read_text(state, "progress"))
-    return Schema(read_batch(state, "input").schema, progress=progress)
 
 
 S = TypeVar("S", bound=WindowStore)
