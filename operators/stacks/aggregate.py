@@ -30,9 +30,9 @@ from operators.stacks.panes import Panes, Spans
 from operators.stacks.stack import Counts, Stack
 from operators.stacks.technique import Named, Technique, check_technique, choose
 from operators.window import LIMIT, SlidingWindow
-from operators.window_aggregate.results import START, STOP, WID, named_apart, ordering, window_fields
+from operators.window_aggregate.results import START, STOP, WID, extent_page, named_apart, ordering, window_fields
 from operators.window_aggregate.shell import NEVER, Shell
-from punctuation import StreamViolation
+from punctuation import Punctuation, StreamViolation, before
 
 _PANES = 1 << 15
 """Panes that are cut at a time, so that what they pass through stays in the cache."""
@@ -215,6 +215,15 @@ class StackAggregate(Shell):
                 self._emit(spans, emit)
         self._released = wid
         panes.drop(wid)
+
+    def _open(self, most: int) -> Page:
+        assert self._panes is not None and self._output is not None
+        wids = self._panes.open(max(self._released, self.window.least), most)
+        return extent_page(self._output, [], wids, *self.window.extents(wids))
+
+    def closed_by(self, wid: int) -> Punctuation:
+        """Return the least linear promise on the input that completes a window."""
+        return before(self.window.wattr, self.window.extent(wid)[1])
 
     def _emit(self, spans: Spans, emit: Emit) -> None:
         output = self._output

@@ -122,6 +122,13 @@ class Panes:
         n, wid, steady = kernels.spans(units, window.size, window.slide, wid, stop, self._marks, wids, heads, tails)
         return Spans(wids[:n], heads[:n], tails[:n], bool(steady)), int(wid)
 
+    def open(self, wid: int, most: int) -> Int64s:
+        """Give the windows from `wid` on that have a pane, at most so many, and go on from where it was."""
+        marks = self._marks.copy()
+        found, _ = self.spans(wid, self.horizon, most)
+        self._marks[:] = marks
+        return found.wids
+
     def drop(self, wid: int) -> bool:
         """Forget the panes that are in no window from `wid` on; False when there are none."""
         if len(self) == 0:

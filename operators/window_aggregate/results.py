@@ -83,3 +83,9 @@ def result_page(output: Schema, columns: list[pa.Array], wids: Int64s, begins: I
     """Return a page of results: their groups and functions in `columns`, then their windows."""
     columns += extent_columns(wids, begins, ends, output.arrow.field(START).type)
     return Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow))
+
+
+def extent_page(output: Schema, groups: list[pa.Array], wids: Int64s, begins: Int64s, ends: Int64s) -> Page:
+    """Return windows and their groups as results have them, without what the functions give."""
+    fields = [*output.arrow]
+    return result_page(Schema(pa.schema(fields[: len(groups)] + fields[-3:])), groups, wids, begins, ends)

@@ -40,6 +40,7 @@ from operators.window_aggregate.results import (
     STOP,
     WID,
     columns_of,
+    extent_page,
     result_fields,
     result_page,
     window_fields,
@@ -129,6 +130,19 @@ class Shell:
     def _forget(self) -> None:
         """Forget everything but counters and bounds."""
         self._input, self._output, self._promised = None, None, Progress()
+
+    def open_windows(self, most: int = _SHOWN) -> Page:
+        """Return the windows that have a tuple and were not released, with their groups, the earliest first.
+
+        The attributes are those of the results without the functions; there are at most so many tuples.
+        """
+        return (
+            Page.of_rows(Schema(pa.schema(window_fields(pa.int64()))), []) if self._input is None else self._open(most)
+        )
+
+    def _open(self, most: int) -> Page:
+        """Return the open windows, of those who tell them."""
+        raise NotImplementedError(f"{type(self).__name__} does not tell its open windows")
 
     def _promise(self, wid: int, begin: int, end: int, assumed: bool, emit: Emit) -> None:
         """Promise that later results are of windows from `wid` on, which begins at `begin` and ends at `end`."""
@@ -400,23 +414,16 @@ class StoreShell(Shell, Generic[S]):
         )
         return result_page(output, columns, wids, *self.window.extents(wids))
 
-    def open_windows(self, most: int = _SHOWN) -> Page:
-        """Return the windows that have a tuple and were not released, with their groups, the earliest first.
-
-        The attributes are those of the results without the functions; there are at most so many tuples.
-        """
-        store, index, schema = self._store, self._groups, self._input
-        if schema is None:
-            return Page.of_rows(Schema(pa.schema(window_fields(pa.int64()))), [])
-        assert store is not None and self._output is not None
-        output = Schema(pa.schema([*self._output.arrow][: len(self.by)] + [*self._output.arrow][-3:]))
+    def _open(self, most: int) -> Page:
+        store, index, output = self._store, self._groups, self._output
+        assert store is not None and output is not None
         held = store.held()
         latest = np.full(len(held.groups), self._latest if self._endless else FOREVER - 1)
         if self._lasts is not None and index is not None:
             for last, which in self._lasts.of_partitions(index):
                 latest[np.isin(held.groups, which)] = last
         wids, groups = held.windows(self._released, latest, most)
-        return result_page(output, [] if index is None else index.keys(groups), wids, *self.window.extents(wids))
+        return extent_page(output, [] if index is None else index.keys(groups), wids, *self.window.extents(wids))
 
     def closed_by(self, wid: int) -> Punctuation:
         """Return the least linear promise on the input that completes a window."""

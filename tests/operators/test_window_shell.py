@@ -18,9 +18,12 @@ from operators.errors import SchemaError
 from operators.functions import count, sum
 from operators.functions.protocol import AggregateFunction
 from operators.page import Page
+from operators.ranked import CountAggregate
 from operators.schema import Schema
+from operators.stacks import StackAggregate
 from operators.testing import Script, streams
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window, tumbling
+from operators.window.counted import CountWindow
 from operators.window_aggregate.shell import StoreShell
 from punctuation import END, before
 from tests.operators.test_window_aggregate import sliding, windows
@@ -67,6 +70,29 @@ def test_so_they_are_where_windows_begin_with_the_stream_or_are_counted_in_parti
 ) -> None:
     assume(not isinstance(window, PartitionedWindow) or set(window.partition) <= set(by))
     open_at_end(SHELLS[name](window, by), script, by)
+
+
+@given(sliding, streams(SCHEMA, disorder=0, promises=("linear",)))
+def test_so_they_are_by_stacks(window: SlidingWindow, script: Script) -> None:
+    operator = StackAggregate(window, {"n": count()})
+    drive(operator, [element for element in script if element != END])
+    found = told(operator.open_windows(most=10_000), ())
+    assert found[:2] == told(operator.open_windows(most=2), ())
+    other = StackAggregate(window, {"n": count()})
+    other.restore(operator.state())
+    for row in found:
+        drive(other, [other.closed_by(int(str(row[0])))])
+        assert row not in told(other.open_windows(most=10_000), ())
+    assert len(other.open_windows()) == 0
+    assert found == [tuple(row[name] for name in EXTENT) for row in rows(drive(operator, [END]))]
+
+
+def test_what_does_not_tell_its_open_windows_says_so() -> None:
+    operator = CountAggregate(CountWindow("ts", size=2, slide=2), {"n": count()})
+    assert len(operator.open_windows()) == 0
+    drive(operator, [Page.of(SCHEMA, {"ts": [3], "k": ["a"], "v": [1]})])
+    with pytest.raises(NotImplementedError, match="CountAggregate does not tell its open windows"):
+        operator.open_windows()
 
 
 def test_a_window_tells_which_promise_closes_it() -> None:
