@@ -85,9 +85,7 @@ class KeyIndex(memory.Stateful):
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return sum(a.nbytes for a in (self._keys, self._table, self._beside, self._free)) + sum(
-            heap.nbytes for heap in self._heaps
-        )
+        return sum([a.nbytes for a in (self._keys, self._table, self._beside, self._free, *self._heaps)])
 
     def assign(self, columns: Sequence[pa.Array]) -> Ids:
         """Give the id of each tuple's key, shape (n,), making ids for new keys."""

@@ -92,7 +92,7 @@ class SliceStore:
             self._kin, self._own, self._rows, self.ranges,
         )  # fmt: skip
         carried = 0 if self._running is None else self._running.nbytes
-        return sum(a.nbytes for a in own) + sum(a.nbytes for a in self.accumulators) + carried
+        return sum([a.nbytes for a in (*own, *self.accumulators)]) + carried
 
     @property
     def carried(self) -> int:

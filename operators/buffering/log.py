@@ -48,7 +48,7 @@ class TupleLog:
     @property
     def nbytes(self) -> int:
         """Bytes held by the tuples."""
-        return sum(int(chunk.nbytes) for chunk in self._chunks)
+        return sum([chunk.nbytes for chunk in self._chunks])
 
     def select(self, page: Page, rows: Int64s) -> Page:
         """Give the attributes that the log keeps of these tuples of a page, copied."""

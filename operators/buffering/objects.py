@@ -113,7 +113,7 @@ class Objects:
             self.groups, self.volumes, self.tuples, self.spans, self.parts, self.part_wids, self.leaving,
             self.part_table, self.free, self.windows, self.wids, self.window_table,
         )  # fmt: skip
-        return sum(a.nbytes for a in own) + sum(a.nbytes for a in self.accumulators) + self.log.nbytes
+        return sum([a.nbytes for a in (*own, *self.accumulators)]) + self.log.nbytes
 
     def account(self, ids: Int32s) -> tuple[Int64s, Int32s, Int32s, Int32s]:
         """Give of these groups: volumes, shape (n, sources), whether eager, partial aggregates, tuples in B."""

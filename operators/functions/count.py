@@ -12,7 +12,7 @@ from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.protocol import Accumulator, Slots, Step, stepwise
 from operators.kernels.partials import merge_counts
 from operators.kernels.sums import add_counts, count_slots, step_counts, subtract_counts
-from operators.page import Int64s, Page, tick_column
+from operators.page import Int64s, Page
 from operators.schema import Schema
 
 
@@ -97,7 +97,7 @@ class Counts(StateColumns):
         return self._counts[slots]
 
     def finalize(self, slots: Slots) -> pa.Array:
-        return tick_column(self._counts[slots])
+        return pa.array(self._counts[slots])
 
     def free(self, slots: Slots) -> None:
         pass

@@ -56,6 +56,7 @@ class SignedAggregate(memory.Stateful, Shell):
     window: Window
     functions: Mapping[str, AggregateFunction]
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    _progressing: str = attrs.field(init=False, default=WID)
     _input: Schema | None = attrs.field(init=False, default=None, metadata=memory.bound("_bind", name="input"))
     _log: TupleLog | None = attrs.field(init=False, default=None, metadata=memory.part())
     _wids: Int64s = attrs.field(
@@ -84,10 +85,6 @@ class SignedAggregate(memory.Stateful, Shell):
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         (read,) = facts.attributes_read(self, wanted, *inputs)
         return [read | {WID, SIGN}]
-
-    @property
-    def progressing(self) -> str:
-        return WID
 
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs

@@ -47,10 +47,7 @@ class RankedShell(Shell, Generic[W]):
 
     def __attrs_post_init__(self) -> None:
         self._partitions = Partitions(self.by, checked_partition(self.by, self.partition))
-
-    @property
-    def progressing(self) -> str:
-        return self.window.wattr
+        self._progressing = self.window.wattr
 
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs

@@ -52,7 +52,7 @@ class Pool:
     @property
     def nbytes(self) -> int:
         """Bytes held, reserved or used."""
-        return self._spare.nbytes + sum(accumulator.nbytes for accumulator in self.accumulators)
+        return self._spare.nbytes + sum([accumulator.nbytes for accumulator in self.accumulators])
 
     def take(self, count: int) -> Slots:
         """Give slots that hold the identity."""

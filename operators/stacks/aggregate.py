@@ -104,10 +104,7 @@ class StackAggregate(Shell):
 
     def __attrs_post_init__(self) -> None:
         check_technique(self.technique)
-
-    @property
-    def progressing(self) -> str:
-        return self.window.wattr
+        self._progressing = self.window.wattr
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -194,7 +191,8 @@ class StackAggregate(Shell):
         return list(self._counts)
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
-        self._floor = max(self._floor, bound)
+        if bound > self._floor:
+            self._floor = bound
         wid = self.window.complete(self._floor)
         self._release(wid, emit)
         self._promise(wid, *self.window.extent(wid), assumed, emit)
@@ -318,7 +316,7 @@ class StackAggregate(Shell):
         if self._panes is None:
             return 0, 0
         held = [*self._stacks, *self._counts.values()]
-        return len(self._panes), self._panes.nbytes + sum(one.nbytes for one in held)
+        return len(self._panes), self._panes.nbytes + sum([one.nbytes for one in held])
 
     def statistics(self) -> dict[str, int]:
         return super().statistics() | {

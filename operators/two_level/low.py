@@ -81,10 +81,6 @@ class LowAggregate(Shell):
         # Partial aggregates bear the promises of the tuples that they are made of.
         return [{name: pace for name, pace in wanted.items() if name in inputs[0]}]
 
-    @property
-    def progressing(self) -> str:
-        return FROM
-
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs
         for name in (FROM, UNTIL):

@@ -75,6 +75,8 @@ class Shell:
     """The numbers that older states do not have, and what they were then."""
 
     overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
+    _progressing: str = attrs.field(init=False, default=FROM)
+    """The attribute whose linear promises complete windows."""
     _input: Schema | None = attrs.field(init=False, default=None)
     _output: Schema | None = attrs.field(init=False, default=None)
     _bound: int = attrs.field(init=False, default=NEVER)
@@ -94,11 +96,6 @@ class Shell:
     def inputs(self) -> int:
         return 1
 
-    @property
-    def progressing(self) -> str:
-        """The attribute whose linear promises complete windows."""
-        raise NotImplementedError
-
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         if not punctuation.patterns:
             if self._input is not None:
@@ -107,7 +104,7 @@ class Shell:
             self._forget()
             emit(END)
             return
-        linear = punctuation.bound(self.progressing)
+        linear = punctuation.bound(self._progressing)
         if linear is None:
             self._advance_groups(punctuation, emit)
             return
@@ -235,10 +232,6 @@ class StoreShell(Shell, Generic[S]):
         self._lasts = Lasts.of(self.window, self.by)
 
     together = facts.together
-
-    @property
-    def progressing(self) -> str:
-        return FROM
 
     @property
     def endless(self) -> bool:
