@@ -116,7 +116,7 @@ class Stateful:
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Take up the memory whose `state` this was; called on a fresh object with the same public fields."""
         version = saved.read_int(state, VERSION) if VERSION in state else 0
-        if not self.OLDEST <= version <= self.VERSION:
+        if version != self.VERSION and not self.OLDEST <= version <= self.VERSION:
             reads = (
                 f"versions {self.OLDEST} to {self.VERSION}" if self.OLDEST < self.VERSION else f"version {self.VERSION}"
             )
@@ -145,10 +145,11 @@ class Slotted(Stateful):
     def restore(self, state: Mapping[str, StateValue]) -> None:
         super().restore(state)
         rows: int | None = None
-        for attribute, name, column in self._declared:
-            if isinstance(column, _Slots) and column.saved:
-                for array in column.arrays(getattr(self, attribute)):
-                    rows = len(saved.bounded(array, name, least=None, below=None, length=rows))
+        for attribute, column in self._growing:
+            for array in column.arrays(getattr(self, attribute)) if column.saved else ():
+                if rows is not None and len(array) != rows:
+                    raise ValueError(f'the saved state should have {rows} slots in "{attribute}", it has {len(array)}')
+                rows = len(array)
 
 
 @attrs.frozen(kw_only=True)
@@ -188,6 +189,10 @@ class Column:
     def grow(self, value: Any, capacity: int) -> Any:
         """Return a value with room for so many slots; called where it is `slotted`."""
         return value
+
+    def arrays(self, value: Any) -> Sequence[Any]:
+        """Return the arrays in a value that have a row for each slot."""
+        return ()
 
     def declared(self) -> Metadata:
         """Return the metadata of a field that is this column."""
@@ -235,7 +240,9 @@ class _Array(Column):
         self._checked(getattr(owner, attribute), name, owner)
 
     def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
-        array = self._checked(saved.read_array(state, name, like=value), name, owner)
+        array = saved.read_array(state, name, like=value)
+        if self.least is not None or self.below is not None or self.length is not None:
+            self._checked(array, name, owner)
         if self.grows is None:
             return array
         index = getattr(owner, self.grows)
@@ -255,7 +262,6 @@ class _Slots(_Array):
     slotted: bool = True
 
     def arrays(self, value: Any) -> Sequence[Any]:
-        """Return the arrays that are one value."""
         return (value,)
 
     def grow(self, value: Any, capacity: int) -> Any:

@@ -35,6 +35,7 @@ VERSION = 1
 _HEAD = len(MAGIC) + 2 + 8
 _DIGEST = 32
 _KINDS = "biufMmSU"
+_RAW = pa.schema([pa.field("raw", pa.uint8())])
 _SCALARS = (bool, int, float, str)
 
 
@@ -211,7 +212,7 @@ def read_words(state: Mapping[str, StateValue], name: str, *, length: int | None
 
 def save_schema(schema: pa.Schema) -> pa.RecordBatch:
     """Give a schema as a state value: a record batch without tuples."""
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def save_input(schema: Schema, name: str = "input") -> State:
@@ -298,8 +299,9 @@ def _encode(name: str, value: StateValue) -> tuple[dict[str, object], bytes | No
                 f'state "{name}" is an array of {value.dtype}; an array of numbers, times, truth values or fixed-size '
                 "text can be saved, other values as a record batch"
             )
-        raw = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
-        batch = pa.RecordBatch.from_arrays([pa.array(raw, pa.uint8())], names=["raw"])
+        raw = value.tobytes()
+        column = pa.Array.from_buffers(pa.uint8(), len(raw), [None, pa.py_buffer(raw)])
+        batch = pa.RecordBatch.from_arrays([column], schema=_RAW)
         return {"kind": "array", "dtype": value.dtype.str, "shape": list(value.shape)}, _write(batch)
     if isinstance(value, pa.RecordBatch):
         return {"kind": "batch"}, _write(value)
@@ -311,22 +313,21 @@ def _encode(name: str, value: StateValue) -> tuple[dict[str, object], bytes | No
 
 
 def _decode(entry: Mapping[str, object], raw: bytes) -> StateValue:
-    match entry:
-        case {"kind": "scalar", "value": (bool() | int() | float() | str() | None) as value}:
-            return value
-        case {"kind": "array", "dtype": str(dtype), "shape": list(shape)}:
-            column: npt.NDArray[np.uint8] = _read(raw).column(0).to_numpy()
-            try:
-                kind = np.dtype(dtype)
-            except TypeError as error:
-                raise ValueError(f"the saved state has an array of an unknown type: {error}") from error
-            return np.frombuffer(column.tobytes(), kind).reshape([int(str(n)) for n in shape]).copy()
-        case {"kind": "batch"}:
-            return _read(raw)
-        case {"kind": "bytes", "value": str(value)}:
-            return bytes.fromhex(value)
-        case _:
-            raise ValueError(f"the saved state has an entry of an unknown kind: {entry!r}")
+    kind, value, dtype, shape = (entry.get(name) for name in ("kind", "value", "dtype", "shape"))
+    if kind == "scalar" and (value is None or isinstance(value, _SCALARS)):
+        return value
+    if kind == "batch":
+        return _read(raw)
+    if kind == "bytes" and isinstance(value, str):
+        return bytes.fromhex(value)
+    if kind != "array" or not isinstance(dtype, str) or not isinstance(shape, list):
+        raise ValueError(f"the saved state has an entry of an unknown kind: {entry!r}")
+    column: npt.NDArray[np.uint8] = _read(raw).column(0).to_numpy()
+    try:
+        numbers = np.dtype(dtype)
+    except TypeError as error:
+        raise ValueError(f"the saved state has an array of an unknown type: {error}") from error
+    return np.frombuffer(column.tobytes(), numbers).reshape([int(str(n)) for n in shape]).copy()
 
 
 def _write(batch: pa.RecordBatch) -> bytes:
