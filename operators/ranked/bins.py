@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 import attrs
 import numpy as np
 
+from operators import memory
 from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Slots
 from operators.kernels import bins as kernels
@@ -51,21 +52,15 @@ class Due:
 
 
 @attrs.define(eq=False)
-class BinStore:
+class BinStore(memory.Stateful):
     """Hold bins, 12 bytes each and a slot of the pool, and window-ids, 16 bytes each; as much again to spare."""
 
-    pool: Pool
+    pool: Pool = attrs.field(metadata=memory.part())
     size: int
-    bins: Queues[np.int32] = attrs.field(init=False, factory=lambda: Queues(np.int32))
-    windows: Queues[np.int64] = attrs.field(init=False, factory=lambda: Queues(np.int64))
-    bases: Slots = attrs.field(init=False, factory=lambda: np.full(1, -1, np.int32))
-    _counts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64))
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held, reserved or used."""
-        own = self.bases.nbytes + self._counts.nbytes
-        return own + self.pool.nbytes + self.bins.nbytes + self.windows.nbytes
+    bins: Queues[np.int32] = attrs.field(init=False, factory=lambda: Queues(np.int32), metadata=memory.counted())
+    windows: Queues[np.int64] = attrs.field(init=False, factory=lambda: Queues(np.int64), metadata=memory.counted())
+    bases: Slots = attrs.field(init=False, factory=lambda: np.full(1, -1, np.int32), metadata=memory.rebuilt())
+    _counts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.rebuilt())
 
     def ensure(self, capacity: int) -> None:
         """Let there be groups and partitions with ids below a capacity."""
@@ -159,19 +154,17 @@ class BinStore:
         return idle[:left]
 
     def state(self) -> State:
-        """Give bins, windows and slots."""
         based = np.flatnonzero(self.bases >= 0)
-        return {
+        return super().state() | {
             "based": based,
             "bases": self.bases[based],
-            **prefixed("pool.", self.pool.state()),
             **prefixed("bins.", self.bins.state()),
             **prefixed("windows.", self.windows.state()),
         }
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become the store whose `state` this was; called on a fresh one that `ensure` was called on."""
-        self.pool.restore(part("pool.", state))
+        super().restore(state)
         capacity = len(self.bases)
         self.bins.restore(part("bins.", state), capacity=capacity, items=self.pool.made)
         self.windows.restore(part("windows.", state), capacity=capacity)

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
+from operators import memory
 from operators.functions.columns import grown
 from operators.functions.protocol import Accumulator, Slots
 from operators.kernels import ranked as kernels
 from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import ROOM, apart, part, prefixed, read_int, read_integers
+from operators.saved import ROOM, apart, read_int, read_integers
 from operators.window.protocol import Int32s
 
 NONE: Slots = np.empty(0, np.int32)
@@ -23,13 +24,13 @@ Found = tuple[Int32s, Slots, Int64s, Int64s, Int64s]
 
 
 @attrs.define(eq=False)
-class Pool:
+class Pool(memory.Stateful):
     """Hold slots; 4 bytes each besides the accumulators."""
 
-    accumulators: Sequence[Accumulator]
-    _spare: Slots = attrs.field(init=False, factory=lambda: np.empty(_LEAST, np.int32))
+    accumulators: Sequence[Accumulator] = attrs.field(metadata=memory.parts("aggregate"))
+    _spare: Slots = attrs.field(init=False, factory=lambda: np.empty(_LEAST, np.int32), metadata=memory.rebuilt())
     _spared: int = attrs.field(init=False, default=0)
-    _made: int = attrs.field(init=False, default=0)
+    _made: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, most=ROOM))
 
     def __attrs_post_init__(self) -> None:
         for accumulator in self.accumulators:
@@ -48,11 +49,6 @@ class Pool:
     def made(self) -> int:
         """One more than the largest slot that was ever in use."""
         return self._made
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held, reserved or used."""
-        return self._spare.nbytes + sum([accumulator.nbytes for accumulator in self.accumulators])
 
     def take(self, count: int) -> Slots:
         """Give slots that hold the identity."""
@@ -123,20 +119,14 @@ class Pool:
         return targets, targets
 
     def state(self) -> State:
-        """Give the accumulators and which slots are free."""
-        state: State = {"made": self._made, "capacity": self.capacity, "spare": self._spare[: self._spared].copy()}
-        for i, accumulator in enumerate(self.accumulators):
-            state |= prefixed(f"aggregate{i}.", accumulator.state())
-        return state
+        return super().state() | {"capacity": self.capacity, "spare": self._spare[: self._spared].copy()}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the pool whose `state` this was; called on a fresh one."""
-        capacity = read_int(state, "capacity", least=0, most=ROOM)
-        self._made = read_int(state, "made", least=0, most=capacity)
+        super().restore(state)
+        capacity = read_int(state, "capacity", least=self._made, most=ROOM)
         spare = apart(read_integers(state, "spare"), "spare", below=self._made)
         self._spared = len(spare)
         self._spare = np.empty(capacity, np.int32)
         self._spare[: len(spare)] = spare
-        for i, accumulator in enumerate(self.accumulators):
-            accumulator.restore(part(f"aggregate{i}.", state))
+        for accumulator in self.accumulators:
             accumulator.reserve(self.capacity)

@@ -84,21 +84,16 @@ class Owners(memory.Stateful):
 
 
 @attrs.define(eq=False)
-class Waiting:
+class Waiting(memory.Stateful):
     """Hold tuples that are not final, 12 bytes each and a slot of the pool, in one queue a partition."""
 
     pool: Pool
-    queues: Queues[np.int32] = attrs.field(init=False, factory=lambda: Queues(np.int32))
-    _counts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64))
+    queues: Queues[np.int32] = attrs.field(init=False, factory=lambda: Queues(np.int32), metadata=memory.counted())
+    _counts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.rebuilt())
 
     def __len__(self) -> int:
         """Number of tuples that wait."""
         return len(self.queues)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held, without the pool."""
-        return self.queues.nbytes + self._counts.nbytes
 
     def ensure(self, capacity: int) -> None:
         """Let there be partitions with ids below a capacity."""

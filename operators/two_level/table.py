@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators import memory
 from operators.functions.columns import frozen
 from operators.functions.protocol import Accumulator
 from operators.kernels import lowtable as kernels
@@ -16,7 +17,7 @@ from operators.kernels.lowtable import DUE_AT, DUE_BELOW, DUE_LEFT, LIVE, OLD_AT
 from operators.keys import KeyIndex
 from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import apart, bounded, part, prefixed, read_integers
+from operators.saved import apart, bounded, read_integers
 from operators.two_level.words import KeyWords
 
 Matching = Callable[[list[pa.Array]], npt.NDArray[np.bool_]]
@@ -35,25 +36,25 @@ COUNTED = {
 
 
 @attrs.define
-class LowTable:
+class LowTable(memory.Stateful):
     """Hold at most `size` partial aggregates of (group, slice); what leaves is handed on in the order it left."""
 
-    words: KeyWords
-    accumulators: Sequence[Accumulator]
+    words: KeyWords = attrs.field(metadata=memory.part())
+    accumulators: Sequence[Accumulator] = attrs.field(metadata=memory.parts("aggregate"))
     size: int
     probes: int
     every: int
     in_order: bool
     burst: int
-    _rows: Int64s = attrs.field(init=False)
-    _gone: Int64s = attrs.field(init=False)
+    _rows: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    _gone: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
     _left: int = attrs.field(init=False, default=0)
-    _free: npt.NDArray[np.int32] = attrs.field(init=False)
+    _free: npt.NDArray[np.int32] = attrs.field(init=False, metadata=memory.rebuilt())
     _numbers: Int64s = attrs.field(init=False)
-    _slices: KeyIndex = attrs.field(init=False)
-    _starts: Int64s = attrs.field(init=False)
-    _untils: Int64s = attrs.field(init=False)
-    _counts: Int64s = attrs.field(init=False)
+    _slices: KeyIndex = attrs.field(init=False, metadata=memory.part(name="index"))
+    _starts: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    _untils: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    _counts: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
 
     def __attrs_post_init__(self) -> None:
         width = 1 + self.words.width
@@ -73,12 +74,6 @@ class LowTable:
     def __len__(self) -> int:
         """Number of partial aggregates held."""
         return int(self._numbers[LIVE])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        own = self._rows.nbytes + self._gone.nbytes + self._free.nbytes + self._slices.nbytes + 3 * self._starts.nbytes
-        return own + self.words.nbytes + sum(accumulator.nbytes for accumulator in self.accumulators)
 
     @property
     def newest(self) -> int:
@@ -199,10 +194,9 @@ class LowTable:
         self._gone = np.zeros((self.burst, self._rows.shape[1]), np.int64)
 
     def state(self) -> State:
-        """Give what is held."""
         places = np.flatnonzero(self._rows[:, 0] >= 0)
         live = self._slices.live()
-        state: State = {
+        return super().state() | {
             "places": places,
             "rows": self._rows[places].reshape(-1),
             "numbers": self._numbers.copy(),
@@ -211,21 +205,15 @@ class LowTable:
             "untils": self._untils[live],
             "counts": self._counts[live],
         }
-        state |= prefixed("index.", self._slices.state()) | prefixed("words.", self.words.state())
-        for i, accumulator in enumerate(self.accumulators):
-            state |= prefixed(f"aggregate{i}.", accumulator.state())
-        return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the table whose `state` this was; called on a fresh one."""
-        self.words.restore(part("words.", state))
+        super().restore(state)
         if self.words.nulls:
             self._widen()
         places = apart(read_integers(state, "places"), "places", below=self.size)
         rows = read_integers(state, "rows", width=self._rows.shape[1], length=len(places))
         self._rows[places] = rows
         apart(rows[:, 0] & _ID, "rows", below=self.size + self.burst)
-        self._slices.restore(part("index.", state))
         self._slices.check_live(rows[:, 0] >> _ID_BITS, "rows")
         live = read_integers(state, "slices")
         self._slices.check_live(live, "slices")
@@ -242,5 +230,3 @@ class LowTable:
             self._numbers[left] = self._below(int(self._numbers[bound]))
         spare = np.setdiff1d(np.arange(self.size + self.burst), self._rows[places, 0] & _ID)
         self._free[: len(spare)] = spare
-        for i, accumulator in enumerate(self.accumulators):
-            accumulator.restore(part(f"aggregate{i}.", state))

@@ -16,20 +16,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators import memory
 from operators.errors import SchemaError
 from operators.functions.arguments import whole
 from operators.functions.columns import frozen
 from operators.keys import KeyIndex
 from operators.page import Int64s
 from operators.protocol import State, StateValue
-from operators.saved import part, prefixed, read_flag
+from operators.saved import part, prefixed
 
 _LEAST = 1024
 _BITS = 64
 
 
 @attrs.define
-class KeyWords:
+class KeyWords(memory.Stateful):
     """Make words of keys, and keys of words; `hashed` words are enough to choose a place.
 
     >>> words = KeyWords([pa.field("a", pa.int32()), pa.field("b", pa.string())])
@@ -38,7 +39,7 @@ class KeyWords:
     """
 
     fields: Sequence[pa.Field]
-    nulls: bool = attrs.field(init=False, default=False)
+    nulls: bool = attrs.field(init=False, default=False, metadata=memory.flag())
     """Whether the last word says which plain attributes are null."""
     _halves: list[slice] = attrs.field(init=False)
     _numbered: dict[int, KeyIndex] = attrs.field(init=False)
@@ -136,16 +137,14 @@ class KeyWords:
         return whole(column)
 
     def state(self) -> State:
-        """Give what is numbered."""
-        return {"nulls": self.nulls} | dict(self._parts())
+        return super().state() | dict(self._parts())
 
     def _parts(self) -> Iterator[tuple[str, StateValue]]:
         for i, index in self._numbered.items():
             yield from prefixed(f"{i}.", index.state()).items()
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the words whose `state` this was."""
-        self.nulls = read_flag(state, "nulls")
+        super().restore(state)
         for i, index in self._numbered.items():
             index.restore(part(f"{i}.", state))
             self._limits[i] = max(_LEAST, 2 * len(index))
