@@ -524,8 +524,16 @@ def _length(owner: Any, attribute: str) -> int:
 
 
 def _summed(declared: Iterable[tuple[str, str, Column]]) -> Callable[[Any], int]:
-    """Return what counts bytes as if it were written by hand, for pages and promises ask it for their peaks."""
-    counted = {attribute: column.nbytes for attribute, _, column in declared if column.holds}
-    terms = [f"self.{attribute}.nbytes" for attribute, _, column in declared if column.sized]
-    terms += [f"{attribute}(getattr(self, {attribute!r}, None))" for attribute in counted]
-    return eval(f"lambda self: {' + '.join(terms) or '0'}", dict(counted))
+    """Return what counts the bytes of an owner; pages and promises ask it for their peaks."""
+    counted = tuple((attribute, column.nbytes) for attribute, _, column in declared if column.holds)
+    sized = tuple(attribute for attribute, _, column in declared if column.sized)
+
+    def nbytes(owner: Any) -> int:
+        total = 0
+        for attribute in sized:
+            total += getattr(owner, attribute).nbytes
+        for attribute, count in counted:
+            total += count(getattr(owner, attribute, None))
+        return total
+
+    return nbytes
