@@ -326,9 +326,8 @@ class SlicingAggregate:
             if road.grown:
                 road.grown = False
                 self._measure(road.intake)
-            counts, peak = self._counts, road.peak
-            if peak > counts["peak_state_tuples"]:
-                counts["peak_state_tuples"] = peak
+            if road.peak > self._counts["peak_state_tuples"]:
+                self._counts["peak_state_tuples"] = road.peak
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         if punctuation.is_end:

@@ -44,7 +44,11 @@ class Batched:
 
     intake: Intake
     grown: bool = attrs.field(init=False, default=True)
-    """Whether arrays may have grown since `peak` was read."""
+    """Whether arrays may have grown; who reads it sets it back."""
+    peak: int = attrs.field(init=False, default=0)
+    """The most slices held before a promise."""
+    _fits: bool = attrs.field(init=False, default=False)
+    """Whether there is room in what a call lists."""
     _marks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(kernels.MARKS, np.int64))
     _slots: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
     _steps: list[Callable[[Slots, Page | None, Step], Int64s | None]] = attrs.field(init=False)
@@ -69,13 +73,6 @@ class Batched:
         self._members, self._found = np.zeros(results, np.int32), np.zeros((kernels.ROWS, results), np.int64)
         self._into, self._source = np.zeros(pairs, np.int32), np.zeros(pairs, np.int32)
 
-    @property
-    def peak(self) -> int:
-        """The most slices held before a promise since it was last asked for."""
-        peak = int(self._marks[kernels.PEAK])
-        self._marks[kernels.PEAK] = 0
-        return peak
-
     def take(
         self, page: Page | None, ticks: Int64s, valid: Bools | None, positions: Int64s, bounds: Int64s
     ) -> Iterator[Results]:
@@ -87,14 +84,16 @@ class Batched:
         answers = intake.answers
         slices, used = answers.slices, answers.used
         n, ledger = len(ticks), slices.ledger
-        slices.make_unions(n)
+        if n:
+            slices.make_unions(n)
         if n > len(self._slots):
             self._slots = np.zeros(n, np.int32)
         slots, checked, start = self._slots[:n], _ALL_VALID if valid is None else valid, 0
         marks[kernels.TUPLE] = marks[kernels.PROMISE] = 0
         marks[kernels.NEXT] = answers.end
         while True:
-            self._make_room()
+            if not self._fits:
+                self._make_room()
             why = kernels.advance(
                 ticks, checked, positions, bounds, marks, slices.cells, slices.order, slices.nexts, slices.edges,
                 slices.bands, slices.links, slices.times, slices.sessions, slices.chains, slices.bounds, slices.dues,
@@ -102,7 +101,9 @@ class Batched:
                 _SCALE, self._live, self._begins, _SEEN, self._members, self._found, self._into, self._source,
                 self._over, self._gone, _NOTHING,
             )  # fmt: skip
-            stop, _, results, pairs, gone, cells_gone, end, _, bound, begin, made, unions, behind = marks.tolist()
+            stop, _, results, pairs, gone, cells_gone, end, self.peak, bound, begin, made, unions, behind = (
+                marks.tolist()
+            )
             if cells_gone:
                 slices.order = slices.order[cells_gone:]
             part = None if page is None or stop == start else page if stop - start == n else page.slice(start, stop)
@@ -131,7 +132,7 @@ class Batched:
                 slices.more_cells()
             elif why == kernels.ROOM and results < _MOST:
                 self._make_lists(2 * len(self._members), 4 * len(self._into))
-            self.grown = True
+            self.grown, self._fits = True, False
             start = stop
 
     def _slots_of(self, made: int, results: int) -> Slots:
@@ -160,6 +161,7 @@ class Batched:
             self._live, self._begins = np.zeros(len(slices.cells), np.int32), np.zeros(len(slices.cells), np.int64)
         if len(slices.links) > len(self._gone):
             self._over, self._gone = np.zeros(len(slices.links), np.int32), np.zeros(len(slices.links), np.int32)
+        self._fits = True
 
 
 @attrs.define(eq=False)
@@ -170,6 +172,7 @@ class Summed:
     store: Eager
     grown: bool = attrs.field(init=False, default=True)
     """As in `Batched`."""
+    peak: int = attrs.field(init=False, default=0)
     _marks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(kernels.MARKS, np.int64))
     _queued: Int64s = attrs.field(init=False, factory=lambda: np.zeros(kernels.QUEUED, np.int64))
     _slots: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
@@ -188,13 +191,6 @@ class Summed:
         if sessions > self._busy.shape[1]:
             self._busy, self._ends = np.zeros((kernels.ROWS, sessions), np.int64), np.zeros((2, sessions), np.int32)
             self._lists = np.zeros((4, sessions), np.int32)
-
-    @property
-    def peak(self) -> int:
-        """As in `Batched`."""
-        peak = int(self._marks[kernels.PEAK])
-        self._marks[kernels.PEAK] = 0
-        return peak
 
     def take(
         self, page: Page | None, ticks: Int64s, valid: Bools | None, positions: Int64s, bounds: Int64s
@@ -216,7 +212,8 @@ class Summed:
         intake, store, marks, queued = self.intake, self.store, self._marks, self._queued
         answers, n = intake.answers, last - first
         slices, used = answers.slices, answers.used
-        slices.make_unions(n)
+        if n:
+            slices.make_unions(n)
         if n > len(self._slots):
             self._slots = np.zeros(n, np.int32)
         slots, start = self._slots[:n], 0
@@ -234,7 +231,7 @@ class Summed:
                 self._busy, self._ends, self._lists[0], self._lists[1], self._lists[2], self._lists[3],
                 self._totals[0], self._totals[1], self._gone, self._freed,
             )  # fmt: skip
-            stop, busy, results, appended, gone, cells_gone, end, _, gridded, starved, freed, unions, behind = (
+            stop, busy, results, appended, gone, cells_gone, end, self.peak, gridded, starved, freed, unions, behind = (
                 marks.tolist()
             )
             if page is not None and stop > start:
