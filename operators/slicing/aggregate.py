@@ -297,10 +297,12 @@ class SlicingAggregate:
         intake = self._intake if self._intake is not None else self._begin(page.schema)
         if len(page) == 0:
             return
-        if self._batched is not None:
+        if isinstance(self._batched, Batched):
             self._take(self._batched, page, _NONE, _NONE, emit)
             return
         intake.take(page)
+        if self._batched is not None:
+            self._batched.grown = True
         if intake.wasteful:
             self._link()
 

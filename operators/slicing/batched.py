@@ -218,7 +218,8 @@ class Summed:
             self._slots = np.zeros(n, np.int32)
         slots, start = self._slots[:n], 0
         marks[kernels.TUPLE], marks[kernels.NEXT] = 0, answers.end
-        found, ends = np.empty((6, used.room), np.int64), np.empty((2, used.room), np.int32)
+        room = 0 if bound is None else used.room
+        found, ends = np.empty((kernels.ROWS, room), np.int64), np.empty((2, room), np.int32)
         while True:
             if len(slices.links) >= len(self._gone):
                 self._gone, self._freed = np.zeros((2, len(slices.links) + 1), np.int32)
