@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
 import attrs
@@ -83,6 +84,8 @@ class Stateful:
     OLDEST: ClassVar[int] = 0
     _declared: ClassVar[tuple[tuple[str, str, Column], ...]] = ()
     _saving: ClassVar[tuple[tuple[str, str, Callable[[State, str, Any], None]], ...]] = ()
+    _none: ClassVar[int] = 0
+    """The bytes of a class without arrays."""
     _growing: ClassVar[tuple[tuple[str, Column], ...]] = ()
     _bytes: ClassVar[Callable[[Any], int]] = staticmethod(lambda self: 0)
     """Counts the bytes of all arrays and parts, which `nbytes` is where a class does not write it itself."""
@@ -524,16 +527,11 @@ def _length(owner: Any, attribute: str) -> int:
 
 
 def _summed(declared: Iterable[tuple[str, str, Column]]) -> Callable[[Any], int]:
-    """Return what counts the bytes of an owner; pages and promises ask it for their peaks."""
-    counted = tuple((attribute, column.nbytes) for attribute, _, column in declared if column.holds)
-    sized = tuple(attribute for attribute, _, column in declared if column.sized)
-
-    def nbytes(owner: Any) -> int:
-        total = 0
-        for attribute in sized:
-            total += getattr(owner, attribute).nbytes
-        for attribute, count in counted:
-            total += count(getattr(owner, attribute, None))
-        return total
-
-    return nbytes
+    """Return what counts the bytes of an object: pages and promises ask it for their peaks, so arrays are read in C."""
+    paths = [f"{attribute}.nbytes" for attribute, _, column in declared if column.sized]
+    parts = [(attribute, column.nbytes) for attribute, _, column in declared if column.holds]
+    read: attrgetter[Any] = attrgetter(*paths) if paths else attrgetter("_none")
+    arrays: Callable[[Any], int] = read if len(paths) < 2 else lambda owner: sum(read(owner))
+    if not parts:
+        return arrays
+    return lambda owner: arrays(owner) + sum([count(getattr(owner, name, None)) for name, count in parts])
