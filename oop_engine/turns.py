@@ -5,7 +5,7 @@ sources that meet take turns. A turn costs as much as some hundred tuples and mo
 than they must be, and grow where next to nothing is held. A source that meets no other has no turns.
 
 Joins of files ran 1.2 to 1.4 times as fast with turns, and promises, of 16,384 tuples as with pages of 262,144 and a
-promise for 4,096; with 8,192 they ran 1.0 to 1.1 times as fast, and the half was held.
+promise for 4,096; with 8,192 they took about as long as with these, and half was held.
 """
 
 from __future__ import annotations
