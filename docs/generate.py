@@ -27,8 +27,8 @@ from oop_engine.sources.capture.schema import PACKET_SCHEMA
 from oop_engine.sources.flows.nfdump import NFDUMP_SCHEMA
 from oop_engine.sources.flows.schema import FLOW_SCHEMA
 from oop_engine.sources.flows.zeek import ZEEK_ALIASES
+from operators.data.schema import Schema, aliases_of, ip_field, type_name
 from operators.functions import by_name, forms
-from operators.schema import Schema, aliases_of, ip_field, type_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "reference"

@@ -20,38 +20,17 @@ from oop_engine.lazy import lazily
 if TYPE_CHECKING:
     import oop_engine.queries as queries  # noqa: F401  # pyright: ignore[reportUnusedImport]
     import oop_engine.spark as spark  # noqa: F401  # pyright: ignore[reportUnusedImport]
-    from oop_engine.disorder import Disorder, disorder
-    from oop_engine.early import Early, early
-    from oop_engine.errors import (
-        AggregateFailure,
-        AggregateOverflow,
-        Error,
-        OperatorBug,
-        PlanError,
-        SchemaError,
-        StreamError,
-        StreamViolation,
-    )
-    from oop_engine.given import arrow, packets, pages, rows
-    from oop_engine.in_order import in_order
-    from oop_engine.language import LanguageError
-    from oop_engine.meter import Statistics
-    from oop_engine.outcome import Outcome, explain_outputs, run_outputs, run_outputs_async
-    from oop_engine.output import Output
-    from oop_engine.processes import ProcessError, apart
-    from oop_engine.promising import from_source
-    from oop_engine.punctuate import blocks, embedded, every, heartbeat, ordered, slack, tuple_slack
-    from oop_engine.read import interface, netflow, nfdump, pcap, read, table, zeek
-    from oop_engine.running import Running
-    from oop_engine.sinks.errors import SinkError, WriteFailed
-    from oop_engine.sources.capture.errors import DecodeError
-    from oop_engine.sources.errors import SourceEnded, SourceError, TableError
-    from oop_engine.sources.generator import Band, Blocks
-    from oop_engine.strategies import Strategy, strategy
-    from oop_engine.stream import Stream, meld, merge
-    from oop_engine.translate import query
-    from oop_engine.windowed import Windowed
-    from oop_engine.windowing import (
+    from oop_engine.api.disorder import Disorder, disorder
+    from oop_engine.api.early import Early, early
+    from oop_engine.api.in_memory import arrow, packets, pages, rows
+    from oop_engine.api.in_order import in_order
+    from oop_engine.api.output import Output
+    from oop_engine.api.promising import from_source
+    from oop_engine.api.read import interface, netflow, nfdump, pcap, read, table, zeek
+    from oop_engine.api.running import Running
+    from oop_engine.api.stream import Stream, meld, merge
+    from oop_engine.api.windowed import Windowed
+    from oop_engine.api.windowing import (
         WindowOf,
         band,
         counted,
@@ -66,6 +45,29 @@ if TYPE_CHECKING:
         sliding,
         tumbling,
     )
+    from oop_engine.drive.meter import Statistics
+    from oop_engine.drive.outcome import Outcome, explain_outputs, run_outputs, run_outputs_async
+    from oop_engine.errors import (
+        AggregateFailure,
+        AggregateOverflow,
+        Error,
+        OperatorBug,
+        PlanError,
+        SchemaError,
+        StreamError,
+        StreamViolation,
+    )
+    from oop_engine.language import LanguageError
+    from oop_engine.language.translate import query
+    from oop_engine.plan.punctuate import blocks, embedded, every, heartbeat, ordered, slack, tuple_slack
+    from oop_engine.plan.strategies import Strategy, strategy
+    from oop_engine.processes import ProcessError, apart
+    from oop_engine.sinks.errors import SinkError, WriteFailed
+    from oop_engine.sources.capture.errors import DecodeError
+    from oop_engine.sources.errors import SourceEnded, SourceError, TableError
+    from oop_engine.sources.generator import Band, Blocks
+    from operators.data.page import Page
+    from operators.data.schema import Schema, ip_field
     from operators.expression import Column
     from operators.functions import (
         approx_count_distinct,
@@ -97,37 +99,35 @@ if TYPE_CHECKING:
         user_aggregate,
         variance,
     )
-    from operators.page import Page
-    from operators.schema import Schema, ip_field
 
 __version__ = "0.1.0"
 
 _PLACES = {
-    "oop_engine.disorder": "Disorder disorder",
+    "oop_engine.api.disorder": "Disorder disorder",
     "oop_engine.errors": (
         "AggregateFailure AggregateOverflow Error OperatorBug PlanError SchemaError StreamError StreamViolation"
     ),
-    "oop_engine.given": "arrow packets pages rows",
-    "oop_engine.early": "Early early",
-    "oop_engine.in_order": "in_order",
+    "oop_engine.api.in_memory": "arrow packets pages rows",
+    "oop_engine.api.early": "Early early",
+    "oop_engine.api.in_order": "in_order",
     "oop_engine.language": "LanguageError",
-    "oop_engine.meter": "Statistics",
-    "oop_engine.outcome": "Outcome explain_outputs run_outputs run_outputs_async",
+    "oop_engine.drive.meter": "Statistics",
+    "oop_engine.drive.outcome": "Outcome explain_outputs run_outputs run_outputs_async",
     "oop_engine.processes": "ProcessError apart",
-    "oop_engine.promising": "from_source",
-    "oop_engine.punctuate": "blocks embedded every heartbeat ordered slack tuple_slack",
-    "oop_engine.translate": "query",
-    "oop_engine.read": "interface netflow nfdump pcap read table zeek",
+    "oop_engine.api.promising": "from_source",
+    "oop_engine.plan.punctuate": "blocks embedded every heartbeat ordered slack tuple_slack",
+    "oop_engine.language.translate": "query",
+    "oop_engine.api.read": "interface netflow nfdump pcap read table zeek",
     "oop_engine.sinks.errors": "SinkError WriteFailed",
     "oop_engine.sources.capture.errors": "DecodeError",
     "oop_engine.sources.errors": "SourceEnded SourceError TableError",
     "oop_engine.sources.generator": "Band Blocks",
-    "oop_engine.output": "Output",
-    "oop_engine.running": "Running",
-    "oop_engine.strategies": "Strategy strategy",
-    "oop_engine.stream": "Stream meld merge",
-    "oop_engine.windowed": "Windowed",
-    "oop_engine.windowing": (
+    "oop_engine.api.output": "Output",
+    "oop_engine.api.running": "Running",
+    "oop_engine.plan.strategies": "Strategy strategy",
+    "oop_engine.api.stream": "Stream meld merge",
+    "oop_engine.api.windowed": "Windowed",
+    "oop_engine.api.windowing": (
         "WindowOf band counted edges latest marked own session slide_by_rank slide_by_rows slide_by_tuple "
         "sliding tumbling"
     ),
@@ -137,8 +137,8 @@ _PLACES = {
         "count count_distinct first gap_variation geometric_mean heavy_hitters last m4 max mean_gap median "
         "min minmax mode quantile stddev sum top_k user_aggregate variance"
     ),
-    "operators.page": "Page",
-    "operators.schema": "Schema ip_field",
+    "operators.data.page": "Page",
+    "operators.data.schema": "Schema ip_field",
 }
 
 __all__ = [

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import attrs
 
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.drive import deliver
-from operators.page import Page
 from operators.plan_facts import Together, together
 from operators.protocol import Element, Emit, LetsGo, Measured, Operator, State, StateValue
 from operators.retractions import Retracted, Retracting, retracted
-from operators.schema import Schema
 from punctuation import Punctuation
 
 
@@ -20,7 +20,7 @@ class Chain:
     """Fuse one-input operators behind a first one; passes, keeps and propagates what they do.
 
     >>> from operators.drive import drive
-    >>> from operators.number import Number
+    >>> from operators.rows.number import Number
     >>> import pyarrow as pa
     >>> page = Page.of(Schema.of(x=pa.int64()), {"x": [5]})
     >>> [str(e) for e in drive(Chain([Number("a"), Number("b")]), [page])[1:]]

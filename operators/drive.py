@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from operators.page import Page, Row
+from operators.data.page import Page, Row
 from operators.protocol import Element, Emit, Operator
 from punctuation import Punctuation
 

@@ -14,7 +14,7 @@ from operators.protocol import Operator
 def fresh(operator: Operator) -> Operator:
     """Make an operator anew: an attrs class from its public fields, a chain link by link, another as a deep copy.
 
-    >>> from operators.number import Number
+    >>> from operators.rows.number import Number
     >>> chain = Chain([Number("a")])
     >>> made = fresh(chain)
     >>> made.operators[0].name, made.operators[0] is chain.operators[0]

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from operators.chain import Chain
+from operators.data.page import Page
 from operators.errors import AggregateOverflow
 from operators.expression import Bound
 from operators.functions.protocol import Slots
-from operators.page import Page
 from operators.protocol import Operator
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import gcd
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import attrs
+import pyarrow as pa
 
-from operators.durations import tick_ns
-from operators.schema import Schema
+from operators.data.durations import tick_ns
+from operators.data.schema import Schema
 
 TIMES_A_LENGTH: Final = 4
 """Promises that a window asks for within its RANGE or gap, when tuples set its edges."""
@@ -77,3 +79,17 @@ def within(length: int) -> Pace:
 def pace_of(window: Windowed, schema: Schema) -> Pace:
     """Give how finely a window's attribute must be promised: where it does not say, ten times a second."""
     return window.promise_pace if isinstance(window, Paced) else finely(schema, window.wattr, 10)
+
+
+def group_promises(names: Iterable[str], wanted: Paces, schema: Schema) -> Paces:
+    """Ask for promises that end groups of attributes: once a second on the times among these, else where they rise."""
+    names = tuple(names)
+    paces = {name: pace for name, pace in wanted.items() if name in names}
+    for name in names:
+        if pa.types.is_temporal(schema.field(name).type):
+            want(paces, name, finely(schema, name, 1))
+    if not any(schema.progressing(name) for name, pace in paces.items() if not pace.optional):
+        # No time lets groups go, so whatever of them is promised does, where it rises.
+        for name in filter(schema.progressing, names):
+            want(paces, name, Pace(None, optional=True))
+    return paces

@@ -11,11 +11,11 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
+from operators.data.page import Bools, Page
+from operators.data.schema import Schema
 from operators.expression import Expression
 from operators.pace import Paces
-from operators.page import Bools, Page
 from operators.protocol import OneByOne, Operator
-from operators.schema import Schema
 from operators.window import LIMIT
 
 Attributes: TypeAlias = frozenset[str]

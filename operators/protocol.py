@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators.page import Page
-from operators.schema import Schema
+from operators.data.page import Page
+from operators.data.schema import Schema
 from punctuation import Punctuation, before
 
 Element: TypeAlias = Page | Punctuation

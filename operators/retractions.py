@@ -8,14 +8,17 @@ aggregate, a join or a DISTINCT takes every tuple for a new one, so it must not 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
 from operators import expression
+from operators.data.schema import Schema
 from operators.expression import Column, Comparison, Expression, Logical
 from operators.protocol import OneByOne, Operator
-from operators.schema import Schema
+
+SIGN: Final = "sign"
+"""The attribute that is -1 where a tuple takes back an earlier one, and 1 elsewhere."""
 
 
 @attrs.frozen

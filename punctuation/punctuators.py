@@ -12,8 +12,8 @@ Times are integers in the unit of the attribute; NO_TIME stands where it is null
 Granularity, for all of them: `every` k tuples of the stream, `step` (only bounds origin + k * step), or both; with
 neither, whenever the bound rises. `lull`: when the data is more than that behind the clock, a timer call promises
 now - lull, marked assumed (thesis 8.1). `jump`: a value that is further ahead moves no promise unless others confirm
-it; the operator that reads the stream sees to that (`operators.clamp`) and hands over NO_TIME for it. Bounds are
-exclusive (`[ts < v]`) and only rise.
+it; the operator that reads the stream sees to that (`operators.streams.clamp`) and hands over NO_TIME for it. Bounds
+are exclusive (`[ts < v]`) and only rise.
 """
 
 from __future__ import annotations

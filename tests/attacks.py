@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.sources.generator import START
-from operators.schema import ip_field
+from operators.data.schema import ip_field
 
 SECOND = 1_000_000_000
 TIME = pa.timestamp("ns", "UTC")

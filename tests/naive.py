@@ -11,6 +11,8 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
+from operators.data.page import Row, Scalar
+from operators.data.schema import Schema, is_ip
 from operators.expression import (
     Between,
     Binary,
@@ -26,8 +28,6 @@ from operators.expression import (
     Ufunc,
     Unary,
 )
-from operators.page import Row, Scalar
-from operators.schema import Schema, is_ip
 
 TICKS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 

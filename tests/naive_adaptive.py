@@ -11,10 +11,10 @@ from fractions import Fraction
 
 import attrs
 
-from operators.bucket import FROM, UNTIL
-from operators.page import Page, Row
+from operators.data.page import Page, Row
 from operators.protocol import Element
 from operators.window import SlidingWindow
+from operators.window_aggregate.bucket import FROM, UNTIL
 from punctuation import GroupPromise, Punctuation
 
 Key = tuple[object, ...]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from operators.page import Row
+from operators.data.page import Row
 from operators.window import FOREVER, PartitionedWindow, Window
 
 Answer = Callable[[list[Row]], object]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from operators.clamp import AGREE
+from operators.streams.clamp import AGREE
 from punctuation import NO_TIME
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from operators.page import Row
+from operators.data.page import Row
 from operators.window import SlidingWindow
 
 Answers = Mapping[str, Callable[[list[Row]], object]]

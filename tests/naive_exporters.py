@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from oop_engine.sources.asked import Grain
+from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.live.exporters import AGREE, DOUBT, MINUTE, RESOLUTION, SECOND, Rules
 from punctuation import NO_TIME
 

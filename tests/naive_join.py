@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from operators.page import Row, Scalar
+from operators.data.page import Row, Scalar
 from punctuation import Equals, Progress, Punctuation
 
 Meets: TypeAlias = Callable[[int, int], bool]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from operators.page import Int64s, Row
+from operators.data.page import Int64s, Row
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
 
 Answer = Callable[[list[Row]], object]

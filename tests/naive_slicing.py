@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from operators.page import Row, Scalar
+from operators.data.page import Row, Scalar
 from operators.window import SlidingWindow
 from operators.window.delimited import DelimitedWindow, FixedBandWindow
 from operators.window.session import SessionWindow

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import floor
 
-from operators.page import Row
+from operators.data.page import Row
 
 
 def naive_spread(

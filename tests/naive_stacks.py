@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from operators.page import Row
+from operators.data.page import Row
 from operators.window import SlidingWindow
 from tests.naive_aggregate import Answer, naive_windows
 from tests.naive_functions import Naive

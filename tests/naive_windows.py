@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
-from operators.page import Row, Scalar
+from operators.data.page import Row, Scalar
 
 Extent = tuple[int, int | None, int, list[Row]]
 

@@ -12,7 +12,8 @@ import attrs
 import click
 import pyarrow as pa
 
-from oop_engine.circuit import Circuit
+from oop_engine.api.read import netflow
+from oop_engine.api.stream import Stream
 from oop_engine.cli.errors import say
 from oop_engine.cli.incomplete import Incomplete
 from oop_engine.cli.naming import STDOUT
@@ -22,19 +23,18 @@ from oop_engine.cli.showing import Wishes, run_shown
 from oop_engine.cli.streams import flow_elements, tables
 from oop_engine.cli.summary import missed, summary
 from oop_engine.cli.words import lag_text, time_text
-from oop_engine.facts import one_line
+from oop_engine.drive.circuit import Circuit
+from oop_engine.drive.meter import Statistics
+from oop_engine.drive.run_warnings import told as lost
 from oop_engine.language import parse
 from oop_engine.language.syntax import Name, Query, SelectItem, WindowClause
-from oop_engine.meter import Statistics
-from oop_engine.notes import told as lost
-from oop_engine.plan import SourceNode
-from oop_engine.prepared import prepared
-from oop_engine.read import netflow
+from oop_engine.language.translate import query
+from oop_engine.plan.graph import SourceNode
+from oop_engine.report.facts import one_line
+from oop_engine.rewrite.passes import prepared
 from oop_engine.sources.errors import SourceEnded
 from oop_engine.sources.flows import FLOW_ALIASES
 from oop_engine.sources.live import ExporterReport, LiveFlows, LiveReader
-from oop_engine.stream import Stream
-from oop_engine.translate import query
 
 _TIME: Final = pa.timestamp("ns", "UTC")
 _SHOWN: Final = 40

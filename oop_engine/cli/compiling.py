@@ -7,13 +7,14 @@ from importlib import import_module
 from typing import Final
 
 NOTICE: Final = "compiling kernels, once: the first run takes some seconds longer, later ones start at once."
-_ALWAYS: Final = ("window", "slices")
+_ALWAYS: Final = ("windows.window", "slicing.slices")
 """The kernels of every window aggregate: when these are there, a run has compiled before."""
 
 
 def compiled(kernels: Sequence[str] = _ALWAYS) -> bool:
     """Tell whether an earlier run left these kernels on disk as they are now, or they are not compiled at all."""
-    from operators.kernels import compiler, kept
+    from operators.kernels.compile import compiler
+    from operators.kernels.compile import disk_cache as kept
 
     if compiler.interpreted():
         return True

@@ -11,8 +11,8 @@ from oop_engine.cli.errors import reported
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from oop_engine.api.stream import Stream
     from oop_engine.cli.replay import Clock, Replay, Result
-    from oop_engine.stream import Stream
 
 QUERY: Final = "SELECT count (*) [RANGE 1 minute, SLIDE 1 minute, WA ts] FROM Control union Main1 union Main2"
 SECOND: Final = 1_000_000_000
@@ -54,9 +54,9 @@ def command(seconds: int, seed: int) -> None:
 
 def _run(seconds: int, seed: int) -> None:
     from oop_engine.cli.replay import Clock, replay
-    from oop_engine.plan import Plan
+    from oop_engine.language.translate import query
+    from oop_engine.plan.graph import Plan
     from oop_engine.sources.generator import START
-    from oop_engine.translate import query
 
     lull = (seconds // 3, seconds // 3)
     click.echo(f"Q1-2  {QUERY}\n")
@@ -75,9 +75,9 @@ def _run(seconds: int, seed: int) -> None:
 
 def _links(seconds: int, seed: int, lull: tuple[int, int], clock: Clock) -> tuple[dict[str, Stream], dict[str, Stream]]:
     """Make the links, once with promises that go on in a lull, once with promises from tuples alone."""
+    from oop_engine.api.promising import from_source
     from oop_engine.cli.replay import Link
-    from oop_engine.promising import from_source
-    from oop_engine.punctuate import slack
+    from oop_engine.plan.punctuate import slack
     from oop_engine.sources.generator import Band, packets
 
     live: dict[str, Stream] = {}
@@ -105,7 +105,7 @@ def _links(seconds: int, seed: int, lull: tuple[int, int], clock: Clock) -> tupl
 
 
 def _in_order(streams: Mapping[str, Stream]) -> Stream:
-    from oop_engine.stream import merge
+    from oop_engine.api.stream import merge
     from operators.functions import count
 
     return merge(*streams.values()).window(range="1 minute", wattr="ts").aggregate(count())

@@ -63,15 +63,15 @@ def command(
         format_, files = first, (rest, *files[1:])
     kinds = types_said(types)
     with reported():
+        from oop_engine.api.disorder import disorder
         from oop_engine.cli.compiling import NOTICE, compiled
-        from oop_engine.disorder import disorder
-        from oop_engine.disorder_words import HEAD, LEFT, advice, cells
-        from oop_engine.facts import one_line
-        from oop_engine.scatter import check
+        from oop_engine.report.disorder_words import HEAD, LEFT, advice, cells
+        from oop_engine.report.facts import one_line
+        from oop_engine.report.scatter import check
 
         if plot is not None:
             check(plot)
-        if not compiled(("disorder",)):
+        if not compiled(("streams.disorder",)):
             say(NOTICE)
         report = disorder(
             files[0],

@@ -95,7 +95,7 @@ def say(text: str) -> None:
 
 def printable(text: str) -> str:
     """Escape what could move the cursor, recolour or reorder a terminal; line ends stay."""
-    from operators.printable import printable
+    from operators.data.printable import printable
 
     return printable(text, lines=True)
 

@@ -13,7 +13,7 @@ from oop_engine.cli.errors import reported
 from oop_engine.cli.naming import Naming, naming_options, query_text
 
 if TYPE_CHECKING:
-    from oop_engine.plan import Plan
+    from oop_engine.plan.graph import Plan
 
 
 @click.command(
@@ -33,10 +33,10 @@ def command(text: str, naming: Naming, mermaid: bool, svg: str | None) -> None:
     if mermaid and svg is not None:
         raise click.UsageError("choose one of --mermaid and --svg.")
     with reported():
-        from oop_engine import drawing
         from oop_engine.cli.hints import translated
-        from oop_engine.overwriting import check_files
-        from oop_engine.prepared import prepared
+        from oop_engine.drive.overwriting import check_files
+        from oop_engine.report import drawing
+        from oop_engine.rewrite.passes import prepared
         from oop_engine.sinks.files import written
 
         plan = prepared(translated(query_text(text), naming).node)
@@ -51,7 +51,7 @@ def command(text: str, naming: Naming, mermaid: bool, svg: str | None) -> None:
 
 def _words(plan: Plan) -> str:
     """Write the plan as text, no wider than the terminal; where there is none, as wide as documents take."""
-    from oop_engine.explain import WIDTH, explain
+    from oop_engine.report.explain import WIDTH, explain
 
     width = min(WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDTH
     return explain(plan, width=width) + "\n"

@@ -7,17 +7,17 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from oop_engine.api.stream import Stream
 from oop_engine.cli.naming import STDIN, Naming
 from oop_engine.cli.streams import opened, placed
-from oop_engine.language.errors import LanguageError
-from oop_engine.plan import SourceNode
+from oop_engine.language.translate import query
+from oop_engine.plan.graph import SourceNode
+from oop_engine.query_errors import LanguageError
 from oop_engine.sources.files import Files
 from oop_engine.sources.flows import FLOW_ALIASES, FLOW_SCHEMA
 from oop_engine.sources.flows.elements import element
 from oop_engine.sources.packets import Packets
 from oop_engine.sources.protocol import Source
-from oop_engine.stream import Stream
-from oop_engine.translate import query
 from operators.errors import SchemaError
 
 _NAME: Final = re.compile(r"`[^`]*`|[\w-]+")

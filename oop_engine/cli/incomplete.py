@@ -23,9 +23,9 @@ from oop_engine.language.syntax import Duration, Name, Query, WindowClause
 from oop_engine.sources.flows import FLOW_ALIASES
 from oop_engine.sources.live import LiveReader
 from oop_engine.sources.protocol import ARRIVAL
-from operators.page import Page
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.protocol import Element
-from operators.schema import Schema
 from punctuation import NO_TIME, Punctuation
 
 INCOMPLETE: Final = "incomplete"

@@ -14,7 +14,7 @@ import click
 from oop_engine.cli.options import expanded
 
 if TYPE_CHECKING:
-    from oop_engine.plan import Late
+    from oop_engine.plan.graph import Late
 
 Command: TypeAlias = Callable[..., None]
 _NAMED: Final = re.compile(r"(?:([^\W\d](?:[\w -]*[\w-])?)|`((?:[^`]|``)+)`)=(.*)", re.DOTALL)

@@ -12,15 +12,15 @@ from typing import Final
 
 import attrs
 
-from oop_engine.circuit import Circuit
+from oop_engine.drive.circuit import Circuit
+from oop_engine.drive.snapshot import released_at_end
 from oop_engine.errors import PlanError
-from oop_engine.facts import one_line
+from oop_engine.plan.ticks import duration_of, positive
+from oop_engine.report.facts import one_line
 from oop_engine.sinks import FileSink, SinkError, sink_for
 from oop_engine.sinks.files import claimed, naming
-from oop_engine.ticks import duration_of, positive
-from oop_engine.twin import released_at_end
-from operators.page import Page
-from operators.schema import Schema
+from operators.data.page import Page
+from operators.data.schema import Schema
 
 _SHARE: Final = 10
 """Of so much time the file takes one at most, however large the state is."""

@@ -76,8 +76,8 @@ def run(
     with reported():
         from oop_engine.spark.errors import SparkError
         from oop_engine.spark.hourly import EXPORTS
+        from oop_engine.spark.paths import local
         from oop_engine.spark.pipeline import Pipeline
-        from oop_engine.spark.places import local
         from oop_engine.spark.session import session
 
         pipeline = Pipeline(
@@ -126,7 +126,7 @@ def init(folder: str, source: str, tables: str, exports: tuple[str, ...], many: 
     with reported():
         from oop_engine.spark.declared import command, declare
         from oop_engine.spark.hourly import EXPORTS
-        from oop_engine.spark.places import local
+        from oop_engine.spark.paths import local
 
         line = command(Path(folder))
         for path in declare(

@@ -11,10 +11,10 @@ from typing import Final, TextIO
 
 import attrs
 
-from oop_engine.circuit import Circuit
 from oop_engine.cli.words import bytes_text, lag_text, rate_text, time_text
-from oop_engine.meter import watched
-from oop_engine.plan import SourceNode
+from oop_engine.drive.circuit import Circuit
+from oop_engine.drive.meter import watched
+from oop_engine.plan.graph import SourceNode
 
 PATIENCE: Final = 1.0
 """Seconds that a run may take without a line."""

@@ -11,11 +11,11 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from oop_engine.circuit import Circuit, readable
-from oop_engine.plan import Plan, SourceNode
+from oop_engine.drive.circuit import Circuit, readable
+from oop_engine.plan.graph import Plan, SourceNode
 from oop_engine.sources.generator import Generated
 from oop_engine.sources.protocol import ARRIVAL, Chunk
-from operators.page import Int64s, Page
+from operators.data.page import Int64s, Page
 from operators.protocol import Element, Measured
 
 

@@ -7,8 +7,8 @@ from oop_engine.cli.hints import translated
 from oop_engine.cli.naming import Naming
 from oop_engine.cli.showing import Wishes, run_shown
 from oop_engine.cli.summary import missed, noted, summary
-from oop_engine.meter import Statistics
-from oop_engine.prepared import prepared
+from oop_engine.drive.meter import Statistics
+from oop_engine.rewrite.passes import prepared
 
 
 def run_query(text: str, naming: Naming, wishes: Wishes) -> Statistics:

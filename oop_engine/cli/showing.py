@@ -13,7 +13,6 @@ from typing import Protocol
 
 import attrs
 
-from oop_engine.circuit import PAGE_ROWS, Circuit
 from oop_engine.cli.compiling import NOTICE, compiled
 from oop_engine.cli.errors import say
 from oop_engine.cli.naming import STDOUT
@@ -21,17 +20,18 @@ from oop_engine.cli.partial import Partial
 from oop_engine.cli.progress import Minutely, Progress
 from oop_engine.cli.summary import WIDTH, table
 from oop_engine.cli.words import counted
-from oop_engine.growth import Growth
-from oop_engine.meter import Statistics
-from oop_engine.notes import beforehand
-from oop_engine.overwriting import check_files
-from oop_engine.plan import Plan
-from oop_engine.runtime import Deliver, Watch, run_to_end
+from oop_engine.drive.circuit import PAGE_ROWS, Circuit
+from oop_engine.drive.growth import Growth
+from oop_engine.drive.meter import Statistics
+from oop_engine.drive.overwriting import check_files
+from oop_engine.drive.run_warnings import beforehand
+from oop_engine.drive.runtime import Deliver, Watch, run_to_end
+from oop_engine.plan.graph import Plan
 from oop_engine.sinks import GrowingSink, Holding, KeptSink, sink_for
 from oop_engine.sinks.files import unfinished_of
-from operators.page import Page
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.protocol import Element
-from operators.schema import Schema
 
 
 class Marking(Protocol):

@@ -9,15 +9,15 @@ from pathlib import Path
 import attrs
 import click
 
+from oop_engine.api.read import read, taken
+from oop_engine.api.stream import Stream
 from oop_engine.cli.naming import STDIN, STDOUT, Naming
 from oop_engine.language import parse, parse_duration
-from oop_engine.language.errors import LanguageError
 from oop_engine.language.scan import scan
 from oop_engine.language.syntax import Join, Query, SubQuery, Table, Union
-from oop_engine.punctuate import Promise, blocks, embedded, ordered, tuple_slack
-from oop_engine.punctuate import slack as slack_promise
-from oop_engine.read import read, taken
-from oop_engine.stream import Stream
+from oop_engine.plan.punctuate import Promise, blocks, embedded, ordered, tuple_slack
+from oop_engine.plan.punctuate import slack as slack_promise
+from oop_engine.query_errors import LanguageError
 
 KINDS = "slack:2s, ordered, tuples:100, block:LENGTH, embedded:MARKER"
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from oop_engine.cli.words import bytes_text, counted, lag_text, rate_text, time_text
-from oop_engine.facts import one_line
-from oop_engine.meter import OperatorStatistics, Statistics
-from oop_engine.plan import Plan
+from oop_engine.drive.meter import OperatorStatistics, Statistics
+from oop_engine.plan.graph import Plan
+from oop_engine.report.facts import one_line
 
 WIDTH: Final = 100
 """Columns that a table takes where there is no terminal."""

@@ -6,8 +6,8 @@ import datetime as dt
 
 import pyarrow as pa
 
-from oop_engine.language.durations import SECOND, format_duration
-from oop_engine.ticks import tick_ns
+from oop_engine.plan.durations import SECOND, format_duration
+from oop_engine.plan.ticks import tick_ns
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 

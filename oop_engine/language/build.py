@@ -16,9 +16,9 @@ from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive
 
 from oop_engine.language import syntax as s
-from oop_engine.language.durations import Word, measure
-from oop_engine.language.errors import LanguageError
-from oop_engine.language.span import Span
+from oop_engine.plan.durations import Word, measure
+from oop_engine.query_errors import LanguageError
+from oop_engine.span import Span
 
 LARGEST_INTEGER = 2**64 - 1
 _CONSTANTS: t.Final[dict[str, bool | None]] = {"TRUE": True, "FALSE": False, "NULL": None}

@@ -11,9 +11,9 @@ import typing as t
 from lark import Lark, Token
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
-from oop_engine.language.errors import LanguageError
 from oop_engine.language.habits import Stop, a_name, habit
 from oop_engine.language.scan import RESERVED, Lexeme, Places, lexeme_at
+from oop_engine.query_errors import LanguageError
 
 KEYWORDS: t.Final[dict[str, str]] = {
     "_SELECT": "SELECT",

@@ -18,12 +18,13 @@ import pyarrow as pa
 from oop_engine.errors import PlanError
 from oop_engine.language import syntax as s
 from oop_engine.language.elsewhere import about_function
-from oop_engine.language.errors import LanguageError
 from oop_engine.language.parse import parse_expr
 from oop_engine.language.placed import placed
 from oop_engine.language.quoted import Known, about_names, refuse_names
 from oop_engine.language.walk import Number, chain, negated, number_of
-from operators.address import parse_network
+from oop_engine.query_errors import LanguageError
+from operators.data.address import parse_network
+from operators.data.schema import Schema
 from operators.errors import SchemaError, did_you_mean
 from operators.expression import (
     Between,
@@ -42,7 +43,6 @@ from operators.expression import (
 )
 from operators.expression.tracing import Ufunc
 from operators.functions import is_function
-from operators.schema import Schema
 
 Resolve: TypeAlias = Callable[[s.Name], str]
 """Gives the attribute that a name means, or raises the LanguageError that points at the name."""

@@ -9,10 +9,10 @@ import typing as t
 import attrs
 
 from oop_engine.language import syntax as s
-from oop_engine.language.errors import LanguageError
 from oop_engine.language.scan import MAX_DEPTH, Places, scan
-from oop_engine.language.span import Span
 from oop_engine.language.unparse import in_a_row
+from oop_engine.query_errors import LanguageError
+from oop_engine.span import Span
 
 if t.TYPE_CHECKING:
     from lark import Lark

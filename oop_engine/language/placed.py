@@ -6,8 +6,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from oop_engine.errors import PlanError, SchemaError
-from oop_engine.language.errors import LanguageError
-from oop_engine.language.span import Span
+from oop_engine.query_errors import LanguageError
+from oop_engine.span import Span
 
 
 @contextmanager

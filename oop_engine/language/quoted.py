@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import attrs
 
 from oop_engine.language import syntax as s
-from oop_engine.language.errors import LanguageError
-from oop_engine.language.span import NOWHERE, Span
 from oop_engine.language.unparse import unparse_expression
 from oop_engine.language.walk import pieces
-from operators.schema import ALIASES, Schema, aliases_of
+from oop_engine.query_errors import LanguageError
+from oop_engine.span import NOWHERE, Span
+from operators.data.schema import ALIASES, Schema, aliases_of
 
 _PREDICATES = (s.Between, s.InList, s.InNetwork, s.IsNull)
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})

@@ -11,8 +11,8 @@ import re
 
 import attrs
 
-from oop_engine.language.errors import LanguageError
-from oop_engine.language.span import Span
+from oop_engine.query_errors import LanguageError
+from oop_engine.span import Span
 
 MAX_DEPTH = 64
 """How many brackets, or levels of an expression, may stand inside one another."""

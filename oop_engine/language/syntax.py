@@ -13,8 +13,8 @@ from decimal import Decimal
 
 import attrs
 
-from oop_engine.language.durations import Duration
-from oop_engine.language.span import NOWHERE, Span
+from oop_engine.plan.durations import Duration
+from oop_engine.span import NOWHERE, Span
 
 UnaryOperator = t.Literal["-", "not"]
 BinaryOperator = t.Literal["+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or"]

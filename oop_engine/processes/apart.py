@@ -7,17 +7,17 @@ from typing import Final, Literal, NoReturn, TypeAlias
 
 import attrs
 
+from oop_engine.api.stream import Stream, check_stream
+from oop_engine.drive.synchronous import Run
 from oop_engine.errors import PlanError
-from oop_engine.plan import Plan
-from oop_engine.prepared import prepared
+from oop_engine.plan.graph import Plan
 from oop_engine.processes.frames import Full
 from oop_engine.processes.levels import Levels
 from oop_engine.processes.workers import Here, InProcess, InThread, Worker
-from oop_engine.stream import Stream, check_stream
-from oop_engine.synchronous import Run
-from operators.page import Page
+from oop_engine.rewrite.passes import prepared
+from operators.data.page import Page
 from operators.protocol import Element
-from operators.two_level import HighAggregate
+from operators.window_aggregate.partial_final import HighAggregate
 
 Layout: TypeAlias = Literal["process", "thread", "here"]
 _LAYOUTS: Final[tuple[Layout, ...]] = ("process", "thread", "here")

@@ -14,9 +14,9 @@ import sys
 from oop_engine.processes.frames import FAILURE, Receiver, Sender, Watch, waits
 from oop_engine.processes.ring import Ring
 from oop_engine.processes.spec import load_high
+from operators.data.page import Page
 from operators.drive import deliver
-from operators.page import Page
-from operators.two_level import HighAggregate
+from operators.window_aggregate.partial_final import HighAggregate
 
 
 class Orphaned(Exception):

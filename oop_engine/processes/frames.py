@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from oop_engine.processes.errors import ProcessError
 from oop_engine.processes.ring import Ring
-from operators.page import Page
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.protocol import Element
-from operators.schema import Schema
 from punctuation import END, Punctuation
 from punctuation.plain import from_plain, to_plain
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import attrs
 
 from oop_engine.errors import PlanError, SchemaError
-from oop_engine.physical import RANKED, Wanted, steps
-from oop_engine.plan import Node, OperatorNode, operator_node
-from oop_engine.windows import window_text
+from oop_engine.plan.graph import Node, OperatorNode, operator_node
+from oop_engine.plan.windows import window_text
+from oop_engine.rewrite.strategy import RANKED, Wanted, steps
 from operators.chain import Chain
-from operators.two_level import HighAggregate
+from operators.window_aggregate.partial_final import HighAggregate
 
 
 @attrs.frozen

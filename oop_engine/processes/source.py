@@ -15,7 +15,7 @@ import pyarrow as pa
 from oop_engine.processes.frames import Receiver, waits
 from oop_engine.processes.ring import Ring
 from oop_engine.sources.protocol import Chunk
-from operators.page import Int64s, Page
+from operators.data.page import Int64s, Page
 
 
 @attrs.frozen(eq=False)

@@ -11,8 +11,8 @@ from oop_engine.errors import PlanError
 from operators.functions import by_name
 from operators.functions.moments import Stddev, Variance
 from operators.functions.protocol import AggregateFunction
-from operators.two_level import HighAggregate
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window
+from operators.window_aggregate.partial_final import HighAggregate
 
 
 def dump_high(high: HighAggregate) -> str:

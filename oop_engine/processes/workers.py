@@ -19,11 +19,11 @@ from oop_engine.processes.errors import ProcessError
 from oop_engine.processes.frames import TEXT, Full, Receiver, Sender, waits
 from oop_engine.processes.ring import Ring
 from oop_engine.processes.spec import dump_high
+from operators.data.page import Page
 from operators.drive import deliver
-from operators.kernels.kept import prepare
-from operators.page import Page
+from operators.kernels.compile.disk_cache import prepare
 from operators.protocol import Element
-from operators.two_level import HighAggregate
+from operators.window_aggregate.partial_final import HighAggregate
 
 _QUEUED = 8
 

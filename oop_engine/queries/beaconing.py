@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from oop_engine.api.stream import Stream
+from oop_engine.api.windowing import session
+from oop_engine.plan.ticks import Amount, amount_of, ticks_of
 from oop_engine.queries.traffic import weighed
-from oop_engine.stream import Stream
-from oop_engine.ticks import Amount, amount_of, ticks_of
-from oop_engine.windowing import session
 from operators.functions import avg, count, gap_variation, max, mean_gap
 from operators.functions import sum as total
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from oop_engine.api.stream import Stream
+from oop_engine.plan.ticks import Amount
 from oop_engine.queries.traffic import weighed
-from oop_engine.stream import Stream
-from oop_engine.ticks import Amount
 from operators.functions import count_distinct
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from oop_engine.stream import Stream
-from oop_engine.ticks import Amount, amount_of, ticks_of
+from oop_engine.api.stream import Stream
+from oop_engine.plan.ticks import Amount, amount_of, ticks_of
 from operators.functions import count, max, min
 from operators.functions import sum as total
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from oop_engine.api.stream import Stream
+from oop_engine.plan.ticks import Amount
 from oop_engine.queries.traffic import weighed
-from oop_engine.stream import Stream
-from oop_engine.ticks import Amount
-from operators.largest import Largest
+from operators.rows.largest import Largest
 
 
 def top_talkers(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from oop_engine.api.stream import Stream
 from oop_engine.errors import SchemaError
-from oop_engine.stream import Stream
 from operators.functions import AggregateFunction, count
 from operators.functions import sum as total
 

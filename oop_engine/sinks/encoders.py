@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from oop_engine.sinks.fields import looked_up, plain
-from operators.page import Page
-from operators.readable import address_text, address_text_field, is_number, is_text, text_of
-from operators.schema import Schema
+from operators.data.page import Page
+from operators.data.readable import address_text, address_text_field, is_number, is_text, text_of
+from operators.data.schema import Schema
 
 _ROW_GROUP = 131_072
 _FORMULA: Final = r"^[=+\-@\t\r\n＝＋－＠]"

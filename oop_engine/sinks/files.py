@@ -20,9 +20,9 @@ import attrs
 from oop_engine.lock import Claim, Taken, abandoned, hold
 from oop_engine.sinks.errors import SinkError, WriteFailed
 from oop_engine.sinks.protocol import Deliver, Encoder
-from operators.page import Page
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.protocol import Element
-from operators.schema import Schema
 
 
 @attrs.frozen

@@ -20,9 +20,9 @@ from oop_engine.sinks.encoders import Csv, Ndjson
 from oop_engine.sinks.errors import SinkError, WriteFailed
 from oop_engine.sinks.files import FileSink, beside, claimed, naming, sync_folder
 from oop_engine.sinks.protocol import Deliver, Encoder
-from operators.page import Page
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.protocol import Element
-from operators.schema import Schema
 
 _HELD: Final = 1 << 20
 """Bytes that are held until a punctuation, at most."""

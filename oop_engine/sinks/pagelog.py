@@ -39,9 +39,9 @@ from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.fields import differences, looked_up, nullable, plain
 from oop_engine.sinks.files import claimed, naming
 from oop_engine.sinks.protocol import Deliver
-from operators.page import Page
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.protocol import Element
-from operators.schema import Schema
 
 SUFFIX: Final = ".pages"
 _SEAL_ROWS: Final = 131_072

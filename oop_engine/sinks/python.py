@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import attrs
 
 from oop_engine.sinks.protocol import Deliver
-from operators.page import Page
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.protocol import Element
-from operators.schema import Schema
 
 
 @attrs.frozen

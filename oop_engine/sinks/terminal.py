@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oop_engine.sinks.protocol import Deliver
-from operators.page import Page
-from operators.printable import printable
+from operators.data.page import Page
+from operators.data.printable import printable
+from operators.data.readable import is_number, printable_texts, text_of
+from operators.data.schema import Schema
 from operators.protocol import Element
-from operators.readable import is_number, printable_texts, text_of
-from operators.schema import Schema
 
 if TYPE_CHECKING:
     from rich.console import Console

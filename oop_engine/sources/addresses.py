@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from operators.address import parse_ip
-from operators.kernels.dotted import read_dotted
-from operators.schema import IP_TYPE
+from operators.data.address import parse_ip
+from operators.data.schema import IP_TYPE
+from operators.kernels.data.dotted import read_dotted
 
 
 def parse_addresses(texts: pa.Array) -> pa.Array:

@@ -14,11 +14,11 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from oop_engine.sources.asked import Holding
+from oop_engine.sources.demanded_progress import Holding
 from oop_engine.sources.generated import GeneratedPackets
 from oop_engine.sources.protocol import ARRIVAL, Chunk, Reader, Source
+from operators.data.page import Int64s, Page
 from operators.errors import SchemaError
-from operators.page import Int64s, Page
 from punctuation import Punctuation, before
 
 Clock: TypeAlias = Callable[[], int]

@@ -18,7 +18,7 @@ from oop_engine.sources.errors import TableError
 from oop_engine.sources.inputs import Input
 from oop_engine.sources.owned import owned
 from oop_engine.sources.sound import sound
-from operators.schema import is_ip
+from operators.data.schema import is_ip
 from punctuation import NEVER
 
 _GROUP_ROWS: Final = 1 << 22

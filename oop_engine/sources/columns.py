@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.data.page import Int64s, Page
+from operators.data.schema import IP_METADATA, IP_TYPE, Schema, is_ip
 from operators.errors import SchemaError, did_you_mean
-from operators.page import Int64s, Page
-from operators.schema import IP_METADATA, IP_TYPE, Schema, is_ip
 from punctuation.schedule import NO_TIME
 
 Types: TypeAlias = "Mapping[str, str | pa.DataType]"

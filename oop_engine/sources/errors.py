@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from punctuation.errors import Error, StreamError
 
 if TYPE_CHECKING:
-    from oop_engine.outcome import Outcome
+    from oop_engine.drive.outcome import Outcome
 
 
 class SourceError(Error, ValueError):

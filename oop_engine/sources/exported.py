@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from oop_engine.sources.dictionaries import renumbered, widely_numbered
 from oop_engine.sources.memory import MemoryReader, Rows
-from operators.page import Int64s
+from operators.data.page import Int64s
 
 
 @runtime_checkable

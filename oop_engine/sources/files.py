@@ -14,7 +14,7 @@ from oop_engine.sources.paths import expand
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.tables import Settled, Table
 from oop_engine.sources.turn import Turn
-from operators.page import Int64s
+from operators.data.page import Int64s
 
 Input = str | Path | BinaryIO | Sequence["str | Path"]
 

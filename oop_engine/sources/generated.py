@@ -11,7 +11,7 @@ import pyarrow as pa
 from oop_engine.sources.generator import Blocks, Generated
 from oop_engine.sources.memory import MemoryReader
 from oop_engine.sources.protocol import ARRIVAL, Chunk
-from operators.page import Int64s, Page
+from operators.data.page import Int64s, Page
 from punctuation import NO_TIME, Punctuation, before
 
 _STEP, _STEP_NS = 4096, 250_000_000

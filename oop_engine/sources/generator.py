@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators.durations import duration_ns
-from operators.page import Int64s, Page
+from operators.data.durations import duration_ns
+from operators.data.page import Int64s, Page
+from operators.data.schema import IP_TYPE, Schema, ip_field
 from operators.protocol import Element
-from operators.schema import IP_TYPE, Schema, ip_field
 from punctuation import END, NEVER, before
 
 SECOND = 1_000_000_000

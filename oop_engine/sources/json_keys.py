@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from oop_engine.sources.errors import TableError
 from oop_engine.sources.lines import way_out
 from oop_engine.sources.text import Piece
-from operators.kernels.kernel import kernel
+from operators.kernels.compile.kernel import kernel
 
 _ROOM: Final = 1 << 14
 _TOLD: Final = 8

@@ -12,8 +12,8 @@ from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.rows import RowPages
 from oop_engine.sources.sound import sound
 from oop_engine.sources.turn import Turn
-from operators.page import Int64s, Page
-from operators.schema import Schema
+from operators.data.page import Int64s, Page
+from operators.data.schema import Schema
 from punctuation import NO_TIME, Punctuation
 
 

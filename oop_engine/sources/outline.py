@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import attrs
 
 from oop_engine.sources.protocol import Reader
-from operators.page import Int64s
+from operators.data.page import Int64s
 
 Watch: TypeAlias = Callable[[Int64s], None]
 """Is given the values of an attribute in a whole piece before any of the piece's batches."""

@@ -13,7 +13,7 @@ from oop_engine.sources.capture import PACKET_SCHEMA, Capture
 from oop_engine.sources.paths import called
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.turn import Turn
-from operators.page import Int64s
+from operators.data.page import Int64s
 
 
 @attrs.frozen

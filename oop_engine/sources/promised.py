@@ -8,9 +8,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from operators.data.schema import Schema
 from operators.errors import SchemaError, did_you_mean
 from operators.expression.bound import family
-from operators.schema import Schema
 from punctuation import Equals, OneOf, Pattern, Punctuation, Range, Value
 
 _TAKES: Final[dict[str, tuple[type, ...]]] = {
@@ -25,7 +25,7 @@ _WRITE: Final[dict[str, str]] = {
     **dict.fromkeys(("timestamp", "duration", "date", "time of day"), "an integer that counts its ticks"),
     "text": "text in quotes",
     "bytes": "bytes",
-    "IP address": 'its 16 bytes, operators.address.parse_ip("10.0.0.1")',
+    "IP address": 'its 16 bytes, operators.data.address.parse_ip("10.0.0.1")',
     "truth value": "True or False",
 }
 

@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
-from operators.page import Int64s
+from operators.data.page import Int64s
 from operators.protocol import Element
 
 Chunk: TypeAlias = "pa.RecordBatch | Element"

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from oop_engine.sources.generator import Generated
-from operators.kernels.pack import pack_rows
-from operators.page import Page
-from operators.schema import Schema
+from operators.data.page import Page
+from operators.data.schema import Schema
+from operators.kernels.data.pack import pack_rows
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 

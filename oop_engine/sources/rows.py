@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.protocol import Chunk
+from operators.data.page import Page
+from operators.data.schema import Schema, is_ip
 from operators.errors import SchemaError, did_you_mean
-from operators.page import Page
 from operators.protocol import Element
-from operators.schema import Schema, is_ip
 from punctuation import Punctuation
 
 WAIT: Final = 50_000_000
@@ -169,7 +169,7 @@ def _numbered(first: int, count: int) -> str:
 
 def _column(field: pa.Field, values: Sequence[object]) -> pa.Array:
     if is_ip(field) and any(isinstance(value, str) for value in values):
-        from operators.address import parse_ip
+        from operators.data.address import parse_ip
 
         values = [parse_ip(value) if isinstance(value, str) else value for value in values]
     return pa.array(values, field.type)

@@ -30,8 +30,8 @@ from oop_engine.sources.json_keys import LeftOut
 from oop_engine.sources.lines import first_value, is_text, retyped, untyped
 from oop_engine.sources.outline import Outline, Watch
 from oop_engine.sources.text_file import LOOK, TextFile
+from operators.data.page import Int64s
 from operators.errors import SchemaError, did_you_mean
-from operators.page import Int64s
 
 
 @attrs.frozen

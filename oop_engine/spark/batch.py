@@ -15,13 +15,13 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from oop_engine.circuit import CHUNK_ROWS, readable
+from oop_engine.drive.circuit import CHUNK_ROWS, readable
 from oop_engine.sources.protocol import Source
 from oop_engine.spark.counts import Telling, told
-from oop_engine.spark.given import Batches, Given, from_spark, is_paged, opened
+from oop_engine.spark.in_memory import Batches, Given, from_spark, is_paged, opened
 from oop_engine.spark.narrow import page_bytes, read_page
-from oop_engine.spark.room import Elsewhere, Room, take_ranked, with_sources
 from oop_engine.spark.schema import Wanted
+from oop_engine.spark.stage_run import Elsewhere, Room, take_ranked, with_sources
 from oop_engine.spark.stages import FRONT, TAIL, Cut
 from oop_engine.spark.wire import DDL, WireRow, from_batch, pages_batch, to_batches
 from punctuation import Punctuation

@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import pyarrow as pa
 
+from oop_engine.api.output import Output
+from oop_engine.api.stream import Stream
+from oop_engine.drive.outcome import run_outputs
 from oop_engine.errors import PlanError, SchemaError
-from oop_engine.outcome import run_outputs
-from oop_engine.output import Output
-from oop_engine.prepared import prepared
+from oop_engine.rewrite.passes import prepared
 from oop_engine.sinks.pagelog import PageLogSink
 from oop_engine.spark.errors import SparkError, errors
-from oop_engine.spark.given import crossing
+from oop_engine.spark.in_memory import crossing
 from oop_engine.spark.narrow import read_page
-from oop_engine.spark.places import local
+from oop_engine.spark.paths import local
 from oop_engine.spark.reading import packed
 from oop_engine.spark.refused import check_ending, check_stream
 from oop_engine.spark.schema import spark_type
 from oop_engine.spark.shipping import is_local
-from oop_engine.stream import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,7 +85,7 @@ def from_spark(
     `divert`, as of every source. By default the stream is punctuated exactly. A decimal(20, 0), which is how Spark has
     uint64, is uint64 here, unless `types` names it. SchemaError when it holds what uint64 does not.
     """
-    from oop_engine.read import table
+    from oop_engine.api.read import table
 
     if frame.isStreaming:
         raise PlanError(

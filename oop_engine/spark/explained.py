@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import pyarrow as pa
 
-from oop_engine.aggregates import slow
-from oop_engine.demand import pruned, windows_of
-from oop_engine.facts import one_line
-from oop_engine.plan import OperatorNode, Plan, SourceNode
-from oop_engine.prepared import prepared
-from oop_engine.spark.ahead import aheads
-from oop_engine.spark.levels import in_levels, splits
+from oop_engine.plan.aggregates import slow
+from oop_engine.plan.graph import OperatorNode, Plan, SourceNode
+from oop_engine.report.facts import one_line
+from oop_engine.rewrite.demand import pruned, windows_of
+from oop_engine.rewrite.passes import prepared
+from oop_engine.spark.map_side import aheads
+from oop_engine.spark.partial_final import in_levels, splits
 from oop_engine.spark.refused import check_stream
-from oop_engine.spark.room import elsewhere
+from oop_engine.spark.stage_run import elsewhere
 from oop_engine.spark.stages import FRONT, KEYED, NAMES, TAIL, Cut, cut
-from operators.aggregate.wid import WindowAggregate
 from operators.window import SlidingWindow
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 
 if TYPE_CHECKING:
-    from oop_engine.stream import Stream
+    from oop_engine.api.stream import Stream
 
 WIDTH: Final = 96
 

@@ -41,11 +41,11 @@ from oop_engine.sources.capture.splits import HEAD, Parted, cut
 from oop_engine.sources.errors import SourceError
 from oop_engine.spark.allowance import Allowance, limit_of
 from oop_engine.spark.contents import Contents
-from oop_engine.spark.ending import COMPLETE, AtEnd, Ending
+from oop_engine.spark.end_of_stream import COMPLETE, AtEnd, Ending
+from oop_engine.spark.file_fingerprint import Known
 from oop_engine.spark.journal import NAME, Entry, Journal, Writer
-from oop_engine.spark.known import Known
 from oop_engine.spark.options import Options
-from oop_engine.spark.places import Folder, local
+from oop_engine.spark.paths import Folder, local
 from oop_engine.spark.reading import (
     SPLIT,
     Piece,

@@ -21,7 +21,7 @@ from typing import BinaryIO, Final
 import attrs
 
 from oop_engine.sources.errors import SourceError
-from oop_engine.spark.known import Beginning
+from oop_engine.spark.file_fingerprint import Beginning
 
 try:
     import fcntl

@@ -18,8 +18,8 @@ from numpy import uint32, uint64
 from numpy.typing import NDArray
 
 from oop_engine.sources.sound import sound
-from operators.kernels.kernel import kernel
-from operators.schema import is_ip
+from operators.data.schema import is_ip
+from operators.kernels.compile.kernel import kernel
 
 _KEY: Final = b"oop.narrow"
 FEWEST: Final = 512

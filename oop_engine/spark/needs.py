@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from oop_engine.plan import Node, OperatorNode, Plan, SourceNode
-from operators.bucket import FROM
+from oop_engine.plan.graph import Node, OperatorNode, Plan, SourceNode
 from operators.chain import Chain
 from operators.plan_facts import AsksForPromises, Keys, Together, promises_asked, together
 from operators.protocol import OneByOne, Operator
+from operators.window_aggregate.bucket import FROM
 
 
 def need(node: Node) -> Together:

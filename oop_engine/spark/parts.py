@@ -23,7 +23,7 @@ from oop_engine.sources.memory import Rows
 from oop_engine.sources.packets import Packets
 from oop_engine.sources.paths import expand
 from oop_engine.sources.protocol import Reader, Source
-from operators.page import Int64s
+from operators.data.page import Int64s
 
 T = TypeVar("T")
 Piece: TypeAlias = "Path | Part | tuple[Path, int]"

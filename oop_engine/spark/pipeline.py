@@ -35,7 +35,7 @@ from oop_engine.sources.errors import SourceError
 from oop_engine.spark.contents import Contents, Kind
 from oop_engine.spark.errors import errors
 from oop_engine.spark.hourly import EXPORTS, MANY, alerts, flows, measured, reader, sources, summed
-from oop_engine.spark.places import Folder, local
+from oop_engine.spark.paths import Folder, local
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

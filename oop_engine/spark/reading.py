@@ -23,7 +23,7 @@ from oop_engine.sources.capture.splits import Part, Parted, parts
 from oop_engine.sources.errors import SourceError
 from oop_engine.spark.narrow import page_buffer
 from oop_engine.spark.options import Options
-from oop_engine.spark.places import Choice, local
+from oop_engine.spark.paths import Choice, local
 from oop_engine.spark.schema import Wanted, addresses
 
 SPLIT: Final = 128 << 20

@@ -6,15 +6,15 @@ from collections.abc import Container, Sequence
 
 import attrs
 
+from oop_engine.api.output import Output
+from oop_engine.api.stream import Stream
 from oop_engine.errors import PlanError
-from oop_engine.output import Output
-from oop_engine.plan import Plan, SourceNode
+from oop_engine.plan.graph import Plan, SourceNode
 from oop_engine.processes import Apart, RingSource
 from oop_engine.sources.generated import GeneratedPackets
 from oop_engine.sources.live import Interface, LiveFlows
 from oop_engine.sources.memory import Once
 from oop_engine.sources.protocol import Source
-from oop_engine.stream import Stream
 
 
 def check_stream(where: str, given: object) -> Stream:

@@ -37,9 +37,9 @@ from oop_engine.sinks.fields import nullable
 from oop_engine.sinks.pagelog import PageLog, Segment
 from oop_engine.sources.errors import SourceError
 from oop_engine.spark.allowance import Allowance, limit_of
-from oop_engine.spark.ending import COMPLETE, AtEnd, Ending
+from oop_engine.spark.end_of_stream import COMPLETE, AtEnd, Ending
 from oop_engine.spark.options import Options
-from oop_engine.spark.places import local
+from oop_engine.spark.paths import local
 from oop_engine.spark.schema import Wanted, addresses
 
 _KNOWN: Final = (

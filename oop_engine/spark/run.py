@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from oop_engine.circuit import readable
-from oop_engine.demand import columns, pruned
+from oop_engine.drive.circuit import readable
 from oop_engine.errors import PlanError, SchemaError
-from oop_engine.plan import Plan, SourceNode
-from oop_engine.prepared import prepared
+from oop_engine.plan.graph import Plan, SourceNode
+from oop_engine.rewrite.demand import columns, pruned
+from oop_engine.rewrite.passes import prepared
 from oop_engine.sources.protocol import Source
 from oop_engine.spark.batch import Bucketed, Gathered, Reading, Scan, Task, numbered, packed
 from oop_engine.spark.counts import Counts
-from oop_engine.spark.ending import MARK
-from oop_engine.spark.given import PAGED, crossing, is_paged, quoted
-from oop_engine.spark.levels import in_levels
-from oop_engine.spark.marked import check_end
+from oop_engine.spark.end_marker import check_end
+from oop_engine.spark.end_of_stream import MARK
+from oop_engine.spark.in_memory import PAGED, crossing, is_paged, quoted
+from oop_engine.spark.partial_final import in_levels
 from oop_engine.spark.parts import parts
 from oop_engine.spark.refused import check_sources, check_stream
-from oop_engine.spark.room import Elsewhere, elsewhere, with_sources
 from oop_engine.spark.schema import Wanted
 from oop_engine.spark.shipping import is_connect
+from oop_engine.spark.stage_run import Elsewhere, elsewhere, with_sources
 from oop_engine.spark.stages import FRONT, KEYED, TAIL, Cut, cut
 from oop_engine.spark.wire import DDL
 from operators.errors import did_you_mean
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from oop_engine.stream import Stream
+    from oop_engine.api.stream import Stream
 
 _MOST_CORES: Final = 1 << 16
 """More than there are in a cluster."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from operators.kernels.kernel import kernel, making_kernel
-from operators.window.protocol import Int32s
+from operators.data.page import Int32s
+from operators.kernels.compile.kernel import kernel, making_kernel
 
 _EVEN = 6720
 _TRIED = 1 << 16

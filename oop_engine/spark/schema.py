@@ -26,8 +26,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.data.readable import address_text, address_text_field
 from operators.errors import SchemaError, did_you_mean
-from operators.readable import address_text, address_text_field
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -31,10 +31,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from oop_engine.spark.contents import Contents
-from oop_engine.spark.ending import COMPLETE, MARK, Ending
+from oop_engine.spark.end_of_stream import COMPLETE, MARK, Ending
 from oop_engine.spark.growing import GrowingReader
 from oop_engine.spark.options import Options
-from oop_engine.spark.places import Choice, files
+from oop_engine.spark.paths import Choice, files
 from oop_engine.spark.reading import SPLIT, FlowReading, PacketReading, Reading, choice, grouped, pieces, read
 from operators.errors import SchemaError
 

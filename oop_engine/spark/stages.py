@@ -15,7 +15,7 @@ from typing import Final
 import attrs
 import pyarrow as pa
 
-from oop_engine.plan import Node, OperatorNode, Plan, SourceNode
+from oop_engine.plan.graph import Node, OperatorNode, Plan, SourceNode
 from oop_engine.spark.needs import after, need, passed, ranked_by
 from oop_engine.spark.prototypes import packed, unpacked
 from operators.join.shape import common_field

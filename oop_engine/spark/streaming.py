@@ -16,24 +16,24 @@ import attrs
 import pyarrow as pa
 from pyspark.sql import functions as sql
 
-from oop_engine.circuit import readable
-from oop_engine.demand import columns
+from oop_engine.drive.circuit import readable
 from oop_engine.errors import PlanError
-from oop_engine.plan import Plan, SourceNode
-from oop_engine.spark.ahead import Ahead, Taken, aheads, learn, least_open
+from oop_engine.plan.graph import Plan, SourceNode
+from oop_engine.rewrite.demand import columns
 from oop_engine.spark.batch import Packed, rows_of
 from oop_engine.spark.counts import Counts, Telling
-from oop_engine.spark.ending import MARK
+from oop_engine.spark.end_marker import Marked
+from oop_engine.spark.end_of_stream import MARK
 from oop_engine.spark.errors import SparkError
-from oop_engine.spark.given import Batches, from_spark, is_paged
-from oop_engine.spark.levels import cut_in_levels
-from oop_engine.spark.marked import Marked
+from oop_engine.spark.in_memory import Batches, from_spark, is_paged
+from oop_engine.spark.map_side import Ahead, Taken, aheads, learn, least_open
 from oop_engine.spark.narrow import page_bytes, read_page
+from oop_engine.spark.partial_final import cut_in_levels
 from oop_engine.spark.processor import Kept, Processor
-from oop_engine.spark.room import Room, elsewhere, in_order
 from oop_engine.spark.scatter import labels
 from oop_engine.spark.schema import Wanted
 from oop_engine.spark.session import ROCKSDB, STORE
+from oop_engine.spark.stage_run import Room, elsewhere, in_order
 from oop_engine.spark.stages import FRONT, KEYED, TAIL, Cut
 from oop_engine.spark.wire import (
     COUNTS,
@@ -46,7 +46,7 @@ from oop_engine.spark.wire import (
     counts_bytes,
     read_counts,
 )
-from operators.saved import MAGIC
+from operators.data.saved import MAGIC
 from punctuation import NO_TIME
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ import pyarrow as pa
 from oop_engine.spark.narrow import page_bytes
 from oop_engine.spark.scatter import bucket_of, together
 from oop_engine.spark.stages import Edge
-from operators.keys import Ids, KeyIndex
-from operators.page import Int64s, Page
+from operators.data.keys import Ids, KeyIndex
+from operators.data.page import Int64s, Page
+from operators.data.schema import Schema
 from operators.protocol import Element
-from operators.schema import Schema
 from punctuation import NEVER, NO_TIME, GroupPromise, Punctuation, one_of
 from punctuation.plain import from_plain, to_plain
 

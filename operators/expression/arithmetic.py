@@ -16,12 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.durations import duration_ns, with_units
+from operators.data.durations import duration_ns, with_units
+from operators.data.page import Page
 from operators.errors import SchemaError
 from operators.expression.bound import NUMBERS, Bound, Carry, Constant, Datum, Literally, Run, family
 from operators.expression.comparison import limits
 from operators.expression.constants import UNIT_NS
-from operators.page import Page
 from punctuation import Value
 
 Numbers = npt.NDArray[np.generic]

@@ -9,8 +9,8 @@ from typing import TypeAlias
 import attrs
 import pyarrow as pa
 
-from operators.page import Page
-from operators.schema import is_ip
+from operators.data.page import Page
+from operators.data.schema import is_ip
 from punctuation import Value
 
 Constant: TypeAlias = int | float | Decimal | str | bytes | bool | None

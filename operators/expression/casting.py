@@ -8,10 +8,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.data.page import Page
+from operators.data.schema import is_ip
 from operators.errors import SchemaError, did_you_mean
 from operators.expression.bound import Bound, Carry, Datum
-from operators.page import Page
-from operators.schema import is_ip
 from punctuation import Value
 
 _NS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}

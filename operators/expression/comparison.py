@@ -15,11 +15,11 @@ from fractions import Fraction
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.data.page import Page
 from operators.errors import SchemaError
 from operators.expression import mixed
 from operators.expression.bound import COMPARED, WHOLE, Bound, Constant, Datum, Run, family
 from operators.expression.constants import Exact, exact, mismatch, network_of
-from operators.page import Page
 
 _FUNCTIONS: dict[str, Callable[[Datum, Datum], Datum]] = {
     "=": pc.equal,
@@ -72,7 +72,7 @@ def is_in(argument: Bound, values: Sequence[Constant], said: str) -> Bound:
 
 def in_network(argument: Bound, network: str, said: str) -> Bound:
     """Bind membership of an IP address in a network such as "10.0.0.0/8"; SchemaError for anything else."""
-    from operators.address import parse_network
+    from operators.data.address import parse_network
 
     if family(argument.field) != "IP address":
         raise SchemaError(
@@ -215,7 +215,7 @@ def _address(value: str | bytes, said: str) -> bytes:
         if len(value) != 16:
             raise SchemaError(f"{said}: an IP address as bytes has 16 of them, not {len(value)}; or write it as text.")
         return value
-    from operators.address import parse_ip
+    from operators.data.address import parse_ip
 
     try:
         return parse_ip(value)
@@ -224,7 +224,7 @@ def _address(value: str | bytes, said: str) -> bytes:
 
 
 def _no_address(value: str, error: ValueError) -> str:
-    from operators.address import parse_network
+    from operators.data.address import parse_network
 
     if network := network_of(value):
         return (

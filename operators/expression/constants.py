@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from operators.durations import duration_ns, with_units
+from operators.data.durations import duration_ns, with_units
 from operators.errors import SchemaError
 from operators.expression.bound import Constant, family
 

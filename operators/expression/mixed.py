@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.data.page import Page
 from operators.errors import SchemaError
 from operators.expression.bound import Bound, Datum, Run
-from operators.kernels.decimals import LIMBS, order_floats
-from operators.page import Page
+from operators.kernels.data.decimals import LIMBS, order_floats
 
 Compare = Callable[[Datum, Datum], Datum]
 

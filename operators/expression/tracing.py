@@ -14,6 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.data.page import Array, Bools, Int64s, Page, concatenate
+from operators.data.schema import IP_TYPE, Schema, ip_field, is_ip
 from operators.errors import SchemaError
 from operators.expression.arithmetic import decimal_hint
 from operators.expression.bound import NUMBERS, Bound, Datum, family
@@ -28,8 +30,6 @@ from operators.expression.tree import (
     Unary,
     as_expression,
 )
-from operators.page import Array, Bools, Int64s, Page, concatenate
-from operators.schema import IP_TYPE, Schema, ip_field, is_ip
 
 PageFunction: TypeAlias = Callable[[Page], object]
 

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.expression import arithmetic, casting, comparison
 from operators.expression.bound import Bound, Constant, Datum, Literally, Run, family
 from operators.expression.constants import plain, shown, type_of
-from operators.page import Page
-from operators.schema import Schema
 
 
 class NotTraceable(TypeError):

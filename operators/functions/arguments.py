@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators.data.page import INT64, Int64s, Page
+from operators.data.schema import Schema, is_ip
 from operators.errors import SchemaError
 from operators.functions.columns import frozen
-from operators.page import INT64, Int64s, Page
-from operators.schema import Schema, is_ip
 
 Float64s = npt.NDArray[np.float64]
 

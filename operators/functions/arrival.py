@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from operators.data.page import Int64s, Page
+from operators.data.schema import Schema
 from operators.functions.columns import frozen
-from operators.page import Int64s, Page
-from operators.schema import Schema
 
 ARRIVAL: Final = "(arrival)"
 """The attribute that tells, of tuples that waited, which one arrived when."""

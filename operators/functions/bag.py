@@ -14,7 +14,9 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators import memory
+from operators.data import memory
+from operators.data.keys import KeyIndex
+from operators.data.page import Bools, Int64s, Page
 from operators.functions.arguments import is_floating, plain
 from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.distinct import comparable, comparable_column
@@ -22,8 +24,6 @@ from operators.functions.order import FIRST, is_keyed, keys, ranks, unkeyed, uns
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.runs import Merged, Runs
 from operators.functions.sharing import view
-from operators.keys import KeyIndex
-from operators.page import Bools, Int64s, Page
 from operators.protocol import StateValue
 
 SLACK = 1024

@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators import memory
+from operators.data import memory
+from operators.data.page import Bools, Int64s, Page
+from operators.data.saved import bounded, read_batch
 from operators.functions.arguments import plain
 from operators.functions.arrival import ARRIVAL, arrivals
 from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.log import ValueLog
 from operators.functions.order import before, is_bytes, is_keyed, is_ordered, keys, ranks, text
 from operators.functions.protocol import Slots
-from operators.kernels.chosen import choose, choose_text, combine_choices
-from operators.page import Bools, Int64s, Page
+from operators.kernels.functions.chosen import choose, choose_text, combine_choices
 from operators.protocol import State, StateValue
-from operators.saved import bounded, read_batch
 
 NONE = frozen(np.zeros(0, np.int64))
 NO_BYTES = frozen(np.zeros(0, np.uint8))

@@ -12,11 +12,11 @@ from typing import Literal
 import attrs
 import pyarrow as pa
 
+from operators.data.schema import Schema
 from operators.functions.arguments import argument, call, refuse
 from operators.functions.choice import Choice
 from operators.functions.order import is_ordered
 from operators.functions.protocol import Accumulator
-from operators.schema import Schema
 
 
 @attrs.frozen

@@ -8,10 +8,10 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from operators import memory
+from operators.data import memory
+from operators.data.memory import grown
+from operators.data.page import Bools
 from operators.functions.protocol import Slots
-from operators.memory import grown
-from operators.page import Bools
 
 __all__ = ["StateColumns", "frozen", "grown", "power", "present"]
 T = TypeVar("T", bound=np.generic)

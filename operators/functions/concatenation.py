@@ -13,7 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators import memory
+from operators.data import memory
+from operators.data.page import Int64s, Page
+from operators.data.saved import bounded, read_array, read_batch
+from operators.data.schema import Schema
 from operators.functions.arguments import argument, call, plain, refuse
 from operators.functions.arrival import ARRIVAL
 from operators.functions.columns import StateColumns, frozen, present
@@ -21,10 +24,7 @@ from operators.functions.log import ValueLog
 from operators.functions.order import is_bytes, is_keyed, keys, ranks
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.runs import Runs
-from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import bounded, read_array, read_batch
-from operators.schema import Schema
 
 SLACK = 1024
 """Texts that may lie dead in a log before it is worth going over."""

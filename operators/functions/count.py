@@ -6,14 +6,14 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators import memory
+from operators.data import memory
+from operators.data.page import Int64s, Page
+from operators.data.schema import Schema
 from operators.functions.arguments import argument, call, whole
 from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.protocol import Accumulator, Slots, Step, stepwise
-from operators.kernels.partials import merge_counts
-from operators.kernels.sums import add_counts, count_slots, step_counts, subtract_counts
-from operators.page import Int64s, Page
-from operators.schema import Schema
+from operators.kernels.functions.partials import merge_counts
+from operators.kernels.functions.sums import add_counts, count_slots, step_counts, subtract_counts
 
 
 @attrs.frozen

@@ -14,17 +14,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators import memory
+from operators.data import memory
+from operators.data.keys import KeyIndex
+from operators.data.page import Bools, Int64s, Page
+from operators.data.saved import ROOM, bounded, read_array, read_int
+from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.arguments import argument, plain, refuse
 from operators.functions.columns import StateColumns, frozen, grown, present
 from operators.functions.protocol import Accumulator, Slots
-from operators.kernels.members import EMPTY, PAIRS, add_members, combine_members, free_members, listed, rehash
-from operators.keys import KeyIndex
-from operators.page import Bools, Int64s, Page
+from operators.kernels.functions.members import EMPTY, PAIRS, add_members, combine_members, free_members, listed, rehash
 from operators.protocol import State, StateValue
-from operators.saved import ROOM, bounded, read_array, read_int
-from operators.schema import Schema
 
 LEAST = 64
 

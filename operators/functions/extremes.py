@@ -12,15 +12,15 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators import memory
+from operators.data import memory
+from operators.data.page import Bools, Int64s, Page
+from operators.data.schema import Schema
 from operators.functions.arguments import argument, call, plain, refuse
 from operators.functions.choice import Choice
 from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.order import FIRST, LAST, is_keyed, is_ordered, keys, unkeyed
 from operators.functions.protocol import Accumulator, Slots
-from operators.kernels.extremes import combine_least, combine_least_pair, keep_least, keep_least_pair
-from operators.page import Bools, Int64s, Page
-from operators.schema import Schema
+from operators.kernels.functions.extremes import combine_least, combine_least_pair, keep_least, keep_least_pair
 
 PAIR = 16
 

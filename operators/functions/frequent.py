@@ -12,15 +12,15 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data.page import Int64s
+from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.arguments import argument, call, refuse
 from operators.functions.bag import Bag
 from operators.functions.order import is_ordered
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.shares import is_count, rounded_up, share_of
-from operators.kernels.selection import leading
-from operators.page import Int64s
-from operators.schema import Schema
+from operators.kernels.functions.selection import leading
 
 
 @attrs.frozen

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators.data.page import Int64s
+from operators.data.schema import Schema
 from operators.functions.arguments import argument, call, refuse, result
 from operators.functions.bag import Bag
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.runs import Merged
-from operators.page import Int64s
-from operators.schema import Schema
 
 
 @attrs.frozen

@@ -9,7 +9,7 @@ from __future__ import annotations
 import attrs
 import pyarrow as pa
 
-from operators.page import Int64s
+from operators.data.page import Int64s
 
 
 @attrs.define(eq=False)

@@ -6,7 +6,9 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators import memory
+from operators.data import memory
+from operators.data.page import Bools, Int64s, Page
+from operators.data.schema import Schema
 from operators.errors import AggregateOverflow
 from operators.functions.arguments import (
     Float64s,
@@ -24,16 +26,14 @@ from operators.functions.arguments import (
 from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.sums import EXACT
-from operators.kernels.mass import (
+from operators.kernels.functions.mass import (
     add_floating_mass,
     add_whole_mass,
     combine_floating_mass,
     combine_whole_mass,
     subtract_whole_mass,
 )
-from operators.kernels.sums import SIGNED, UNSIGNED
-from operators.page import Bools, Int64s, Page
-from operators.schema import Schema
+from operators.kernels.functions.sums import SIGNED, UNSIGNED
 
 LARGEST = (1 << 63) - 1
 

@@ -8,7 +8,9 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators import memory
+from operators.data import memory
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.functions.arguments import (
     Float64s,
     argument,
@@ -22,9 +24,7 @@ from operators.functions.arguments import (
 )
 from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.protocol import Accumulator, Slots
-from operators.kernels.moments import add_moments, combine_moments
-from operators.page import Page
-from operators.schema import Schema
+from operators.kernels.functions.moments import add_moments, combine_moments
 
 Of: TypeAlias = Literal["variance", "stddev"]
 

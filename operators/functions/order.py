@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.data.page import Bools, Int64s
 from operators.functions.arguments import Float64s, floating, is_floating, result, whole
 from operators.functions.columns import frozen
-from operators.kernels.extremes import LARGEST, SMALLEST, order_floating
-from operators.page import Bools, Int64s
+from operators.kernels.functions.extremes import LARGEST, SMALLEST, order_floating
 
 LAST, FIRST = LARGEST, SMALLEST
 _MINUS_ZERO = np.int64(-1)

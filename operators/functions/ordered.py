@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from operators.data.schema import ROW_NUM
 from operators.errors import SchemaError
 from operators.functions.protocol import AggregateFunction
-from operators.number import ROW_NUM
 from operators.window import PartitionedWindow, Window
 
 

@@ -9,15 +9,15 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators import memory
+from operators.data import memory
+from operators.data.page import Bools, Int64s, Page
+from operators.data.schema import Schema
 from operators.functions.arguments import argument, call, floating, is_floating, plain, refuse
 from operators.functions.arrival import arrivals
 from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.order import is_keyed, keys, unkeyed
 from operators.functions.protocol import Accumulator, Slots
-from operators.kernels.outline import add_counted, add_outline, combine_counted, combine_outlines
-from operators.page import Bools, Int64s, Page
-from operators.schema import Schema
+from operators.kernels.functions.outline import add_counted, add_outline, combine_counted, combine_outlines
 
 
 @attrs.frozen

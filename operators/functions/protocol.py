@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators.page import Int64s, Page
+from operators.data.page import Int64s, Page
+from operators.data.schema import Schema
 from operators.protocol import State, StateValue
-from operators.schema import Schema
 
 Slots: TypeAlias = npt.NDArray[np.int32]
 

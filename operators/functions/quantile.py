@@ -12,12 +12,12 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data.schema import Schema
 from operators.functions.arguments import argument, call, refuse
 from operators.functions.bag import Bag
 from operators.functions.order import FIRST, is_keyed, unkeyed
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.shares import percent, rounded_up, share_of
-from operators.schema import Schema
 
 
 @attrs.frozen

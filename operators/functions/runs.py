@@ -13,14 +13,14 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from operators import memory
+from operators.data import memory
+from operators.data.page import Bools, Int64s
+from operators.data.saved import ROOM, apart, bounded, read_array, read_int
 from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Slots
-from operators.kernels import runs as kernels
-from operators.kernels.selection import bag_totals, select_ranked
-from operators.page import Bools, Int64s
+from operators.kernels.functions import runs as kernels
+from operators.kernels.functions.selection import bag_totals, select_ranked
 from operators.protocol import State, StateValue
-from operators.saved import ROOM, apart, bounded, read_array, read_int
 
 LEAST = 64
 LONGEST = 1 << 16

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from operators.data.page import Int64s
 from operators.errors import SchemaError
-from operators.page import Int64s
 
 EXACT = 1 << 62
 

@@ -11,10 +11,10 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import attrs
 import pyarrow as pa
 
-from operators import memory
+from operators.data import memory
+from operators.data.page import Int64s, Page
+from operators.data.schema import Schema
 from operators.functions.protocol import Accumulator, AggregateFunction, Slots, Subtractable
-from operators.page import Int64s, Page
-from operators.schema import Schema
 
 Between: TypeAlias = Callable[[Slots, Slots], Int64s | None]
 Bits: TypeAlias = Callable[[Slots], Int64s | None]

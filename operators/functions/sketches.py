@@ -14,6 +14,9 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data.page import Page
+from operators.data.saved import bounded, read_array, read_batch
+from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.arguments import argument, call, is_floating, is_whole, plain, refuse
 from operators.functions.columns import StateColumns, present
@@ -22,10 +25,7 @@ from operators.functions.order import is_bytes, is_keyed
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.shares import is_count, percent, share_of
 from operators.functions.sketching import Items, Kind, Ranks, Registers, Sketch, package
-from operators.page import Page
 from operators.protocol import State, StateValue
-from operators.saved import bounded, read_array, read_batch
-from operators.schema import Schema
 
 LOWEST_LG, HIGHEST_LG = 7, 21
 _USUAL_LG = 10

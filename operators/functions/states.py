@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators import memory
+from operators.data import memory
+from operators.data.page import Bools, Int64s, Page
 from operators.errors import AggregateFailure, AggregateOverflow, SchemaError
 from operators.functions.arguments import floating, is_floating, plain, result, whole
 from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.protocol import Slots
 from operators.functions.refusal import reason
 from operators.functions.trial import Laws, Scalar, State
-from operators.kernels import lifted
-from operators.kernels.checked import Wrapped
-from operators.page import Bools, Int64s, Page
+from operators.kernels.functions import lifted
+from operators.kernels.functions.checked import Wrapped
 
 Column: TypeAlias = "npt.NDArray[np.generic]"
 Loop: TypeAlias = Callable[..., object]

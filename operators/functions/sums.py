@@ -16,7 +16,10 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators import memory
+from operators.data import memory
+from operators.data.page import Bools, Int64s, Page, tick_column
+from operators.data.saved import read_array
+from operators.data.schema import Schema, is_ip
 from operators.errors import AggregateOverflow
 from operators.functions.arguments import (
     Float64s,
@@ -36,11 +39,8 @@ from operators.functions.protocol import Accumulator, Slots, Step, stepwise
 from operators.functions.sharing import view
 from operators.functions.totalling import Stepwise
 from operators.functions.totals import FEW, NO_ROWS, Rows, Words
-from operators.kernels.sums import add_floating, clear, combine_floating
-from operators.page import Bools, Int64s, Page, tick_column
+from operators.kernels.functions.sums import add_floating, clear, combine_floating
 from operators.protocol import State, StateValue
-from operators.saved import read_array
-from operators.schema import Schema, is_ip
 
 Of: TypeAlias = Literal["sum", "avg"]
 NO_VALUES = frozen(np.empty(0, np.int64))

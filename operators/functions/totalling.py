@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from operators.data.page import Int64s
 from operators.functions.protocol import Accumulator, Slots, Subtractable, Totalling
-from operators.page import Int64s
 
 
 def totalling(accumulator: Accumulator) -> Totalling | None:

@@ -13,11 +13,12 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from operators import memory
+from operators.data import memory
+from operators.data.page import Bools, Int64s
 from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Slots, Step
-from operators.kernels import totals
-from operators.kernels.sums import (
+from operators.kernels.functions import totals
+from operators.kernels.functions.sums import (
     LANE,
     LANES,
     SIGNED,
@@ -34,7 +35,6 @@ from operators.kernels.sums import (
     step_whole,
     subtract_whole,
 )
-from operators.page import Bools, Int64s
 
 FEW = 1 << 14
 """So many slots are few."""

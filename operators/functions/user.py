@@ -15,13 +15,13 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.arguments import argument, is_floating, is_point_in_time, is_whole, refuse
 from operators.functions.protocol import Accumulator
 from operators.functions.states import InvertibleStates, States, Verbs
 from operators.functions.trial import Laws, Scalar, State, tried
-from operators.kernels import lifted
-from operators.schema import Schema
+from operators.kernels.functions import lifted
 
 Function: TypeAlias = Callable[..., object]
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
-from operators import memory
+from operators.data import memory
+from operators.data.keys import Ids
+from operators.data.page import Bools, Int64s
+from operators.data.saved import bounded, read_integers
 from operators.join.window import FOREVER, NEVER
-from operators.keys import Ids
-from operators.page import Bools, Int64s
 from operators.protocol import State, StateValue
-from operators.saved import bounded, read_integers
 
 
 @attrs.define(eq=False)

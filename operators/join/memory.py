@@ -8,8 +8,12 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators import memory
-from operators.aggregate.named import constants
+from operators.data import memory
+from operators.data.keys import Ids, KeyIndex
+from operators.data.named_groups import constants
+from operators.data.page import Bools, Int64s, Page
+from operators.data.saved import bounded, part, prefixed, read_text
+from operators.data.schema import Schema
 from operators.join.bounds import Bounds, latest
 from operators.join.plain import Plain, Policy
 from operators.join.segments import Found
@@ -18,11 +22,7 @@ from operators.join.side import Side
 from operators.join.store import FAR, Store
 from operators.join.tuples import Tuples
 from operators.join.window import FOREVER, NEVER, JoinWindow
-from operators.keys import Ids, KeyIndex
-from operators.page import Bools, Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import bounded, part, prefixed, read_text
-from operators.schema import Schema
 from punctuation import GroupPromise, Progress, Punctuation, below, whole
 from punctuation.plain import dump_progress, read_progress
 

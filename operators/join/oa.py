@@ -8,7 +8,11 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators import memory
+from operators.data import memory
+from operators.data.keys import Ids
+from operators.data.page import Bools, Page
+from operators.data.saved import read_input, save_input
+from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.expression import Expression
 from operators.join.bounds import latest
@@ -19,12 +23,8 @@ from operators.join.shape import KINDS, Columns, Kind, Shape, fit
 from operators.join.store import UNLIMITED
 from operators.join.tuples import Tuples
 from operators.join.window import FOREVER, JoinWindow, check_window, usable
-from operators.keys import Ids
-from operators.page import Bools, Page
 from operators.protocol import Emit, State, StateValue
 from operators.retractions import refused
-from operators.saved import read_input, save_input
-from operators.schema import Schema
 from punctuation import END, Punctuation, whole
 
 _COUNTERS = ("not_stored", "purged", "results", "unmatched", "unjoinable", "without_value", "peak_state_tuples")

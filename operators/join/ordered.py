@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import attrs
 
-from operators import memory
+from operators.data import memory
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.errors import SchemaError
-from operators.held import Held
 from operators.join.oa import OAJoin
 from operators.join.window import FOREVER, NEVER
-from operators.merge import Merge
-from operators.page import Page
 from operators.protocol import Emit
 from operators.retractions import refused
-from operators.schema import Schema
+from operators.streams.merge import Merge
+from operators.streams.sort_buffer import Held
 from operators.window import LIMIT
 from punctuation import END, Punctuation, before, whole
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from math import gcd
 from typing import Final
 
+from operators.data.schema import Schema
 from operators.join.widjoin import WidJoin
 from operators.join.window import Band, JoinWindow, SameWindow
 from operators.pace import TIMES_A_LENGTH, Pace, Paces, finely, want
-from operators.schema import Schema
 
 _PARTS: Final = 1000
 """Into so many parts a step may be cut to serve another as well."""

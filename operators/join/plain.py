@@ -12,11 +12,11 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
-from operators import memory
+from operators.data import memory
+from operators.data.page import Bools, Int64s
 from operators.join.segments import Found, Segment
 from operators.join.store import NOTHING
 from operators.join.tuples import Tuples
-from operators.page import Bools, Int64s
 from operators.protocol import State, StateValue
 
 _PAGES = 256

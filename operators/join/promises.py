@@ -13,14 +13,14 @@ from typing import Literal, TypeAlias
 import attrs
 import numpy as np
 
-from operators import memory
+from operators.data import memory
+from operators.data.keys import Ids, KeyIndex
+from operators.data.page import Int64s, Scalar, plain_values
 from operators.join.bounds import Bounds
 from operators.join.shape import Shape
 from operators.join.side import Side
 from operators.join.store import NOTHING
 from operators.join.window import FOREVER, NEVER, JoinWindow
-from operators.keys import Ids, KeyIndex
-from operators.page import Int64s, Scalar, plain_values
 from operators.window import LIMIT
 from punctuation import Below, Equals, Pattern, Progress, Punctuation, Value, before, one_of
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators.kernels import join_pairs as kernels
-from operators.page import Bools, Int64s
+from operators.data.page import Bools, Int64s
+from operators.kernels.join import pairs as kernels
 
 Flags = npt.NDArray[np.uint8]
 T = TypeVar("T", bound=np.generic)

@@ -9,12 +9,12 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.data.keys import KeyIndex
+from operators.data.page import Bools, Page
+from operators.data.schema import Schema, is_ip
 from operators.errors import SchemaError, did_you_mean
 from operators.expression import Bound, Expression
 from operators.join.window import JoinWindow
-from operators.keys import KeyIndex
-from operators.page import Bools, Page
-from operators.schema import Schema, is_ip
 
 Kind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 KINDS: Final[tuple[Kind, ...]] = ("inner", "left", "right", "full", "semi", "anti")

@@ -8,15 +8,15 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data.keys import Ids
+from operators.data.page import Int64s, Page
+from operators.data.saved import ROOM, bounded, read_batch, read_integers
+from operators.data.schema import Schema
 from operators.join.plain import Plain
 from operators.join.segments import Flags, Found
 from operators.join.store import Store
 from operators.join.tuples import Tuples
-from operators.keys import Ids
-from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
-from operators.saved import ROOM, bounded, read_batch, read_integers
-from operators.schema import Schema
 from punctuation import Punctuation
 
 

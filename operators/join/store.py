@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators.data.keys import Ids
+from operators.data.page import Int64s
 from operators.join.segments import Flags, Found, Segments
-from operators.kernels import join_probe as looks
-from operators.kernels import join_runs as kernels
-from operators.keys import Ids
-from operators.page import Int64s
+from operators.kernels.join import probe as looks
+from operators.kernels.join import runs as kernels
 
 UNLIMITED = 2**63 - 1
 NOTHING = 2**63 - 1

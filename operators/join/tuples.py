@@ -5,9 +5,9 @@ from __future__ import annotations
 import attrs
 import pyarrow as pa
 
+from operators.data.keys import Ids
+from operators.data.page import Bools, Int64s
 from operators.join.segments import Flags
-from operators.keys import Ids
-from operators.page import Bools, Int64s
 
 
 @attrs.frozen(eq=False)

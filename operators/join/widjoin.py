@@ -12,8 +12,8 @@ from typing import Protocol
 import attrs
 import numpy as np
 
+from operators.data.page import Bools, Int64s
 from operators.errors import SchemaError
-from operators.page import Bools, Int64s
 from operators.window import LIMIT, SlidingWindow
 
 

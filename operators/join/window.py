@@ -12,7 +12,7 @@ from typing import Protocol
 import attrs
 import numpy as np
 
-from operators.page import Bools, Int64s
+from operators.data.page import Bools, Int64s
 from operators.window import LIMIT
 from operators.window.protocol import check_ticks
 

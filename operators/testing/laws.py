@@ -15,12 +15,12 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
+from operators.data.page import Page, Row, Scalar, concatenate
+from operators.data.saved import decode_state, encode_state, restore
 from operators.drive import deliver
 from operators.errors import OperatorBug
-from operators.page import Page, Row, Scalar, concatenate
 from operators.plan_facts import ReadsSome, attributes_read, together
 from operators.protocol import Element, Measured, OneByOne, Operator, Promises, TakesPromises
-from operators.saved import decode_state, encode_state, restore
 from operators.testing.script import Script
 from operators.testing.variants import (
     fewer,

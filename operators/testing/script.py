@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 import attrs
 
-from operators.page import Page, Row
+from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.protocol import Element
-from operators.schema import Schema
 from punctuation import Punctuation
 
 Step: TypeAlias = tuple[int, Element]

@@ -14,9 +14,9 @@ from typing import TypeVar
 import attrs
 import pyarrow as pa
 
-from operators.page import Page, Row, Scalar
+from operators.data.page import Page, Row, Scalar
+from operators.data.schema import Schema, is_ip
 from operators.protocol import Element
-from operators.schema import Schema, is_ip
 from operators.testing.script import Script
 from punctuation import END, Below, Between, Equals, OneOf, Pattern, Punctuation, Range, Value, before
 

@@ -11,9 +11,9 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from operators.page import Page, concatenate
+from operators.data.page import Page, concatenate
+from operators.data.schema import Schema
 from operators.protocol import Element
-from operators.schema import Schema
 from operators.testing.script import Script, Step
 from punctuation import Punctuation, Value, before
 

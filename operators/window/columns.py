@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from operators.page import Int64s, tick_column
+from operators.data.page import Int64s, tick_column
 from operators.window.protocol import FOREVER
 
 

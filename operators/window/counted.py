@@ -13,8 +13,8 @@ from typing import Protocol, TypeAlias
 import attrs
 import numpy as np
 
+from operators.data.page import Bools, Int64s
 from operators.pace import Pace, within
-from operators.page import Bools, Int64s
 from operators.window.protocol import FOREVER, check_ticks
 
 

@@ -9,8 +9,8 @@ from itertools import pairwise
 import attrs
 import numpy as np
 
+from operators.data.page import Int64s, Row
 from operators.pace import Pace
-from operators.page import Int64s, Row
 from operators.window.protocol import check_ticks
 
 

@@ -8,13 +8,10 @@ rows for an arrival number, or whatever unit the attribute counts in.
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from operators.data.page import Int64s
 from operators.errors import SchemaError
-from operators.page import Int64s
 
 FOREVER: Final = 2**63 - 1
 """The end of a range of window-ids that never ends (landmark windows)."""
@@ -24,8 +21,6 @@ LIMIT: Final = 2**61
 
 So are longer ranges and slides, and origins further out.
 """
-
-Int32s: TypeAlias = npt.NDArray[np.int32]
 
 
 def check_ticks(wattr: str, **lengths: int) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from operators.data.page import Int64s
 from operators.pace import Pace, within
-from operators.page import Int64s
 from operators.window.protocol import check_ticks
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from operators.kernels.window import sliding_wids
+from operators.data.page import Int64s
+from operators.kernels.windows.window import sliding_wids
 from operators.pace import Pace
-from operators.page import Int64s
 from operators.window.protocol import FOREVER, check_ticks
 
 _LEAST = -(2**63)

@@ -14,9 +14,9 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
+from operators.data.page import Row
 from operators.errors import SchemaError
-from operators.kernels.slicing_edges import FAR, around, compiled_search
-from operators.page import Row
+from operators.kernels.slicing.edges import FAR, around, compiled_search
 from operators.window.protocol import LIMIT
 
 NEVER = 2**62

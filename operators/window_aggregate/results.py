@@ -7,12 +7,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from operators.described import group_text
+from operators.data.group_text import group_text
+from operators.data.page import Int64s, Page
+from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.protocol import Accumulator, AggregateFunction, Slots
 from operators.overflow import Finalizing, Overflow
-from operators.page import Int64s, Page
-from operators.schema import Schema
 from operators.window.columns import extent_columns, in_steps
 
 WID, START, STOP = "wid", "window_start", "window_end"

@@ -19,21 +19,20 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.aggregate import facts
-from operators.aggregate.named import matched, promised
-from operators.aggregate.partitions import Lasts, is_endless
-from operators.bucket import FROM, UNTIL
+from operators.data.keys import KeyIndex
+from operators.data.named_groups import matched, promised
+from operators.data.page import Int32s, Int64s, Page
+from operators.data.saved import part, prefixed, read_input, read_int, read_text, save_input
+from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.protocol import AggregateFunction
-from operators.keys import KeyIndex
 from operators.overflow import Overflow
-from operators.page import Int64s, Page
 from operators.protocol import Emit, State, StateValue
 from operators.retractions import refused
-from operators.saved import part, prefixed, read_input, read_int, read_text, save_input
-from operators.schema import Schema
 from operators.window import FOREVER, PartitionedWindow, Window
-from operators.window.protocol import LIMIT, Int32s
+from operators.window.protocol import LIMIT
+from operators.window_aggregate import facts
+from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.results import (
     ROWS,
     START,
@@ -46,6 +45,7 @@ from operators.window_aggregate.results import (
     window_fields,
 )
 from operators.window_aggregate.store import Released, WindowStore
+from operators.window_aggregate.stores.per_window.partitions import Lasts, is_endless
 from punctuation import END, Progress, Punctuation, Value, before, whole
 from punctuation.plain import dump_progress, read_progress
 

@@ -8,10 +8,9 @@ from typing import Protocol
 import attrs
 import numpy as np
 
+from operators.data.page import Int32s, Int64s, Page
 from operators.functions.protocol import Accumulator, Slots
-from operators.page import Int64s, Page
 from operators.protocol import State, StateValue
-from operators.window.protocol import Int32s
 
 
 @attrs.frozen(eq=False)

@@ -22,18 +22,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators.adaptive.adaptive import AdaptiveAggregate
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
-from operators.buffering.aggregate import BufferAggregate
+from operators.baselines.adaptive.adaptive import AdaptiveAggregate
+from operators.baselines.buffer.aggregate import BufferAggregate
+from operators.baselines.negative.aggregate import SignedAggregate
+from operators.baselines.negative.expire import Expire
 from operators.chain import Chain
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.functions import count, sum
-from operators.negative.aggregate import SignedAggregate
-from operators.negative.expire import Expire
-from operators.page import Page
 from operators.protocol import Element, Operator
-from operators.schema import Schema
 from operators.window import SlidingWindow
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import END, before
 
 Ints = npt.NDArray[np.int64]

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 import oop_engine as oop
-from operators.disorder import Measure, lengths_of
-from operators.kernels.disorder import CELLS
-from operators.page import Int64s
+from operators.data.page import Int64s
+from operators.kernels.streams.disorder import CELLS
+from operators.streams.disorder import Measure, lengths_of
 
 RUNS, PAGE = 5, 65_536
 SECOND = 1_000_000_000

@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 import oop_engine as oop
-from oop_engine.early import Early
-from oop_engine.plan import OperatorNode, Plan
+from oop_engine.api.early import Early
+from oop_engine.plan.graph import OperatorNode, Plan
 from operators.chain import Chain
-from operators.page import Page
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.protocol import Element
-from operators.schema import Schema
 from punctuation import END, before
 
 SECOND, RATE, PAGE = 1_000_000_000, 100_000, 8192

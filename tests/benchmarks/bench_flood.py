@@ -20,11 +20,11 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 import oop_engine as oop
-from oop_engine.plan import Plan
-from oop_engine.runtime import run_to_end
+from oop_engine.drive.runtime import run_to_end
+from oop_engine.plan.graph import Plan
 from oop_engine.sources.live import LiveFlows, LiveReader, Rules, Shedding
 from oop_engine.sources.live.exporters import SECOND
-from operators.page import Page
+from operators.data.page import Page
 from operators.protocol import Element
 
 GOOD = "127.0.0.2"

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from oop_engine.sources.asked import Grain
+from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.flows import Datagrams, FlowDecoder, FlowExports, flow_columns
 from oop_engine.sources.live import Rules
 from oop_engine.sources.live.exporters import SECOND

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from operators import functions as fn
+from operators.data.page import Page
+from operators.data.schema import Schema, ip_field
 from operators.functions import Accumulator, AggregateFunction
-from operators.page import Page
-from operators.schema import Schema, ip_field
 
 TUPLES = 8192
 PAGES = 24

@@ -19,12 +19,12 @@ import numpy as np
 import pyarrow as pa
 
 import oop_engine as oop
-from oop_engine.fusion import fused
-from oop_engine.plan import OperatorNode, Plan
-from oop_engine.sharing import shared
-from oop_engine.synchronous import Run
+from oop_engine.drive.synchronous import Run
+from oop_engine.plan.graph import OperatorNode, Plan
+from oop_engine.rewrite.fusion import fused
+from oop_engine.rewrite.sharing import shared
+from operators.data.page import Page
 from operators.functions.protocol import AggregateFunction
-from operators.page import Page
 
 RATE, GROUPS = 200_000, 100_000
 SIZES = (2, 3, 5, 10, 20)

@@ -13,12 +13,12 @@ import sys
 import time
 
 import oop_engine as oop
-from oop_engine import circuit
-from oop_engine.in_order import in_order
-from oop_engine.meter import Statistics
-from oop_engine.plan import Plan
-from oop_engine.stream import Stream
-from oop_engine.synchronous import Run
+from oop_engine.api.in_order import in_order
+from oop_engine.api.stream import Stream
+from oop_engine.drive import circuit
+from oop_engine.drive.meter import Statistics
+from oop_engine.drive.synchronous import Run
+from oop_engine.plan.graph import Plan
 
 SECOND = 1_000_000_000
 REVERSED = {"srcIP": "destIP", "destIP": "srcIP", "srcPort": "destPort", "destPort": "srcPort"}

@@ -21,15 +21,15 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
 from operators.chain import Chain
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.functions import count
 from operators.join import Band, OAJoin, OPIBJoin, OPOBJoin
-from operators.page import Page
 from operators.protocol import Element, Operator
-from operators.schema import Schema
 from operators.window import tumbling
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import END, before
 
 SECOND = 1_000_000_000

@@ -13,10 +13,10 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 
-from operators.largest import Largest
-from operators.page import Page
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.protocol import Element
-from operators.schema import Schema
+from operators.rows.largest import Largest
 from punctuation import END, before
 
 RUNS, PAGE = 5, 8192

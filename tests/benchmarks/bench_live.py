@@ -21,12 +21,12 @@ from multiprocessing.connection import Connection
 import attrs
 
 import oop_engine as oop
-from oop_engine.plan import Plan
-from oop_engine.runtime import run_to_end
+from oop_engine.api.stream import Stream
+from oop_engine.drive.runtime import run_to_end
+from oop_engine.plan.graph import Plan
 from oop_engine.sources.live import LiveFlows, LiveReader, Rules
 from oop_engine.sources.live.exporters import SECOND
-from oop_engine.stream import Stream
-from operators.page import Page
+from operators.data.page import Page
 from operators.protocol import Element
 
 RECORDS = 30

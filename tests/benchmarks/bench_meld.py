@@ -14,11 +14,11 @@ from collections.abc import Callable
 import attrs
 
 import oop_engine as oop
-from oop_engine.meter import Statistics
-from oop_engine.plan import Plan
-from oop_engine.stream import Stream
-from oop_engine.synchronous import Run
-from operators.page import Page
+from oop_engine.api.stream import Stream
+from oop_engine.drive.meter import Statistics
+from oop_engine.drive.synchronous import Run
+from oop_engine.plan.graph import Plan
+from operators.data.page import Page
 
 SECOND = 1_000_000_000
 RATE, SECONDS = 2_000, 60

@@ -19,18 +19,18 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 
-from operators.bucket import Bucket
+from operators.baselines.negative.aggregate import SignedAggregate
+from operators.baselines.negative.expire import Expire
+from operators.baselines.negative.join import SignedJoin
 from operators.chain import Chain
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.drive import deliver
 from operators.functions import count
 from operators.join import Band, OAJoin
-from operators.negative.aggregate import SignedAggregate
-from operators.negative.expire import Expire
-from operators.negative.join import SignedJoin
-from operators.page import Page
 from operators.protocol import Element, Operator
-from operators.schema import Schema
 from operators.window import SlidingWindow
+from operators.window_aggregate.bucket import Bucket
 from punctuation import END, before
 
 PAGE = 8192

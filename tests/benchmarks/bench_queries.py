@@ -18,9 +18,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import oop_engine as oop
 from oop_engine import queries
-from oop_engine.plan import Plan
-from oop_engine.stream import Stream
-from oop_engine.synchronous import Run
+from oop_engine.api.stream import Stream
+from oop_engine.drive.synchronous import Run
+from oop_engine.plan.graph import Plan
 from tests.attacks import LENGTH, SECOND, flows, scenario
 
 RUNS = 5

@@ -19,15 +19,15 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.functions import count, max, min, sum
 from operators.functions.protocol import AggregateFunction
-from operators.page import Page
 from operators.protocol import Element
-from operators.ranked.counted import CountAggregate
-from operators.ranked.last import LastAggregate
-from operators.ranked.slide import SlideAggregate
-from operators.schema import Schema
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
+from operators.window_aggregate.stores.ranked.counted import CountAggregate
+from operators.window_aggregate.stores.ranked.last import LastAggregate
+from operators.window_aggregate.stores.ranked.slide import SlideAggregate
 from punctuation import END, Punctuation, before
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.int64(), x=pa.int64(), progress=["ts"])

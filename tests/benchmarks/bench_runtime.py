@@ -10,13 +10,13 @@ import pyarrow as pa
 import trio
 
 import oop_engine as oop
-from oop_engine.plan import Plan
-from oop_engine.runtime import run_plan
-from oop_engine.stream import Stream
-from oop_engine.synchronous import Run
-from operators.page import Page
+from oop_engine.api.stream import Stream
+from oop_engine.drive.runtime import run_plan
+from oop_engine.drive.synchronous import Run
+from oop_engine.plan.graph import Plan
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.protocol import Element
-from operators.schema import Schema
 
 SCHEMA = Schema(pa.schema([("ts", pa.int64()), ("x", pa.int64())]), progress=["ts"])
 PAGES = 5_000

@@ -28,13 +28,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.data.page import Int64s, Page
+from operators.data.schema import Schema
 from operators.functions import AggregateFunction, count, max, sum
-from operators.page import Int64s, Page
 from operators.protocol import Element, Promises
-from operators.schema import Schema
-from operators.slicing import SlicingAggregate
 from operators.window import SlidingWindow, tumbling
 from operators.window.session import SessionWindow
+from operators.window_aggregate.stores.slices import SlicingAggregate
 from punctuation import END, before
 
 SECOND = 1_000_000_000

@@ -18,9 +18,9 @@ import pyarrow as pa
 from oop_engine.sinks import sink_for
 from oop_engine.sources.generator import SECOND, Band, Blocks, Generated, packets
 from oop_engine.sources.tables import Table
-from operators.input import Input
-from operators.page import Page
-from operators.schema import Schema
+from operators.data.page import Page
+from operators.data.schema import Schema
+from operators.streams.input import Input
 from punctuation import END, Ordered, Punctuator, Scheduled, Slack, SuffixMinimum, TupleSlack
 
 RUNS = 5

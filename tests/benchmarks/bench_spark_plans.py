@@ -25,15 +25,15 @@ from bench_capture import SNAPLEN
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from oop_engine.plan import source_node
-from oop_engine.punctuate import slack
+from oop_engine.api.stream import Stream
+from oop_engine.plan.graph import source_node
+from oop_engine.plan.punctuate import slack
 from oop_engine.sources.files import Files
 from oop_engine.sources.memory import Rows
 from oop_engine.sources.packets import Packets
 from oop_engine.sources.protocol import Source
 from oop_engine.spark.run import on_spark
 from oop_engine.spark.session import session
-from oop_engine.stream import Stream
 from operators.functions import count, sum
 
 BASE = 1_795_255_200_000_000

@@ -15,15 +15,15 @@ from time import thread_time
 import numpy as np
 import pyarrow as pa
 
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
 from operators.chain import Chain
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.functions import sum as total
-from operators.page import Page
 from operators.protocol import Element, Operator
-from operators.schema import Schema
-from operators.spread import Spread
+from operators.rows.spread import Spread
 from operators.window import tumbling
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import END, before
 
 SECOND = 1_000_000_000

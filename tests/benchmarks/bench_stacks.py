@@ -25,18 +25,23 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators import functions
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
 from operators.chain import Chain
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.functions import AggregateFunction
-from operators.kernels import stacks_floating, stacks_least, stacks_panes, stacks_plain, stacks_runs, stacks_whole
-from operators.page import Page
+from operators.kernels.stacks import floating as stacks_floating
+from operators.kernels.stacks import least as stacks_least
+from operators.kernels.stacks import panes as stacks_panes
+from operators.kernels.stacks import plain as stacks_plain
+from operators.kernels.stacks import runs as stacks_runs
+from operators.kernels.stacks import whole as stacks_whole
 from operators.protocol import Element, Operator
-from operators.schema import Schema
-from operators.stacks import StackAggregate, Technique
-from operators.stacks.kinds import LeastKey
-from operators.stacks.technique import choose
 from operators.window import SlidingWindow
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
+from operators.window_aggregate.stores.stacks import StackAggregate, Technique
+from operators.window_aggregate.stores.stacks.kinds import LeastKey
+from operators.window_aggregate.stores.stacks.technique import choose
 from punctuation import END, before
 
 Array: TypeAlias = npt.NDArray[np.generic]

@@ -29,14 +29,22 @@ import pyarrow as pa
 
 import oop_engine as oop
 from oop_engine.processes import apart
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.functions import count
-from operators.page import Page
 from operators.protocol import Element, Operator
-from operators.schema import Schema
-from operators.two_level import CompleteFlush, Flush, HighAggregate, InOrderFlush, LazyFlush, LowAggregate, SlowFlush
 from operators.window import SlidingWindow, tumbling
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.partial_final import (
+    CompleteFlush,
+    Flush,
+    HighAggregate,
+    InOrderFlush,
+    LazyFlush,
+    LowAggregate,
+    SlowFlush,
+)
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import END, Punctuation, before
 
 READ = 8192

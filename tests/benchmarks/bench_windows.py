@@ -22,11 +22,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import oop_engine as oop
-from oop_engine.plan import Plan
-from oop_engine.synchronous import Run
-from operators.aggregate.wid import WindowAggregate
-from operators.page import Page
+from oop_engine.drive.synchronous import Run
+from oop_engine.plan.graph import Plan
+from operators.data.page import Page
 from operators.protocol import Emit
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import Punctuation
 
 SECOND = 1_000_000_000

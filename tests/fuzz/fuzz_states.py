@@ -21,15 +21,15 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.sources.flows import Datagrams, FlowDecoder
-from operators.adaptive.adaptive import AdaptiveAggregate
-from operators.aggregate.groupby import GroupAggregate
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
-from operators.buffering.aggregate import BufferAggregate
+from operators.baselines.adaptive.adaptive import AdaptiveAggregate
+from operators.baselines.buffer.aggregate import BufferAggregate
+from operators.baselines.negative.aggregate import SignedAggregate
+from operators.baselines.negative.expire import Expire
+from operators.baselines.negative.join import SignedJoin
 from operators.chain import Chain
-from operators.distinct import Distinct
-from operators.early.firing import Fire, Part
-from operators.early.refine import Refine
+from operators.data.page import Page
+from operators.data.saved import decode_state, encode_state, restore
+from operators.data.schema import Schema
 from operators.functions import (
     approx_count_distinct,
     argmax,
@@ -49,31 +49,31 @@ from operators.functions import (
     sum,
     top_k,
 )
-from operators.guard import Guard
-from operators.input import Input
 from operators.join import Band, OAJoin
 from operators.join.ordered import OPIBJoin, OPOBJoin
-from operators.largest import Largest
-from operators.meld import Meld
-from operators.merge import Merge
-from operators.negative.aggregate import SignedAggregate
-from operators.negative.expire import Expire
-from operators.negative.join import SignedJoin
-from operators.number import Number
-from operators.page import Page
 from operators.protocol import Element, Emit, Operator, State, StateValue
-from operators.ranked.counted import CountAggregate
-from operators.ranked.last import LastAggregate
-from operators.ranked.slide import SlideAggregate
-from operators.reorder import Reorder
-from operators.saved import decode_state, encode_state, restore
-from operators.schema import Schema
-from operators.slicing.aggregate import SlicingAggregate
-from operators.spread import Spread
-from operators.stacks.aggregate import StackAggregate
+from operators.rows.distinct import Distinct
+from operators.rows.largest import Largest
+from operators.rows.number import Number
+from operators.rows.spread import Spread
+from operators.streams.guard import Guard
+from operators.streams.input import Input
+from operators.streams.meld import Meld
+from operators.streams.merge import Merge
+from operators.streams.reorder import Reorder
 from operators.window import LandmarkWindow, SlidingWindow
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows
 from operators.window.session import SessionWindow
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.early.firing import Fire, Part
+from operators.window_aggregate.early.refine import Refine
+from operators.window_aggregate.group_by import GroupAggregate
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
+from operators.window_aggregate.stores.ranked.counted import CountAggregate
+from operators.window_aggregate.stores.ranked.last import LastAggregate
+from operators.window_aggregate.stores.ranked.slide import SlideAggregate
+from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
+from operators.window_aggregate.stores.stacks.aggregate import StackAggregate
 from punctuation import END, Ordered, Punctuation, Slack, TupleSlack, before
 from tests.oop_engine.flows.exporter import HERE, NOW, SECOND
 from tests.oop_engine.flows.test_flow_totality import VALID

@@ -16,19 +16,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.entry import stamped
-from oop_engine.outcome import run_outputs
-from oop_engine.plan import OperatorNode, Plan, SourceNode
-from oop_engine.runtime import run_plan, run_to_end
+from oop_engine.api.stream import Stream
+from oop_engine.drive.outcome import run_outputs
+from oop_engine.drive.runtime import run_plan, run_to_end
+from oop_engine.drive.synchronous import Run
+from oop_engine.plan.arrival_attributes import stamped
+from oop_engine.plan.graph import OperatorNode, Plan, SourceNode
 from oop_engine.sinks import ListSink
 from oop_engine.sources.arrival import Stamped
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.generator import Blocks
 from oop_engine.sources.memory import Once
 from oop_engine.sources.protocol import Chunk
-from oop_engine.stream import Stream
-from oop_engine.synchronous import Run
-from operators.page import Page, Row
+from operators.data.page import Page, Row
 from operators.protocol import Element
 from punctuation import END, Punctuation, before
 from tests import naive_windows

@@ -9,12 +9,12 @@ import pytest
 import trio
 
 import oop_engine as oop
-from oop_engine.circuit import Circuit
-from oop_engine.plan import Plan
-from oop_engine.runtime import run_plan
-from oop_engine.stream import Stream
+from oop_engine.api.stream import Stream
+from oop_engine.drive.circuit import Circuit
+from oop_engine.drive.runtime import run_plan
+from oop_engine.plan.graph import Plan
+from operators.data.page import Page
 from operators.pace import Pace
-from operators.page import Page
 from operators.protocol import Element
 from punctuation import Punctuation
 

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
-from oop_engine.plan import Plan
-from oop_engine.runtime import run_to_end
+from oop_engine.api.stream import Stream
+from oop_engine.drive.runtime import run_to_end
+from oop_engine.drive.synchronous import Run
+from oop_engine.plan.graph import Plan
 from oop_engine.sources.memory import Once
 from oop_engine.sources.rows import WAIT, RowPages
-from oop_engine.stream import Stream
-from oop_engine.synchronous import Run
-from operators.page import Page
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.protocol import Element
-from operators.schema import Schema
 from punctuation import before
 
 TIMES = pa.schema([("ts", pa.timestamp("ns", "UTC")), ("x", pa.int64())])

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.language.errors import LanguageError
+from oop_engine.query_errors import LanguageError
 
 NS = pa.timestamp("ns", "UTC")
 TABLE = pa.table(

@@ -14,23 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.circuit import Circuit
-from oop_engine.meter import Statistics
-from oop_engine.plan import Plan
+from oop_engine.api.stream import Stream
+from oop_engine.drive.circuit import Circuit
+from oop_engine.drive.meter import Statistics
+from oop_engine.drive.synchronous import Run
+from oop_engine.plan.graph import Plan
 from oop_engine.sources.memory import Rows
 from oop_engine.sources.protocol import Chunk
-from oop_engine.stream import Stream
-from oop_engine.synchronous import Run
-from operators.bucket import Bucket
+from operators.baselines.negative.expire import Expire
+from operators.baselines.negative.join import SignedJoin
 from operators.chain import Chain
+from operators.data.page import Int64s, Page
+from operators.data.schema import Schema
 from operators.join import Band, OAJoin
-from operators.negative.expire import Expire
-from operators.negative.join import SignedJoin
-from operators.number import Number
-from operators.page import Int64s, Page
 from operators.protocol import Element, Emit, State, StateValue
-from operators.schema import Schema
+from operators.rows.number import Number
 from operators.window import SlidingWindow
+from operators.window_aggregate.bucket import Bucket
 from punctuation import END, Punctuation, before
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("at", pa.int64()), ("x", pa.int64())])

@@ -11,11 +11,11 @@ import oop_engine as oop
 from oop_engine import lock as lock_module
 from oop_engine.cli.showing import Wishes, run_shown
 from oop_engine.lock import Claim
-from oop_engine.prepared import prepared
+from oop_engine.rewrite.passes import prepared
 from oop_engine.sinks import Csv, FileSink, GrowingSink, KeptSink, PageLogSink, Sink, SinkError, sink_for
 from oop_engine.sinks.errors import WriteFailed
 from oop_engine.sinks.files import unfinished_of
-from operators.page import Page
+from operators.data.page import Page
 from punctuation import before
 
 SCHEMA = oop.Schema.of(ts="int64", progress=["ts"])

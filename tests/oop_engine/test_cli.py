@@ -20,16 +20,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 import oop_engine
-from oop_engine.circuit import PAGE_ROWS
+from oop_engine.api.stream import Stream
 from oop_engine.cli import commands, demo
 from oop_engine.cli.errors import printable, tell
 from oop_engine.cli.summary import summary
 from oop_engine.cli.summary import table as table_of
-from oop_engine.plan import Plan
-from oop_engine.runtime import run_to_end
+from oop_engine.drive.circuit import PAGE_ROWS
+from oop_engine.drive.runtime import run_to_end
+from oop_engine.plan.graph import Plan
 from oop_engine.sources.generator import SECOND, Band, packets
 from oop_engine.sources.recording import write_pcap
-from oop_engine.stream import Stream
 from tests.examples import mostly_slow
 
 ROOT = Path(oop_engine.__file__).resolve().parents[1]
@@ -679,8 +679,9 @@ def test_help_loads_no_compiler_no_arrow_and_no_runtime() -> None:
 
 def test_whether_kernels_are_compiled_is_seen_on_disk(tmp_path: Path) -> None:
     program = (
-        "from oop_engine.cli.compiling import compiled\nfrom operators.kernels.disorder import start_of\n"
-        "print(compiled(('disorder',)))\nstart_of(7, 5)\nprint(compiled(('disorder',)), compiled(('slices',)))\n"
+        "from oop_engine.cli.compiling import compiled\nfrom operators.kernels.streams.disorder import start_of\n"
+        "print(compiled(('streams.disorder',)))\nstart_of(7, 5)\n"
+        "print(compiled(('streams.disorder',)), compiled(('slicing.slices',)))\n"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     for switched_off, told in (("0", "False\nTrue False\n"), ("0", "True\nTrue False\n"), ("1", "True\nTrue True\n")):

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from oop_engine.cli import commands
 from oop_engine.language import parse
-from oop_engine.language.errors import LanguageError
+from oop_engine.query_errors import LanguageError
 from oop_engine.sources.generator import packets
 from oop_engine.sources.recording import write_pcap
 

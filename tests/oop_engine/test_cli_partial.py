@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 import oop_engine as oop
-from oop_engine.circuit import Circuit
 from oop_engine.cli import commands
 from oop_engine.cli.partial import Partial
-from operators.page import Page
+from oop_engine.drive.circuit import Circuit
+from operators.data.page import Page
 from operators.protocol import Element
 from punctuation import before
 

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.demand import columns, demands, promised_by
-from oop_engine.plan import Plan
-from oop_engine.stream import Stream
+from oop_engine.api.stream import Stream
+from oop_engine.plan.graph import Plan
+from oop_engine.rewrite.demand import columns, demands, promised_by
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.pace import Pace
-from operators.page import Page
 from operators.protocol import Emit, State
-from operators.schema import Schema
 from punctuation import Punctuation
 
 SCHEMA = pa.schema(

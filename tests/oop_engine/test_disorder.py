@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import oop_engine as oop
 from oop_engine.cli import commands
-from oop_engine.disorder_report import rounded_up
-from oop_engine.disorder_words import amount_text
+from oop_engine.report.disorder_report import rounded_up
+from oop_engine.report.disorder_words import amount_text
 from tests.examples import share
 from tests.open_set import OPEN_SET, with_open_set
 
@@ -145,7 +145,7 @@ def test_more_groups_than_are_told_count_in_the_whole(monkeypatch: pytest.Monkey
     assert len(report.groups) == 64
     assert report.of("ts").late == 899
     assert "26 more values of exporter are not told apart" in str(report)
-    monkeypatch.setattr(sys.modules["oop_engine.disorder"], "_MOST_KEYS", 80)
+    monkeypatch.setattr(sys.modules["oop_engine.api.disorder"], "_MOST_KEYS", 80)
     with pytest.raises(oop.PlanError, match="more than 80 values"):
         oop.disorder(stream([-k for k in range(900)], groups))
 
@@ -216,7 +216,7 @@ def test_names_in_a_picture_are_escaped(tmp_path: Path) -> None:
 
 
 def test_a_png_needs_matplotlib_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oop_engine.scatter.find_spec", lambda name: None)
+    monkeypatch.setattr("oop_engine.report.scatter.find_spec", lambda name: None)
     report = oop.disorder(stream([3, 1, 2]))
     with pytest.raises(oop.PlanError, match=r"pip install .oop-engine\[plot\]"):
         report.plot(tmp_path / "x.png")

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine.drawing import TEXT_WIDTH, mermaid, svg, width_of, wrapped
-from oop_engine.layout import layout
-from oop_engine.plan import Plan, source_node
+from oop_engine.api.stream import Stream, meld
+from oop_engine.plan.graph import Plan, source_node
+from oop_engine.report.drawing import TEXT_WIDTH, mermaid, svg, width_of, wrapped
+from oop_engine.report.graph_layout import layout
 from oop_engine.sources.packets import Packets
-from oop_engine.stream import Stream, meld
 from operators.functions import count
 from tests.examples import share
 

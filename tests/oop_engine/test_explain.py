@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
-from oop_engine.explain import explain
-from oop_engine.outcome import explain_outputs
-from oop_engine.plan import Plan, source_node
-from oop_engine.punctuate import Promise, embedded, ordered, slack
+from oop_engine.api.stream import Stream, meld
+from oop_engine.drive.outcome import explain_outputs
+from oop_engine.plan.graph import Plan, source_node
+from oop_engine.plan.punctuate import Promise, embedded, ordered, slack
+from oop_engine.report.explain import explain
 from oop_engine.sources.packets import Packets
-from oop_engine.stream import Stream, meld
 from operators.functions import count
 from operators.functions import sum as sum_
 

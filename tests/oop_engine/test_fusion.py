@@ -12,18 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.fusion import FEWEST, fused
-from oop_engine.plan import OperatorNode, Plan
-from oop_engine.runtime import run_to_end
-from oop_engine.sharing import shared
+from oop_engine.api.windowing import WindowOf
+from oop_engine.drive.runtime import run_to_end
+from oop_engine.drive.synchronous import Run
+from oop_engine.plan.graph import OperatorNode, Plan
+from oop_engine.rewrite.fusion import FEWEST, fused
+from oop_engine.rewrite.sharing import shared
 from oop_engine.sinks import ListSink
-from oop_engine.synchronous import Run
-from oop_engine.windowing import WindowOf
-from operators.aggregate.wid import WindowAggregate
-from operators.page import Page
+from operators.data.page import Page
 from operators.protocol import Element
-from operators.slicing import Portion, SlicingAggregate
 from operators.window import SlidingWindow
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
+from operators.window_aggregate.stores.slices import Portion, SlicingAggregate
 from punctuation import Punctuation
 
 TABLE = pa.table({"ts": [3, 1, 4, 12, 9], "k": [1, 2, 1, 1, 2], "v": [5, 6, None, 8, 9]})

@@ -11,9 +11,9 @@ from oop_engine.sources.capture import Capture
 from oop_engine.sources.generator import SECOND, START, Band, Blocks, packets
 from oop_engine.sources.recording import write_parquet, write_pcap
 from oop_engine.sources.tables import Table
+from operators.data.page import Page
 from operators.drive import drive
-from operators.input import Input
-from operators.page import Page
+from operators.streams.input import Input
 from punctuation import END, BlockEnd, Punctuation, Slack, low_watermarks
 
 KINDS = {

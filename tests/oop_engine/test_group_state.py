@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import oop_engine as oop
-from oop_engine.outcome import Outcome
-from oop_engine.stream import Stream
-from oop_engine.turns import TURN
+from oop_engine.api.stream import Stream
+from oop_engine.drive.outcome import Outcome
+from oop_engine.drive.turns import TURN
 
 N = 60_000
 RANDOM = np.random.default_rng(5)

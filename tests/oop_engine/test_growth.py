@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from oop_engine.growth import SHARE, Growth, large
-from oop_engine.memory import most
-from oop_engine.meter import OperatorStatistics
+from oop_engine.drive.growth import SHARE, Growth, large
+from oop_engine.drive.memory import most
+from oop_engine.drive.meter import OperatorStatistics
 
 GB = 1_000_000_000
 

@@ -8,21 +8,21 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
-from oop_engine.demand import windows_of
-from oop_engine.in_order import Buffer, in_order
-from oop_engine.plan import Node, OperatorNode, Plan
-from oop_engine.punctuate import slack
-from oop_engine.stream import Stream
-from oop_engine.synchronous import Run
-from oop_engine.translate import query
-from oop_engine.window_join import WindowJoin
-from operators.aggregate.facts import Grouping
-from operators.bucket import FROM, Bucket
+from oop_engine.api.in_order import Buffer, in_order
+from oop_engine.api.stream import Stream
+from oop_engine.drive.synchronous import Run
+from oop_engine.language.translate import query
+from oop_engine.plan.graph import Node, OperatorNode, Plan
+from oop_engine.plan.punctuate import slack
+from oop_engine.plan.window_join import WindowJoin
+from oop_engine.rewrite.demand import windows_of
+from operators.data.page import Page
 from operators.functions import count
-from operators.meld import Meld
-from operators.merge import Merge
-from operators.page import Page
-from operators.reorder import Reorder
+from operators.streams.meld import Meld
+from operators.streams.merge import Merge
+from operators.streams.reorder import Reorder
+from operators.window_aggregate.bucket import FROM, Bucket
+from operators.window_aggregate.facts import Grouping
 from tests.queries import golden, joins, streams
 from tests.queries.test_golden import results
 

@@ -12,25 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.demand import columns, demands, pruned
-from oop_engine.drawing import mermaid, svg
+from oop_engine.api.stream import Stream
+from oop_engine.drive.synchronous import Run
 from oop_engine.errors import PlanError, SchemaError
-from oop_engine.explain import explain
-from oop_engine.lateness import allowances
-from oop_engine.plan import OperatorNode, Plan
-from oop_engine.stream import Stream
-from oop_engine.synchronous import Run
-from oop_engine.window_join import WindowJoin
-from operators.aggregate.groupby import GroupAggregate
+from oop_engine.plan.graph import OperatorNode, Plan
+from oop_engine.plan.window_join import WindowJoin
+from oop_engine.report.drawing import mermaid, svg
+from oop_engine.report.explain import explain
+from oop_engine.rewrite.demand import columns, demands, pruned
+from oop_engine.rewrite.lateness import allowances
+from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.drive import deliver, rows
 from operators.functions import count
 from operators.join import Band, OAJoin, SameWindow, Steps, WidJoin
 from operators.pace import Pace
-from operators.page import Page, Row
 from operators.protocol import Element
-from operators.schema import Schema
 from operators.testing import check_operator
 from operators.window import SlidingWindow
+from operators.window_aggregate.group_by import GroupAggregate
 from punctuation import Equals, Punctuation, before
 from tests.examples import share
 from tests.naive_join import band, naive_join, related, same_window

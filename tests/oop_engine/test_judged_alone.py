@@ -12,17 +12,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.lateness import allowances, guarded
-from oop_engine.plan import OperatorNode, Plan
-from oop_engine.punctuate import Promise
-from oop_engine.sharing import shared
+from oop_engine.api.stream import Stream
+from oop_engine.drive.synchronous import Run
+from oop_engine.plan.graph import OperatorNode, Plan
+from oop_engine.plan.punctuate import Promise
+from oop_engine.rewrite.lateness import allowances, guarded
+from oop_engine.rewrite.sharing import shared
 from oop_engine.sinks.python import PageSink
-from oop_engine.stream import Stream
-from oop_engine.synchronous import Run
-from operators.filter import Filter
-from operators.guard import Guard
-from operators.page import Page
+from operators.data.page import Page
 from operators.plan_facts import ANY_DISTANCE
+from operators.rows.filter import Filter
+from operators.streams.guard import Guard
 from punctuation import before
 from tests.examples import share
 

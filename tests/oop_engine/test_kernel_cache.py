@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from operators.kernels import compiler
+from operators.kernels.compile import compiler
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("oop_engine", "operators", "punctuation")
@@ -263,7 +263,7 @@ def test_a_numba_without_what_is_private_to_it_gives_the_same_answers(tree: Path
 def test_a_numba_that_lets_no_pass_change_a_function_interprets_those_of_users(tree: Path, tmp_path: Path) -> None:
     program = (
         "import numba.core.ir_utils as i\nkept = i.build_definitions\ndel i.build_definitions\n"
-        "import oop_engine as oop, operators.kernels.lifted as l\nassert l.switched_off()\n"
+        "import oop_engine as oop, operators.kernels.functions.lifted as l\nassert l.switched_off()\n"
         "i.build_definitions = kept\n"
     )
     run(tree, program, NUMBA_CACHE_DIR=str(tmp_path / "cache"))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
+from oop_engine.api.stream import Stream
 from oop_engine.sinks.python import ListSink
-from oop_engine.stream import Stream
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.int64()), ("n", pa.int64())])
 SIZE, SLACK = 10, 3

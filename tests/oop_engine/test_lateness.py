@@ -15,19 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.lateness import allowances
-from oop_engine.meter import Statistics
-from oop_engine.plan import Plan
-from oop_engine.runtime import run_plan
+from oop_engine.api.stream import Stream
+from oop_engine.drive.meter import Statistics
+from oop_engine.drive.runtime import run_plan
+from oop_engine.drive.synchronous import Run
+from oop_engine.plan.graph import Plan
+from oop_engine.rewrite.lateness import allowances
 from oop_engine.sinks import SinkError
 from oop_engine.sinks.python import PageSink
-from oop_engine.stream import Stream
-from oop_engine.synchronous import Run
-from operators.page import Page
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.plan_facts import ANY_DISTANCE
 from operators.protocol import Element, Emit, State, StateValue
-from operators.reorder import Reorder
-from operators.schema import Schema
+from operators.streams.reorder import Reorder
 from operators.window import SlidingWindow
 from punctuation import Punctuation, before
 

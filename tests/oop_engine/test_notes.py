@@ -12,9 +12,9 @@ from click.testing import CliRunner
 import oop_engine as oop
 from oop_engine.cli import commands
 from oop_engine.cli.collect import PROMISED
-from oop_engine.notes import told
-from oop_engine.plan import Plan
-from operators.spread import Spread
+from oop_engine.drive.run_warnings import told
+from oop_engine.plan.graph import Plan
+from operators.rows.spread import Spread
 from tests.capture_files import ether, ipv4, pcap
 from tests.oop_engine.flows.exporter import (
     NOW,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
-from oop_engine.stream import Stream
+from oop_engine.api.stream import Stream
 
 TABLE = pa.table({"ts": [1, 2, 3, 11], "length": [5, 2000, 1500, 7], "k": ["a", "b", "a", "b"]})
 LONG = [False, True, True, False]

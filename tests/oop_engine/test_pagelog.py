@@ -18,7 +18,7 @@ from oop_engine.sinks import sink_for
 from oop_engine.sinks.claim import claim
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.pagelog import PageLog, PageLogSink
-from operators.page import Page
+from operators.data.page import Page
 
 SCHEMA = oop.Schema.of(ts=pa.int64(), x=pa.string())
 

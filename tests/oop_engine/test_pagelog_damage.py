@@ -13,7 +13,7 @@ import pytest
 import oop_engine as oop
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.pagelog import PageLog, PageLogSink
-from operators.page import Page
+from operators.data.page import Page
 
 SCHEMA = oop.Schema.of(ts=pa.int64(), name=pa.string(), load=pa.float64())
 

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.promising import from_source
+from oop_engine.api.promising import from_source
 from oop_engine.sources.memory import MemoryReader
 from operators.protocol import Element, Emit, State, StateValue
 from operators.window.user import ContextWindow

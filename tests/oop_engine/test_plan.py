@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import oop_engine as oop
-from oop_engine.plan import OperatorNode, Plan, SourceNode
-from oop_engine.stream import Stream
+from oop_engine.api.stream import Stream
+from oop_engine.plan.graph import OperatorNode, Plan, SourceNode
 
 SCHEMA = pa.schema(
     [("ts", pa.timestamp("ns", tz="UTC")), ("start", pa.int64()), ("length", pa.int64()), ("k", pa.string())]
@@ -234,7 +234,7 @@ def test_what_cannot_work_is_refused_before_anything_is_read(
 
 
 def test_an_operator_needs_as_many_streams_as_it_has_ports() -> None:
-    from operators.meld import Meld
+    from operators.streams.meld import Meld
 
     with pytest.raises(oop.PlanError, match="Meld has 3 input ports and 2 streams were given"):
         FILE.apply(Meld(3), FILE)
@@ -325,4 +325,4 @@ def test_every_run_prepares_its_plan_in_one_place() -> None:
         for path in package.rglob("*.py")
         if re.search(r"import .*\b(guarded|fused|shared)\b", path.read_text())
     }
-    assert users == {"prepared.py"}
+    assert users == {"passes.py"}

@@ -16,18 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.demand import columns, demands, pruned
-from oop_engine.lateness import allowances
-from oop_engine.plan import Plan
-from oop_engine.sharing import shared
-from oop_engine.stream import Stream
+from oop_engine.api.stream import Stream
+from oop_engine.plan.graph import Plan
+from oop_engine.rewrite.demand import columns, demands, pruned
+from oop_engine.rewrite.lateness import allowances
+from oop_engine.rewrite.sharing import shared
+from operators.data.page import Bools, Page
+from operators.data.saved import read_batch, read_int
+from operators.data.schema import Schema
 from operators.pace import Pace, Paces, want
-from operators.page import Bools, Page
 from operators.plan_facts import Attributes, Passage, Together, Tolerance
 from operators.protocol import Emit, State, StateValue
 from operators.retractions import Retracted, Retracting
-from operators.saved import read_batch, read_int
-from operators.schema import Schema
 from operators.testing import Script, check_operator
 from operators.testing import streams as scripts
 from punctuation import END, Punctuation, before

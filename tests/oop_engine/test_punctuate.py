@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
-from oop_engine.plan import Plan
-from oop_engine.punctuate import Promise
-from oop_engine.synchronous import Run
-from operators.page import Page
-from operators.schema import Schema
+from oop_engine.drive.synchronous import Run
+from oop_engine.plan.graph import Plan
+from oop_engine.plan.punctuate import Promise
+from operators.data.page import Page
+from operators.data.schema import Schema
 from punctuation.punctuators import BlockEnd, Embedded, Heartbeat, Ordered, Punctuator, Slack, TupleSlack
 
 SCHEMA = Schema.of(ts=pa.timestamp("ms", tz="UTC"), n=pa.int64(), block=pa.int64(), mark=pa.bool_(), k=pa.string())

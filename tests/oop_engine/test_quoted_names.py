@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
-from operators.address import parse_ip
-from operators.schema import ip_field
+from operators.data.address import parse_ip
+from operators.data.schema import ip_field
 
 PACKETS = pa.table(
     {

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import oop_engine as oop
-from oop_engine.plan import SourceNode
+from oop_engine.plan.graph import SourceNode
 from oop_engine.sources.paths import standard_input
-from operators.page import Page
-from operators.schema import Schema, ip_field
+from operators.data.page import Page
+from operators.data.schema import Schema, ip_field
 from punctuation import before
 from tests.capture_files import ether, ipv4, pcap
 from tests.oop_engine.flows.exporter import v5, v5_record

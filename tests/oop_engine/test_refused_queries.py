@@ -7,8 +7,8 @@ import pyarrow.compute as pc
 import pytest
 
 import oop_engine as oop
-from operators.address import parse_ip
-from operators.schema import ip_field
+from operators.data.address import parse_ip
+from operators.data.schema import ip_field
 
 TABLE = pa.table(
     {

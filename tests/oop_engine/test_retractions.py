@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
-from oop_engine.strategies import STRATEGIES
-from operators.bucket import Bucket
+from oop_engine.plan.strategies import STRATEGIES
+from operators.baselines.negative.aggregate import SignedAggregate
+from operators.baselines.negative.expire import Expire
 from operators.functions import sum as total_of
-from operators.negative.aggregate import SignedAggregate
-from operators.negative.expire import Expire
 from operators.window import tumbling
+from operators.window_aggregate.bucket import Bucket
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
 WAY = r'\n  Write DISCARD \(refine="discard"\), .* WHERE final, in Python \.filter\("final"\)\.$'

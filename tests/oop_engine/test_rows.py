@@ -14,10 +14,10 @@ import oop_engine as oop
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.memory import Once, Rows
 from oop_engine.sources.rows import from_pages, from_rows
+from operators.data.page import Page
+from operators.data.schema import Schema, ip_field
 from operators.errors import SchemaError
-from operators.page import Page
 from operators.protocol import Element
-from operators.schema import Schema, ip_field
 from punctuation import NO_TIME, Below, Equals, OneOf, Punctuation, before
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string())
@@ -152,7 +152,7 @@ def test_a_promise_on_what_nobody_reads_does_not_end_a_run(promise: Punctuation)
         (Punctuation({"k": OneOf(["a", 4])}), r'compares "k" \(string\) with 4'),
         (before("ts", "x"), r'the promise \[ts < x\] compares "ts" \(int64\) with \'x\'[^$]*Write a number'),
         (before("ts", True), r'compares "ts" \(int64\) with True'),
-        (Punctuation({"ip": Equals("10.0.0.1")}), r"Write its 16 bytes, operators.address.parse_ip"),
+        (Punctuation({"ip": Equals("10.0.0.1")}), r"Write its 16 bytes, operators.data.address.parse_ip"),
         (before("tss", 5), r'is about "tss", which the stream does not have.\n  Did you mean "ts"'),
     ],
 )

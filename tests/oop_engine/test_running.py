@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.running import Running
+from oop_engine.api.running import Running
+from oop_engine.api.windowed import Windowed
 from oop_engine.sinks import ListSink
-from oop_engine.windowed import Windowed
 from operators.protocol import Element
 from tests.examples import share
 

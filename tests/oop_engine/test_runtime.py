@@ -23,17 +23,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.circuit import Circuit
-from oop_engine.meter import Statistics
-from oop_engine.plan import Plan
-from oop_engine.runtime import run_plan, run_to_end
+from oop_engine.api.stream import Stream
+from oop_engine.drive.circuit import Circuit
+from oop_engine.drive.meter import Statistics
+from oop_engine.drive.runtime import run_plan, run_to_end
+from oop_engine.drive.synchronous import Run
+from oop_engine.plan.graph import Plan
 from oop_engine.sources.memory import Once
 from oop_engine.sources.protocol import Chunk
-from oop_engine.stream import Stream
-from oop_engine.synchronous import Run
-from operators.page import Page
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.protocol import Element, Emit, State
-from operators.schema import Schema
 from punctuation import END, Progress, Punctuation, before
 from tests.oop_engine.schedules import scheduled, simulate
 
@@ -526,10 +526,10 @@ import signal, sys, threading, time
 import pyarrow as pa
 import trio
 import oop_engine as oop
-from oop_engine.plan import Plan
-from oop_engine.runtime import run_to_end
+from oop_engine.plan.graph import Plan
+from oop_engine.drive.runtime import run_to_end
 from oop_engine.sources.memory import Once
-from operators.page import Page
+from operators.data.page import Page
 
 # Who runs the tests may have been started to ignore it (nohup).
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -686,7 +686,7 @@ def test_a_signal_during_a_long_reading_ahead_ends_the_run_at_once(child: Start)
     reading = child(
         """
         import numpy as np
-        from oop_engine.runtime import run_plan
+        from oop_engine.drive.runtime import run_plan
         from oop_engine.sources.memory import Rows
         class Long(Rows):
             def values(self, column):

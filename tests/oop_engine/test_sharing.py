@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.plan import OperatorNode, Plan
-from oop_engine.sharing import conditions, shared
-from oop_engine.synchronous import Run
-from operators.filter import Filter
-from operators.page import Page, Row
+from oop_engine.drive.synchronous import Run
+from oop_engine.plan.graph import OperatorNode, Plan
+from oop_engine.rewrite.sharing import conditions, shared
+from operators.data.page import Page, Row
+from operators.rows.filter import Filter
 
 TABLE = pa.table({"ts": [1, 2, 3, 4], "x": [1, None, 3, 4], "y": [5, 6, None, 8]})
 PREDICATES = st.lists(st.sampled_from(["x > 1", "y < 8", "x + y > 9", "x = 3 or y = 5"]), min_size=1, max_size=3).map(

@@ -37,9 +37,9 @@ from oop_engine.sinks import (
 )
 from oop_engine.sinks.errors import WriteFailed
 from oop_engine.sources.tables import Table
-from operators.address import parse_ip
-from operators.page import Page, concatenate
-from operators.schema import Schema, ip_field
+from operators.data.address import parse_ip
+from operators.data.page import Page, concatenate
+from operators.data.schema import Schema, ip_field
 from punctuation import END, before
 
 SCHEMA = Schema(

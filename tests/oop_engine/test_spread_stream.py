@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.demand import columns, demands
-from oop_engine.plan import Plan
+from oop_engine.plan.graph import Plan
+from oop_engine.rewrite.demand import columns, demands
 
 FLOWS = pa.table(
     {

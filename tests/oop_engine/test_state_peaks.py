@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
-from oop_engine.circuit import Circuit
-from oop_engine.plan import Plan
-from oop_engine.stream import Stream
-from oop_engine.synchronous import Run
-from oop_engine.windowing import WindowOf
-from operators.page import Page
+from oop_engine.api.stream import Stream
+from oop_engine.api.windowing import WindowOf
+from oop_engine.drive.circuit import Circuit
+from oop_engine.drive.synchronous import Run
+from oop_engine.plan.graph import Plan
+from operators.data.page import Page
 from punctuation import Below, Equals, Punctuation, before
 
 SCHEMA = oop.Schema.of(ts=pa.int64(), k=pa.int64(), x=pa.int64(), progress=["ts", ("k", "ts"), "k"])

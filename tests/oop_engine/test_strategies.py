@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.physical import Wanted, steps
-from oop_engine.strategies import STRATEGIES
+from oop_engine.plan.strategies import STRATEGIES
+from oop_engine.rewrite.strategy import Wanted, steps
 from operators.chain import Chain
+from operators.data.page import Row
+from operators.data.schema import Schema
 from operators.functions import avg, count, max, median, sum
 from operators.functions.protocol import AggregateFunction
-from operators.page import Row
-from operators.schema import Schema
 from operators.testing import Script, check_operator, streams
 from operators.window import SlidingWindow
 from tests.examples import share

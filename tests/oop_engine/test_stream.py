@@ -10,24 +10,24 @@ import pyarrow as pa
 import pytest
 import trio
 
+from oop_engine.api.in_memory import arrow
+from oop_engine.api.in_memory import packets as generated
+from oop_engine.api.in_memory import rows as rows_of
+from oop_engine.api.promising import from_source
+from oop_engine.api.read import pcap
+from oop_engine.api.stream import Stream, meld, merge
+from oop_engine.api.windowing import session
+from oop_engine.drive.outcome import Outcome, explain_outputs, run_outputs
 from oop_engine.errors import PlanError, SchemaError
-from oop_engine.given import arrow
-from oop_engine.given import packets as generated
-from oop_engine.given import rows as rows_of
 from oop_engine.language import LanguageError
-from oop_engine.outcome import Outcome, explain_outputs, run_outputs
-from oop_engine.plan import Plan, source_node
-from oop_engine.promising import from_source
-from oop_engine.punctuate import heartbeat, slack
-from oop_engine.read import pcap
+from oop_engine.plan.graph import Plan, source_node
+from oop_engine.plan.punctuate import heartbeat, slack
 from oop_engine.sinks import ListSink
 from oop_engine.sources.memory import Once, Rows
-from oop_engine.stream import Stream, meld, merge
-from oop_engine.windowing import session
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.functions import count, max, sum
-from operators.page import Page
 from operators.protocol import Element
-from operators.schema import Schema
 from punctuation import before
 from tests.queries.streams import TABLES, packets, plain, stream, streams
 

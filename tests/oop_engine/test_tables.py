@@ -25,10 +25,10 @@ from oop_engine.sources.paths import STDIN, expand
 from oop_engine.sources.rows import from_pages, from_rows
 from oop_engine.sources.tables import Table
 from oop_engine.sources.text import last_line_end
-from operators.address import format_ip, parse_ip
+from operators.data.address import format_ip, parse_ip
+from operators.data.page import Page
+from operators.data.schema import Schema, ip_field, is_ip
 from operators.errors import SchemaError
-from operators.page import Page
-from operators.schema import Schema, ip_field, is_ip
 from punctuation import NO_TIME, before
 
 TIME = pa.timestamp("ns", "UTC")

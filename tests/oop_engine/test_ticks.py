@@ -11,7 +11,7 @@ import pytest
 import oop_engine as oop
 from oop_engine.errors import PlanError
 from oop_engine.language import parse_duration
-from oop_engine.ticks import Amount, tick_ns, ticks_of
+from oop_engine.plan.ticks import Amount, tick_ns, ticks_of
 
 DAY = 86_400
 

@@ -9,21 +9,21 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
-from oop_engine.demand import windows_of
+from oop_engine.api.stream import Stream
 from oop_engine.errors import PlanError
 from oop_engine.language import LanguageError
-from oop_engine.plan import OperatorNode, Plan, source_node
+from oop_engine.language.translate import query
+from oop_engine.plan.graph import OperatorNode, Plan, source_node
+from oop_engine.rewrite.demand import windows_of
 from oop_engine.sources.memory import Once, Rows
-from oop_engine.stream import Stream
-from oop_engine.translate import query
-from operators.aggregate.groupby import GroupAggregate
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
 from operators.functions import count
-from operators.meld import Meld
+from operators.streams.meld import Meld
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
 from operators.window.session import SessionWindow
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.group_by import GroupAggregate
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from tests.queries.streams import MINUTE, PACKETS, SECOND, TABLES, plain, stream, streams
 
 T = TypeVar("T")

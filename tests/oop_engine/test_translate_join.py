@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
+from oop_engine.api.stream import Stream
 from oop_engine.cli import commands
-from oop_engine.demand import pruned
 from oop_engine.language import LanguageError
-from oop_engine.plan import Node, OperatorNode, Plan
-from oop_engine.stream import Stream
-from oop_engine.translate import query
-from oop_engine.window_join import WindowJoin
-from operators.filter import Filter
+from oop_engine.language.translate import query
+from oop_engine.plan.graph import Node, OperatorNode, Plan
+from oop_engine.plan.window_join import WindowJoin
+from oop_engine.rewrite.demand import pruned
 from operators.join import Band, SameWindow, WidJoin
+from operators.rows.filter import Filter
 from operators.window import SlidingWindow
 from tests.examples import share
 from tests.naive_join import band

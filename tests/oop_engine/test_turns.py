@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
-from oop_engine.circuit import PAGE_ROWS
-from oop_engine.plan import Plan
-from oop_engine.stream import Stream
-from oop_engine.synchronous import Run
-from oop_engine.turns import TURN, Turns
-from operators.page import Page
+from oop_engine.api.stream import Stream
+from oop_engine.drive.circuit import PAGE_ROWS
+from oop_engine.drive.synchronous import Run
+from oop_engine.drive.turns import TURN, Turns
+from oop_engine.plan.graph import Plan
+from operators.data.page import Page
 
 N = 150_000
 US, NS = pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC")

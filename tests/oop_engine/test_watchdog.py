@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
-from oop_engine.plan import Plan
-from oop_engine.runtime import run_to_end
-from oop_engine.synchronous import Run
-from oop_engine.watchdog import Watchdog
-from operators.page import Page
+from oop_engine.drive.runtime import run_to_end
+from oop_engine.drive.synchronous import Run
+from oop_engine.drive.watchdog import Watchdog
+from oop_engine.plan.graph import Plan
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.protocol import Emit, State
-from operators.schema import Schema
 from punctuation import Punctuation
 from tests.oop_engine.test_runtime import Start
 from tests.oop_engine.test_runtime import child as child  # the fixture
@@ -25,7 +25,7 @@ LONG = 60
 """Seconds after which what is waited for will not come."""
 SCHEMA = pa.schema([("ts", pa.int64())])
 OPERATOR = """
-from oop_engine import watchdog
+from oop_engine.drive import watchdog
 watchdog.PATIENCE = 0.3
 class Hangs:
     inputs = 1
@@ -154,7 +154,7 @@ def test_a_hung_operator_is_named_under_every_driver(child: Start, drive: str) -
 def test_a_consumer_that_does_not_come_back_is_named(child: Start) -> None:
     hung = child(
         """
-        from oop_engine import watchdog
+        from oop_engine.drive import watchdog
         watchdog.PATIENCE = 0.3
         stream = oop.rows([(1,), (2,)], SCHEMA)
         run_to_end(Plan((stream.node,)), [lambda element: threading.Event().wait()], handle_signals=True)

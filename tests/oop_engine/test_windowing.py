@@ -12,19 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.demand import demands, windows_of
-from oop_engine.plan import OperatorNode, Plan
-from oop_engine.strategies import STRATEGIES
-from oop_engine.stream import Stream
-from oop_engine.windowed import Windowed
+from oop_engine.api.stream import Stream
+from oop_engine.api.windowed import Windowed
+from oop_engine.plan.graph import OperatorNode, Plan
+from oop_engine.plan.strategies import STRATEGIES
+from oop_engine.rewrite.demand import demands, windows_of
 from operators.pace import Pace
-from operators.slicing.aggregate import SlicingAggregate
-from operators.stacks.aggregate import StackAggregate
 from operators.window import SlidingWindow
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
 from operators.window.delimited import FixedBandWindow, Marks
 from operators.window.session import SessionWindow
 from operators.window.user import ContextWindow
+from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
+from operators.window_aggregate.stores.stacks.aggregate import StackAggregate
 from tests.examples import share
 
 SECOND = 1_000_000_000

@@ -39,7 +39,7 @@ def mutated(module: ModuleType, function: str, *changes: tuple[str, str]) -> Mod
         assert source.count(old, start, stop) == 1, f"{function} has {source.count(old, start, stop)} times: {old}"
         source = source[:start] + source[start:stop].replace(old, new) + source[stop:]
     changed = ModuleType(module.__name__ + "_mutated")
-    source = source.replace("from operators.kernels.kernel import kernel\n", "")
+    source = source.replace("from operators.kernels.compile.kernel import kernel\n", "")
     vars(changed).update(kernel=np.errstate(over="ignore"), __name__=changed.__name__)
     exec(compile(source, changed.__name__, "exec"), vars(changed))
     return changed

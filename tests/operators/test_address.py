@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from operators.address import format_ip, parse_ip, parse_network
+from operators.data.address import format_ip, parse_ip, parse_network
 
 # Bytes that are often zero, so that runs of zero groups of every length and place occur.
 GROUPS = st.lists(

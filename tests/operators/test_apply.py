@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from operators import apply as module
-from operators.apply import Apply
+from operators.data.schema import Schema
 from operators.drive import drive
 from operators.errors import SchemaError
 from operators.expression import Column, Expression
-from operators.schema import Schema
+from operators.rows import apply as module
+from operators.rows.apply import Apply
 from operators.testing import Script, check_operator, streams
 from punctuation import Below, Equals, Punctuation, before
 from tests.examples import share

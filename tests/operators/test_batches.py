@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.batches import Mould
-from operators.labels import Labels
+from operators.data.batches import Mould
+from operators.data.labels import Labels
 
 PLAIN = [
     pa.int64(),

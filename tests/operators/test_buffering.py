@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
-from operators.buffering.aggregate import BufferAggregate
-from operators.buffering.log import TupleLog
+from operators.baselines.buffer.aggregate import BufferAggregate
+from operators.baselines.buffer.log import TupleLog
 from operators.chain import Chain
+from operators.data.page import Page, Row
+from operators.data.schema import Schema, ip_field
 from operators.drive import drive, punctuations, rows
 from operators.errors import AggregateOverflow, OperatorBug, SchemaError
 from operators.functions import (
@@ -31,10 +31,10 @@ from operators.functions import (
     sum,
     user_aggregate,
 )
-from operators.page import Page, Row
-from operators.schema import Schema, ip_field
 from operators.testing import Script, check_operator, streams
 from operators.window import LIMIT, LandmarkWindow, PartitionedWindow, SlidingWindow, Window
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import END, Below, Equals, Progress, Punctuation, before
 from tests.examples import share
 from tests.naive_aggregate import naive_windows

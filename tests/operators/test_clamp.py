@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.clamp import AGREE, Clamp
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.drive import drive, punctuations, rows
-from operators.input import Input
-from operators.page import Page
-from operators.schema import Schema
+from operators.streams.clamp import AGREE, Clamp
+from operators.streams.input import Input
 from punctuation import END, NEVER, NO_TIME, BlockEnd, Ordered, Punctuator, Slack, TupleSlack
 from tests.naive_clamp import naive_believed
 

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
-from operators.address import parse_ip
-from operators.described import group_text
+from operators.data.address import parse_ip
+from operators.data.group_text import group_text
+from operators.data.schema import Schema, ip_field
 from operators.errors import AggregateOverflow
-from operators.schema import Schema, ip_field
 
 SCHEMA = Schema(pa.schema([pa.field("ts", pa.int64()), ip_field("srcIP"), pa.field("x", pa.int64())]))
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.disorder import Measure, lengths_of
-from operators.page import Int64s
+from operators.data.page import Int64s
+from operators.streams.disorder import Measure, lengths_of
 from punctuation import NO_TIME
 from punctuation.punctuators import BlockEnd
 
@@ -152,7 +152,7 @@ def test_shapes_are_told_apart() -> None:
 def test_blocks_that_are_not_remembered_are_settled_and_a_value_below_them_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("operators.disorder.STACK", 8)
+    monkeypatch.setattr("operators.streams.disorder.STACK", 8)
     values = [v for k in range(40) for v in (10 * k + 1, 10 * k)]
     measure = Measure()
     measure.observe(np.array(values))

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from operators import distinct as module
-from operators import expiry
-from operators.distinct import Distinct
+from operators.data import expiry
+from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.errors import SchemaError
-from operators.page import Page, Row
-from operators.schema import Schema
+from operators.rows import distinct as module
+from operators.rows.distinct import Distinct
 from operators.testing import Script, check_operator, streams
 from punctuation import END, Below, Equals, Punctuation, before
 from tests.examples import share

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from operators.data.page import Page, Row, Scalar
+from operators.data.schema import Schema, ip_field
 from operators.errors import SchemaError
 from operators.expression import Column, Expression, Literal, Logical, Opaque, Tracer, trace, tracing, tree
 from operators.expression.constants import network_of
-from operators.page import Page, Row, Scalar
-from operators.schema import Schema, ip_field
 from operators.testing.streams import cells
 from tests.examples import share
 from tests.naive import naive_expression

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from operators import filter as module
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.errors import SchemaError
 from operators.expression import Column
-from operators.filter import Filter
-from operators.page import Page
-from operators.schema import Schema
+from operators.rows import filter as module
+from operators.rows.filter import Filter
 from operators.testing import Script, check_operator, streams
 from punctuation import END, Below, Equals, Punctuation, before
 from tests.examples import share

@@ -6,14 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
 from operators.chain import Chain
+from operators.data.page import Page
+from operators.data.saved import ROOM, apart, bounded, chained, read_int, read_integers, restore
+from operators.data.schema import Schema
 from operators.functions import count, count_distinct
-from operators.page import Page
-from operators.saved import ROOM, apart, bounded, chained, read_int, read_integers, restore
-from operators.schema import Schema
 from operators.window import SlidingWindow
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from tests.surviving import survive
 
 FUZZ = "from tests.fuzz.fuzz_states import main; import sys; main([int(sys.argv[1])], int(sys.argv[2]))"

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators import functions as f
-from operators.aggregate.groupby import GroupAggregate
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.functions.protocol import AggregateFunction
-from operators.page import Page
-from operators.schema import Schema
+from operators.window_aggregate.group_by import GroupAggregate
 from punctuation import END, Equals, Punctuation
 
 SCHEMA = Schema.of(k=pa.string(), v=pa.int64(), t=pa.int64(), progress=["k"])

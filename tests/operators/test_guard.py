@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators import guard as module
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.drive import drive
-from operators.guard import Guard
-from operators.page import Page
 from operators.protocol import Element
-from operators.schema import Schema
+from operators.streams import guard as module
+from operators.streams.guard import Guard
 from operators.testing import Script, check_operator, streams
 from punctuation import END, Below, Equals, Punctuation, before
 from tests.examples import share

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from operators.data.page import Page
+from operators.data.schema import Schema, ip_field
 from operators.drive import drive, punctuations, rows
 from operators.errors import SchemaError
-from operators.input import Input
-from operators.page import Page
 from operators.protocol import Measured, Operator
-from operators.schema import Schema, ip_field
+from operators.streams.input import Input
 from punctuation import (
     END,
     NO_TIME,

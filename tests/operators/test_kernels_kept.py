@@ -13,8 +13,9 @@ from types import FunctionType, ModuleType
 import numpy as np
 import pytest
 
-from operators.kernels import compiler, kept
-from operators.kernels.fingerprint import fingerprint
+from operators.kernels.compile import compiler
+from operators.kernels.compile import disk_cache as kept
+from operators.kernels.compile.fingerprint import fingerprint
 
 ROOT = Path(__file__).parents[2]
 DECORATED = re.compile(r"^@(making_)?kernel$", re.MULTILINE)

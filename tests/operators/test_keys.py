@@ -15,9 +15,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
+from operators.data.keys import KeyIndex, Words
+from operators.data.saved import decode_state, encode_state
 from operators.errors import SchemaError
-from operators.keys import KeyIndex, Words
-from operators.saved import decode_state, encode_state
 
 MANY = st.integers(0, 5)
 VALUES: dict[pa.DataType, st.SearchStrategy[object]] = {

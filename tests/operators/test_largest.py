@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators import largest as module
+from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.errors import OperatorBug, SchemaError
-from operators.largest import Largest
-from operators.page import Page, Row
-from operators.schema import Schema
+from operators.rows import largest as module
+from operators.rows.largest import Largest
 from operators.testing import Script, check_operator, streams
 from punctuation import END, Below, Equals, Progress, Punctuation, before
 from tests.examples import share

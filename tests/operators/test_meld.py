@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from operators import meld as module
+from operators.data.page import Page
+from operators.data.schema import Schema, ip_field
 from operators.drive import drive, rows
 from operators.errors import SchemaError
-from operators.meld import Meld
-from operators.page import Page
-from operators.schema import Schema, ip_field
+from operators.streams import meld as module
+from operators.streams.meld import Meld
 from operators.testing import Script, check_operator, streams
 from punctuation import END, Below, Equals, Punctuation, before
 from tests.examples import share

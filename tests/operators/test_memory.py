@@ -9,10 +9,10 @@ import attrs
 import numpy as np
 import pytest
 
-from operators import memory
-from operators.page import Int64s, Page
+from operators.data import memory
+from operators.data.page import Int64s, Page
+from operators.data.saved import restore
 from operators.protocol import Operator, State
-from operators.saved import restore
 from tests.fuzz.fuzz_states import script, zoo
 
 

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from operators import merge as module
+from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.errors import SchemaError
-from operators.merge import Merge
-from operators.page import Page, Row
-from operators.schema import Schema
+from operators.streams import merge as module
+from operators.streams.merge import Merge
 from operators.testing import Script, check_operator, streams
 from punctuation import END, Below, Equals, Progress, Punctuation, before
 from tests.examples import share

@@ -13,22 +13,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
+from operators.baselines.negative.aggregate import SignedAggregate
+from operators.baselines.negative.expire import Expire
+from operators.baselines.negative.join import SignedJoin
+from operators.baselines.negative.multiset import Multiset
 from operators.chain import Chain
+from operators.data.page import Page, Row
+from operators.data.saved import part, read_batch
+from operators.data.schema import Schema, ip_field
 from operators.drive import deliver, drive, punctuations, rows
 from operators.errors import AggregateOverflow, OperatorBug, SchemaError
 from operators.functions import AggregateFunction, avg, concat, count, first, max, min, sum
-from operators.negative.aggregate import SignedAggregate
-from operators.negative.expire import Expire
-from operators.negative.join import SignedJoin
-from operators.negative.multiset import Multiset
-from operators.page import Page, Row
 from operators.protocol import Emit, State, StateValue
-from operators.saved import part, read_batch
-from operators.schema import Schema, ip_field
 from operators.testing import ALL_LAWS, Script, check_operator, streams
 from operators.window import LIMIT, LandmarkWindow, PartitionedWindow, SlidingWindow
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import END, Below, Equals, Progress, Punctuation, before
 from tests.examples import share
 from tests.naive_aggregate import naive_windows

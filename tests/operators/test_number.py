@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from operators import number as module
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.drive import drive, punctuations
 from operators.errors import SchemaError
-from operators.number import Number
-from operators.page import Page
-from operators.schema import Schema
+from operators.rows import number as module
+from operators.rows.number import Number
 from operators.testing import Script, check_operator, streams
 from punctuation import Punctuation, before
 from tests.examples import share

@@ -12,24 +12,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.adaptive.adaptive import AdaptiveAggregate
-from operators.aggregate.groupby import GroupAggregate
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
-from operators.buffering.aggregate import BufferAggregate
+from operators.baselines.adaptive.adaptive import AdaptiveAggregate
+from operators.baselines.buffer.aggregate import BufferAggregate
 from operators.chain import Chain
+from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions import argmin, concat, count, first, last, m4, user_aggregate
 from operators.functions.arrival import ARRIVAL
 from operators.functions.protocol import AggregateFunction
-from operators.page import Page, Row
 from operators.protocol import Operator
-from operators.schema import Schema
-from operators.slicing import SlicingAggregate
 from operators.testing import Script, check_operator, streams
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window, tumbling
 from operators.window.delimited import DelimitedWindow
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.group_by import GroupAggregate
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
+from operators.window_aggregate.stores.slices import SlicingAggregate
 from punctuation import END, before
 from tests.examples import share
 from tests.naive_aggregate import naive_windows

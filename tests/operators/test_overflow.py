@@ -10,32 +10,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.adaptive.adaptive import AdaptiveAggregate
-from operators.aggregate.groupby import GroupAggregate
-from operators.aggregate.wid import WindowAggregate
-from operators.apply import Apply
-from operators.bucket import Bucket
-from operators.buffering.aggregate import BufferAggregate
+from operators.baselines.adaptive.adaptive import AdaptiveAggregate
+from operators.baselines.buffer.aggregate import BufferAggregate
+from operators.baselines.negative.aggregate import SignedAggregate
+from operators.baselines.negative.expire import Expire
 from operators.chain import Chain
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.errors import AggregateOverflow
 from operators.expression import Column
-from operators.filter import Filter
 from operators.functions import AggregateFunction, avg, count, sum
-from operators.negative.aggregate import SignedAggregate
-from operators.negative.expire import Expire
-from operators.number import Number
 from operators.overflow import overflows
-from operators.page import Page
-from operators.project import Project
 from operators.protocol import Operator
-from operators.ranked.counted import CountAggregate
-from operators.schema import Schema
-from operators.slicing import SlicingAggregate
-from operators.stacks import StackAggregate
-from operators.two_level import two_level
+from operators.rows.apply import Apply
+from operators.rows.filter import Filter
+from operators.rows.number import Number
+from operators.rows.project import Project
 from operators.window import SlidingWindow, tumbling
 from operators.window.counted import CountWindow
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.group_by import GroupAggregate
+from operators.window_aggregate.partial_final import two_level
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
+from operators.window_aggregate.stores.ranked.counted import CountAggregate
+from operators.window_aggregate.stores.slices import SlicingAggregate
+from operators.window_aggregate.stores.stacks import StackAggregate
 from punctuation import END
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.int64(), v=pa.int64(), progress=["ts"])

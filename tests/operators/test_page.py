@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from operators.data.page import Page, concatenate
+from operators.data.schema import Schema, ip_field
 from operators.errors import SchemaError
-from operators.page import Page, concatenate
-from operators.schema import Schema, ip_field
 from punctuation import Below, Equals, OneOf, Punctuation
 
 ADDRESS = bytes(10) + b"\xff\xff\x0a\x00\x00\x00"

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.aggregate.paned import SUBS, Costs, split, sub_aggregates
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
 from operators.chain import Chain
+from operators.data.page import Row
+from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.errors import SchemaError
 from operators.functions import avg, count, count_distinct, max, min, sum
 from operators.functions.protocol import AggregateFunction
-from operators.page import Row
-from operators.schema import Schema
 from operators.testing import Script, check_operator, streams
 from operators.window import SlidingWindow
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.stores.per_window.paned import SUBS, Costs, split, sub_aggregates
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts")])
 FUNCTIONS: dict[str, AggregateFunction] = {

@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators.distinct import Distinct
+from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.expression import Column
-from operators.filter import Filter
-from operators.meld import Meld
-from operators.merge import Merge
-from operators.number import Number
-from operators.page import Page, Row
 from operators.plan_facts import Attributes, Together
 from operators.protocol import Emit, Operator, State, StateValue
-from operators.reorder import Reorder
-from operators.schema import Schema
+from operators.rows.distinct import Distinct
+from operators.rows.filter import Filter
+from operators.rows.number import Number
+from operators.streams.meld import Meld
+from operators.streams.merge import Merge
+from operators.streams.reorder import Reorder
 from operators.testing import ALL_LAWS, Script, check_operator, streams
 from punctuation import END, Punctuation, before
 from tests.naive import naive_distinct, naive_union

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from operators import project as module
+from operators.data.page import Page
+from operators.data.schema import Schema, ip_field, is_ip
 from operators.drive import drive, punctuations
 from operators.errors import SchemaError
 from operators.expression import Column, Expression
-from operators.page import Page
-from operators.project import Project
-from operators.schema import Schema, ip_field, is_ip
+from operators.rows import project as module
+from operators.rows.project import Project
 from operators.testing import Script, check_operator, streams
 from punctuation import END, AtMost, Below, Between, Equals, Punctuation, Range, before
 from tests.examples import share

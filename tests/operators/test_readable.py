@@ -9,11 +9,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from operators.address import parse_ip
-from operators.page import Page
-from operators.printable import printable
-from operators.readable import address_text, address_text_field, printable_texts, python_values, text_of
-from operators.schema import Schema, ip_field
+from operators.data.address import parse_ip
+from operators.data.page import Page
+from operators.data.printable import printable
+from operators.data.readable import address_text, address_text_field, printable_texts, python_values, text_of
+from operators.data.schema import Schema, ip_field
 
 V4, V6 = parse_ip("10.0.0.1"), parse_ip("2001:db8::7")
 IP = ip_field("v")

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from operators import reorder as module
+from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.drive import drive, punctuations, rows
 from operators.errors import SchemaError
-from operators.kernels.slack import tuple_slack
-from operators.page import Page, Row
+from operators.kernels.streams.slack import tuple_slack
 from operators.protocol import Element
-from operators.reorder import Reorder
-from operators.schema import Schema
+from operators.streams import reorder as module
+from operators.streams.reorder import Reorder
 from operators.testing import Script, check_operator, streams
 from punctuation import END, Equals, Punctuation, before
 from tests.examples import share

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from operators import saved
-from operators.protocol import State
-from operators.saved import (
+from operators.data import saved
+from operators.data.saved import (
     MAGIC,
     decode_state,
     encode_state,
@@ -25,6 +24,7 @@ from operators.saved import (
     read_integers,
     read_text,
 )
+from operators.protocol import State
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
 DTYPES = ["bool", "int8", "uint64", "float64", "<M8[ns]", "<m8[s]", "S16", "<U3", ">i4"]

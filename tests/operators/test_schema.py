@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from operators.data.schema import Schema, is_ip
 from operators.errors import SchemaError
-from operators.schema import Schema, is_ip
 
 
 @pytest.mark.parametrize("progress", [["t"], [("k", "t")], [{"ts"}, {"t"}]])

@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
 from operators.chain import Chain
+from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.drive import drive, punctuations, rows
 from operators.errors import OperatorBug, SchemaError
 from operators.functions import sum as total
-from operators.page import Page, Row
 from operators.protocol import Emit
-from operators.schema import Schema
-from operators.spread import Spread, needs_reach
+from operators.rows.spread import Spread, needs_reach
 from operators.testing import Script, check_operator, streams
 from operators.window import LIMIT, tumbling
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import END, Below, Equals, Progress, Punctuation, before
 from tests.naive_spread import naive_spread
 

@@ -10,24 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.aggregate import rows as store_rows
-from operators.aggregate.groupby import GroupAggregate
-from operators.aggregate.named import matched
-from operators.aggregate.running import Technique
-from operators.aggregate.store import SliceStore
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
 from operators.chain import Chain
-from operators.distinct import Distinct
+from operators.data.keys import KeyIndex
+from operators.data.named_groups import matched
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.drive import drive, punctuations, rows
 from operators.errors import SchemaError
 from operators.functions import count, first
 from operators.functions import sum as total
-from operators.keys import KeyIndex
-from operators.page import Page
 from operators.protocol import Element
-from operators.schema import Schema
+from operators.rows.distinct import Distinct
 from operators.window import FOREVER, LIMIT, LandmarkWindow, PartitionedWindow, SlidingWindow, Window
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.group_by import GroupAggregate
+from operators.window_aggregate.stores.per_window import rows as store_rows
+from operators.window_aggregate.stores.per_window.running import Technique
+from operators.window_aggregate.stores.per_window.store import SliceStore
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import END, Below, Equals, OneOf, Punctuation, Range, Value, before
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), progress=["ts", ("k", "ts"), "k"])

@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
 from operators import testing
-from operators.distinct import Distinct
+from operators.data.page import Page, Row
+from operators.data.schema import Schema, ip_field
 from operators.errors import OperatorBug
 from operators.expression import Column
-from operators.filter import Filter
-from operators.meld import Meld
-from operators.page import Page, Row
-from operators.schema import Schema, ip_field
+from operators.rows.distinct import Distinct
+from operators.rows.filter import Filter
+from operators.streams.meld import Meld
 from operators.testing import LAWS, Script, check_operator, streams
 from operators.testing.variants import fewer, in_turn, interleaved, last_first, more, one_by_one, reordered, repaged
 from punctuation import END, Punctuation, before

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.aggregate.groupby import GroupAggregate
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
 from operators.chain import Chain
+from operators.data.page import Page, Row
+from operators.data.schema import Schema, ip_field
 from operators.drive import drive, punctuations, rows
 from operators.errors import AggregateOverflow, OperatorBug, SchemaError
 from operators.functions import count, count_distinct, max, min, sum
-from operators.page import Page, Row
-from operators.schema import Schema, ip_field
 from operators.testing import Script, check_operator, streams
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.group_by import GroupAggregate
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import END, Below, Equals, Progress, Punctuation, before
 from tests.naive_aggregate import naive_groups, naive_windows
 

@@ -9,22 +9,22 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from operators.adaptive.adaptive import AdaptiveAggregate
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
-from operators.buffering.aggregate import BufferAggregate
+from operators.baselines.adaptive.adaptive import AdaptiveAggregate
+from operators.baselines.buffer.aggregate import BufferAggregate
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.errors import SchemaError
 from operators.functions import count, sum
 from operators.functions.protocol import AggregateFunction
-from operators.page import Page
-from operators.ranked import CountAggregate
-from operators.schema import Schema
-from operators.stacks import StackAggregate
 from operators.testing import Script, streams
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window, tumbling
 from operators.window.counted import CountWindow
+from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.shell import StoreShell
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
+from operators.window_aggregate.stores.ranked import CountAggregate
+from operators.window_aggregate.stores.stacks import StackAggregate
 from punctuation import END, before
 from tests.operators.test_window_aggregate import sliding, windows
 

@@ -13,19 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.aggregate import running
-from operators.aggregate.running import Running
-from operators.aggregate.wid import Strategy, WindowAggregate
-from operators.bucket import Bucket
 from operators.chain import Chain
+from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.errors import SchemaError
 from operators.functions import avg, count, max, min, sum
 from operators.functions.protocol import AggregateFunction
-from operators.page import Page, Row
-from operators.schema import Schema
 from operators.testing import Script, check_operator, streams
 from operators.window import LandmarkWindow, SlidingWindow
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.stores.per_window import running
+from operators.window_aggregate.stores.per_window.running import Running
+from operators.window_aggregate.stores.per_window.wid import Strategy, WindowAggregate
 from punctuation import END, before
 from tests.naive_aggregate import naive_windows
 from tests.operators.planted import found_out

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 
-from oop_engine.stream import Stream, meld
+from oop_engine.api.stream import Stream, meld
 from operators import functions as f
-from operators.page import Row, Scalar
+from operators.data.page import Row, Scalar
 from tests.naive_windows import by, grouped, landmark, ranked, sliding, total
 from tests.queries.streams import MINUTE, SECOND, Tables
 

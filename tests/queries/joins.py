@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from oop_engine.plan import source_node
-from oop_engine.punctuate import Promise
+from oop_engine.api.stream import Stream
+from oop_engine.plan.graph import source_node
+from oop_engine.plan.punctuate import Promise
 from oop_engine.sources.memory import Rows
-from oop_engine.stream import Stream
 from operators import functions as f
-from operators.address import parse_ip
-from operators.page import Page, Row, Scalar
-from operators.schema import Schema, ip_field
+from operators.data.address import parse_ip
+from operators.data.page import Page, Row, Scalar
+from operators.data.schema import Schema, ip_field
 from tests.naive_join import Meets, band, naive_join, same_window
 from tests.naive_windows import grouped, sliding, total
 from tests.queries.golden import WINDOW, Golden, Result, whole

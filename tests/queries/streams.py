@@ -9,13 +9,13 @@ from ipaddress import IPv6Address
 
 import pyarrow as pa
 
-from oop_engine.plan import source_node
-from oop_engine.punctuate import Promise
+from oop_engine.api.stream import Stream
+from oop_engine.plan.graph import source_node
+from oop_engine.plan.punctuate import Promise
 from oop_engine.sources.memory import Rows
-from oop_engine.stream import Stream
-from operators.address import parse_ip
-from operators.page import Page, Row, Scalar
-from operators.schema import Schema, ip_field
+from operators.data.address import parse_ip
+from operators.data.page import Page, Row, Scalar
+from operators.data.schema import Schema, ip_field
 
 SECOND = 1_000_000_000
 MINUTE = 60 * SECOND

@@ -10,10 +10,10 @@ from pathlib import Path
 import numba
 import pytest
 
-from oop_engine.plan import source_node
+from oop_engine.api.stream import Stream
+from oop_engine.language.translate import query
+from oop_engine.plan.graph import source_node
 from oop_engine.sources.packets import Packets
-from oop_engine.stream import Stream
-from oop_engine.translate import query
 from tests.open_set import OPEN_SET, with_open_set
 from tests.queries.streams import SECOND, plain
 

@@ -8,13 +8,13 @@ from collections import Counter
 
 import pytest
 
+from oop_engine.drive.outcome import table_of
+from oop_engine.drive.synchronous import Run
 from oop_engine.language import LanguageError
-from oop_engine.outcome import table_of
-from oop_engine.plan import Plan
-from oop_engine.punctuate import slack
-from oop_engine.synchronous import Run
-from oop_engine.translate import query
-from operators.page import Page
+from oop_engine.language.translate import query
+from oop_engine.plan.graph import Plan
+from oop_engine.plan.punctuate import slack
+from operators.data.page import Page
 from tests.queries.golden import Golden, Result
 from tests.queries.joins import BOTH, GOLDEN, JOINED, OUTER, stream, streams
 from tests.queries.test_golden import results

@@ -12,7 +12,7 @@ from typing import Final
 from numpy import int32, int64, uint8, uint16, uint64
 from numpy.typing import NDArray
 
-from operators.kernels.kernel import kernel
+from operators.kernels.compile.kernel import kernel
 
 # What a row has (bits of `seen`); a column without its bit is null in that row.
 HAS_IP: Final = 1

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.capture.rows import STRETCH
 from oop_engine.sources.capture.walk import CUT, FULL, MAX_CAPLEN, REACH
-from operators.kernels.kernel import kernel
-from operators.kernels.prefetch import LINE, prefetch
+from operators.kernels.compile.kernel import kernel
+from operators.kernels.compile.prefetch import LINE, prefetch
 
 Whole: TypeAlias = "int | int64"
 """Numpy's where a kernel runs as Python."""

@@ -34,7 +34,7 @@ from oop_engine.sources.capture.formats import Classic, recognise
 from oop_engine.sources.capture.rows import WALKED, Rows
 from oop_engine.sources.capture.schema import prune
 from oop_engine.sources.capture.supply import Stored
-from operators.kernels.kernel import kernel
+from operators.kernels.compile.kernel import kernel
 
 HEAD: Final = 24
 """Bytes of the file header."""

@@ -14,8 +14,8 @@ from numpy import int32, int64, uint8, uint64
 from numpy.typing import NDArray
 
 from oop_engine.sources.capture.rows import NO_TIME
-from operators.kernels.kernel import kernel
-from operators.kernels.prefetch import LINE, prefetch
+from operators.kernels.compile.kernel import kernel
+from operators.kernels.compile.prefetch import LINE, prefetch
 
 #: More captured bytes than this in one packet is damage (the bound other readers use).
 MAX_CAPLEN: Final = 262_144

@@ -26,8 +26,9 @@ from oop_engine.sources.flows.admission import FREELY, Admission
 from oop_engine.sources.flows.counters import ExporterCounters, counted
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.elements import Element
+from oop_engine.sources.flows.exporter_state import FACTS, SAVED, SAVED_BEFORE, save_learnt, template_of
+from oop_engine.sources.flows.heartbeats import Silence, parts_of
 from oop_engine.sources.flows.layout import Layout, Room, Runs
-from oop_engine.sources.flows.learnt import FACTS, SAVED, SAVED_BEFORE, save_learnt, template_of
 from oop_engine.sources.flows.options import Announced, of_interest, read_options
 from oop_engine.sources.flows.parts import Hearing
 from oop_engine.sources.flows.plans import Plan, compile_plan
@@ -35,12 +36,11 @@ from oop_engine.sources.flows.sample import Sample
 from oop_engine.sources.flows.sampled import fill_samples
 from oop_engine.sources.flows.schema import COMMON, Column, more_columns
 from oop_engine.sources.flows.sessions import Held, Plans, Sessions
-from oop_engine.sources.flows.silence import Silence, parts_of
 from oop_engine.sources.flows.templates import Fault, Field, Template, Withdrawal, read_templates
+from operators.data.page import Bools, Int64s
+from operators.data.saved import read_batch
 from operators.errors import SchemaError, did_you_mean
-from operators.page import Bools, Int64s
 from operators.protocol import State, StateValue
-from operators.saved import read_batch
 
 MOST_RECORDS: Final = 2000
 """Records in one datagram; a file of IPFIX has longer messages, and no bound but theirs."""

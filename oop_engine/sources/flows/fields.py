@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows.entries import Whole
-from operators.kernels.kernel import kernel
+from operators.kernels.compile.kernel import kernel
 
 
 @kernel

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows import fields as f
 from oop_engine.sources.flows.entries import Whole
-from operators.kernels.kernel import kernel
-from operators.kernels.prefetch import LINE, prefetch
+from operators.kernels.compile.kernel import kernel
+from operators.kernels.compile.prefetch import LINE, prefetch
 
 _NAMED: Final = 1 << e.BY_SAMPLER
 _TOGETHER: Final = 192

@@ -24,8 +24,8 @@ from oop_engine.sources.flows.entries import EARLIEST, LATEST
 from oop_engine.sources.flows.schema import FLOW_SCHEMA
 from oop_engine.sources.paths import called
 from oop_engine.sources.protocol import Chunk
-from operators.page import Int64s
-from operators.schema import IP_TYPE
+from operators.data.page import Int64s
+from operators.data.schema import IP_TYPE
 
 _NAMES: Final = (
     "ts", "end_ts", "srcIP", "destIP", "srcPort", "destPort", "proto", "bytes", "packets", "flags", "tos", "in_if",

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import attrs
 import pyarrow as pa
 
-from operators.page import Bools, Int64s
+from operators.data.page import Bools, Int64s
 
 
 @attrs.frozen(eq=False)

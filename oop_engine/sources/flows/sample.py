@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.sources.flows.layout import Runs
-from operators.page import Bools, Int64s
+from operators.data.page import Bools, Int64s
 
 SAMPLING: Final = "sampling"
 _MOST: Final = 2**32 - 1

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.flows.entries import Whole
 from oop_engine.sources.flows.fields import four
-from operators.kernels.kernel import kernel
+from operators.kernels.compile.kernel import kernel
 
 # What is known of a sample; -1 where it was not said.
 S_HEADER: Final = 0  # where the sampled packet's first byte lies

@@ -12,8 +12,8 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.sources.flows.elements import ELEMENTS, REVERSE, Element, element
+from operators.data.schema import aliased, ip_field, is_ip
 from operators.errors import SchemaError, did_you_mean
-from operators.schema import aliased, ip_field, is_ip
 
 _TIME = pa.timestamp("ns", "UTC")
 

@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, BinaryIO, Final, cast
 import attrs
 import pyarrow as pa
 
-from oop_engine.sources.asked import Grain
 from oop_engine.sources.capture import Capture
 from oop_engine.sources.capture.compression import PackedDamage, Plain, unpack
 from oop_engine.sources.capture.errors import DecodeError
 from oop_engine.sources.capture.formats import header_bytes
 from oop_engine.sources.columns import ticks
+from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.flows.captured import PORTS, CapturedDatagrams
 from oop_engine.sources.flows.counters import ExporterCounters
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.decoder import LIFETIME, MOST_RECORDS, FlowDecoder, Networks, flow_columns
 from oop_engine.sources.flows.elements import Element
-from oop_engine.sources.flows.looks import Look, Looks
+from oop_engine.sources.flows.progress_checks import Look, Looks
 from oop_engine.sources.flows.schema import Column
 from oop_engine.sources.flows.stored import StoredDatagrams, is_stored
 from oop_engine.sources.paths import called, stream_name
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.turn import Turn
-from operators.address import format_ip, parse_network
-from operators.page import Int64s
+from operators.data.address import format_ip, parse_network
+from operators.data.page import Int64s
 
 if TYPE_CHECKING:
     from oop_engine.sources.live.exporters import Rules

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows.entries import Whole
 from oop_engine.sources.flows.fields import four, signed32, two
-from operators.kernels.kernel import kernel
+from operators.kernels.compile.kernel import kernel
 
 # How a datagram stands to its session's sequence.
 _NEXT, _AHEAD, _LATE, _STRAY, _ANEW, _KNOWN, _OLD = 0, 1, 2, 3, 4, 5, 6

@@ -31,9 +31,9 @@ from oop_engine.sources.paths import called, stream_name
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.text import Piece, first_bad_line
 from oop_engine.sources.turn import Turn
+from operators.data.page import Int64s
+from operators.data.schema import aliased, ip_field, is_ip
 from operators.errors import SchemaError, did_you_mean
-from operators.page import Int64s
-from operators.schema import aliased, ip_field, is_ip
 
 ZEEK_ALIASES: Final = {
     "id.orig_h": "srcIP",

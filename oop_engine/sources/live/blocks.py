@@ -6,7 +6,7 @@ from numpy import int32, int64, uint32
 from numpy.typing import NDArray
 
 from oop_engine.sources.flows.entries import Whole
-from operators.kernels.kernel import kernel
+from operators.kernels.compile.kernel import kernel
 
 
 @kernel

@@ -20,7 +20,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.page import Bools, Int64s
+from operators.data.page import Bools, Int64s
 from punctuation import NO_TIME
 
 SECOND: Final = 10**9

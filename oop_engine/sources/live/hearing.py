@@ -17,7 +17,7 @@ from oop_engine.sources.live.progress import ExporterProgress, Heard
 from oop_engine.sources.live.roster import Key
 from oop_engine.sources.live.unreleased import Unreleased
 from oop_engine.sources.protocol import ARRIVAL
-from operators.page import Bools, Int64s
+from operators.data.page import Bools, Int64s
 
 _TIMES = ("ts", "end_ts")
 

@@ -13,18 +13,18 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from oop_engine.sources.asked import Grain
 from oop_engine.sources.capture import PACKET_SCHEMA
 from oop_engine.sources.capture.batch import decode_batch
 from oop_engine.sources.capture.rows import Rows
 from oop_engine.sources.capture.schema import prune
+from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.live.blocks import walk_block
 from oop_engine.sources.live.exporters import SECOND
 from oop_engine.sources.live.packet_ring import BLOCKS, PacketRing
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.turn import Turn
-from operators.page import Int64s
+from operators.data.page import Int64s
 from punctuation import NO_TIME, Punctuation, before
 
 TICK: Final = 0.1

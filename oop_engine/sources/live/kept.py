@@ -26,8 +26,8 @@ from oop_engine.sources.errors import SourceError
 from oop_engine.sources.flows.decoder import FlowDecoder
 from oop_engine.sources.live.progress import ExporterProgress
 from oop_engine.sources.live.unreleased import Unreleased
+from operators.data.saved import UNFIT, decode_state, encode_state, part, prefixed
 from operators.protocol import State
-from operators.saved import UNFIT, decode_state, encode_state, part, prefixed
 
 _PROGRESS: Final = "progress."
 _DECODER: Final = "decoder."

@@ -32,13 +32,13 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from oop_engine.sources.asked import Grain
+from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.live.exporters import FARTHEST, SAVED, SAVED_BEFORE, SECOND, Exporter, Rules
 from oop_engine.sources.live.promised import Promised, to_each
 from oop_engine.sources.live.roster import Key, Roster
-from operators.page import Bools, Int64s
+from operators.data.page import Bools, Int64s
+from operators.data.saved import read_batch, read_int, read_text
 from operators.protocol import State, StateValue
-from operators.saved import read_batch, read_int, read_text
 from punctuation import NEVER, NO_TIME, Punctuation, before
 
 

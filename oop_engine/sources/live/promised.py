@@ -8,8 +8,8 @@ from typing import Final
 import attrs
 import pyarrow as pa
 
+from operators.data.saved import read_batch, read_int
 from operators.protocol import State, StateValue
-from operators.saved import read_batch, read_int
 from punctuation import NO_TIME, Punctuation, before, group_punctuation
 
 EXPORTER: Final = "exporter"

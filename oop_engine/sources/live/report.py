@@ -15,7 +15,7 @@ from oop_engine.sources.live.door import Door
 from oop_engine.sources.live.exporters import DOUBT, MANY, SECOND, Exporter
 from oop_engine.sources.live.progress import ExporterProgress
 from oop_engine.sources.live.roster import PORTS
-from operators.address import format_ip
+from operators.data.address import format_ip
 
 _SHOWN: Final = 20
 _OFF: Final = 5 * SECOND

@@ -17,7 +17,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.sources.arrival import Clock
-from oop_engine.sources.asked import Grain
+from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.errors import SourceEnded, SourceError
 from oop_engine.sources.flows.admission import Admission
 from oop_engine.sources.flows.datagrams import Datagrams
@@ -38,8 +38,8 @@ from oop_engine.sources.live.shedding import Shedder, Shedding
 from oop_engine.sources.live.unreleased import Unreleased
 from oop_engine.sources.protocol import ARRIVAL, Chunk
 from oop_engine.sources.turn import Turn
-from operators.address import parse_network
-from operators.page import Int64s
+from operators.data.address import parse_network
+from operators.data.page import Int64s
 from punctuation import NO_TIME, before
 
 TICK: Final = 0.1

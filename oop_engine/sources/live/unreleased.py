@@ -12,11 +12,11 @@ from typing import Final
 import attrs
 import numpy as np
 
-from oop_engine.sources.asked import Grain
+from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.live.exporters import SECOND
-from operators.page import Int64s
+from operators.data.page import Int64s
+from operators.data.saved import read_int
 from operators.protocol import State, StateValue
-from operators.saved import read_int
 from punctuation import NO_TIME
 
 _MOST: Final = 1 << 16

@@ -11,7 +11,7 @@ from oop_engine.sources.flows.admission import Admission, Budget
 from oop_engine.sources.flows.decoder import _numbers
 from oop_engine.sources.flows.source import trouble
 from oop_engine.sources.flows.walk import is_allowed
-from operators.address import parse_network
+from operators.data.address import parse_network
 from tests.oop_engine.flows.exporter import HERE, NOW, SECOND, address, v5, v5_record
 from tests.oop_engine.live.collector import bound, collect, send
 

@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.sources.asked import Grain
+from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.flows import FLOW_SCHEMA, Datagrams, FlowDecoder, FlowExports
-from oop_engine.sources.flows.looks import OFTEN, SELDOM, Look, Looks
+from oop_engine.sources.flows.progress_checks import OFTEN, SELDOM, Look, Looks
 from oop_engine.sources.flows.source import FlowReader
 from oop_engine.sources.live import Rules
 from oop_engine.sources.live import source as live
 from oop_engine.sources.live.hearing import Hearing
 from oop_engine.sources.live.progress import ExporterProgress
 from oop_engine.sources.protocol import Chunk
-from operators.page import Int64s
+from operators.data.page import Int64s
 from punctuation import NO_TIME, GroupPromise, Punctuation
 from tests.capture_files import ether, ipv4, pcap
 from tests.oop_engine.flows.exporter import (
@@ -268,7 +268,7 @@ def test_who_asks_how_far_the_file_is_hears_it_behind_the_next_records(tmp_path:
 
 
 def came(payloads: Sequence[bytes], arrival: list[int] | None = None) -> Int64s:
-    from oop_engine.sources.flows import looks
+    from oop_engine.sources.flows import progress_checks as looks
 
     return looks._came(Datagrams.of(list(payloads), arrival=arrival))
 

@@ -16,7 +16,7 @@ import oop_engine as oop
 from oop_engine.cli import commands
 from oop_engine.sources.flows import FLOW_ALIASES, FLOW_SCHEMA
 from oop_engine.sources.kind import kind_of
-from operators.schema import Schema, aliased, aliases_of
+from operators.data.schema import Schema, aliased, aliases_of
 from tests.capture_files import ether, ipv4, pcap
 from tests.oop_engine.flows.exporter import NOW, SECOND, v5, v5_record
 from tests.open_set import OPEN_SET, with_open_set

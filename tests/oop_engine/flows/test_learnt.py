@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.decoder import LIFETIME, FlowDecoder
-from operators.saved import decode_state, encode_state
+from operators.data.saved import decode_state, encode_state
 from tests.oop_engine.flows.exporter import (
     NOW,
     a_set,

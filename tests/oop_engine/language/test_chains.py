@@ -9,7 +9,7 @@ import oop_engine as oop
 from oop_engine.language import LanguageError, parse, unparse
 from oop_engine.language.expressions import parse_expression
 from oop_engine.language.parse import MAX_LINKS
-from operators.schema import Schema
+from operators.data.schema import Schema
 
 SCHEMA = Schema(pa.schema([("a", pa.int64()), ("s", pa.string())]))
 TABLE = pa.table({"ts": range(300), "a": range(300)})

@@ -13,8 +13,8 @@ from oop_engine.language import parse, unparse
 from oop_engine.language import syntax as s
 from oop_engine.language.expressions import parse_expression
 from oop_engine.language.parse import parse_expr
-from operators.page import Page
-from operators.schema import Schema
+from operators.data.page import Page
+from operators.data.schema import Schema
 
 BIG = 2**53
 ROWS = pa.table(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from oop_engine.language import Duration, LanguageError, format_duration, parse_duration
-from oop_engine.language.durations import DAY, HOUR, LARGEST, MICROSECOND, MILLISECOND, MINUTE, SECOND
+from oop_engine.plan.durations import DAY, HOUR, LARGEST, MICROSECOND, MILLISECOND, MINUTE, SECOND
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import pytest
 from oop_engine.language import LanguageError
 from oop_engine.language.expressions import attribute_of, is_aggregate, parse_expression
 from oop_engine.language.parse import parse_expr
-from oop_engine.language.span import Span
 from oop_engine.language.syntax import Binary, Literal, Name
-from operators.address import parse_ip
-from operators.page import Page
-from operators.schema import Schema, ip_field
+from oop_engine.span import Span
+from operators.data.address import parse_ip
+from operators.data.page import Page
+from operators.data.schema import Schema, ip_field
 
 SCHEMA = Schema(
     pa.schema(

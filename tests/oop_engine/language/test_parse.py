@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 
 from oop_engine.language import LanguageError, Query, Span, parse
 from oop_engine.language import syntax as s
-from oop_engine.language.durations import HOUR, MINUTE, SECOND, Duration
 from oop_engine.language.parse import MAX_LINKS
 from oop_engine.language.scan import MAX_DEPTH, RESERVED
+from oop_engine.plan.durations import HOUR, MINUTE, SECOND, Duration
 from tests.examples import share
 
 TS = s.Name(("ts",))

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 
 from oop_engine.language import Duration, Query, parse, unparse, unparse_expression
 from oop_engine.language import syntax as s
-from oop_engine.language.durations import LARGEST, MINUTE
+from oop_engine.plan.durations import LARGEST, MINUTE
 from tests.examples import share
 
 WORDS = ["ts", "srcIP", "row_num", "arrival_ts", "ROW_NUM", "row-num", "from", "Select", "range", "network"]

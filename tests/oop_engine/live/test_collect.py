@@ -19,11 +19,11 @@ import pytest
 from click.testing import CliRunner
 
 import oop_engine as oop
-from oop_engine.circuit import Circuit
 from oop_engine.cli import commands
 from oop_engine.cli.collecting import _LiveProgress, exporter_table
 from oop_engine.cli.progress import Minutely
-from oop_engine.plan import Plan
+from oop_engine.drive.circuit import Circuit
+from oop_engine.plan.graph import Plan
 from tests.oop_engine.flows.exporter import (
     NOW,
     a_set,

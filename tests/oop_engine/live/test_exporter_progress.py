@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine.sources.asked import Grain
+from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.live import progress as progress_module
 from oop_engine.sources.live.exporters import MINUTE, SAVED_BEFORE, SECOND, Exporter, Rules
 from oop_engine.sources.live.progress import ExporterProgress, Heard
 from oop_engine.sources.live.roster import MOST_EXPORTERS
-from operators.saved import decode_state, encode_state
+from operators.data.saved import decode_state, encode_state
 from punctuation import NO_TIME, GroupPromise, Punctuation
 from tests.naive_exporters import Export, NaiveExporters, Said
 

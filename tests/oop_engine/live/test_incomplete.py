@@ -18,16 +18,16 @@ import numpy as np
 import pytest
 
 import oop_engine as oop
+from oop_engine.api.stream import Stream
 from oop_engine.cli.collecting import Collection, collect
 from oop_engine.cli.showing import Wishes
 from oop_engine.language.syntax import Query
-from oop_engine.sources.asked import Grain
+from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.flows.decoder import FlowDecoder
 from oop_engine.sources.live import ExporterProgress, LiveFlows, Rules
 from oop_engine.sources.live.exporters import SECOND
 from oop_engine.sources.live.kept import Kept
 from oop_engine.sources.live.unreleased import Unreleased, Waiting
-from oop_engine.stream import Stream
 from punctuation import NO_TIME
 from tests.oop_engine.flows.exporter import NOW, v5, v5_record
 from tests.oop_engine.live.collector import bound, senders

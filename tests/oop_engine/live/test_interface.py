@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
-from oop_engine.sources.asked import Grain
 from oop_engine.sources.capture import PACKET_SCHEMA
 from oop_engine.sources.capture.rows import Rows
+from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.live.blocks import walk_block
 from oop_engine.sources.live.exporters import SECOND

@@ -22,7 +22,7 @@ from oop_engine.sources.live import LiveFlows, Rules, kept
 from oop_engine.sources.live.exporters import MINUTE, SECOND
 from oop_engine.sources.live.kept import Kept, replace
 from oop_engine.sources.live.progress import ExporterProgress
-from operators.saved import decode_state, encode_state
+from operators.data.saved import decode_state, encode_state
 from punctuation import Punctuation
 from tests.oop_engine.flows.exporter import (
     HERE,

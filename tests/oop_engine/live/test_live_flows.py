@@ -13,18 +13,18 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
-from oop_engine.circuit import Circuit
-from oop_engine.plan import Plan
-from oop_engine.runtime import run_to_end
-from oop_engine.sources.asked import Grain
+from oop_engine.drive.circuit import Circuit
+from oop_engine.drive.runtime import run_to_end
+from oop_engine.drive.synchronous import Run
+from oop_engine.plan.graph import Plan
+from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.live import LiveFlows, Rules
 from oop_engine.sources.live import ring as ring_module
 from oop_engine.sources.live.door import Door
 from oop_engine.sources.live.exporters import SECOND
-from oop_engine.synchronous import Run
+from operators.data.page import Page
 from operators.pace import Pace
-from operators.page import Page
 from operators.protocol import Element
 from punctuation import Punctuation
 from tests.oop_engine.flows.exporter import (

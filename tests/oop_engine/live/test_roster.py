@@ -15,7 +15,7 @@ from oop_engine.sources.live import LiveFlows, LiveReader, Rules
 from oop_engine.sources.live.exporters import MANY, MINUTE, SECOND
 from oop_engine.sources.live.progress import ExporterProgress
 from oop_engine.sources.live.roster import MOST_EXPORTERS, PORTS
-from operators.saved import decode_state, encode_state
+from operators.data.saved import decode_state, encode_state
 from tests.naive_exporters import Export
 from tests.oop_engine.flows.exporter import NOW, v5, v5_record
 from tests.oop_engine.live.collector import bound, collect, senders

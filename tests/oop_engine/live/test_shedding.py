@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.plan import Plan
-from oop_engine.runtime import run_to_end
+from oop_engine.drive.runtime import run_to_end
+from oop_engine.plan.graph import Plan
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.decoder import FlowDecoder
@@ -21,7 +21,7 @@ from oop_engine.sources.live import LiveFlows, Shedding
 from oop_engine.sources.live.hearing import Hearing
 from oop_engine.sources.live.progress import ExporterProgress
 from oop_engine.sources.live.shedding import Shedder
-from operators.page import Page
+from operators.data.page import Page
 from operators.protocol import Element
 from tests.oop_engine.flows.exporter import (
     NOW,

@@ -17,10 +17,10 @@ from oop_engine.processes.apart import Layout
 from oop_engine.processes.spec import dump_high, load_high
 from oop_engine.processes.workers import InProcess
 from operators import functions as fn
-from operators.page import Page
+from operators.data.page import Page
 from operators.protocol import Element
-from operators.two_level import HighAggregate
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow
+from operators.window_aggregate.partial_final import HighAggregate
 from punctuation import Punctuation
 
 N = 20_000

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.plan import Plan, source_node
+from oop_engine.drive.synchronous import Run
+from oop_engine.plan.graph import Plan, source_node
 from oop_engine.processes import Receiver, Ring, RingSource, Sender
 from oop_engine.processes.ring import LEAST
-from oop_engine.synchronous import Run
-from operators.page import Page
+from operators.data.page import Page
+from operators.data.schema import Schema, ip_field
 from operators.protocol import Element
-from operators.schema import Schema, ip_field
 from operators.testing import Script, streams
 from punctuation import END, Below, Equals, OneOf, Punctuation, before
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from oop_engine.early import early
-from oop_engine.plan import source_node
-from oop_engine.punctuate import Promise, slack
+from oop_engine.api.early import early
+from oop_engine.api.stream import Stream, meld
+from oop_engine.api.windowing import counted, session
+from oop_engine.plan.graph import source_node
+from oop_engine.plan.punctuate import Promise, slack
 from oop_engine.sources.memory import Rows
-from oop_engine.stream import Stream, meld
-from oop_engine.windowing import counted, session
 from operators import functions as f
 
 ARROW = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("n", pa.int64()), ("x", pa.int64())])

@@ -11,24 +11,24 @@ import attrs
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from oop_engine.circuit import Circuit, readable
-from oop_engine.demand import columns, pruned
-from oop_engine.plan import SourceNode
-from oop_engine.prepared import prepared
-from oop_engine.spark.ahead import Taken, aheads
+from oop_engine.api.stream import Stream
+from oop_engine.drive.circuit import Circuit, readable
+from oop_engine.plan.graph import SourceNode
+from oop_engine.rewrite.demand import columns, pruned
+from oop_engine.rewrite.passes import prepared
 from oop_engine.spark.batch import Bucketed, Packed, Reading, Scan, rows_of
-from oop_engine.spark.ending import Ending
-from oop_engine.spark.levels import cut_in_levels, in_levels
-from oop_engine.spark.marked import Marked
+from oop_engine.spark.end_marker import Marked
+from oop_engine.spark.end_of_stream import Ending
+from oop_engine.spark.map_side import Taken, aheads
 from oop_engine.spark.narrow import read_page
+from oop_engine.spark.partial_final import cut_in_levels, in_levels
 from oop_engine.spark.parts import parts
-from oop_engine.spark.room import elsewhere
 from oop_engine.spark.schema import Wanted
+from oop_engine.spark.stage_run import elsewhere
 from oop_engine.spark.stages import FRONT, KEYED, TAIL, Cut, cut
 from oop_engine.spark.streaming import OUT, Folding
 from oop_engine.spark.wire import COUNTS, PAGE, WireRow, read_counts
-from oop_engine.stream import Stream
-from operators.page import Page
+from operators.data.page import Page
 from operators.protocol import Element
 
 Result = tuple[object, ...]

@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
 
-from oop_engine.demand import pruned
-from oop_engine.outcome import collect
-from oop_engine.plan import Plan
-from oop_engine.punctuate import Promise, ordered, slack, tuple_slack
-from oop_engine.spark.ahead import Ahead, Tally, aheads
-from oop_engine.spark.levels import cut_in_levels
+from oop_engine.api.stream import Stream
+from oop_engine.drive.outcome import collect
+from oop_engine.plan.graph import Plan
+from oop_engine.plan.punctuate import Promise, ordered, slack, tuple_slack
+from oop_engine.rewrite.demand import pruned
+from oop_engine.spark.map_side import Ahead, Tally, aheads
 from oop_engine.spark.narrow import read_page
-from oop_engine.spark.room import elsewhere
+from oop_engine.spark.partial_final import cut_in_levels
+from oop_engine.spark.stage_run import elsewhere
 from oop_engine.spark.stages import FRONT, KEYED
 from oop_engine.spark.wire import PAGE
-from oop_engine.stream import Stream
 from operators import functions as f
 from operators.window import LIMIT, SlidingWindow
 from punctuation import NO_TIME
@@ -171,8 +171,8 @@ def test_what_makes_room_among_the_panes_at_hand_is_not_lost() -> None:
 
 
 def test_no_tuple_crosses_into_the_front() -> None:
-    from oop_engine.spark.ahead import Taken
     from oop_engine.spark.batch import rows_of
+    from oop_engine.spark.map_side import Taken
     from tests.oop_engine.spark.plans import batch
 
     result = sliding(stream("a", [], slack(4)))

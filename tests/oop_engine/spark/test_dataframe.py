@@ -10,16 +10,16 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
 
+from oop_engine.api.stream import Stream, meld
 from oop_engine.errors import SchemaError
-from oop_engine.plan import source_node
-from oop_engine.punctuate import slack
+from oop_engine.plan.graph import source_node
+from oop_engine.plan.punctuate import slack
 from oop_engine.sources.memory import Rows
 from oop_engine.spark.dataframe import each_batch, from_spark
 from oop_engine.spark.errors import SparkError, errors, unwrapped
-from oop_engine.spark.given import crossing, quoted
-from oop_engine.spark.given import from_spark as given
+from oop_engine.spark.in_memory import crossing, quoted
+from oop_engine.spark.in_memory import from_spark as given
 from oop_engine.spark.run import on_spark
-from oop_engine.stream import Stream, meld
 from operators import functions as f
 from tests.oop_engine.spark.simulated import embedded
 from tests.oop_engine.spark.test_on_spark import answer

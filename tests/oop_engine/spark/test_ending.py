@@ -18,11 +18,11 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 import oop_engine as oop
 from oop_engine.errors import PlanError
-from oop_engine.plan import Plan
-from oop_engine.punctuate import slack
+from oop_engine.plan.graph import Plan
+from oop_engine.plan.punctuate import slack
 from oop_engine.sinks.pagelog import PageLog
 from oop_engine.sources.errors import SourceError
-from oop_engine.spark.ending import MARK
+from oop_engine.spark.end_of_stream import MARK
 from oop_engine.spark.errors import SparkError, errors
 from oop_engine.spark.growing import GrowingReader
 from oop_engine.spark.options import Options

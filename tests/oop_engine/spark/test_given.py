@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
 
-from oop_engine.spark.given import Given, from_spark
+from oop_engine.spark.in_memory import Given, from_spark
 from oop_engine.spark.schema import Wanted
-from operators.schema import ip_field
+from operators.data.schema import ip_field
 from tests.oop_engine.spark.test_on_spark import KEYS
 
 MORE = {

@@ -19,7 +19,7 @@ from oop_engine.spark.allowance import Allowance
 from oop_engine.spark.growing import Offset, Planner
 from oop_engine.spark.journal import NAME, Journal
 from oop_engine.spark.options import Options
-from oop_engine.spark.places import Folder
+from oop_engine.spark.paths import Folder
 from oop_engine.spark.reading import LEAST, SPLIT, PacketReading, part_size
 from tests.capture_files import FRAMES, WHOLE, pcap
 

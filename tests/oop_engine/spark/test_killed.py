@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
 
 import oop_engine as oop
-from oop_engine.punctuate import slack
+from oop_engine.plan.punctuate import slack
 from operators.functions.user import UserAggregate
 from tests.oop_engine.spark.plans import Row, stream
 from tests.oop_engine.spark.simulated import embedded

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine.spark.narrow import FEWEST, narrowed, page_bytes, read_page, widened
-from operators.schema import ip_field
+from operators.data.schema import ip_field
 
 KINDS = (
     pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint16(), pa.uint32(), pa.uint64(), pa.float64(), pa.date32(),

@@ -13,19 +13,19 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
 
+from oop_engine.api.stream import Stream
 from oop_engine.errors import PlanError, SchemaError
-from oop_engine.plan import Plan, source_node
-from oop_engine.punctuate import slack
+from oop_engine.language.translate import query
+from oop_engine.plan.graph import Plan, source_node
+from oop_engine.plan.punctuate import slack
 from oop_engine.sources.memory import Rows
 from oop_engine.spark.counts import Counts
 from oop_engine.spark.errors import SparkError, errors
 from oop_engine.spark.run import on_spark
 from oop_engine.spark.scatter import spark_hash
 from oop_engine.spark.schema import Wanted
-from oop_engine.stream import Stream
-from oop_engine.translate import query
 from operators import functions as f
-from operators.schema import ip_field
+from operators.data.schema import ip_field
 from tests.oop_engine.spark.plans import FREE, ORDERED, Row, batch, stream
 from tests.oop_engine.spark.simulated import Result, embedded
 from tests.queries import joins, test_golden

@@ -10,13 +10,13 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
 
-from oop_engine.plan import source_node
-from oop_engine.punctuate import slack
+from oop_engine.api.stream import Stream, meld
+from oop_engine.plan.graph import source_node
+from oop_engine.plan.punctuate import slack
 from oop_engine.sources.memory import Rows
 from oop_engine.spark.batch import PARTITION, in_order
 from oop_engine.spark.counts import Counts
 from oop_engine.spark.run import on_spark
-from oop_engine.stream import Stream, meld
 from operators import functions as f
 from tests.oop_engine.spark.simulated import embedded
 from tests.oop_engine.spark.test_on_spark import answer

@@ -14,20 +14,20 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
 
 import oop_engine as oop
-from oop_engine.demand import columns, pruned
+from oop_engine.api.stream import Stream
 from oop_engine.errors import SchemaError
-from oop_engine.plan import Plan
+from oop_engine.plan.graph import Plan
+from oop_engine.rewrite.demand import columns, pruned
 from oop_engine.spark.batch import Packed, Scan, rows_of
-from oop_engine.spark.given import is_paged
-from oop_engine.spark.levels import cut_in_levels
+from oop_engine.spark.in_memory import is_paged
 from oop_engine.spark.narrow import page_bytes, read_page
+from oop_engine.spark.partial_final import cut_in_levels
 from oop_engine.spark.reading import packed
-from oop_engine.spark.room import elsewhere
 from oop_engine.spark.run import on_spark
+from oop_engine.spark.stage_run import elsewhere
 from oop_engine.spark.stages import FRONT, KEYED, TAIL
 from oop_engine.spark.streaming import OUT, Folding
 from oop_engine.spark.wire import PAGE, WireRow
-from oop_engine.stream import Stream
 from punctuation import NO_TIME
 from tests.oop_engine.spark.plans import FREE, batch, promised, stream
 from tests.oop_engine.spark.simulated import embedded, shipped

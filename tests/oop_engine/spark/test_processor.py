@@ -15,11 +15,11 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oo
 import attrs
 from pyspark.serializers import CloudPickleSerializer
 
-from oop_engine.plan import Plan
-from oop_engine.punctuate import slack
-from oop_engine.spark.levels import cut_in_levels
+from oop_engine.plan.graph import Plan
+from oop_engine.plan.punctuate import slack
+from oop_engine.spark.partial_final import cut_in_levels
 from oop_engine.spark.processor import Processor
-from oop_engine.spark.room import elsewhere
+from oop_engine.spark.stage_run import elsewhere
 from oop_engine.spark.stages import FRONT, KEYED, TAIL
 from oop_engine.spark.streaming import Folding
 from tests.oop_engine.spark.plans import FREE, stream

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
 
-from oop_engine.plan import Plan
+from oop_engine.language.translate import query
+from oop_engine.plan.graph import Plan
 from oop_engine.spark.schema import Wanted
-from oop_engine.translate import query
 from tests.examples import mostly_slow, share
 from tests.oop_engine.spark.plans import FREE, ONE, ORDERED, Row, batch, pages, promised, stream
 from tests.oop_engine.spark.simulated import embedded, on_batch, on_stream, shown
@@ -100,7 +100,7 @@ def test_a_stream_gives_what_embedded_has_released_at_any_boundaries(
 def test_two_streams_give_what_they_give_embedded(
     a: list[list[Row]], b: list[list[Row]], buckets: int, seed: int, name: str
 ) -> None:
-    from oop_engine.punctuate import slack
+    from oop_engine.plan.punctuate import slack
 
     closing: list[Row] = [(1000, "z", 7, 0)]
     given_rows = {"a": [*a, closing], "b": [*b, closing]}
@@ -120,9 +120,9 @@ def test_two_streams_give_what_they_give_embedded(
 
 
 def test_partial_aggregates_are_shuffled_once_a_micro_batch_and_kept_by_who_adds_them_up() -> None:
-    from oop_engine.spark.levels import cut_in_levels
     from oop_engine.spark.narrow import page_bytes, read_page
-    from oop_engine.spark.room import elsewhere
+    from oop_engine.spark.partial_final import cut_in_levels
+    from oop_engine.spark.stage_run import elsewhere
     from oop_engine.spark.stages import FRONT, KEYED, TAIL
     from oop_engine.spark.streaming import Folding
     from oop_engine.spark.wire import PAGE, WireRow
@@ -148,10 +148,10 @@ def test_partial_aggregates_are_shuffled_once_a_micro_batch_and_kept_by_who_adds
 def test_promises_of_groups_reach_their_buckets() -> None:
     import pyarrow as pa
 
-    from oop_engine.plan import source_node
-    from oop_engine.punctuate import embedded as marked
+    from oop_engine.api.stream import Stream
+    from oop_engine.plan.graph import source_node
+    from oop_engine.plan.punctuate import embedded as marked
     from oop_engine.sources.memory import Rows
-    from oop_engine.stream import Stream
     from operators.functions import count
 
     arrow = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("mark", pa.bool_())])
@@ -166,9 +166,9 @@ def test_promises_of_groups_reach_their_buckets() -> None:
 
 
 def test_the_state_of_another_plan_is_refused() -> None:
-    from oop_engine.demand import pruned
     from oop_engine.errors import PlanError
-    from oop_engine.spark.room import Room, elsewhere
+    from oop_engine.rewrite.demand import pruned
+    from oop_engine.spark.stage_run import Room, elsewhere
     from oop_engine.spark.stages import KEYED, cut
 
     def room(name: str, buckets: int) -> Room:
@@ -185,7 +185,7 @@ def test_the_state_of_another_plan_is_refused() -> None:
 
 def test_a_state_is_kept_compressed_and_one_that_is_not_is_read() -> None:
     from oop_engine.spark.streaming import pressed, unpressed
-    from operators.saved import encode_state
+    from operators.data.saved import encode_state
 
     state = encode_state({"groups": np.arange(50_000) % 7})
     assert unpressed(pressed(state)) == state == unpressed(state)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oop_engine.sources.errors import SourceError
 from oop_engine.spark.options import Options
-from oop_engine.spark.places import Choice, Folder, files, local
+from oop_engine.spark.paths import Choice, Folder, files, local
 from oop_engine.spark.reading import Piece, grouped
 from oop_engine.spark.schema import Wanted, converted, spark_type
 from operators.errors import SchemaError

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
-from oop_engine.outcome import table_of
+from oop_engine.drive.outcome import table_of
 from oop_engine.sources.capture import Capture
 from oop_engine.spark.errors import SparkError, errors
-from operators.page import Page
-from operators.schema import Schema
+from operators.data.page import Page
+from operators.data.schema import Schema
 from tests.capture_files import FRAMES, SECOND, WHOLE, pcap
 from tests.oop_engine.flows.exporter import v5, v5_record
 

@@ -10,15 +10,15 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oo
 
 from pyspark import cloudpickle
 
-from oop_engine.demand import pruned
-from oop_engine.plan import Plan, operator_node
-from oop_engine.punctuate import slack
+from oop_engine.api.stream import Stream
+from oop_engine.plan.graph import Plan, operator_node
+from oop_engine.plan.punctuate import slack
+from oop_engine.rewrite.demand import pruned
 from oop_engine.spark.explained import explain_on_spark
-from oop_engine.spark.levels import in_levels
+from oop_engine.spark.partial_final import in_levels
 from oop_engine.spark.stages import FRONT, KEYED, TAIL, Cut, cut
-from oop_engine.stream import Stream
 from operators import functions as f
-from operators.reorder import Reorder
+from operators.streams.reorder import Reorder
 from tests.oop_engine.spark.plans import FREE, ORDERED, stream
 
 

@@ -20,7 +20,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
 
 from oop_engine.errors import PlanError
-from oop_engine.punctuate import slack
+from oop_engine.plan.punctuate import slack
 from oop_engine.spark.counts import Counts
 from oop_engine.spark.errors import SparkError
 from oop_engine.spark.run import on_spark
@@ -121,7 +121,7 @@ def test_a_session_that_cannot_keep_the_state_says_what_to_set(spark: SparkSessi
 
 DRIVER = """
     from pathlib import Path
-    from oop_engine.punctuate import slack
+    from oop_engine.plan.punctuate import slack
     from oop_engine.spark.run import on_spark
     from oop_engine.spark.session import session
     from tests.oop_engine.spark.plans import FREE, stream

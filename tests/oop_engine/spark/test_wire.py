@@ -24,8 +24,8 @@ from oop_engine.spark.wire import (
     read_promise,
     to_batches,
 )
-from operators.page import Page
-from operators.schema import Schema
+from operators.data.page import Page
+from operators.data.schema import Schema
 from punctuation import END, Below, Equals, OneOf, Punctuation, before
 from tests.oop_engine.spark.plans import ARROW, Row, batch, pages
 

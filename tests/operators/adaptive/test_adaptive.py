@@ -12,24 +12,23 @@ import pytest
 from hypothesis import find, given
 from hypothesis import strategies as st
 
-from operators.adaptive.adaptive import AdaptiveAggregate
-from operators.adaptive.cost import Cost
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
-from operators.buffering.mixed import MixedStore
+from operators.baselines.adaptive.adaptive import AdaptiveAggregate
+from operators.baselines.adaptive.cost import Cost
+from operators.baselines.buffer.mixed import MixedStore
 from operators.chain import Chain
+from operators.data.page import Int32s, Int64s, Page, Row
+from operators.data.saved import decode_state, encode_state
+from operators.data.schema import Schema
 from operators.drive import deliver, drive, punctuations, rows
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions import argmin, avg, count, count_distinct, first, max, min, sum
-from operators.kernels import adaptive as kernels
-from operators.page import Int64s, Page, Row
+from operators.kernels.baselines import adaptive as kernels
 from operators.protocol import Element
-from operators.saved import decode_state, encode_state
-from operators.schema import Schema
 from operators.testing import Script, check_operator, streams
 from operators.testing.variants import repaged
 from operators.window import FOREVER, LandmarkWindow, PartitionedWindow, SlidingWindow, Window
-from operators.window.protocol import Int32s
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import END, Below, Equals, Punctuation, before
 from tests.examples import share
 from tests.naive_adaptive import NaiveAdaptive

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from operators.adaptive.cost import Cost, buffered, eager_cost, lazy_cost, threshold
+from operators.baselines.adaptive.cost import Cost, buffered, eager_cost, lazy_cost, threshold
 from operators.errors import SchemaError
-from operators.kernels.adaptive import threshold as compiled
+from operators.kernels.baselines.adaptive import threshold as compiled
 
 
 def test_condition_6_9_is_eq_6_5_below_eq_6_8_on_two_thousand_points() -> None:

@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.adaptive.adaptive import AdaptiveAggregate
-from operators.adaptive.cost import Cost
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
+from operators.baselines.adaptive.adaptive import AdaptiveAggregate
+from operators.baselines.adaptive.cost import Cost
 from operators.chain import Chain
+from operators.data.page import Page, Row
+from operators.data.saved import decode_state, encode_state
 from operators.drive import drive, punctuations, rows
 from operators.errors import SchemaError
 from operators.functions import avg, count, first
-from operators.page import Page, Row
 from operators.protocol import Element
-from operators.saved import decode_state, encode_state
 from operators.testing import Script, check_operator, streams
 from operators.testing.variants import repaged
 from operators.window import PartitionedWindow, SlidingWindow
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import Progress, before
 from tests.examples import share
 from tests.naive_aggregate import naive_windows

@@ -13,18 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.chain import Chain
+from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.drive import drive, punctuations, rows
-from operators.early import firing, refine
-from operators.early.firing import Fire, Part
-from operators.early.refine import Refine
 from operators.errors import SchemaError
 from operators.functions import count, max, sum
-from operators.page import Page, Row
 from operators.protocol import Operator
-from operators.schema import Schema
-from operators.slicing import SlicingAggregate
 from operators.testing import Script, check_operator, streams
 from operators.window import SlidingWindow
+from operators.window_aggregate.early import firing, refine
+from operators.window_aggregate.early.firing import Fire, Part
+from operators.window_aggregate.early.refine import Refine
+from operators.window_aggregate.stores.slices import SlicingAggregate
 from punctuation import END, Below, Equals, Punctuation, before
 from tests.naive_early import naive_early, naive_refined
 from tests.operators.planted import found_out

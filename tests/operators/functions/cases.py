@@ -10,8 +10,8 @@ import attrs
 import pyarrow as pa
 
 from operators import functions as fn
+from operators.data.schema import IP_METADATA, IP_TYPE
 from operators.functions import AggregateFunction
-from operators.schema import IP_METADATA, IP_TYPE
 from tests import naive_functions as naive
 
 IPS = [bytes(10) + b"\xff\xff" + bytes(q) for q in ([0, 0, 0, 1], [127, 0, 0, 1], [128, 0, 0, 0])] + [

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from operators import functions as fn
+from operators.data.page import Page
+from operators.data.schema import Schema, is_ip
 from operators.errors import SchemaError
 from operators.functions import Accumulator, AggregateFunction
-from operators.page import Page
-from operators.schema import Schema, is_ip
 
 LISTS = Schema.of(x=pa.list_(pa.int64()), y=pa.int64())
 TEXTS = Schema.of(x=pa.string(), y=pa.float64())
@@ -111,7 +111,7 @@ def test_addresses_stay_addresses(ip_schema: Schema) -> None:
 
 @pytest.fixture
 def ip_schema() -> Schema:
-    from operators.schema import ip_field
+    from operators.data.schema import ip_field
 
     return Schema(pa.schema([ip_field("ip"), pa.field("ts", pa.timestamp("us"), nullable=False)]))
 

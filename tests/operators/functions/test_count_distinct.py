@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from operators import functions as fn
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.errors import SchemaError
-from operators.page import Page
-from operators.schema import Schema
 
 SCHEMA = Schema.of(x=pa.float64(), y=pa.string())
 

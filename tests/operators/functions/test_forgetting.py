@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from operators import functions as fn
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.functions import AggregateFunction
-from operators.page import Page
-from operators.schema import Schema
 
 SCHEMA = Schema.of(x=pa.string(), y=pa.int64())
 KEPT = ["kept b", "kept a", "kept b", "kept c"]

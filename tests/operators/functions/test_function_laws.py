@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.page import Page
-from operators.schema import Schema
+from operators.data.page import Page
+from operators.data.schema import Schema
 from tests.examples import share
 from tests.operators.functions.cases import DOMAIN, Case, cases, plain, same, skipped
 

@@ -12,9 +12,9 @@ import pytest
 
 import operators.functions
 from operators import functions as fn
+from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions import Accumulator, AggregateFunction, Subtractable
-from operators.schema import Schema
 
 EVERY = [
     (fn.count(), "count"),

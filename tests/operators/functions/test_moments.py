@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from operators import functions as fn
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions import AggregateFunction
-from operators.page import Page
-from operators.schema import Schema
 
 TWO = np.arange(2, dtype=np.int32)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from operators.functions.order import FIRST
 from operators.functions.runs import Runs
-from operators.kernels import runs as kernels
+from operators.kernels.functions import runs as kernels
 from tests.examples import share
 
 SLOTS = 6

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators import functions as fn
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.functions import Accumulator, AggregateFunction, Subtractable, accumulators
 from operators.functions.sharing import View
-from operators.page import Page
-from operators.schema import Schema
 from tests.examples import share
 
 SCHEMA = Schema.of(x=pa.int64(), f=pa.float64(), s=pa.string())

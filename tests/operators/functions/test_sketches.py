@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators import functions as fn
+from operators.data.page import Page
+from operators.data.schema import IP_METADATA, IP_TYPE, Schema
 from operators.errors import SchemaError
 from operators.functions import Accumulator, AggregateFunction, Subtractable
-from operators.page import Page
-from operators.schema import IP_METADATA, IP_TYPE, Schema
 from tests import naive_functions as naive
 from tests.examples import share
 from tests.operators.functions.cases import DOMAIN, Case, plain, same

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators import functions as fn
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.functions import Accumulator, AggregateFunction, Subtractable, accumulators
 from operators.functions.totalling import Stepwise, totalling
-from operators.page import Page
-from operators.schema import Schema
 from tests.examples import share
 from tests.operators.functions.cases import DOMAIN, Case, cases, plain, same
 

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators import functions as fn
+from operators.data.page import Int64s, Page
+from operators.data.schema import Schema
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions import Accumulator, AggregateFunction, sums, totals
 from operators.functions.columns import frozen
 from operators.functions.protocol import Slots
 from operators.functions.sums import WholeTotals
-from operators.kernels import sums as kernels
-from operators.page import Int64s, Page
-from operators.schema import Schema
+from operators.kernels.functions import sums as kernels
 
 LARGEST = (1 << 63) - 1
 SMALLEST = -(1 << 63)

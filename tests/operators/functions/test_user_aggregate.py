@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators import functions as fn
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions import Accumulator, AggregateFailure, AggregateFunction, Subtractable, user_aggregate
 from operators.functions.ordered import ordered
 from operators.functions.trial import SIZES, sized
 from operators.functions.user import UserAggregate
-from operators.kernels.lifted import switched_off
-from operators.page import Page
-from operators.schema import Schema
+from operators.kernels.functions.lifted import switched_off
 from tests.examples import mostly_slow, share
 
 SCHEMA = Schema.of(x=pa.int64(), f=pa.float64(), t=pa.timestamp("s"), s=pa.string(), u=pa.uint64())

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pytest
 from numba.core.errors import TypingError, UnsupportedBytecodeError
 
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions import AggregateFailure, user_aggregate
 from operators.functions.refusal import reason
 from operators.functions.user import UserAggregate
-from operators.kernels.lifted import switched_off
-from operators.page import Page
-from operators.schema import Schema
+from operators.kernels.functions.lifted import switched_off
 from tests.examples import mostly_slow
 
 SCHEMA = Schema.of(x=pa.int64(), f=pa.float64())

@@ -8,9 +8,9 @@ import attrs
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from operators.data.page import Row
+from operators.data.schema import Schema
 from operators.join import Band, JoinWindow, OAJoin, SameWindow, Steps, WidJoin
-from operators.page import Row
-from operators.schema import Schema
 from operators.testing import Script, check_operator, streams
 from operators.window import SlidingWindow
 from punctuation import Below, Equals, Progress, Punctuation, before

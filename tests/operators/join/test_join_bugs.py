@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from operators.data.page import Bools, Int64s, Page
 from operators.join import Band, JoinWindow, OAJoin, SameWindow
 from operators.join.promises import Promises
-from operators.page import Bools, Int64s, Page
 from operators.protocol import Element, Emit, State
 from operators.testing import Script
 from punctuation import Punctuation, before

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from operators.data.page import Row
+from operators.data.schema import Schema, ip_field
 from operators.expression import Column
 from operators.join import Band, OAJoin
-from operators.page import Row
-from operators.schema import Schema, ip_field
 from operators.testing import Script, check_operator, streams
 from tests.examples import mostly_slow, share
 from tests.naive_join import band, naive_join

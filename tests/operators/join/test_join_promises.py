@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.aggregate.groupby import GroupAggregate
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
 from operators.chain import Chain
+from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.functions import count
 from operators.join import Band, OAJoin
 from operators.join.promises import Punctuate
-from operators.page import Page, Row
 from operators.protocol import Element, Operator
-from operators.schema import Schema
 from operators.testing import Script, check_operator
 from operators.window import tumbling
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.group_by import GroupAggregate
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import END, Below, Equals, Punctuation, before
 from tests.examples import share
 from tests.naive_join import naive_join

@@ -9,11 +9,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
+from operators.data.keys import Ids
+from operators.data.page import Int64s
 from operators.join import segments
 from operators.join.segments import Found
 from operators.join.store import NOTHING, Store
-from operators.keys import Ids
-from operators.page import Int64s
 
 
 class Naive:

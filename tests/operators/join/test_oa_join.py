@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+from operators.data.page import Page
+from operators.data.saved import decode_state, encode_state
+from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.errors import SchemaError
 from operators.expression import Column
 from operators.join import Band, OAJoin, OPIBJoin, OPOBJoin, SameWindow, oa
 from operators.join.shape import Kind
-from operators.page import Page
 from operators.protocol import Element
-from operators.saved import decode_state, encode_state
-from operators.schema import Schema
 from operators.testing import Script, streams
 from punctuation import END, Below, Equals, Punctuation, before
 from tests.examples import share

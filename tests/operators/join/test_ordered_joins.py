@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.errors import SchemaError
 from operators.join import Band, OAJoin, OPIBJoin, OPOBJoin, ordered
-from operators.page import Page
 from operators.protocol import Operator
-from operators.schema import Schema
 from operators.testing import Script, check_operator
 from punctuation import before
 from tests.examples import share

@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.functions import count, count_distinct, max, sum
-from operators.page import Page, Row
 from operators.protocol import Element
-from operators.ranked.counted import CountAggregate
-from operators.ranked.last import LastAggregate
-from operators.ranked.slide import SlideAggregate
-from operators.schema import Schema
 from operators.testing import Script, streams
 from operators.testing.script import Step
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
+from operators.window_aggregate.stores.ranked.counted import CountAggregate
+from operators.window_aggregate.stores.ranked.last import LastAggregate
+from operators.window_aggregate.stores.ranked.slide import SlideAggregate
 from punctuation import END, Equals, Progress, Punctuation
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts"), "k"])

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.drive import drive, punctuations, rows
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions import argmax, count, first, max, sum
-from operators.kernels import ranked as kernels
-from operators.page import Page, Row
+from operators.kernels.ranked import ranked as kernels
 from operators.protocol import Element
-from operators.ranked import queues, slices
-from operators.ranked.counted import CountAggregate
-from operators.schema import Schema
 from operators.testing import Script, check_operator
 from operators.window.counted import CountWindow
+from operators.window_aggregate.stores.ranked import queues, slices
+from operators.window_aggregate.stores.ranked.counted import CountAggregate
 from punctuation import END, Below, Equals, Progress, Punctuation, before
 from tests.examples import share
 from tests.naive_ranked import naive_ranked

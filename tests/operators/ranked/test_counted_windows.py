@@ -8,12 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from operators.data.page import Page
 from operators.drive import drive
 from operators.errors import SchemaError
 from operators.functions import count
-from operators.page import Page
-from operators.ranked import CountAggregate, LastAggregate, RankedWindow, SlideAggregate, ranked_aggregate
 from operators.window.counted import CountedWindow, CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
+from operators.window_aggregate.stores.ranked import (
+    CountAggregate,
+    LastAggregate,
+    RankedWindow,
+    SlideAggregate,
+    ranked_aggregate,
+)
 from punctuation import END, OneOf, Punctuation, before
 from tests.operators.ranked.cases import SCHEMA, by_rank, by_rows, by_tuple, counted, last
 

@@ -9,17 +9,17 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.drive import drive, punctuations, rows
 from operators.errors import SchemaError
 from operators.functions import count, max, sum
-from operators.kernels import ranked as kernels
-from operators.page import Page, Row
+from operators.kernels.ranked import ranked as kernels
 from operators.protocol import Element
-from operators.ranked import latest
-from operators.ranked.last import LastAggregate
-from operators.schema import Schema
 from operators.testing import Script, check_operator
 from operators.window.counted import LastTuples
+from operators.window_aggregate.stores.ranked import latest
+from operators.window_aggregate.stores.ranked.last import LastAggregate
 from punctuation import END, Below, Equals, Progress, Punctuation, before
 from tests.examples import share
 from tests.naive_ranked import naive_ranked

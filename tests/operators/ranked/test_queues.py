@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.functions import argmin, count, count_distinct, first, max, min, sum
 from operators.functions.protocol import AggregateFunction
-from operators.page import Page
-from operators.ranked.queues import Queues, lengths
-from operators.ranked.slots import Pool
-from operators.schema import Schema
+from operators.window_aggregate.stores.ranked.queues import Queues, lengths
+from operators.window_aggregate.stores.ranked.slots import Pool
 
 keys = st.integers(0, 12)
 batches = st.lists(st.tuples(st.integers(0, 4), keys), max_size=12)

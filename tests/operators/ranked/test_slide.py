@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from operators.data.page import Page, Row
+from operators.data.schema import Schema, ip_field
 from operators.drive import drive, punctuations, rows
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions import count, max, sum
-from operators.kernels import bins as kernels
-from operators.kernels import ranked as queue_kernels
-from operators.page import Page, Row
+from operators.kernels.ranked import bins as kernels
+from operators.kernels.ranked import ranked as queue_kernels
 from operators.protocol import Element
-from operators.ranked import bins, queues, slide, slots
-from operators.ranked.slide import SlideAggregate
-from operators.schema import Schema, ip_field
 from operators.testing import Script, check_operator
 from operators.window.counted import SlideByRank, SlideByRows, SlideByTuple, SlideWindow
 from operators.window.protocol import LIMIT
+from operators.window_aggregate.stores.ranked import bins, queues, slide, slots
+from operators.window_aggregate.stores.ranked.slide import SlideAggregate
 from punctuation import END, Below, Equals, Progress, Punctuation, before
 from tests.naive_ranked import naive_ranked
 from tests.operators.planted import found_out, mutated

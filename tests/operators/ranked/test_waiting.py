@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from operators.ranked.waiting import Owners
+from operators.window_aggregate.stores.ranked.waiting import Owners
 
 
 def test_owners_take_room_for_their_slots_and_not_for_each_page() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from operators.page import Row
+from operators.data.page import Row
 from operators.window.delimited import DelimitedWindow
 from operators.window.user import ContextWindow
 from tests.naive_slicing import Extent

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from operators.data.page import Row
+from operators.data.schema import Schema
 from operators.functions import AggregateFunction, count, count_distinct, max, min, sum
-from operators.page import Row
-from operators.schema import Schema
-from operators.slicing import SlicingAggregate
 from operators.window import SlidingWindow
 from operators.window.delimited import FixedBandWindow
 from operators.window.session import SessionWindow
 from operators.window.user import EdgeWindow, ExtentWindow
+from operators.window_aggregate.stores.slices import SlicingAggregate
 from punctuation import Progress
 from tests.naive_slicing import Answer, naive_slicing
 

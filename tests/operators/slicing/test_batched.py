@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from operators.data.page import Page
 from operators.drive import drive, punctuations, rows
 from operators.errors import OperatorBug
 from operators.functions import AggregateFunction, avg, count, max, sum
-from operators.page import Page
 from operators.protocol import Element, Emit, Promises
-from operators.slicing import SlicingAggregate, aggregate
 from operators.testing import Script, check_operator, streams
 from operators.window import SlidingWindow, tumbling
 from operators.window.delimited import FixedBandWindow
 from operators.window.session import SessionWindow
+from operators.window_aggregate.stores.slices import SlicingAggregate, aggregate
 from punctuation import END, before
 from tests.operators.slicing.mixes import SCHEMA, Mix, mixes, must_be_out, naive, operator
 

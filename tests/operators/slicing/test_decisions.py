@@ -5,10 +5,19 @@ from __future__ import annotations
 import pytest
 
 from operators.functions import AggregateFunction, count, first, max, sum
-from operators.slicing import SlicingAggregate
-from operators.slicing.decisions import Context, Measure, Removal, keeps_tuples, removes, splits, splits_any, waits
 from operators.window import SlidingWindow, tumbling
 from operators.window.delimited import DelimitedWindow
+from operators.window_aggregate.stores.slices import SlicingAggregate
+from operators.window_aggregate.stores.slices.decisions import (
+    Context,
+    Measure,
+    Removal,
+    keeps_tuples,
+    removes,
+    splits,
+    splits_any,
+    waits,
+)
 from tests.operators.slicing.test_user_windows import Trail
 
 KEEPS: list[tuple[bool, bool, Context, Measure, bool]] = [

@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
 from operators.chain import Chain
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.drive import drive, punctuations, rows
 from operators.errors import SchemaError
 from operators.functions import count, max, sum
-from operators.page import Page
 from operators.protocol import Element
-from operators.schema import Schema
-from operators.slicing import Portion, SlicingAggregate
-from operators.slicing.windows import Spec
 from operators.testing import Script, check_operator, streams
 from operators.window import SlidingWindow
 from operators.window.session import SessionWindow
 from operators.window.user import EdgeWindow
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
+from operators.window_aggregate.stores.slices import Portion, SlicingAggregate
+from operators.window_aggregate.stores.slices.windows import Spec
 from punctuation import Progress, before
 from tests.naive_slicing import naive_slicing
 from tests.operators.slicing.mixes import ANSWERS, FUNCTIONS, SCHEMA, Mix, kinds, mixed, slidings

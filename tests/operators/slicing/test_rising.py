@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.functions import count, sum
-from operators.kernels import slicing as kernels
-from operators.page import Page
+from operators.kernels.slicing import place as kernels
 from operators.protocol import Element
-from operators.schema import Schema
-from operators.slicing import SlicingAggregate
 from operators.window import SlidingWindow
+from operators.window_aggregate.stores.slices import SlicingAggregate
 from punctuation import END, before
 
 SCHEMA = Schema.of(ts=pa.int64(), v=pa.int64(), progress=["ts"])

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.kernels import slicing_release as releasing
-from operators.kernels.slicing_release import FROM, GONE, LAST_PART, MOST_GONE, SHIFT, complete, enter_keys
+from operators.kernels.slicing import release as releasing
+from operators.kernels.slicing.release import FROM, GONE, LAST_PART, MOST_GONE, SHIFT, complete, enter_keys
 
 NEVER = 2**62
 Steps = list[tuple[list[int], int]]

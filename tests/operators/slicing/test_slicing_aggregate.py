@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
 from operators.chain import Chain
+from operators.data.page import Page, Row
+from operators.data.schema import Schema, ip_field
 from operators.drive import drive, punctuations, rows
 from operators.errors import AggregateOverflow, OperatorBug, SchemaError
 from operators.functions import count, count_distinct, max, sum
-from operators.page import Page, Row
 from operators.protocol import Emit
-from operators.schema import Schema, ip_field
-from operators.slicing import SlicingAggregate
 from operators.testing import Script, check_operator, streams
 from operators.window import SlidingWindow, tumbling
 from operators.window.session import SessionWindow
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
+from operators.window_aggregate.stores.slices import SlicingAggregate
 from punctuation import END, Below, Equals, OneOf, Progress, Punctuation, before
 from tests.operators.slicing.mixes import FUNCTIONS, SCHEMA, Mix, mixed, mixes, naive, operator, slidings
 
@@ -400,8 +400,8 @@ def test_far_jumps_cost_no_walk_over_empty_windows() -> None:
 
 def test_the_kernel_files_agree_on_the_layout() -> None:
     modules = [
-        importlib.import_module(f"operators.kernels.slicing{name}")
-        for name in ("", "_release", "_settle", "_tree", "_vectors")
+        importlib.import_module(f"operators.kernels.slicing.{name}")
+        for name in ("place", "release", "settle", "tree", "vectors")
     ]
     known: dict[str, object] = {}
     for module in modules:

@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from operators.data.page import Page, Row
+from operators.data.saved import decode_state, encode_state
+from operators.data.schema import Schema
 from operators.drive import deliver, drive, rows
 from operators.errors import SchemaError
 from operators.functions import count
-from operators.page import Page, Row
 from operators.protocol import Element
-from operators.saved import decode_state, encode_state
-from operators.schema import Schema
-from operators.slicing import SlicingAggregate
 from operators.testing import Script, streams
 from operators.window import SlidingWindow, tumbling
 from operators.window.delimited import DelimitedWindow
 from operators.window.session import SessionWindow
 from operators.window.user import EdgeWindow, ExtentWindow
+from operators.window_aggregate.stores.slices import SlicingAggregate
 from punctuation import END, Punctuation, before
 from tests.naive_slicing import naive_slicing
 from tests.operators.slicing.contexts import CONTEXTS, FOUND

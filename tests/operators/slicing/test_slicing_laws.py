@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import operators.slicing
 from operators.testing import Script, check_operator, streams
+from operators.window_aggregate.stores import slices
 from tests.operators.slicing.mixes import SCHEMA, Mix, mixes, must_be_out, naive, operator
 
 
@@ -35,6 +35,6 @@ def test_groups_have_their_own_slices_sessions_and_releases(mix: Mix, by: tuple[
     )
 
 
-@pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(operators.slicing.__path__)])
+@pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(slices.__path__)])
 def test_examples_are_true(name: str) -> None:
-    assert doctest.testmod(importlib.import_module(f"operators.slicing.{name}")).failed == 0
+    assert doctest.testmod(importlib.import_module(f"operators.window_aggregate.stores.slices.{name}")).failed == 0

@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.errors import SchemaError
 from operators.functions import Accumulator, Slots, count
-from operators.page import Page, Row
 from operators.protocol import State, StateValue
-from operators.schema import Schema
-from operators.slicing import SlicingAggregate
 from operators.testing import Script, check_operator, streams
 from operators.window import tumbling
 from operators.window.delimited import DelimitedWindow
 from operators.window.session import SessionWindow
 from operators.window.user import ContextWindow, EdgeWindow, ExtentWindow
+from operators.window_aggregate.stores.slices import SlicingAggregate
 from punctuation import END, before
 from tests.naive_slicing import naive_slicing
 from tests.operators.slicing.contexts import CONTEXTS, FOUND, EveryThird, LastTwo

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from operators.data.page import Page
+from operators.data.saved import decode_state, encode_state
+from operators.data.schema import Schema
 from operators.drive import deliver, drive, rows
 from operators.functions import avg, count, count_distinct, last, max, sum
-from operators.page import Page
 from operators.protocol import Element
-from operators.saved import decode_state, encode_state
-from operators.schema import Schema
-from operators.slicing import SlicingAggregate, grouped, vectors
 from operators.testing import Script, check_operator, streams
 from operators.window import SlidingWindow, tumbling
 from operators.window.session import SessionWindow
+from operators.window_aggregate.stores.slices import SlicingAggregate, grouped, vectors
 from punctuation import END, Below, OneOf, Punctuation, before
 from tests.operators.slicing.mixes import FUNCTIONS, SCHEMA, Mix, bands, mixed, must_be_out, naive, operator, slidings
 

@@ -13,20 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
 from operators.chain import Chain
+from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.drive import drive, punctuations, rows
 from operators.errors import AggregateOverflow, OperatorBug, SchemaError
 from operators.functions import AggregateFunction, avg, count, max, min, stddev, sum
-from operators.number import Number
-from operators.page import Page, Row
-from operators.schema import Schema
-from operators.stacks import StackAggregate, Technique
-from operators.stacks.panes import Panes
-from operators.stacks.technique import choose
+from operators.rows.number import Number
 from operators.testing import Script, check_operator, streams
 from operators.window import LIMIT, LandmarkWindow, SlidingWindow
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
+from operators.window_aggregate.stores.stacks import StackAggregate, Technique
+from operators.window_aggregate.stores.stacks.panes import Panes
+from operators.window_aggregate.stores.stacks.technique import choose
 from punctuation import END, Progress, Punctuation, StreamViolation, before
 from tests.examples import share
 from tests.naive_functions import naive_avg, naive_count, naive_count_all, naive_max, naive_min, naive_sum

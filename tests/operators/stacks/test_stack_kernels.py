@@ -13,9 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.kernels import stacks_floating, stacks_least, stacks_panes, stacks_plain, stacks_runs, stacks_whole
-from operators.stacks.panes import Panes
+from operators.kernels.stacks import floating as stacks_floating
+from operators.kernels.stacks import least as stacks_least
+from operators.kernels.stacks import panes as stacks_panes
+from operators.kernels.stacks import plain as stacks_plain
+from operators.kernels.stacks import runs as stacks_runs
+from operators.kernels.stacks import whole as stacks_whole
 from operators.window import SlidingWindow
+from operators.window_aggregate.stores.stacks.panes import Panes
 from tests.naive_stacks import naive_panes, naive_ranges
 
 TECHNIQUES = ("recompute", "subtract", "two_stacks", "daba")

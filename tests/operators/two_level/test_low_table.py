@@ -10,13 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.errors import SchemaError
 from operators.functions import count
-from operators.page import Page, Row
 from operators.protocol import Element
-from operators.schema import Schema
-from operators.two_level import CompleteFlush, Flush, InOrderFlush, LazyFlush, LowAggregate, SlowFlush
+from operators.window_aggregate.partial_final import (
+    CompleteFlush,
+    Flush,
+    InOrderFlush,
+    LazyFlush,
+    LowAggregate,
+    SlowFlush,
+)
 from punctuation import END, before
 from tests.naive_two_level import NaiveTable
 

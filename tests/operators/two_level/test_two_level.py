@@ -12,18 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators import functions as fn
-from operators.aggregate.wid import WindowAggregate
-from operators.bucket import Bucket
 from operators.chain import Chain
+from operators.data.page import Page, Row
+from operators.data.schema import Schema, ip_field
 from operators.drive import drive, punctuations, rows
 from operators.errors import AggregateOverflow, OperatorBug, SchemaError
 from operators.functions.protocol import AggregateFunction
-from operators.meld import Meld
-from operators.page import Page, Row
 from operators.protocol import Element, Emit
-from operators.schema import Schema, ip_field
+from operators.streams.meld import Meld
 from operators.testing import Script, check_operator, streams
-from operators.two_level import (
+from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window, tumbling
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.partial_final import (
     CompleteFlush,
     Flush,
     HighAggregate,
@@ -34,7 +34,7 @@ from operators.two_level import (
     TwoLevel,
     two_level,
 )
-from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window, tumbling
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import END, Progress, Punctuation, before
 from tests.naive_aggregate import naive_windows
 from tests.operators.test_window_aggregate import partitioned

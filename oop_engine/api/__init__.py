@@ -1,0 +1,1 @@
+"""The Python interface: streams, windows, sources and results, as users call them."""

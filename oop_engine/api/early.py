@@ -1,0 +1,155 @@
+"""Results of windows before they are complete: `aggregate(..., early=oop.early("10 s"))`.
+
+Triggers on event time: a part of a window that ends early is a window of its own, computed from the same slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Literal, TypeAlias, cast, get_args
+
+import attrs
+
+from oop_engine.errors import PlanError
+from oop_engine.plan.ticks import Amount, positive, ticks_of
+from oop_engine.plan.windows import Windowing, amount_text, window_text
+from operators.data.schema import Schema
+from operators.protocol import Operator
+from operators.window import SlidingWindow
+from operators.window_aggregate.early.firing import Fire, Part
+from operators.window_aggregate.early.refine import Refine
+
+Refinement: TypeAlias = Literal["accumulate", "discard", "retract"]
+_SAID: Mapping[Refinement, str] = {"accumulate": "", "discard": ", discarding", "retract": ", retracting"}
+_MOST = 1000
+"""So many parts of windows at most are computed side by side."""
+
+
+@attrs.frozen
+class Early:
+    """When windows give results before they are complete, and what the next result of a window makes of these.
+
+    The same one can be used for several windows.
+    """
+
+    every: Amount | None = None
+    at: tuple[float | Amount, ...] = ()
+    refine: Refinement = "accumulate"
+
+    def parts(
+        self, windows: Mapping[str, Windowing], schema: Schema, *, named: bool
+    ) -> tuple[dict[str, SlidingWindow], Fire]:
+        """Give the windows to compute, and what makes early results of theirs; PlanError where there are none.
+
+        With `named`, results bear the names of their windows.
+        """
+        computed: dict[str, SlidingWindow] = {}
+        parts: dict[str, Part] = {}
+        discard = self.refine == "discard"
+        idle = set(self._said())
+        for name, window in windows.items():
+            if not isinstance(window, SlidingWindow):
+                raise PlanError(
+                    f"aggregate(early=...): {window_text(window, schema)} is not known to be of a length before it is"
+                    " over.\n  Sliding and tumbling windows give early results; of any other, ask a run for"
+                    " running.partial()."
+                )
+            begin, ticks = 0, self._ticks(window, schema)
+            idle -= {said for said, found in ticks.items() if found}
+            for after in sorted({window.size}.union(*ticks.values())):
+                # It ends `after` ticks behind where its window begins, and has the same window-id.
+                origin = window.origin - window.size + after
+                part = attrs.evolve(window, size=after - begin if discard else after, origin=origin, partial=True)
+                label = f"{name} after {amount_text(after, window, schema)}".strip()
+                computed[label] = part
+                parts[label] = Part(name, after, window.size, None if window.partial else window.origin)
+                begin = after
+        if idle:
+            texts = ", ".join(window_text(window, schema) for window in windows.values())
+            raise PlanError(
+                f"aggregate(early=...): {' and '.join(sorted(idle))} is not between the begin and the end of {texts}.\n"
+                "  Leave it out."
+            )
+        if len(parts) > _MOST:
+            raise PlanError(
+                f"aggregate(early=...): windows would fire more than {_MOST:,} times, which is the most there is.\n"
+                "  Let them fire less often."
+            )
+        return computed, Fire(parts, named=named, whole=not discard)
+
+    def follow(self, by: Sequence[str]) -> Operator | None:
+        """Give what takes results back, if they are to be."""
+        return Refine(tuple(by)) if self.refine == "retract" else None
+
+    def __str__(self) -> str:
+        return " and ".join(self._said()) + _SAID[self.refine]
+
+    def _said(self) -> list[str]:
+        return ([] if self.every is None else [f"every {self.every}"]) + [f"at {at}" for at in self.at]
+
+    def _ticks(self, window: SlidingWindow, schema: Schema) -> dict[str, list[int]]:
+        """Give the ticks, behind where the window begins and before its end, at which each trigger fires."""
+        field, end = schema.field(window.wattr, where="early"), window.size
+        found: dict[str, list[int]] = {}
+        if self.every is not None:
+            step = ticks_of(self.every, field, what="the time between early results")
+            found[f"every {self.every}"] = list(range(step, min(end, (_MOST + 2) * step), step))
+        for at in self.at:
+            share = isinstance(at, float)
+            tick = round(Fraction(str(at)) * end) if share else ticks_of(at, field, what="the time of an early result")
+            found[f"at {at}"] = [tick] if 0 < tick < end else []
+        return found
+
+
+def early(
+    every: Amount | None = None,
+    *,
+    at: float | Amount | Iterable[float | Amount] = (),
+    refine: Refinement = "accumulate",
+) -> Early:
+    """Say when windows give results before they are complete: triggers on event time, which compose.
+
+    `every`: so long after a window begins, and again and again. `at`: shares of a window, as 0.5, or times since it
+    begins. A result that fires at a tick T is given when all tuples before T are promised, and is over these alone: it
+    is the same whatever the order of arrival. `refine` says what the next result of a window makes of those before:
+    "accumulate" has all since the window began, "discard" only what is new since the last firing, "retract" gives the
+    last one again with `sign` -1 before the new one with `sign` 1, and leaves out what has not changed.
+
+    Results of "discard" add up to those of whole windows. Of "accumulate" only the `final` ones do: filter these before
+    you aggregate again. Behind "retract", aggregates, joins and `distinct` are refused without `filter("final")`, as
+    they do not know of signs.
+
+    A tuple that breaks the promise is missing in the results that were given, and is in the next ones of its window;
+    with "discard" it is in none, and counted as late. With "discard", a window has no final result when nothing came
+    behind its last firing.
+
+    >>> str(early("10 s", at=[0.5], refine="retract"))
+    'every 10 s and at 0.5, retracting'
+    """
+    if every is not None:
+        positive(every, what="early(every)")
+    several = isinstance(at, Iterable) and not isinstance(at, str | bytes)
+    listed = tuple(map(_plain, cast("Iterable[object]", at) if several else (at,)))
+    for one in listed:
+        if isinstance(one, float):
+            if not 0 < one < 1:
+                raise PlanError(f"early(at={one}): a share of a window lies between 0 and 1, as 0.5 does.")
+        else:
+            positive(one, what="early(at)")
+    if every is None and not listed:
+        raise PlanError('early() fires never: say every="10 s", or at=0.5 for the middle of a window.')
+    if refine not in get_args(Refinement):
+        raise PlanError(f'early(refine="{refine}"): write {", ".join(map(repr, get_args(Refinement)))}.')
+    return Early(every, listed, refine)
+
+
+def _plain(at: object) -> float | Amount:
+    """Give numbers of other types, as numpy's, as Python's own; what is no number as it is."""
+    if isinstance(at, bool):
+        return cast("Amount", at)
+    if isinstance(at, Integral):
+        return int(at)
+    return float(at) if isinstance(at, Real | Decimal) else cast("Amount", at)

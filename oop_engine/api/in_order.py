@@ -1,0 +1,109 @@
+"""A plan can be run as in-order engines run it: every stream between operators sorted, for the papers' comparisons.
+
+Answers are those of the plan as it was, as long as no tuple is late; what differs is what is held back, which the
+statistics of the sorts, merges and joins tell (thesis chapter 8, IOP against OOP).
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+import attrs
+
+from oop_engine.api.stream import Stream, check_stream
+from oop_engine.errors import PlanError
+from oop_engine.plan.graph import Node, OperatorNode, SourceNode, operator_node
+from oop_engine.plan.window_join import Buffered, WindowJoin
+from oop_engine.rewrite.demand import schema_over
+from operators.plan_facts import order_from, order_wanted, passage
+from operators.streams.meld import Meld
+from operators.streams.merge import Merge
+
+Buffer: TypeAlias = Literal["output", "input"]
+_BUFFERS: Final[tuple[Buffer, ...]] = ("output", "input")
+
+
+def in_order(stream: Stream, *, buffer: Buffer = "output") -> Stream:
+    """Give the same stream computed in order: what is read out of order is sorted, melds merge, joins keep order.
+
+    A stream is sorted by the attribute that its reader progresses on, the windowing attribute of a window or a join; it
+    waits until what is promised allows it. `buffer` says whether joins hold back their pairs (OPOB-Join) or their left
+    tuples (OPIB-Join; the forms with tuples without a partner hold back pairs). Nothing is put in order before its
+    number of arrival is given. PlanError for what is no stream and for another `buffer`.
+
+        late = oop.meld(main, control).window(range="1 minute").aggregate(oop.count())
+        print(late.run().statistics.peak_state, oop.in_order(late).run().statistics.peak_state)
+    """
+    check_stream("in_order", stream)
+    if buffer not in _BUFFERS:
+        raise PlanError(
+            f'in_order(buffer="{buffer}"): joins hold back their pairs, "output", or their left tuples, "input".'
+        )
+    return Stream(_Ordering(buffer).made(stream.node, None).node)
+
+
+@attrs.frozen(eq=False)
+class _Ordered:
+    """A node, and the attributes by which its tuples come in order."""
+
+    node: Node
+    by: frozenset[str] = frozenset()
+
+
+@attrs.define(eq=False)
+class _Ordering:
+    buffer: Buffer
+    _made: dict[tuple[int, str | None], _Ordered] = attrs.field(init=False, factory=dict)
+    _sorted: dict[tuple[int, str], Node] = attrs.field(init=False, factory=dict)
+
+    def sorted(self, node: Node, by: str | None) -> _Ordered:
+        """Give a node in the order of an attribute, sorted unless it comes so; as it comes when nothing is promised."""
+        made = self.made(node, by)
+        if by is None or by in made.by or not made.node.schema.progressing(by):
+            return made
+        key = id(made.node), by
+        if key not in self._sorted:
+            self._sorted[key] = operator_node(Merge(1, by), made.node, label=f"sort by {by}")
+        return _Ordered(self._sorted[key], frozenset((by,)))
+
+    def made(self, node: Node, wanted: str | None) -> _Ordered:
+        """Give a node over inputs in order; where it can, it comes in the order of the wanted attribute."""
+        key = id(node), wanted
+        if key not in self._made:
+            self._made[key] = self._source(node) if isinstance(node, SourceNode) else self._over(node, wanted)
+        return self._made[key]
+
+    def _source(self, node: SourceNode) -> _Ordered:
+        return _Ordered(node, frozenset(p.on for p in node.promises if p.how == "ordered"))
+
+    def _over(self, node: OperatorNode, wanted: str | None) -> _Ordered:
+        operator, schemas = node.operator, [upstream.schema for upstream in node.inputs]
+        if isinstance(operator, WindowJoin):
+            return self._join(node, operator, wanted)
+        if isinstance(operator, Meld) and wanted is not None and node.schema.progressing(wanted):
+            inputs = [self.sorted(upstream, wanted).node for upstream in node.inputs]
+            merge = operator_node(Merge(len(inputs), wanted), *inputs, label=f"merge of {len(inputs)} by {wanted}")
+            return _Ordered(merge, frozenset((wanted,)))
+        numbers = passage(operator, None, node.schema, schemas).numbers
+        by = None if numbers else order_wanted(operator, schemas) or order_from(operator, wanted, schemas)
+        ordered = [self.sorted(upstream, by) for upstream in node.inputs]
+        known = frozenset.intersection(*(upstream.by for upstream in ordered))
+        kept = {name for name in node.schema.names if order_from(operator, name, schemas) in known}
+        return _Ordered(self._again(node, *(upstream.node for upstream in ordered)), numbers | kept)
+
+    def _join(self, node: OperatorNode, join: WindowJoin, wanted: str | None) -> _Ordered:
+        inputs = [self.sorted(upstream, time).node for upstream, time in zip(node.inputs, join.wattrs, strict=True)]
+        time = join.names[0][join.wattrs[0]]
+        buffered: Buffered = self.buffer if join.join.kind == "inner" else "output"
+        if wanted is not None and wanted != time and node.schema.progressing(wanted):
+            # In the order of another time the pairs are sorted above.
+            buffered = ""
+        ordered = join.holding(buffered)
+        made = operator_node(ordered, *inputs, label=node.label, remarks=ordered.remarks())
+        return _Ordered(made, frozenset((time,)) if buffered else frozenset())
+
+    def _again(self, node: OperatorNode, *inputs: Node) -> Node:
+        """Put an operator over other inputs; itself when they are the same."""
+        if inputs == node.inputs:
+            return node
+        return attrs.evolve(node, inputs=inputs, schema=schema_over(node.operator, inputs, node.schema))

@@ -1,0 +1,230 @@
+"""A stream that runs while its user looks on: pages as they are released, and windows that come and go meanwhile.
+
+running = packets.windows(short=oop.tumbling("1 s"), burst=oop.session("200 ms")).aggregate(oop.count()).start()
+for page in running:
+    if page["count"].max() > 1000 and "fine" not in running.windows:
+        running.add("fine", oop.tumbling("10 ms"))
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import suppress
+from typing import Self, cast
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from oop_engine.api.windowing import WindowOf
+from oop_engine.drive.meter import Statistics
+from oop_engine.drive.snapshot import released_at_end
+from oop_engine.drive.synchronous import Run
+from oop_engine.errors import PlanError
+from oop_engine.plan.graph import Node, OperatorNode, Plan, SourceNode
+from oop_engine.plan.windows import Windowing
+from oop_engine.rewrite.demand import windows_of
+from oop_engine.rewrite.strategy import SLICED
+from operators.data.page import Page
+from operators.data.printable import printable
+from operators.pace import pace_of
+from operators.protocol import OneByOne
+from operators.window_aggregate.early.firing import Fire
+from operators.window_aggregate.facts import open_for
+from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
+from operators.window_aggregate.stores.slices.results import WINDOW
+from operators.window_aggregate.stores.slices.windows import Spec
+
+
+@attrs.define(eq=False, repr=False)
+class Running:
+    """One run of a stream, in the thread that iterates over it; all that is said to it is said between two pages.
+
+    Used in a `with`, or told to `close`, it lets go of its files, wherever it was.
+    """
+
+    plan: Plan
+    page_rows: int
+    _run: Run = attrs.field(init=False)
+    _pages: Generator[Page] = attrs.field(init=False)
+    _within: bool = attrs.field(init=False, default=False)
+    """Whether the operators are at work, or were when the run failed: some know of a page, others not yet."""
+
+    def __attrs_post_init__(self) -> None:
+        self._run = Run(self.plan, self.page_rows)
+        self._pages = self._released()
+
+    def __iter__(self) -> Iterator[Page]:
+        """Give the pages of the result as they are released; again, from where it was left."""
+        return self._pages
+
+    def __next__(self) -> Page:
+        return next(self._pages)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the run where it is: files are closed, and no more pages come."""
+        self._pages.close()
+
+    def __repr__(self) -> str:
+        """Give what runs, and how far it is."""
+        return f"Running({printable(self.plan.outputs[0].label)}; {self.statistics!r})"
+
+    @property
+    def windows(self) -> Mapping[str, Windowing]:
+        """The windows that share slices, by name, as they are now."""
+        _, operator = self._slicing()
+        return cast(Mapping[str, Windowing], operator.windows)
+
+    def add(self, name: str, window: WindowOf) -> int:
+        """Let another window share the slices from now on; gives the tick from which on its windows begin.
+
+        Every window that begins there or later is given, as if it had been there from the start; those that begin
+        before are not. For sessions the tick is a gap later than for others, as one that begins before may be part of a
+        session that was under way. A context of your own is shown no tuple before the tick. Where the sources can, they
+        promise as finely as the window asks (row O8); where they cannot, as a file that is promised exactly, its
+        results come with the others' promises.
+        PlanError when the run has ended, has no windows that share slices, or reads not what this one needs;
+        SchemaError for a name that is taken, or a window over another attribute.
+        """
+        place, operator = self._slicing()
+        if self._run.ended:
+            raise PlanError("add: the run has ended, and all windows were released. Start the stream anew.")
+        node = self.plan.nodes[place]
+        schema = node.inputs[0].schema
+        specification = window.of(schema)
+        if not isinstance(specification, SLICED):
+            raise PlanError(f"add: {name} is {window}, which shares no slices.\n  Begin a stream of its own for it.")
+        circuit = self._run.circuit
+        read = circuit.given[circuit.plan.position(circuit.plan.nodes[place].inputs[0])]
+        missing = [name for name in getattr(specification, "reads", ()) if name not in read]
+        if missing:
+            raise PlanError(
+                f"add: {name} reads {', '.join(missing)}, and this run does not.\n"
+                "  Let a window or a function read it from the start."
+            )
+        since = operator.add(name, cast(Spec, specification))
+        pace = pace_of(specification, schema)
+        for source, above in enumerate(self.plan.nodes):
+            if isinstance(above, SourceNode) and above.schema.progressing(specification.wattr):
+                circuit.allow(source, operator.lateness + open_for(specification))
+                with suppress(PlanError):
+                    circuit.describe(source, specification.wattr, pace)
+        return since
+
+    def remove(self, name: str) -> None:
+        """Give no more results of a window; SchemaError when there is none of that name.
+
+        Those that the last promise completed and that are still to be given are left out, too, unless another
+        operator than `filter`, `derive` and `project` took them in already.
+        """
+        place, operator = self._slicing()
+        operator.remove(name)
+        for attribute in self._telling(place):
+            self._run.leave_out(functools.partial(_without, attribute=attribute, name=name))
+
+    def poll(self) -> None:
+        """Ask the sources how far they are: they promise it as soon as they are read again (row O9)."""
+        for output in self.plan.outputs:
+            self._run.circuit.poll(self.plan.position(output))
+
+    def partial(self) -> pa.Table:
+        """Give what the run would release if every stream ended here: the windows still open, as far as they are.
+
+        It is one consistent cut: of all tuples that were taken in, and of no other, through the whole plan. Tuples are
+        taken in by pages of at most `page_rows`; those that are read and wait to be taken in are not in it. Neither are
+        pages that were released, also where they wait to be given next: those given so far, those that wait and this
+        table are together the answer of a run that ended here. Windows that were added are in it, those removed are
+        not. With `lateness` it has the revisions that late tuples caused, and no other.
+
+        The run goes on as if nothing had been asked, and gives all of this again when it is complete. So that nobody
+        takes the one for the other, the table has `oop.partial` among the metadata of its schema, which is otherwise
+        that of `to_arrow`: addresses are text. When the run has ended, it is empty; when it was closed, it is of the
+        place where that was. The user's own operators and functions are called as at the end of their streams.
+
+        Cost: the state of all operators is saved, restored and released once, which takes room for it twice more.
+        PlanError within the run, as in a function that it calls, and when the run has failed.
+        """
+        from oop_engine.drive.outcome import table_of
+
+        if self._within:
+            raise PlanError(
+                "partial: the run is in the middle of a page, or failed there, and only some operators know of it.\n"
+                "  Ask between two pages, where you iterate over the run."
+            )
+        table = table_of(self.plan.outputs[0].schema.arrow, released_at_end(self._run.circuit))
+        return table.replace_schema_metadata({**(table.schema.metadata or {}), b"oop.partial": b"true"})
+
+    @property
+    def statistics(self) -> Statistics:
+        """What the operators did so far."""
+        return Statistics(self._run.circuit.statistics(), tuple(self._run.circuit.notes()))
+
+    def _released(self) -> Generator[Page]:
+        self._within = True
+        for _, element in self._run:
+            if isinstance(element, Page):
+                self._within = False
+                yield element
+                self._within = True
+        self._within = False
+
+    def _telling(self, place: int) -> list[str]:
+        """Give the attributes of the result that tell the window of each row, if it has the rows of the aggregate."""
+        node: Node = self.plan.outputs[0]
+        behind: list[tuple[OneByOne, OperatorNode]] = []
+        while node is not self.plan.nodes[place]:
+            if not isinstance(node, OperatorNode) or not isinstance(node.operator, OneByOne) or len(node.inputs) != 1:
+                return []
+            behind.append((node.operator, node))
+            node = node.inputs[0]
+        names = [WINDOW]
+        for operator, above in reversed(behind):
+            below = above.inputs[0].schema
+            names = [name for name in above.schema.names if operator.comes_from(name, below) in names]
+        return names
+
+    def _slicing(self) -> tuple[int, SlicingAggregate]:
+        """Give the place of the windows that share slices, and the operator that runs there."""
+        places = [
+            place
+            for place, node in enumerate(self.plan.nodes)
+            if isinstance(node, OperatorNode) and isinstance(node.operator, SlicingAggregate) and node.operator.named
+        ]
+        if len(places) != 1:
+            raise PlanError(self._nowhere(places))
+        if any(isinstance(node, OperatorNode) and isinstance(node.operator, Fire) for node in self.plan.nodes):
+            raise PlanError("windows that give early results do not come and go: start a stream without early=....")
+        running = self._run.circuit.operators
+        if not running:
+            raise PlanError("the run has not begun: ask for its first page, or name the window in windows(...).")
+        operator = running[places[0]]
+        assert isinstance(operator, SlicingAggregate)
+        return places[0], operator
+
+    def _nowhere(self, places: list[int]) -> str:
+        """Say why windows cannot come and go, and what to write."""
+        if places:
+            labels = "; ".join(self.plan.nodes[place].label for place in places)
+            return (
+                f"windows come and go in one aggregate that shares slices, and here are {len(places)}: {labels}.\n"
+                "  Start a stream with one of them."
+            )
+        nodes = [node for node in self.plan.nodes if isinstance(node, OperatorNode)]
+        seen = "; ".join(node.label for node in nodes if windows_of(node.operator)) or "no windows"
+        return (
+            f"windows come and go where they have names and share slices, and this stream has {seen}.\n"
+            '  Write windows(a=oop.tumbling("1 s")).aggregate(...), and start() that. Sliding windows over a time,'
+            " sessions, bands\n  and windows of your own share slices; not with empty=True, consistent=True or"
+            " another strategy."
+        )
+
+
+def _without(page: Page, *, attribute: str, name: str) -> Page:
+    return page.select(pc.not_equal(page.column(attribute), name))

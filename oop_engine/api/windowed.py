@@ -1,0 +1,249 @@
+"""A stream with windows, of which remains to be said what to compute: `aggregate` makes it a stream again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from oop_engine.api.stream import Stream, meld
+from oop_engine.errors import PlanError, SchemaError
+from oop_engine.plan.aggregates import grouping, named_results
+from oop_engine.plan.graph import Logical, Node, OperatorNode, operator_node
+from oop_engine.plan.ticks import Amount, ticks_of
+from oop_engine.plan.windows import Windowing
+from operators.functions.protocol import AggregateFunction
+from operators.window import PartitionedWindow
+from operators.window_aggregate.bucket import FROM
+from operators.window_aggregate.stores.per_window.wid import START, STOP, WID
+from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
+from operators.window_aggregate.stores.slices.results import WINDOW
+
+if TYPE_CHECKING:
+    from oop_engine.api.early import Early
+    from oop_engine.plan.strategies import Strategy
+    from oop_engine.rewrite.window_groups import Windows
+
+_RELEASING: Final = (FROM, WID, START, STOP)
+
+
+@attrs.frozen(eq=False, repr=False)
+class Windowed:
+    """A stream with window specifications, mostly one; what remains to be said is what to compute."""
+
+    stream: Stream
+    windows: Mapping[str, Windowing]
+    consistent: bool = False
+    partition: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Give the windows and the plan of the stream below them."""
+        text = ", ".join(f"{name} {self._text(window)}".strip() for name, window in self.windows.items())
+        return f"windows {text}, nothing computed yet: call .aggregate(...)\nover\n{self.stream.explain()}"
+
+    def aggregate(
+        self,
+        /,
+        *functions: AggregateFunction,
+        by: str | Sequence[str] = (),
+        empty: bool = False,
+        strategy: str | Strategy = "auto",
+        lateness: Amount = 0,
+        early: Early | Amount | None = None,
+        **named: AggregateFunction,
+    ) -> Stream:
+        """Compute aggregates over each window, for each group of `by`.
+
+        A window without a tuple gives no result; with `empty`, and without groups, those between the first and the last
+        window with a tuple do. `strategy` says how it is computed, which changes time and memory and never the answer
+        (names are in `oop_engine.plan.strategies.STRATEGIES`, `oop.strategy` has options; `explain` says what was
+        chosen and why).
+
+        With `lateness`, windows that were released are given again, with a `revision` of 1, 2, ..., when a tuple that
+        is late by no more changes them: the last one of each group, `window` and wid holds. A session that is no more,
+        because a late tuple joined it to another, is taken back by a row with null aggregates and a null window_end.
+        Filter after keeping the last ones: `filter("count > 1")` on the stream leaves out what takes a session back
+        (null is not true), and revisions that no longer pass. Aggregates, joins and `distinct` would count a window
+        once for each revision, so they are refused behind these results, but for the first ones:
+        `filter("revision = 0")`.
+
+        With `early`, sliding windows give results before they are complete, over the tuples before the tick `fired`,
+        and say whether they are `final` (see `oop.early`; an amount alone is how often they fire).
+
+        The result has the grouping attributes, one attribute a function (named as the keyword, else `count`,
+        `sum_length`, ...), `window` for those of `windows(...)`, then wid, window_start, window_end. PlanError when
+        nothing could ever release a window.
+        """
+        options: dict[str, Any] = {"by": by, "empty": empty, "strategy": strategy, "lateness": lateness}
+        return self.compute(named_results(functions, named), **options, early=early)
+
+    def compute(
+        self,
+        functions: Mapping[str, AggregateFunction],
+        *,
+        by: str | Sequence[str] = (),
+        empty: bool = False,
+        strategy: str | Strategy = "auto",
+        lateness: Amount = 0,
+        early: Early | Amount | None = None,
+    ) -> Stream:
+        """Compute aggregates as `aggregate` does, by the names of their results."""
+        if early is not None:
+            if empty or lateness:
+                other = "empty=True" if empty else "lateness=..."
+                raise PlanError(f"aggregate(early=..., {other}): these do not go together. Leave one of them out.")
+            return self._early(functions, early, by=by, strategy=strategy)
+        from oop_engine.plan.strategies import named_strategy
+
+        asked = named_strategy(strategy)
+        if not self.named:
+            return self._together(functions, by=by, empty=empty, asked=asked, lateness=lateness)
+        from oop_engine.rewrite.window_groups import check_asked, parts
+
+        several = parts(self.windows)
+        if len(several) > 1:
+            check_asked(self.windows, strategy=asked.name, empty=empty, lateness=lateness)
+            return self._beside(several, functions, by=by, strategy=asked, lateness=lateness)
+        stream = self._together(functions, by=by, empty=empty, asked=asked, lateness=lateness)
+        return stream if _bears_names(stream) else self._naming(self.windows, stream)
+
+    @property
+    def named(self) -> bool:
+        """Whether windows have names, which their results bear."""
+        return "" not in self.windows
+
+    def _together(
+        self,
+        functions: Mapping[str, AggregateFunction],
+        *,
+        by: str | Sequence[str],
+        empty: bool,
+        asked: Strategy,
+        lateness: Amount,
+    ) -> Stream:
+        """Compute one window, or those that share slices; results bear names if slices are shared, or may be."""
+        from oop_engine.rewrite.strategy import Wanted, steps
+
+        names = self._groups(by)
+        options = dict(asked.options)
+        window = next(iter(self.windows.values()))
+        node = self.stream.node
+        if isinstance(source := options.get("source"), str):
+            options["source"] = node.schema.resolve(source, where=f'strategy("{asked.name}", source="{source}")')
+        field = None if isinstance(window, PartitionedWindow) else node.schema.field(window.wattr, where="window")
+        # Windows counted by partition have no unit for it: any lateness is one too many, and refused with its reasons.
+        late = int(bool(lateness)) if field is None else ticks_of(lateness, field, what="lateness")
+        wanted = Wanted(
+            windows=self.windows,
+            functions=functions,
+            by=names,
+            strategy=asked.name,
+            options=options,
+            consistent=self.consistent,
+            empty=empty,
+            lateness=late,
+            partition=self.partition,
+            named=self.named,
+        )
+        try:
+            for number, step in enumerate(found := steps(wanted, node.schema), 1):
+                logical = Logical(wanted, number) if asked.name == "auto" and number == len(found) else None
+                node = operator_node(step.operator, node, label=step.label, remarks=step.remarks, logical=logical)
+                self._check(node, names)
+        except SchemaError as error:
+            if asked.name == "auto":
+                raise
+            # Where "auto" cannot either, its error says what is wrong with more than the strategy.
+            self.compute(functions, by=by, empty=empty, lateness=lateness)
+            told = re.sub(r"^aggregate[^:]*: ", "", str(error).partition("\n")[0].rstrip("."))
+            raise PlanError(f'aggregate(strategy="{asked.name}"): {told}.\n  Leave strategy out.') from error
+        if late:
+            from oop_engine.rewrite.lateness import relying
+
+            if (strict := relying(self.stream.node)) is not None:
+                raise PlanError(
+                    f'aggregate(lateness=...): "{strict.label}" relies on what is promised, so late tuples are left out'
+                    ' before it.\n  Put it behind the window, or give the source late="revise".'
+                )
+        return Stream(node)
+
+    def _groups(self, by: str | Sequence[str]) -> tuple[str, ...]:
+        """Name the groups of the results: what the windows are parted by is one of them."""
+        names = grouping(self.stream.schema, by, "aggregate", "by")
+        return (*self.partition, *(name for name in names if name not in self.partition))
+
+    def _early(
+        self,
+        functions: Mapping[str, AggregateFunction],
+        early: Early | Amount,
+        *,
+        by: str | Sequence[str],
+        strategy: str | Strategy,
+    ) -> Stream:
+        """Compute parts of windows that end early beside these, and say of each result when it fired."""
+        from oop_engine.api.early import Early
+        from oop_engine.api.early import early as said
+
+        when = early if isinstance(early, Early) else said(early)
+        groups = self._groups(by)
+        if WINDOW in (*groups, *functions):
+            raise PlanError(
+                f'aggregate(early=...): "{WINDOW}" is what tells the parts of windows apart.\n'
+                f"  Rename the {'group' if WINDOW in groups else 'result'} that is called so."
+            )
+        windows, fire = when.parts(self.windows, self.stream.schema, named=self.named)
+        parts = attrs.evolve(self, windows=windows).compute(functions, by=by, strategy=strategy)
+        node = operator_node(fire, parts.node, label=f"early results {when}")
+        if (refine := when.follow(groups)) is not None:
+            node = operator_node(refine, node, label="take back what the next result replaces")
+        return Stream(node)
+
+    def _beside(
+        self,
+        several: Sequence[Windows],
+        functions: Mapping[str, AggregateFunction],
+        *,
+        by: str | Sequence[str],
+        strategy: Strategy,
+        lateness: Amount,
+    ) -> Stream:
+        """Compute those windows together that share slices, the others beside them, and unite the results."""
+        from oop_engine.plan.strategies import named_strategy
+        from oop_engine.rewrite.window_groups import sliced
+
+        found: list[Stream] = []
+        for windows in several:
+            own = strategy if sliced(windows) else named_strategy("auto")
+            part = attrs.evolve(self, windows=windows)
+            stream = part._together(functions, by=by, empty=False, asked=own, lateness=lateness)
+            found.append(self._naming(windows, stream))
+        return meld(*found)
+
+    def _naming(self, windows: Windows, stream: Stream) -> Stream:
+        """Give results of some of the windows with their names, and with bounds as all have them."""
+        from oop_engine.rewrite.window_groups import Bounds
+
+        bounds = Bounds.of(self.windows, self.stream.schema)
+        named = bounds.naming(windows, stream.schema, told=_bears_names(stream))
+        return Stream(operator_node(named, stream.node, label=f"results of {', '.join(windows)}"))
+
+    def _check(self, node: Node, names: tuple[str, ...]) -> None:
+        """Refuse windows that nothing could ever release: no promise reaches them, alone or with groups."""
+        if any(promise <= {*_RELEASING, *names} for promise in node.schema.progress):
+            return
+        from oop_engine.rewrite.unreleasable import unpromised
+
+        raise PlanError(unpromised(self.stream.node, next(iter(self.windows.values())).wattr))
+
+    def _text(self, window: Windowing) -> str:
+        from oop_engine.plan.windows import window_text
+
+        return window_text(window, self.stream.schema)
+
+
+def _bears_names(stream: Stream) -> bool:
+    """Tell whether the results of a window aggregate bear the names of their windows."""
+    node = stream.node
+    return isinstance(node, OperatorNode) and isinstance(node.operator, SlicingAggregate) and node.operator.named

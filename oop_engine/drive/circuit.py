@@ -1,0 +1,498 @@
+"""A circuit is a plan made ready to run once: fresh operators, exact schedules, and who hands what to whom.
+
+It is the common ground of the drivers. A driver cuts chunks of each source into `pages`, gives them to its operator,
+and finishes it at the end; elements that cross a boundary of the driver's choosing come back through `crossed`,
+everything else is handed on by plain calls, so a straight chain of operators is one call deep in the next and costs no
+queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from types import TracebackType
+from typing import Self, TypeAlias
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.drive.memory import keep_pages
+from oop_engine.drive.meter import Meter, OperatorStatistics, watched
+from oop_engine.drive.overwriting import check_files
+from oop_engine.drive.run_warnings import told
+from oop_engine.drive.turns import TURN, Turns, above
+from oop_engine.errors import PlanError
+from oop_engine.plan.graph import Plan, SourceNode, own_promises
+from oop_engine.plan.ticks import tick_ns
+from oop_engine.rewrite.demand import columns, demands, pruned
+from oop_engine.rewrite.lateness import allowances
+from oop_engine.rewrite.wanted import wanted
+from oop_engine.sinks import Deliver, sink_for
+from oop_engine.sources.demanded_progress import Asked, Endless, Grain, Holding
+from oop_engine.sources.outline import Outlined, Watch
+from oop_engine.sources.promised import checked_promise
+from oop_engine.sources.protocol import Chunk, Reader
+from operators.data.page import Page
+from operators.data.schema import Schema
+from operators.drive import deliver
+from operators.fresh import fresh
+from operators.overflow import overflows
+from operators.pace import Pace
+from operators.protocol import Element, Emit, LetsGo, Measured, Operator, Promises, TakesPromises
+from operators.streams.guard import Guard
+from operators.streams.input import Input
+from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Unfolding, before
+from punctuation.asked import known, regrain
+from punctuation.punctuators import Punctuator
+from punctuation.rising import Rising
+
+PAGE_ROWS = 262_144
+CHUNK_ROWS = 262_144
+TICK = 0.1
+"""Seconds between two calls of a timer."""
+
+Crossed: TypeAlias = Callable[[int, int, Element], None]
+"""Takes (place of the reader or -1 - output number, port, element)."""
+
+
+@attrs.define(eq=False)
+class Circuit:
+    """Operators of one run and the calls between them."""
+
+    plan: Plan
+    page_rows: int = PAGE_ROWS
+    boundary: Callable[[int], bool] = attrs.field(default=lambda place: False)
+    crossed: Crossed = attrs.field(default=lambda place, port, element: None)
+    operators: list[Operator] = attrs.field(init=False, factory=list)
+    meters: list[Meter] = attrs.field(init=False, factory=list)
+    _measured: list[Measured] = attrs.field(init=False, factory=list)
+    given: list[Schema] = attrs.field(init=False, factory=list)
+    """What leaves each node, of what is read."""
+    readers: dict[int, Reader] = attrs.field(init=False, factory=dict)
+    _emits: list[Emit] = attrs.field(init=False, factory=list)
+    _schemas: dict[int, Schema] = attrs.field(init=False, factory=dict)
+    _columns: dict[int, tuple[str, ...]] = attrs.field(init=False, factory=dict)
+    _watches: dict[int, dict[str, Watch]] = attrs.field(init=False, factory=dict)
+    _diverting: dict[int, Deliver] = attrs.field(init=False, factory=dict)
+    _paces: dict[int, dict[str, Pace]] = attrs.field(init=False, factory=dict)
+    _turns: Turns = attrs.field(init=False)
+    _polled: set[int] = attrs.field(init=False, factory=set)
+    _work: tuple[int, int, Element] | None = attrs.field(init=False, default=None)
+    """What the operator that works now was given."""
+    _opened: ExitStack | None = attrs.field(init=False, default=None)
+    _stopped: bool = attrs.field(init=False, default=False)
+
+    def __attrs_post_init__(self) -> None:
+        keep_pages()
+        check_files(self.plan)
+        self.plan = pruned(self.plan)
+        self._columns = columns(self.plan)
+        self._turns = Turns.of(self.plan)
+        self.meters = [Meter(node.label) for node in self.plan.nodes]
+
+    def __enter__(self) -> Self:
+        """Be ready to open the files that late tuples go to; leaving completes them, on failure removes them."""
+        self._opened = ExitStack()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.__exit__(kind, error, trace)
+
+    def prepare(self) -> None:
+        """Make the operators; reads exact schedules of sources that can be read twice, so it may take a while."""
+        paces, allowed = self._paces, allowances(self.plan)
+        paces.update(demands(self.plan))
+        for place, node in enumerate(self.plan.nodes):
+            if isinstance(node, SourceNode):
+                given, names = node.source.arrow, self._columns[place]
+                arrow, there = pa.schema([given.field(name) for name in names]), frozenset(names)
+                self._schemas[place] = Schema(arrow, progress=[p for p in node.schema.progress if p <= there])
+                self.operators.append(self._input(place, node, paces[place], allowed[place]))
+            elif isinstance(node.operator, Guard):
+                self.operators.append(attrs.evolve(node.operator, wanted=wanted(self.plan, place)))
+            else:
+                self.operators.append(fresh(node.operator))
+        self._tell_schemas()
+        self._measured = [operator for operator in self.operators if isinstance(operator, Measured)]
+        consumers = self.plan.consumers()
+        outputs = self.plan.output_numbers()
+        self._emits = [lambda element: None] * len(self.plan.nodes)
+        for place in reversed(range(len(self.plan.nodes))):
+            self._emits[place] = self._emit(place, consumers[place], outputs.get(place, []))
+
+    def _tell_schemas(self) -> None:
+        """Ask each operator for its output over what it will get: it may remember what it works out there.
+
+        One that does not fit what is left of unread attributes is not told; those of the engine then see it in pages.
+        """
+        places = {id(node): place for place, node in enumerate(self.plan.nodes)}
+        for place, node in enumerate(self.plan.nodes):
+            inputs = [self.given[places[id(upstream)]] for upstream in node.inputs] or [self._schemas[place]]
+            try:
+                self.given.append(self.operators[place].output_schema(*inputs))
+            except ValueError:
+                self.given.append(node.schema)
+
+    def stop(self) -> None:
+        """Make `prepare`, which may be reading in another thread, end soon; the circuit is then of no use."""
+        self._stopped = True
+
+    def _input(self, place: int, node: SourceNode, paces: Mapping[str, Pace], allow: int) -> Input:
+        punctuators: list[Punctuator] = []
+        for promise in node.promises:
+            pace = paces.get(promise.on, Pace(None))
+            punctuators.append(promise.punctuator(node.schema, pace.step, pace.origin))
+        if not node.promises and node.source.rewindable:
+            own = {name for promise in own_promises(node.source) for name in promise}
+            for attribute, pace in paces.items():
+                if node.schema.progressing(attribute) and attribute not in own:
+                    schedule = self._schedule(place, node, attribute, pace)
+                    punctuators += [] if schedule is None else [Scheduled(attribute, schedule)]
+        if not isinstance(node.divert, str):
+            return Input(
+                tuple(punctuators), late=node.late, name=node.label, diverted=node.divert, allow=allow, piece=TURN,
+                wanted=wanted(self.plan, place),
+            )  # fmt: skip
+        source = Input(
+            tuple(punctuators), late=node.late, name=node.label, diverted=partial(self._divert, place), piece=TURN
+        )
+        if self._opened is None:
+            raise RuntimeError(f"the file {node.divert} for late tuples is opened by `with circuit:` around the run")
+        sink = sink_for(node.divert)
+        self._diverting[place] = self._opened.enter_context(sink.opened(source.diverted_schema(self._schemas[place])))
+        return source
+
+    def _divert(self, place: int, page: Page) -> None:
+        self._diverting[place](page)
+
+    def _schedule(self, place: int, node: SourceNode, attribute: str, pace: Pace) -> Schedule | Unfolding | None:
+        """Find when which bound becomes true (Eq. 4.1, row P6): by an outline, or reading one attribute to the end.
+
+        None where the promise is optional and the attribute is soon seen not to rise.
+        """
+        if pace.step is not None and attribute in self._columns[place] and isinstance(node.source, Outlined):
+            outline = node.source.outline(attribute)
+            if outline is not None:
+                unfolding = Unfolding(outline.lengths, outline.leasts, step=pace.step, origin=pace.origin)
+                self._watches.setdefault(place, {})[attribute] = unfolding.feed
+                return unfolding
+        passed, rising = SuffixMinimum(step=pace.step, origin=pace.origin), Rising()
+        try:
+            for values in node.source.values(attribute):
+                if self._stopped:
+                    break
+                if pace.optional:
+                    rising.feed(values)
+                    if rising.hopeless:
+                        return None
+                passed.feed(values)
+        except Exception as error:
+            locate(error, f"while {attribute} of {node.label} was read ahead for its punctuation")
+            raise
+        return passed.finish()
+
+    def open(self, place: int) -> Iterator[Chunk]:
+        """Open the source at a place and give its chunks."""
+        node = self.plan.nodes[place]
+        assert isinstance(node, SourceNode)
+        source, columns = node.source, self._columns[place]
+        watches = self._watches.pop(place, {})
+        reader = (
+            source.open_watched(columns, CHUNK_ROWS, watches)
+            if watches and isinstance(source, Outlined)
+            else source.open(columns, CHUNK_ROWS)
+        )
+        self.readers[place] = reader
+        if isinstance(reader, Endless):
+            self._forgive()
+        if isinstance(reader, Asked):
+            reader.describe({name: Grain(pace.step, pace.origin) for name, pace in self._paces[place].items()})
+        return self._chunks(node, reader)
+
+    def _forgive(self) -> None:
+        """Let no value that does not fit its type end the run: what was heard live cannot be read again."""
+        for operator in self.operators:
+            for overflow in overflows(operator):
+                overflow.forgiving = True
+
+    def _chunks(self, node: SourceNode, reader: Reader) -> Iterator[Chunk]:
+        read = 0
+        try:
+            for chunk in reader.chunks():
+                yield chunk
+                read += 0 if isinstance(chunk, Punctuation) else len(chunk)
+        except Exception as error:
+            locate(error, f"while {node.label} was read, after {read} tuples")
+            raise
+
+    def pages(self, place: int, chunk: Chunk) -> Iterator[Element]:
+        """Cut a chunk of a source into pages; between two of them another source may have its turn.
+
+        SchemaError for a promise that is not of the stream's attributes.
+        """
+        if isinstance(chunk, Punctuation):
+            node = self.plan.nodes[place]
+            assert isinstance(node, SourceNode)
+            if (promise := checked_promise(chunk, node.schema, self._columns[place], node.label)) is not None:
+                yield promise
+            return
+        if not isinstance(chunk, pa.RecordBatch):
+            yield chunk
+            return
+        page, at = Page(self._schemas[place], chunk), 0
+        while at < len(page):
+            end = min(at + self._turns.rows(place, self.page_rows, self._held), len(page))
+            yield page.slice(at, end)
+            at = end
+        yield from self._answers(place)
+
+    def _held(self) -> int:
+        """Give the tuples and partial aggregates that operators hold now."""
+        return sum(operator.statistics().get("state_tuples", 0) for operator in self._measured)
+
+    def poll(self, place: int) -> None:
+        """Ask all sources that the node at a place reads how far they are now; from any thread (row O9).
+
+        A reader that makes the promises of its stream answers at once; where an Input makes them, it answers behind
+        what it is given next, at a call of its timer at the latest.
+        """
+        for source in above(self.plan, place):
+            reader = self.readers.get(source)
+            if isinstance(reader, Asked):
+                reader.poll()
+            self._polled.add(source)
+
+    def describe(self, place: int, attribute: str, pace: Pace) -> None:
+        """Have a source promise an attribute at least as finely as this from now on; from any thread (row O8).
+
+        PlanError where it cannot: exact promises that were read ahead have the granularity they were read for.
+        """
+        wanted = self._paces.setdefault(place, {})
+        wanted[attribute] = wanted[attribute].and_also(pace) if attribute in wanted else pace
+        grain = Grain(wanted[attribute].step, wanted[attribute].origin)
+        reader, operator = self.readers.get(place), self.operators[place]
+        asked = isinstance(reader, Asked) and reader.describe({attribute: grain})
+        for punctuator in operator.punctuators if isinstance(operator, Input) else ():
+            asked |= punctuator.attribute == attribute and regrain(punctuator, grain.step, grain.origin)
+        if not asked:
+            raise PlanError(
+                f"{self.plan.nodes[place].label} cannot promise {attribute} otherwise while it is read.\n"
+                "  Streams that make their own promises can, and those with a slack; a file that is promised exactly\n"
+                "  was read ahead for the steps of its plan: run the finer query in a plan of its own."
+            )
+
+    def allow(self, place: int, ticks: int) -> None:
+        """Have a source that passes late tuples pass those at most so far below its promise, too, from now on."""
+        operator = self.operators[place]
+        if isinstance(operator, Input) and operator.allow:
+            operator.allow = max(operator.allow, ticks)
+
+    def _answers(self, place: int) -> Iterator[Punctuation]:
+        """Give what an Input that was asked can promise now."""
+        operator = self.operators[place]
+        if place not in self._polled or not isinstance(operator, Input):
+            return
+        self._polled.discard(place)
+        for punctuator in operator.punctuators:
+            bound = known(punctuator)
+            if bound is not None:
+                yield before(punctuator.attribute, bound)
+
+    def timed(self, place: int) -> bool:
+        """Tell whether the source at a place makes promises by the clock, too."""
+        operator = self.operators[place]
+        return isinstance(operator, Input) and any(
+            getattr(p, "lull", None) is not None or hasattr(p, "sources") for p in operator.punctuators
+        )
+
+    def at_hand(self, place: int) -> list[Chunk]:
+        """Take what the reader of a source has gathered and not given yet, while it waits for more."""
+        reader = self.readers.get(place)
+        return reader.at_hand() if isinstance(reader, Holding) else []
+
+    def reached(self, place: int, now: int) -> int:
+        """Give up to when, of now, all has been taken that came to the reader of a source; in ns since 1970.
+
+        To be asked behind `at_hand`: what the reader gave and nobody took yet came before.
+        """
+        reader = self.readers.get(place)
+        away = reader.away if isinstance(reader, Holding) else None
+        return now if away is None else min(now, away)
+
+    def elapse(self, place: int, now: int) -> None:
+        """Tell a source's Input what time it is, in ns since the epoch."""
+        operator = self.operators[place]
+        if isinstance(operator, Input) and operator.punctuators:
+            tick = tick_ns(self._schemas[place].field(operator.punctuators[0].attribute).type)
+            if tick is not None:
+                operator.elapse(now // tick, self._emits[place])
+            for answer in self._answers(place):
+                self.give(place, 0, answer)
+
+    def let_go(self, place: int) -> None:
+        """Have the operator at a place hand on what it holds back only to save work behind it."""
+        operator = self.operators[place]
+        if isinstance(operator, LetsGo):
+            operator.let_go(self._emits[place])
+
+    def learn(self, place: int, counts: Mapping[str, int], highest: int) -> None:
+        """Tell a source's Input of tuples that were taken elsewhere."""
+        operator = self.operators[place]
+        assert isinstance(operator, Input)
+        operator.learn(counts, highest, self._emits[place])
+
+    def finish(self, place: int) -> None:
+        """Say that a source has ended."""
+        self.give(place, 0, END)
+
+    def give(self, place: int, port: int, element: Element) -> None:
+        """Hand an element to the operator at a place; an error is annotated with where it happened."""
+        meter = self.meters[place]
+        meter.taken(element)
+        giver = self._work
+        self._work = (place, port, element)
+        try:
+            deliver(self.operators[place], element, self._emits[place], port)
+        except Exception as error:
+            locate(error, self._located(place, port, element))
+            raise
+        finally:
+            self._work = giver
+
+    def give_together(self, place: int, port: int, page: Page, promises: Promises) -> None:
+        """Hand a page with its promises to the operator at a place, as `give` does an element."""
+        operator = self.operators[place]
+        assert isinstance(operator, TakesPromises)
+        self.meters[place].taken_together(page, promises)
+        giver = self._work
+        self._work = (place, port, page)
+        try:
+            operator.process_with(page, promises, self._emits[place], port)
+        except Exception as error:
+            locate(error, self._located(place, port, page))
+            raise
+        finally:
+            self._work = giver
+
+    def at_work(self) -> tuple[object, str] | None:
+        """Give what an operator is at, and where; None while none is at work. For a look from another thread."""
+        work = self._work
+        return None if work is None else (work, self._located(*work))
+
+    def _located(self, place: int, port: int, element: Element) -> str:
+        meter = self.meters[place]
+        where = f"in operator {place} ({meter.label}), port {port}"
+        if isinstance(element, Page):
+            first = f"; its first tuple: {element.describe(0)}" if len(element) else ""
+            return f"{where}, page {meter.pages_in} of {len(element)} tuples{first}"
+        return f"{where}, at the punctuation {element}"
+
+    def _emit(self, place: int, consumers: list[tuple[int, int]], outputs: list[int]) -> Emit:
+        meter = self.meters[place]
+        node = self.plan.nodes[place]
+        attribute = watched(node.schema) if isinstance(node, SourceNode) else None
+        targets: list[Callable[[Element], None]] = []
+        for reader, port in consumers:
+            targets.append(self._handing(reader, port))
+        for number in outputs:
+            targets.append(self._leaving(-1 - number))
+        only = targets[0] if len(targets) == 1 else None
+
+        def emit(element: Element) -> None:
+            meter.emitted(element)
+            if attribute is not None and isinstance(element, Page) and attribute in element.schema:
+                meter.reached(element, attribute)
+            if only is not None:
+                only(element)
+                return
+            for target in targets:
+                target(element)
+
+        if len(targets) != 1 or not consumers:
+            return emit
+        reader, port = consumers[0]
+        if self.boundary(reader) or not isinstance(self.operators[reader], TakesPromises):
+            return emit
+
+        def together(page: Page, promises: Promises) -> None:
+            meter.emitted_together(page, promises)
+            if attribute is not None and attribute in page.schema:
+                meter.reached(page, attribute)
+            self.give_together(reader, port, page, promises)
+
+        return Emitting(emit, together)
+
+    def _handing(self, reader: int, port: int) -> Callable[[Element], None]:
+        if self.boundary(reader):
+            return lambda element: self.crossed(reader, port, element)
+        return lambda element: self.give(reader, port, element)
+
+    def _leaving(self, number: int) -> Callable[[Element], None]:
+        return lambda element: self.crossed(number, 0, element)
+
+    def progress(self, place: int) -> tuple[int, int | None]:
+        """Give how far the reading of a source is, and how far it goes."""
+        reader = self.readers.get(place)
+        return (0, None) if reader is None else reader.progress()
+
+    def behind(self, place: int) -> int:
+        """Give a number that is lowest for the source to read next: by arrival where that is recorded, else by promise.
+
+        A source that has promised nothing yet is read first: the others may be waiting for what it says.
+        """
+        reader = self.readers.get(place)
+        if reader is not None and (arrived := reader.arrived()) is not None:
+            return arrived
+        meter, schema = self.meters[place], self.plan.nodes[place].schema
+        asked = (
+            name for name, pace in self._paces.get(place, {}).items() if not pace.optional and schema.progressing(name)
+        )
+        attribute = next(asked, None) or watched(schema)
+        bound = meter.lwm.get(attribute) if attribute is not None else None
+        if attribute is None or not isinstance(bound, int):
+            return -(2**62) + meter.tuples_in
+        # Sources may have the time in units of their own.
+        return bound * (tick_ns(schema.field(attribute).type) or 1)
+
+    def statistics(self) -> tuple[OperatorStatistics, ...]:
+        """Read all meters."""
+        return tuple(OperatorStatistics.of(m, o) for m, o in zip(self.meters, self.operators, strict=False))
+
+    def notes(self) -> tuple[str, ...]:
+        """Give what is to be told of the tuples, and what the readers have to say."""
+        read = (note for reader in self.readers.values() for note in reader.notes())
+        return (*told(self.plan, self.statistics()), *read)
+
+
+@attrs.frozen(eq=False)
+class Emitting:
+    """Hand on what a node emits to the one operator behind it, which takes pages with their promises."""
+
+    one: Emit
+    together: Callable[[Page, Promises], None]
+
+    def __call__(self, element: Element) -> None:
+        self.one(element)
+
+
+def locate(error: Exception, where: str) -> None:
+    """Note where an error happened, once: what it passes on its way up knows less."""
+    notes: list[str] = getattr(error, "__notes__", [])
+    if not any(isinstance(note, Location) for note in notes):
+        error.add_note(Location(where))
+
+
+class Location(str):
+    """A note that says where an error happened."""
+
+    __slots__ = ()
+
+
+def readable(plan: Plan) -> list[int]:
+    """Give the places of the sources."""
+    return [i for i, node in enumerate(plan.nodes) if isinstance(node, SourceNode)]

@@ -1,0 +1,74 @@
+"""A state that takes a large part of the memory is told while there is time to end the run, with how fast it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from oop_engine.drive.memory import most
+from oop_engine.drive.meter import OperatorStatistics
+
+SHARE: Final = 8
+"""A state is told from this part of the memory on, an eighth, and each time it has doubled since."""
+_EVERY: Final = 1.0
+"""Seconds between two looks at the operators."""
+REMEDY: Final = "a shorter window, fewer attributes to group by, or promises that come earlier keep it smaller"
+
+
+@attrs.define(eq=False)
+class Growth:
+    """Look at the states of a running plan now and then, and give a line for each that has become large."""
+
+    memory: int = attrs.field(factory=most)
+    """Bytes that this process may use."""
+    _last: tuple[float, Sequence[int]] | None = attrs.field(init=False, default=None)
+    _told: dict[int, int] = attrs.field(init=False, factory=dict)
+
+    def due(self, now: float) -> bool:
+        """Tell whether it is time to look again, by a clock in seconds."""
+        return self._last is None or now - self._last[0] >= _EVERY
+
+    def look(self, operators: Sequence[OperatorStatistics], now: float) -> Iterator[str]:
+        """Give a line for each operator whose state is large, or has doubled since that was said."""
+        sizes = [operator.details.get("state_bytes", 0) for operator in operators]
+        then, before = self._last or (now, sizes)
+        self._last = now, sizes
+        for place, (operator, size) in enumerate(zip(operators, sizes, strict=True)):
+            if size < max(self.memory // SHARE, 2 * self._told.get(place, 0)):
+                continue
+            self._told[place] = size
+            rate = (size - before[place]) / (now - then) if now > then and place < len(before) else 0.0
+            yield f"{held(operator.label, operator.details, size)}{self._ahead(size, rate)}; {REMEDY}"
+
+    def _ahead(self, size: int, rate: float) -> str:
+        """Say when the memory will be full."""
+        if rate <= 0:
+            return f", of {_amount(self.memory)} of memory"
+        left = max(0.0, self.memory - size) / rate
+        when = f"{left:.0f} s" if left < 120 else f"{left / 60:.0f} min" if left < 7200 else f"{left / 3600:.0f} h"
+        return f", and grows by {_amount(rate)} a second; at this rate {_amount(self.memory)} of memory last {when}"
+
+
+def large(operators: Sequence[OperatorStatistics]) -> Iterator[str]:
+    """Give a line for each operator whose state was large at its peak."""
+    bound = most() // SHARE
+    for operator in operators:
+        peak = operator.details.get("peak_state_bytes", 0)
+        if peak >= bound:
+            yield f"{held(operator.label, operator.details, peak)} at its peak; {REMEDY}"
+
+
+def held(label: str, details: Mapping[str, int], size: int) -> str:
+    """Say how large the state of an operator is, and what it is made of."""
+    number, what = max((details.get("groups", 0), "groups"), (details.get("state_tuples", 0), "entries"))
+    made = f" ({number:,} {what} of {size / number:,.0f} bytes)" if number else ""
+    return f"{label} holds {_amount(size)}{made}"
+
+
+def _amount(size: float) -> str:
+    for unit, name in ((1e9, "GB"), (1e6, "MB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size / 1e3:.1f} kB"

@@ -1,0 +1,169 @@
+"""A meter counts what goes in and out of one operator, and how far its stream is; cost: a few additions a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.sources.errors import SourceEnded
+from operators.data.page import Page
+from operators.data.printable import printable
+from operators.data.schema import Schema
+from operators.overflow import overflows
+from operators.protocol import Element, Measured, Operator, Promises
+from punctuation import below
+
+
+@attrs.define
+class Meter:
+    """Count the elements of one node of a running plan."""
+
+    label: str
+    tuples_in: int = 0
+    tuples_out: int = 0
+    pages_in: int = 0
+    punctuations_in: int = 0
+    punctuations_out: int = 0
+    lwm: dict[str, int | float | str] = attrs.field(factory=dict)
+    """Low-watermark by attribute, as promised by this node."""
+    hwm: dict[str, int] = attrs.field(factory=dict)
+    """Highest value emitted, by progressing attribute."""
+
+    def taken(self, element: Element) -> None:
+        """Count an element that comes in."""
+        if isinstance(element, Page):
+            self.pages_in += 1
+            self.tuples_in += len(element)
+        else:
+            self.punctuations_in += 1
+
+    def emitted(self, element: Element) -> None:
+        """Count an element that goes out."""
+        if isinstance(element, Page):
+            self.tuples_out += len(element)
+            return
+        self.punctuations_out += 1
+        if len(element.patterns) == 1:
+            name, pattern = element.patterns[0]
+            bound = below(pattern)
+            if isinstance(bound, (int, float, str)):
+                self.lwm[name] = bound
+
+    def taken_together(self, page: Page, promises: Promises) -> None:
+        """Count a page that comes in with promises."""
+        self.taken(page)
+        self.punctuations_in += len(promises.bounds)
+
+    def emitted_together(self, page: Page, promises: Promises) -> None:
+        """Count a page that goes out with promises, which rise."""
+        self.tuples_out += len(page)
+        self.punctuations_out += len(promises.bounds)
+        self.lwm[promises.attribute] = int(promises.bounds[-1])
+
+    def reached(self, page: Page, attribute: str) -> None:
+        """Note the highest value of a progressing attribute."""
+        values = page.ticks(attribute)
+        if len(values):
+            self.hwm[attribute] = max(self.hwm.get(attribute, -(2**63)), int(values.max()))
+
+
+@attrs.frozen
+class OperatorStatistics:
+    """What one operator did: counts, progress, and what it says of itself (state size, late tuples, windows)."""
+
+    label: str
+    tuples_in: int
+    tuples_out: int
+    punctuations_in: int
+    punctuations_out: int
+    lwm: Mapping[str, int | float | str]
+    hwm: Mapping[str, int]
+    details: Mapping[str, int]
+
+    @classmethod
+    def of(cls, meter: Meter, operator: Operator) -> OperatorStatistics:
+        """Read a meter and its operator."""
+        details = operator.statistics() if isinstance(operator, Measured) else {}
+        if overflowed := sum(overflow.count for overflow in overflows(operator)):
+            details = {**details, "overflowed": overflowed}
+        return cls(
+            meter.label,
+            meter.tuples_in,
+            meter.tuples_out,
+            meter.punctuations_in,
+            meter.punctuations_out,
+            dict(meter.lwm),
+            dict(meter.hwm),
+            details,
+        )
+
+    def lag(self, attribute: str) -> int | None:
+        """Give how far the promise trails the highest value, in ticks; None before there are both."""
+        low, high = self.lwm.get(attribute), self.hwm.get(attribute)
+        return high - low if isinstance(low, int) and high is not None else None
+
+
+@attrs.frozen(repr=False)
+class Statistics:
+    """What a run did, operator by operator and in sum."""
+
+    operators: tuple[OperatorStatistics, ...]
+    notes: tuple[str, ...] = ()
+    """What whoever takes the results for all there is should know: tuples that are in none, values that are null, where
+    a damaged file ended, what a collector lost; and which functions are interpreted, which is slow."""
+    seconds: float = 0.0
+    interrupted: bool = False
+    ended: SourceEnded | None = None
+    """Why a live source could not go on, which ended the run as an interruption does."""
+
+    def __repr__(self) -> str:
+        """Give the sums; the rest is in `operators` and `notes`."""
+        texts = [f"{self.tuples:,} tuples in {self.seconds:.3g} s", f"{self.late:,} late", f"{self.windows:,} windows"]
+        texts += [f"{len(self.operators)} operators", *([f"{len(self.notes)} notes"] if self.notes else [])]
+        texts += ["interrupted"] * self.interrupted
+        texts += [f"ended: {printable(str(self.ended))}"] if self.ended is not None else []
+        return f"Statistics({', '.join(texts)})"
+
+    def total(self, detail: str) -> int:
+        """Add up one detail over all operators, as `late` or `windows`."""
+        return sum(o.details.get(detail, 0) for o in self.operators)
+
+    @property
+    def tuples(self) -> int:
+        """Tuples read by the sources."""
+        return sum(o.tuples_in for o in self.operators if "untimed" in o.details)
+
+    @property
+    def late(self) -> int:
+        """Tuples that broke a promise and reached no window, whatever became of them.
+
+        A tuple that is late for all that read its source counts once, there, also if a filter would have dropped it.
+        Any other counts once for each operator that leaves it out: for windows none of which was open for it, and for a
+        guard before what relies on promises.
+        """
+        return self.total("late")
+
+    @property
+    def late_for_some(self) -> int:
+        """Tuples that were late for some of their windows, and counted in the others."""
+        return self.total("late_for_some")
+
+    @property
+    def windows(self) -> int:
+        """Windows released."""
+        return self.total("windows")
+
+    @property
+    def peak_state(self) -> int:
+        """The most tuples or partial aggregates that operators held, summed over operators."""
+        return sum(max(o.details.get("peak_state_tuples", 0), o.details.get("state_tuples", 0)) for o in self.operators)
+
+
+def watched(schema: Schema) -> str | None:
+    """Give the attribute whose progress is worth showing: the first promised one that has an order in ticks."""
+    names = {next(iter(p)) for p in schema.progress if len(p) == 1}
+    times = [f.name for f in schema.arrow if f.name in names and pa.types.is_temporal(f.type)]
+    numbers = [f.name for f in schema.arrow if f.name in names and pa.types.is_integer(f.type)]
+    return (times or numbers or [None])[0]

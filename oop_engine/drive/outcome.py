@@ -1,0 +1,150 @@
+"""What a run leaves: the results as a table and what happened on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.drive.meter import Statistics
+from oop_engine.drive.overwriting import check_files
+from oop_engine.drive.runtime import Deliver, Watch, run_plan, run_to_end
+from oop_engine.errors import PlanError
+from oop_engine.plan.graph import Plan
+from oop_engine.report.explain import WIDTH, explain
+from oop_engine.rewrite.passes import together
+from operators.data.page import Page
+from operators.data.printable import printable
+from operators.data.readable import address_text, address_text_field
+from operators.protocol import Element
+
+if TYPE_CHECKING:
+    from oop_engine.api.output import Output
+
+
+@attrs.frozen(eq=False, repr=False)
+class Outcome:
+    """The results of a run, and its statistics."""
+
+    table: pa.Table
+    statistics: Statistics
+
+    def __repr__(self) -> str:
+        """Give the size and the columns of the table, and the statistics in short."""
+        names = ", ".join(map(printable, self.table.column_names))
+        return f"Outcome(table of {self.table.num_rows:,} rows: {names}; statistics={self.statistics!r})"
+
+
+def collect(plan: Plan) -> Outcome:
+    """Run a plan with one output under a trio loop of its own and keep the results; SourceEnded has those so far."""
+    pages: list[Page] = []
+    statistics = run_to_end(plan, (_keeping(pages),))
+    return _kept(Outcome(table_of(plan.outputs[0].schema.arrow, pages), statistics))
+
+
+async def collect_async(plan: Plan) -> Outcome:
+    """Run a plan with one output under the trio loop that is there and keep the results; PlanError under asyncio."""
+    _check_loop()
+    pages: list[Page] = []
+    statistics = await run_plan(plan, (_keeping(pages),))
+    return _kept(Outcome(table_of(plan.outputs[0].schema.arrow, pages), statistics))
+
+
+def _kept(outcome: Outcome) -> Outcome:
+    """Raise what ended the run, with what was released before."""
+    ended = outcome.statistics.ended
+    if ended is not None:
+        ended.outcome = outcome
+        ended.add_note("the results so far are the error's `outcome`; windows that were still open are not among them.")
+        raise ended
+    return outcome
+
+
+def _keeping(pages: list[Page]) -> Deliver:
+    def keep(element: Element) -> None:
+        if isinstance(element, Page):
+            pages.append(element)
+
+    return keep
+
+
+def table_of(arrow: pa.Schema, pages: Sequence[Page]) -> pa.Table:
+    """Give pages as one Arrow table, addresses as text, also those in lists, structs and maps."""
+    table = pa.Table.from_batches([page.batch for page in pages], schema=arrow)
+    for i, field in enumerate(arrow):
+        shown = address_text_field(field)
+        if shown is not field:
+            chunks = [address_text(chunk, field) for chunk in table.column(i).chunks]
+            table = table.set_column(i, shown.remove_metadata(), pa.chunked_array(chunks, shown.type))
+    return table
+
+
+def run_outputs(outputs: Sequence[Output], *, watch: Watch | None = None, handle_signals: bool = False) -> Statistics:
+    """Run several outputs as one plan, shared parts once, and write their results.
+
+    Window aggregates over one stream are computed together where that pays; `explain_outputs` says which. A live
+    source that cannot go on ends the run: SourceEnded is raised when the results so far are written.
+    """
+    with ExitStack() as stack:
+        statistics = run_to_end(_plan(outputs), _writers(outputs, stack), watch=watch, handle_signals=handle_signals)
+    return _completed(statistics)
+
+
+async def run_outputs_async(
+    outputs: Sequence[Output], *, watch: Watch | None = None, handle_signals: bool = False
+) -> Statistics:
+    """Run several outputs under the trio loop that is there; PlanError under asyncio."""
+    _check_loop()
+    with ExitStack() as stack:
+        statistics = await run_plan(
+            _plan(outputs), _writers(outputs, stack), watch=watch, handle_signals=handle_signals
+        )
+    return _completed(statistics)
+
+
+def _completed(statistics: Statistics) -> Statistics:
+    """Raise what ended the run, now that its results are written."""
+    if statistics.ended is not None:
+        statistics.ended.add_note("the results so far are written; windows that were still open are not among them.")
+        raise statistics.ended
+    return statistics
+
+
+def explain_outputs(outputs: Sequence[Output], *, width: int = WIDTH) -> str:
+    """Give the plan of several outputs as text: what they share, and which queries are computed together, and why."""
+    return explain(_plan(outputs, "explain_outputs"), width=width)
+
+
+def _check_loop() -> None:
+    """Refuse a task of asyncio; trio that is a guest of an asyncio loop runs in none of its tasks."""
+    import asyncio
+
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return
+    if task is not None:
+        raise PlanError(
+            "run_async() runs under trio, and this is a task of asyncio.\n"
+            "  Here write await asyncio.to_thread(stream.run), or begin with trio.run(stream.run_async)."
+        )
+
+
+def _plan(outputs: Sequence[Output], call: str = "run_outputs") -> Plan:
+    listed = isinstance(outputs, Sequence)  # pyright: ignore[reportUnnecessaryIsInstance]
+    wrong = next((given for given in outputs if not hasattr(given, "sink")), None) if listed else outputs
+    if wrong is not None:
+        raise PlanError(
+            f"{call} takes a list of outputs, and {type(wrong).__name__} is {'none' if listed else 'no list'}.\n"
+            f'  Say where each goes: oop.{call}([stream.to("out.parquet"), ...]).'
+        )
+    plan = together(output.stream.node for output in outputs)
+    check_files(plan, [output.sink for output in outputs])
+    return plan
+
+
+def _writers(outputs: Sequence[Output], stack: ExitStack) -> list[Deliver]:
+    return [stack.enter_context(output.sink.opened(output.stream.schema)) for output in outputs]

@@ -1,0 +1,138 @@
+"""What a run has to say of its tuples: which are in no result, which are in another place, which values are null.
+
+A note is for whoever looks at results and might take them for all there is, so Python and the command line tell the
+same ones. Whoever waited for them is told which functions are interpreted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from oop_engine.drive.growth import large
+from oop_engine.drive.meter import OperatorStatistics, watched
+from oop_engine.plan.aggregates import slow
+from oop_engine.plan.graph import Plan, SourceNode
+from oop_engine.plan.windows import gaps
+from oop_engine.rewrite.demand import windows_of
+from operators.data.schema import Schema
+from operators.rows.largest import Largest
+from operators.rows.spread import Spread
+from operators.window import PartitionedWindow
+
+_VALUE = "value of the progressing attribute"
+
+
+def told(plan: Plan, operators: Sequence[OperatorStatistics]) -> list[str]:
+    """Give a line for each thing that is to be told of a run.
+
+    There is none where all tuples are in the results, no function is interpreted, and no state took much of the memory.
+    """
+    found = [*_unusable(plan, operators), *_ahead(plan, operators), *_spread(plan, operators)]
+    if gap := sum(operator.details.get("in_no_window", 0) for operator in operators):
+        found.append(f"{_many(gap, 'tuple')} in no window")
+    if overflowed := sum(operator.details.get("overflowed", 0) for operator in operators):
+        what = (
+            "value is null, as it does not fit its type"
+            if overflowed == 1
+            else "values are null, as they do not fit their types"
+        )
+        found.append(f"{overflowed:,} {what}")
+    found += large(operators)
+    lines = (line for node in plan.nodes if not isinstance(node, SourceNode) for line in slow(node.operator))
+    return [*found, *dict.fromkeys(lines)]
+
+
+def beforehand(plan: Plan) -> list[str]:
+    """Give a line for each thing that is known of the results before a run: windows that leave gaps."""
+    found: dict[str, None] = {}
+    for node in plan.nodes:
+        if isinstance(node, SourceNode):
+            continue
+        schema = node.inputs[0].schema
+        for window in windows_of(node.operator):
+            if isinstance(window, PartitionedWindow) or window.wattr in schema:
+                found.update(dict.fromkeys(gaps(window, schema)))
+    return list(found)
+
+
+def _unusable(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[str]:
+    """Say how many tuples had no value that a window could use, each counted once.
+
+    A tuple with a null is counted where its stream enters, and again by every window operator that it reaches; one with
+    a value beyond the ticks of windows by those alone. So the tuples are the fewest that explain all counts, where a
+    window counts those of all sources below it, and a join of a stream with itself each of them twice.
+    """
+    below = _sources(plan)
+    counts = {place: operator.details.get("untimed", 0) for place, operator in enumerate(operators)}
+    beyond: dict[str, None] = {}
+    for node, operator, sources in sorted(zip(plan.nodes, operators, below, strict=False), key=lambda f: len(f[2])):
+        # What is largest is told by any attribute, mostly not by the progressing one.
+        if isinstance(node, SourceNode) or isinstance(node.operator, Largest):
+            continue
+        more = operator.details.get("without_value", 0) - sum(counts[place] * ways for place, ways in sources.items())
+        if more > 0:
+            first = min(sources)
+            counts[first] += -(-more // sources[first])
+            beyond[_beyond(node.inputs[0].schema)] = None
+    if untimed := sum(counts.values()):
+        value = f"usable value of the progressing attribute (null, {', '.join(beyond)})" if beyond else _VALUE
+        yield f"{_many(untimed, 'tuple')} without a {value}"
+
+
+def _sources(plan: Plan) -> list[Counter[int]]:
+    """Give the places of the sources that each node reads, and in how many ways it reads each."""
+    below: list[Counter[int]] = []
+    places = {id(node): place for place, node in enumerate(plan.nodes)}
+    for place, node in enumerate(plan.nodes):
+        found = [below[places[id(upstream)]] for upstream in node.inputs]
+        below.append(Counter((place,)) if isinstance(node, SourceNode) else sum(found, Counter[int]()))
+    return below
+
+
+def _beyond(schema: Schema) -> str:
+    """Say which values of the progressing attribute are in no window."""
+    name = watched(schema)
+    if name is not None and str(schema.arrow.field(name).type).startswith("timestamp[ns"):
+        return "or beyond 1896-12 to 2043-01 in nanoseconds"
+    return "or beyond 2**61 of its unit"
+
+
+def _ahead(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[str]:
+    """Say which tuples were too far ahead to move a promise; they are in the results, in windows of their own time."""
+    for node, told in zip(plan.nodes, operators, strict=False):
+        if not isinstance(node, SourceNode) or not (ahead := told.details.get("ahead", 0)):
+            continue
+        jumps = ", ".join(dict.fromkeys(far for promise in node.promises if (far := promise.jump_text(node.schema))))
+        counts = "counts in windows of its own time" if ahead == 1 else "count in windows of their own times"
+        yield (
+            f"{told.label}: {_many(ahead, 'tuple')}, more than {jumps}, moved no promise and {counts};"
+            " jump sets how far ahead a tuple may be"
+        )
+
+
+def _spread(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[str]:
+    """Say which flows are not, or not quite, where they were."""
+    for node, told in zip(plan.nodes, operators, strict=False):
+        if isinstance(node, SourceNode) or not isinstance(node.operator, Spread):
+            continue
+        spread, label = node.operator, told.label
+        if without := told.details.get("without_time", 0):
+            yield f"{label}: {_many(without, 'tuple')} without a usable {spread.start} and {spread.end} left out"
+        if far := told.details.get("too_long", 0):
+            yield (
+                f"{label}: {_many(far, 'flow')} over more than {spread.reach:,} panes spread over the last of these"
+                f" alone, as {spread.end} is promised and {spread.start} is not; promise both, or raise max_panes"
+            )
+        if wide := told.details.get("in_wide_parts", 0):
+            yield (
+                f"{label}: {_many(wide, 'flow')} over more than {spread.max_panes:,} panes cut into parts longer than"
+                " a pane; raise max_panes to cut finer"
+            )
+        if backwards := told.details.get("backwards", 0):
+            ends = "ends before it starts" if backwards == 1 else "end before they start"
+            yield f"{label}: {_many(backwards, 'flow')} that {ends}, not spread"
+
+
+def _many(number: int, one: str) -> str:
+    return f"{number:,} {one if number == 1 else one + 's'}"

@@ -1,0 +1,429 @@
+"""Run a plan under trio: one bounded inbox a chain of operators, readers in threads, and a clean end whatever happens.
+
+An inbox holds (port, element); upstreams hold clones of its send side, so no operator waits for one particular input
+and an acyclic plan cannot deadlock. Order on an edge is first in, first out: a punctuation never overtakes its page.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import Final, TypeAlias, TypeVar
+
+import attrs
+import trio
+
+from oop_engine.drive.circuit import PAGE_ROWS, TICK, Circuit, locate, readable
+from oop_engine.drive.meter import Statistics
+from oop_engine.drive.watchdog import Insistence, Watchdog
+from oop_engine.errors import PlanError
+from oop_engine.plan.graph import Plan, SourceNode
+from oop_engine.sources.demanded_progress import Endless, Holding
+from oop_engine.sources.errors import SourceEnded
+from oop_engine.sources.protocol import Chunk
+from operators.data.page import Page
+from operators.protocol import Element
+
+INBOX: Final = 8
+"""Elements an inbox holds before its upstreams wait."""
+_GATHER: Final = 0.05
+"""Seconds that tuples wait for others at most, where a reader gathers them."""
+_HANG_UP: Final = getattr(signal, "SIGHUP", None)
+"""The signal that the terminal was closed; None where the system has none."""
+
+Deliver: TypeAlias = Callable[[Element], None]
+Watch: TypeAlias = Callable[[Circuit], None]
+T = TypeVar("T")
+_Sender: TypeAlias = "trio.MemorySendChannel[tuple[int, Element]]"
+_Arrival: TypeAlias = "Chunk | list[Chunk] | int"
+"""A chunk of a source, several, or what the clock says."""
+
+
+def run_to_end(
+    plan: Plan,
+    outputs: Sequence[Deliver],
+    *,
+    page_rows: int = PAGE_ROWS,
+    watch: Watch | None = None,
+    handle_signals: bool = False,
+) -> Statistics:
+    """Run a plan as `run_plan` does, under a trio loop of its own."""
+    if trio.lowlevel.in_trio_run():
+        raise PlanError("a trio loop is running here already; await run_async() in it instead of calling run().")
+    run = _Run(plan, outputs, page_rows, watch, handle_signals, INBOX, True)
+
+    async def alone() -> Statistics:
+        with Insistence(run.at_work):
+            return await _finished(run)
+
+    return trio.run(alone)
+
+
+async def run_plan(
+    plan: Plan,
+    outputs: Sequence[Deliver],
+    *,
+    page_rows: int = PAGE_ROWS,
+    watch: Watch | None = None,
+    handle_signals: bool = False,
+    inbox: int = INBOX,
+    threads: bool = True,
+) -> Statistics:
+    """Run a plan to its end and hand the elements of each output, in order, to its blocking consumer in a thread.
+
+    `watch` is called about ten times a second with the running circuit. With `handle_signals`, the first SIGINT,
+    SIGTERM or SIGHUP (unless that is ignored) stops the sources and lets what was read drain (nothing is promised that
+    the data did not say); a second one, but SIGHUP, raises KeyboardInterrupt without waiting for consumers. The error
+    of a failing operator is raised as it is, with a note that names operator, page and tuple; a live source that cannot
+    go on ends the run as the first signal does, and `ended` of the statistics says why. `threads=False` calls sources
+    and consumers in the loop itself: for those that never wait, and for a simulated clock.
+    """
+    return await _finished(_Run(plan, outputs, page_rows, watch, handle_signals, inbox, threads))
+
+
+async def _finished(run: _Run) -> Statistics:
+    """Run to the end, or raise the first error with notes of the others."""
+    first: BaseException
+    try:
+        return await run.go()
+    except BaseExceptionGroup as group:
+        first, *others = _leaves(group)
+    for other in others:
+        first.add_note(f"another error came with it: {type(other).__name__}: {other}")
+    # Raised out here, so that the group does not become its context.
+    try:
+        raise first
+    finally:
+        del first, others
+
+
+@attrs.define(eq=False)
+class _Run:
+    plan: Plan
+    outputs: Sequence[Deliver]
+    page_rows: int
+    watch: Watch | None
+    handle_signals: bool
+    capacity: int
+    threads: bool
+    circuit: Circuit = attrs.field(init=False)
+    _heads: frozenset[int] = attrs.field(init=False)
+    interrupted: bool = attrs.field(init=False, default=False)
+    broken: bool = attrs.field(init=False, default=False)
+    """Whether a source failed."""
+    ended: SourceEnded | None = attrs.field(init=False, default=None)
+    _senders: dict[int, _Sender] = attrs.field(init=False, factory=dict)
+    _outbox: list[tuple[int, int, Element]] = attrs.field(init=False, factory=list)
+    _reading: list[Callable[[], None]] = attrs.field(init=False, factory=list)
+    """How each of the tasks that read, or tell a source the time, is made to end."""
+    _delivering: list[trio.CancelScope] = attrs.field(init=False, factory=list)
+    _taking: dict[int, Element] = attrs.field(init=False, factory=dict)
+    """What the consumer of an output is at."""
+
+    def __attrs_post_init__(self) -> None:
+        if len(self.outputs) != len(self.plan.outputs):
+            raise PlanError(
+                f"the plan has {len(self.plan.outputs)} outputs and {len(self.outputs)} consumers were given"
+            )
+        self._heads = _heads(self.plan)
+        self.circuit = Circuit(
+            self.plan,
+            self.page_rows,
+            boundary=self._heads.__contains__,
+            crossed=lambda *crossing: self._outbox.append(crossing),
+        )
+
+    async def go(self) -> Statistics:
+        started = time.perf_counter()
+        consumers = [partial(self._consuming, number) for number in range(len(self.outputs))]
+        with self.circuit, Watchdog.of(self.circuit, *consumers):
+            async with trio.open_nursery() as around:
+                if self.handle_signals:
+                    await around.start(self._obey_signals, around.cancel_scope)
+                if self.watch is not None:
+                    around.start_soon(self._report, self.watch)
+                try:
+                    await self._call(self.circuit.prepare)
+                except trio.Cancelled:
+                    self.circuit.stop()
+                    raise
+                async with trio.open_nursery() as nursery:
+                    self._start(nursery)
+                around.cancel_scope.cancel()
+        return Statistics(
+            self.circuit.statistics(),
+            self.circuit.notes(),
+            time.perf_counter() - started,
+            self.interrupted,
+            self.ended,
+        )
+
+    async def _call(self, function: Callable[..., T], *arguments: object) -> T:
+        """Call what may wait, in a thread that is left behind when nobody wants the answer any more."""
+        if not self.threads:
+            return function(*arguments)
+        return await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
+
+    def at_work(self) -> tuple[object, str] | None:
+        """Give what an operator or a consumer is at, and where; None where none is."""
+        return self.circuit.at_work() or next(
+            (work for n in range(len(self.outputs)) if (work := self._consuming(n))), None
+        )
+
+    def _consuming(self, number: int) -> tuple[object, str] | None:
+        """Give what the consumer of an output was given and has not come back from."""
+        element = self._taking.get(number)
+        if element is None:
+            return None
+        what = f"a page of {len(element)} tuples" if isinstance(element, Page) else f"the punctuation {element}"
+        return (
+            element,
+            f"in the consumer of output {number} ({self.plan.outputs[number].label}), which was given {what}",
+        )
+
+    def _start(self, nursery: trio.Nursery) -> None:
+        inboxes, heads = {}, self._heads
+        for place in [*heads, *(-1 - i for i in range(len(self.outputs)))]:
+            send, receive = trio.open_memory_channel[tuple[int, Element]](self.capacity)
+            self._senders[place] = send
+            inboxes[place] = receive
+        for place in heads:
+            nursery.start_soon(self._operate, place, inboxes[place], self._clones([place]))
+        for number, deliver in enumerate(self.outputs):
+            nursery.start_soon(self._consume, number, deliver, inboxes[-1 - number])
+        patient: list[tuple[int, trio.MemoryReceiveChannel[_Arrival]]] = []
+        for place in readable(self.plan):
+            send, receive = trio.open_memory_channel[_Arrival](1)
+            nursery.start_soon(self._read, place, send.clone())
+            if self.circuit.timed(place):
+                nursery.start_soon(self._tick, place, send.clone())
+            send.close()
+            node = self.plan.nodes[place]
+            if isinstance(node, SourceNode) and node.source.rewindable:
+                patient.append((place, receive))
+            else:
+                nursery.start_soon(self._intake, [(place, receive)], self._clones([place]))
+        if patient:
+            nursery.start_soon(self._intake, patient, self._clones(p for p, _ in patient))
+        for send in self._senders.values():
+            send.close()
+
+    def _clones(self, places: Iterable[int]) -> dict[int, _Sender]:
+        """Give send sides of the inboxes that the operators at these places reach without crossing another.
+
+        No others: an inbox ends when its last sender has, and a task that held a sender upstream of itself would wait
+        for its own end.
+        """
+        consumers, outputs = self.plan.consumers(), self.plan.output_numbers()
+        found: dict[int, _Sender] = {}
+        reached = list(places)
+        for place in reached:
+            targets = [reader for reader, _ in consumers[place]]
+            targets += [-1 - number for number in outputs.get(place, [])]
+            for target in targets:
+                if target not in self._senders:
+                    reached.append(target)
+                elif target not in found:
+                    found[target] = self._senders[target].clone()
+        return found
+
+    async def _read(self, place: int, send: trio.MemorySendChannel[_Arrival]) -> None:
+        """Read a source in a thread, one chunk ahead of who takes it in."""
+        async with send:
+            with trio.CancelScope() as scope:
+                self._reading.append(scope.cancel)
+                if self.interrupted:
+                    return
+                try:
+                    await self._bring(place, send, scope)
+                except SourceEnded as error:
+                    self.ended = self.ended or error
+                    self._interrupt()
+                except BaseException:
+                    # Its inbox now ends, but the stream does not: nothing may be released for that.
+                    self.broken = True
+                    raise
+            if self.interrupted:
+                # What the reader had gathered was read.
+                await self._hand_on(place, send)
+
+    async def _bring(self, place: int, send: trio.MemorySendChannel[_Arrival], scope: trio.CancelScope) -> None:
+        """Open a source and send its chunks."""
+        chunks = await self._call(self.circuit.open, place)
+        reader = self.circuit.readers[place]
+        endless = isinstance(reader, Endless)
+        if isinstance(reader, Endless):
+            # What has arrived is read to its end; nobody else has it.
+            self._reading[self._reading.index(scope.cancel)] = reader.stop
+        if not self.threads or not isinstance(reader, Holding):
+            while (endless or not self.interrupted) and (chunk := await self._call(_next, chunks)) is not None:
+                await send.send(chunk)
+            return
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._gather, place, send)
+            while not self.interrupted and (chunk := await self._call(_next, chunks)) is not None:
+                await send.send(chunk)
+            nursery.cancel_scope.cancel()
+
+    async def _gather(self, place: int, send: trio.MemorySendChannel[_Arrival]) -> None:
+        """Send what a reader has gathered while it waits for more."""
+        while True:
+            await trio.sleep(_GATHER)
+            await self._hand_on(place, send)
+
+    async def _hand_on(self, place: int, send: trio.MemorySendChannel[_Arrival]) -> None:
+        """Send what a reader has gathered, in one piece: nothing that it gives later comes between."""
+        if gathered := self.circuit.at_hand(place):
+            await send.send(gathered)
+
+    async def _tick(self, place: int, send: trio.MemorySendChannel[_Arrival]) -> None:
+        """Call the timer of a source through its inbox, so that an assumed promise keeps its place in the stream."""
+        with trio.CancelScope() as scope:
+            self._reading.append(scope.cancel)
+            async with send:
+                while send.statistics().open_send_channels > 1:
+                    await trio.sleep(TICK)
+                    now = time.time_ns()
+                    # What came before is not overtaken.
+                    await self._hand_on(place, send)
+                    await send.send(self.circuit.reached(place, now))
+
+    async def _intake(
+        self, sources: list[tuple[int, trio.MemoryReceiveChannel[_Arrival]]], clones: dict[int, _Sender]
+    ) -> None:
+        """Feed what readers bring; of several files, the one that is furthest behind in its own time comes next."""
+        circuit = self.circuit
+        live = dict(sources)
+        pages: dict[int, Iterator[Element]] = {}
+        while live:
+            place = min(live, key=lambda p: (circuit.behind(p), p)) if len(live) > 1 else next(iter(live))
+            page = next(pages.get(place, iter(())), None)
+            if page is not None:
+                await trio.lowlevel.checkpoint()
+                circuit.give(place, 0, page)
+                await self._send_out(clones)
+                continue
+            try:
+                chunk = await live[place].receive()
+            except trio.EndOfChannel:
+                del live[place]
+                if not self.interrupted and not self.broken:
+                    circuit.finish(place)
+                    await self._send_out(clones)
+                continue
+            if isinstance(chunk, int):
+                circuit.elapse(place, chunk)
+                await self._send_out(clones)
+                continue
+            chunks = chunk if isinstance(chunk, list) else [chunk]
+            pages[place] = chain.from_iterable(map(partial(circuit.pages, place), chunks))
+        for clone in clones.values():
+            clone.close()
+
+    async def _operate(
+        self, place: int, inbox: trio.MemoryReceiveChannel[tuple[int, Element]], clones: dict[int, _Sender]
+    ) -> None:
+        async for first in inbox:
+            for port, element in (first, *_waiting(inbox)):
+                self.circuit.give(place, port, element)
+                await self._send_out(clones)
+        for clone in clones.values():
+            clone.close()
+
+    async def _send_out(self, clones: dict[int, _Sender]) -> None:
+        crossed, self._outbox = self._outbox, []
+        for place, port, element in crossed:
+            # Most inboxes have room; a step of the scheduler for each element would cost more than the element.
+            try:
+                clones[place].send_nowait((port, element))
+            except trio.WouldBlock:
+                await clones[place].send((port, element))
+
+    async def _consume(
+        self, number: int, deliver: Deliver, inbox: trio.MemoryReceiveChannel[tuple[int, Element]]
+    ) -> None:
+        """Hand elements to a consumer, which is never disturbed while it takes them, but by the second signal."""
+        async for first in inbox:
+            elements = [element for _, element in (first, *_waiting(inbox))]
+            try:
+                if self.threads:
+                    with trio.CancelScope(shield=True) as scope:
+                        self._delivering.append(scope)
+                        await trio.to_thread.run_sync(self._deliver, number, deliver, elements, abandon_on_cancel=True)
+                    self._delivering.remove(scope)
+                else:
+                    self._deliver(number, deliver, elements)
+            except Exception as error:
+                locate(error, f"while output {number} of the plan was written")
+                raise
+
+    def _deliver(self, number: int, deliver: Deliver, elements: Sequence[Element]) -> None:
+        for element in elements:
+            self._taking[number] = element
+            deliver(element)
+        del self._taking[number]
+
+    async def _report(self, watch: Watch) -> None:
+        while True:
+            watch(self.circuit)
+            await trio.sleep(0.1)
+
+    async def _obey_signals(
+        self, everything: trio.CancelScope, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        with trio.open_signal_receiver(*_signals()) as signals:
+            task_status.started()
+            async for number in signals:
+                if self.interrupted and number == _HANG_UP:
+                    # The system and the shell both say it: nobody asks a second time.
+                    continue
+                if self.interrupted:
+                    for scope in self._delivering:
+                        scope.cancel()
+                    raise KeyboardInterrupt
+                if not self._reading:
+                    everything.cancel()
+                self._interrupt()
+
+    def _interrupt(self) -> None:
+        """End the readings, and nothing more."""
+        self.interrupted = True
+        for end in self._reading:
+            end()
+
+
+def _heads(plan: Plan) -> frozenset[int]:
+    """Give the places whose operators get an inbox: several inputs, or an upstream with several readers."""
+    consumers, outputs = plan.consumers(), plan.output_numbers()
+    shared = {reader for readers in consumers.values() if len(readers) > 1 for reader, _ in readers}
+    tapped = {reader for place in outputs for reader, _ in consumers[place]}
+    several = {i for i, node in enumerate(plan.nodes) if len(node.inputs) > 1}
+    return frozenset(shared | several | tapped)
+
+
+def _signals() -> list[signal.Signals]:
+    """Give the signals that end a run; who was started to outlast its terminal (nohup) ignores that it hangs up."""
+    ending = [signal.SIGINT, signal.SIGTERM]
+    if _HANG_UP is not None and signal.getsignal(_HANG_UP) != signal.SIG_IGN:
+        ending.append(_HANG_UP)
+    return ending
+
+
+def _waiting(inbox: trio.MemoryReceiveChannel[tuple[int, Element]]) -> list[tuple[int, Element]]:
+    """Take out what is in an inbox now, so that one step of the scheduler serves for all of it."""
+    return [inbox.receive_nowait() for _ in range(inbox.statistics().current_buffer_used)]
+
+
+def _next(chunks: Iterator[Chunk]) -> Chunk | None:
+    return next(chunks, None)
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    """Give the errors of a group, in order; cancellation is no error where there are others."""
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return [error for error in found if not isinstance(error, trio.Cancelled)] or found[:1]

@@ -1,0 +1,109 @@
+"""What a run would release if its streams ended here, its twin releases: the same plan, restored from its state.
+
+By law 9 an operator that is restored goes on as the one whose state it was. So END is given to fresh operators with the
+state of the running ones, and these take no notice. State goes by bytes, as when it is saved: no array is in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import attrs
+
+from oop_engine.drive.circuit import Circuit, locate
+from oop_engine.plan.graph import OperatorNode, SourceNode
+from operators.data.page import Page
+from operators.data.saved import decode_state, encode_state
+from operators.data.schema import Schema
+from operators.drive import deliver
+from operators.fresh import fresh
+from operators.overflow import overflows
+from operators.protocol import Element, Operator
+from operators.streams.input import Input
+from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
+from punctuation import END
+
+
+def released_at_end(circuit: Circuit) -> list[Page]:
+    """Give the pages that the outputs of a circuit would get if every source that has not ended did so now.
+
+    To be called between two calls of the circuit. Its operators, meters, readers and files stay as they are. What was
+    emitted at an output before is not given. Cost: time and memory to save and restore all state once, then that of
+    the release; an error of an operator says where it happened.
+    """
+    twin = _Twin(circuit)
+    for place, node in enumerate(circuit.plan.nodes):
+        if isinstance(node, SourceNode) and not _ended(circuit, place):
+            twin.emit(place, END)
+    return twin.released
+
+
+@attrs.define(eq=False)
+class _Twin:
+    """The operators behind the sources, restored, and who hands what to whom: each node once, however many read it.
+
+    A source has none: Input holds no tuple back, and its END is the stream's.
+    """
+
+    circuit: Circuit
+    released: list[Page] = attrs.field(init=False, factory=list)
+    _operators: dict[int, Operator] = attrs.field(init=False)
+    _consumers: dict[int, list[tuple[int, int]]] = attrs.field(init=False)
+    _outputs: dict[int, list[int]] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        plan, given = self.circuit.plan, self.circuit.given
+        self._consumers, self._outputs = plan.consumers(), plan.output_numbers()
+        places = {id(node): place for place, node in enumerate(plan.nodes)}
+        self._operators = {}
+        for place, node in enumerate(plan.nodes):
+            if isinstance(node, OperatorNode):
+                schemas = [given[places[id(up)]] if given else up.schema for up in node.inputs]
+                self._operators[place] = _restored(self.circuit, place, node.operator, schemas)
+
+    def emit(self, place: int, element: Element) -> None:
+        """Hand on what the node at a place gives."""
+        for reader, port in self._consumers[place]:
+            try:
+                deliver(self._operators[reader], element, lambda e, at=reader: self.emit(at, e), port)
+            except Exception as error:
+                label = self.circuit.plan.nodes[reader].label
+                locate(error, f"in operator {reader} ({label}), port {port}, as if its streams ended here")
+                raise
+        if isinstance(element, Page):
+            self.released += [element] * len(self._outputs.get(place, ()))
+
+
+def _ended(circuit: Circuit, place: int) -> bool:
+    """Tell whether a source has ended; END may also have come within the stream."""
+    if not circuit.operators:
+        return False
+    operator = circuit.operators[place]
+    assert isinstance(operator, Input)
+    return operator.progress.ended
+
+
+def _restored(circuit: Circuit, place: int, prototype: Operator, schemas: Sequence[Schema]) -> Operator:
+    """Make the operator at a place anew, as it is in the run; as it begins, when the run has not begun."""
+    if not circuit.operators:
+        twin = fresh(prototype)
+        _told(twin, schemas)
+        return twin
+    running = circuit.operators[place]
+    if isinstance(prototype, SlicingAggregate) and isinstance(running, SlicingAggregate):
+        # Windows came and went: the state says which there are, and needs to know those of the user's own kind.
+        twin = attrs.evolve(prototype, windows={**prototype.windows, **running.windows})
+    else:
+        twin = fresh(prototype)
+    _told(twin, schemas)
+    twin.restore(decode_state(encode_state(running.state())))
+    for own, other in zip(overflows(twin), overflows(running), strict=True):
+        own.forgiving = other.forgiving
+    return twin
+
+
+def _told(operator: Operator, schemas: Sequence[Schema]) -> None:
+    """Ask an operator for its output, as `Circuit.prepare` does, or not where it does not fit what is read."""
+    with suppress(ValueError):
+        operator.output_schema(*schemas)

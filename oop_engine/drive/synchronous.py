@@ -1,0 +1,130 @@
+"""Run a plan in the calling thread, without a runtime: for tests, notebooks, and workers that bring their own.
+
+Where a source makes promises by the clock, the sources that come only once are read in threads, so that time goes on
+while they keep one waiting; operators run in the calling thread all the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import attrs
+
+from oop_engine.drive.circuit import PAGE_ROWS, TICK, Circuit, readable
+from oop_engine.drive.readings import Readings
+from oop_engine.drive.watchdog import Watchdog
+from oop_engine.plan.graph import Plan, SourceNode
+from oop_engine.sources.demanded_progress import Endless
+from oop_engine.sources.protocol import Chunk
+from operators.data.page import Page
+from operators.protocol import Element
+
+
+@attrs.define(eq=False)
+class Run:
+    """Give the elements of a plan's outputs as they appear; the source that is furthest behind is read next."""
+
+    plan: Plan
+    page_rows: int = PAGE_ROWS
+    circuit: Circuit = attrs.field(init=False)
+    ended: bool = attrs.field(init=False, default=False)
+    """Whether all sources have ended; elements may still be taken."""
+    _ready: deque[tuple[int, Element]] = attrs.field(init=False, factory=deque)
+
+    def __attrs_post_init__(self) -> None:
+        self.circuit = Circuit(self.plan, self.page_rows, crossed=self._cross)
+
+    def _cross(self, place: int, port: int, element: Element) -> None:
+        self._ready.append((-1 - place, element))
+
+    def __iter__(self) -> Iterator[tuple[int, Element]]:
+        """Give (output number, element) until all sources have ended."""
+        with self.circuit as circuit, Watchdog.of(circuit):
+            circuit.prepare()
+            places = readable(self.plan)
+            timed = [place for place in places if circuit.timed(place)]
+            if timed:
+                yield from self._by_the_clock(circuit, places, timed)
+                return
+            live = {place: circuit.open(place) for place in places}
+            pages: dict[int, Iterator[Element]] = {}
+            while live:
+                place = min(live, key=lambda p: (circuit.behind(p), p)) if len(live) > 1 else next(iter(live))
+                page = next(pages.get(place, iter(())), None)
+                if page is not None:
+                    circuit.give(place, 0, page)
+                    yield from self._taken()
+                    continue
+                chunk = next(live[place], None)
+                if chunk is not None:
+                    pages[place] = circuit.pages(place, chunk)
+                    continue
+                del live[place]
+                self.ended = not live
+                circuit.finish(place)
+                yield from self._taken()
+
+    def _by_the_clock(self, circuit: Circuit, places: list[int], timed: list[int]) -> Iterator[tuple[int, Element]]:
+        """Read what comes, and tell the time meanwhile; files are read when nothing else has come."""
+        nodes = circuit.plan.nodes
+        with Readings() as readings:
+            files: dict[int, Iterator[Chunk]] = {}
+            live = set(places)
+            for place in places:
+                node = nodes[place]
+                if isinstance(node, SourceNode) and node.source.rewindable:
+                    files[place] = circuit.open(place)
+                else:
+                    readings.start(place, partial(circuit.open, place))
+            due = time.monotonic() + TICK
+            try:
+                while live:
+                    if time.monotonic() >= due:
+                        due = time.monotonic() + TICK
+                        for place in timed:
+                            if place in live:
+                                self._tell_the_time(circuit, place, readings.since(place))
+                                yield from self._taken()
+                    arrived = readings.take(0.0 if files else max(0.0, due - time.monotonic()))
+                    if arrived is None and files:
+                        place = min(files, key=lambda p: (circuit.behind(p), p))
+                        arrived = place, next(files[place], None)
+                    if arrived is None:
+                        continue
+                    place, read = arrived
+                    if isinstance(read, BaseException):
+                        raise read
+                    if read is None:
+                        live.discard(place)
+                        files.pop(place, None)
+                        self.ended = not live
+                        circuit.finish(place)
+                        yield from self._taken()
+                        continue
+                    for page in circuit.pages(place, read):
+                        circuit.give(place, 0, page)
+                        yield from self._taken()
+            finally:
+                for reader in circuit.readers.values():
+                    if isinstance(reader, Endless):
+                        reader.stop()
+
+    def _tell_the_time(self, circuit: Circuit, place: int, since: int | None) -> None:
+        """Promise by the clock, behind all tuples that came before; those that came `since` are not taken yet."""
+        now = time.time_ns()
+        for chunk in circuit.at_hand(place):
+            for page in circuit.pages(place, chunk):
+                circuit.give(place, 0, page)
+        circuit.elapse(place, circuit.reached(place, now if since is None else min(now, since)))
+
+    def _taken(self) -> Iterator[tuple[int, Element]]:
+        while self._ready:
+            yield self._ready.popleft()
+
+    def leave_out(self, kept: Callable[[Page], Page]) -> None:
+        """Let the pages that were computed and not yet taken be what is kept of them."""
+        ready = [(n, kept(element) if isinstance(element, Page) else element) for n, element in self._ready]
+        self._ready = deque((n, element) for n, element in ready if not isinstance(element, Page) or len(element))

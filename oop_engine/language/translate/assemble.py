@@ -1,0 +1,87 @@
+"""A query is assembled clause by clause: FROM, arrival numbers, WHERE, then SELECT with or without groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from oop_engine.api.stream import Stream
+from oop_engine.language import syntax as s
+from oop_engine.language.parse import parse
+from oop_engine.language.placed import placed
+from oop_engine.language.quoted import Known
+from oop_engine.language.translate.checks import refuse_quoted, refuse_results
+from oop_engine.language.translate.groups import aggregated
+from oop_engine.language.translate.join import joined
+from oop_engine.language.translate.plain import Starred, selected
+from oop_engine.language.translate.scope import check_condition
+from oop_engine.language.translate.source import Sources, given
+from oop_engine.language.translate.tree import aggregates
+from oop_engine.language.translate.window import counts_arrivals
+from oop_engine.language.walk import pieces
+from oop_engine.plan.arrival_attributes import numbered, stamped
+from oop_engine.sources.protocol import ARRIVAL
+from operators.data.schema import ROW_NUM
+
+
+def query(text: str, streams: Mapping[str, Stream] | None = None, **named: Stream) -> Stream:
+    """Make the stream of results that a query text describes, over streams given by name.
+
+    The columns are the SELECT list (`AS` renames; `count(*)` is count, `sum(len)` is sum_len), then, for windows, what
+    PA names and the list does not, wid, window_start and window_end. `row-num` counts arrivals at the entry of the
+    query, before WHERE; `arrival-ts` is the time of arrival at the source, unless the stream has recorded one. Nothing
+    runs yet.
+    Raises LanguageError, which points at the fault, and PlanError when no window could ever be released.
+
+        oop.query("SELECT srcIP, count(*) [RANGE 10 minutes, SLIDE 1 minute, WA ts] FROM M GROUP BY srcIP", M=packets)
+    """
+    return _stream_of(parse(text), given(streams, named))
+
+
+def _stream_of(tree: s.Query, streams: Mapping[str, Stream]) -> Stream:
+    sources = Sources(streams, tree.text, lambda nested: _stream_of(nested, streams))
+    starred: Starred
+    if isinstance(tree.source, s.Join):
+        tree, scope, starred = joined(tree, tree.source, sources)
+    else:
+        scope = sources.scope(tree.source)
+        starred = scope.starred
+        refuse_quoted(tree, Known.of(scope.schema, streams=scope.streams))
+    for name in (*_window_names(tree.window), *_names(tree)):
+        if name.parts[-1] == ARRIVAL:
+            with placed(name.span, tree.text):
+                scope = scope.over(Stream(stamped(scope.stream.node)))
+    if counts_arrivals(tree.window) or any(name.parts[-1] == ROW_NUM for name in _names(tree)):
+        scope = scope.over(Stream(numbered(scope.stream.node)))
+    if tree.where is not None:
+        refuse_results(tree, scope)
+        condition = scope.expression(tree.where)
+        check_condition(condition, scope.schema, "WHERE", tree.where, tree.text)
+        scope = scope.over(scope.stream.filter(condition))
+    over_many = bool(tree.window or tree.group_by) or any(any(aggregates(e)) for e in _expressions(tree))
+    result = aggregated(tree, scope) if over_many else selected(tree, scope, starred)
+    if not tree.distinct:
+        return result
+    with placed(tree.span, tree.text):
+        return result.distinct()
+
+
+def _expressions(tree: s.Query) -> Iterator[s.Expr]:
+    """Give what a query computes after WHERE."""
+    for item in tree.select:
+        if not isinstance(item.expr, s.Star):
+            yield item.expr
+    if tree.having is not None:
+        yield tree.having
+
+
+def _window_names(clause: s.WindowClause | None) -> Iterator[s.Name]:
+    for attribute in () if clause is None else (clause.wattr, clause.rattr):
+        if attribute is not None:
+            yield from (piece for piece in pieces(attribute) if isinstance(piece, s.Name))
+
+
+def _names(tree: s.Query) -> Iterator[s.Name]:
+    grouped = [item if isinstance(item, s.Name) else item.expr for item in tree.group_by]
+    found = [*_expressions(tree), *(e for e in grouped if not isinstance(e, s.Star))]
+    found += [] if tree.where is None else [tree.where]
+    return (piece for expression in found for piece in pieces(expression) if isinstance(piece, s.Name))

@@ -1,0 +1,207 @@
+"""How a source is punctuated, said by its user: a frozen description that becomes a punctuator when a plan is run.
+
+Amounts are durations as text ("2s", "10 minutes"), or integers where the attribute is a number. The plan adds what it
+alone knows: the granularity, which is the smallest slide downstream (thesis 8.1).
+
+`jump` bounds how far one tuple may move a promise. A tuple that is further ahead of the highest time believed so far
+moves none until 16 tuples in a row are that far; with `lull`, which says that tuples come as they happen, it moves none
+while it is further ahead of the clock. The tuple itself stays in the stream and counts in its own windows. "auto" is
+5 minutes with `lull` and 1 hour without, for times; numbers have no unit, and no jump is too far for them unless it is
+given. None believes every tuple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.errors import PlanError
+from oop_engine.plan.durations import HOUR, MINUTE, format_duration
+from oop_engine.plan.ticks import Amount, tick_ns, ticks_of
+from operators.data.schema import Schema
+from punctuation.punctuators import BlockEnd, Embedded, Heartbeat, Ordered, Punctuator, Slack, TupleSlack
+
+Make: TypeAlias = Callable[[pa.Field, "int | None", int], Punctuator]
+
+Jump: TypeAlias = "Amount | None"
+"""An amount, "auto", or None for any."""
+
+_AHEAD: Final = {True: 5 * MINUTE, False: HOUR}
+"""The jump for times, in ns, where none is given, with a clock and without."""
+_MOST: Final = 100_000_000
+"""Tuples of slack at most: their values are kept."""
+
+
+@attrs.frozen
+class Promise:
+    """Say which attributes will be promised, how, and how that reads in a plan."""
+
+    on: str
+    how: str
+    make: Make = attrs.field(repr=False, eq=False)
+    group: tuple[str, ...] = ()
+
+    def punctuator(self, schema: Schema, step: int | None, origin: int) -> Punctuator:
+        """Make the punctuator for a stream, with the plan's granularity unless the user gave one."""
+        return self.make(schema.field(self.on, where="punctuate"), step, origin)
+
+    def jump_text(self, schema: Schema) -> str | None:
+        """Say how far ahead a tuple may be to move the promise, and of what; None where it may be any."""
+        punctuator = self.punctuator(schema, None, 0)
+        jump = getattr(punctuator, "jump", None)
+        if jump is None:
+            return None
+        tick = tick_ns(schema.field(self.on, where="punctuate").type)
+        far = str(jump) if tick is None else format_duration(jump * tick)
+        return f"{far} ahead of the {'stream' if getattr(punctuator, 'lull', None) is None else 'clock'}"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Name the attributes of the promise."""
+        return (*self.group, self.on)
+
+    def __str__(self) -> str:
+        return f"{self.how} on {self.on}"
+
+
+def ordered(
+    on: str = "ts",
+    *,
+    every: int | None = None,
+    step: Amount | None = None,
+    lull: Amount | None = None,
+    jump: Jump = "auto",
+) -> Promise:
+    """Promise the last value: the stream arrives in order of `on` (row O1)."""
+
+    def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
+        chosen, origin = _step(field, step, every, planned, origin)
+        far = _jump(jump, field, lull is not None)
+        return Ordered(on, every=every, step=chosen, origin=origin, lull=_amount(lull, field), jump=far)
+
+    return Promise(on, f"ordered{_said(jump)}", make)
+
+
+def every(step: Amount, on: str = "ts", *, lull: Amount | None = None, jump: Jump = "auto") -> Promise:
+    """Promise an ordered stream once every `step` of `on`."""
+    return ordered(on, step=step, lull=lull, jump=jump)
+
+
+def slack(
+    amount: Amount,
+    on: str = "ts",
+    *,
+    every: int | None = None,
+    step: Amount | None = None,
+    lull: Amount | None = None,
+    jump: Jump = "auto",
+) -> Promise:
+    """Promise the highest value seen minus `amount`: no tuple strays further than that (row O3)."""
+
+    def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
+        chosen, origin = _step(field, step, every, planned, origin)
+        allowance = ticks_of(amount, field, what="slack")
+        far = _jump(jump, field, lull is not None)
+        return Slack(on, allowance, every=every, step=chosen, origin=origin, lull=_amount(lull, field), jump=far)
+
+    return Promise(on, f"slack {amount}{_said(jump)}", make)
+
+
+def tuple_slack(
+    n: int,
+    on: str = "ts",
+    *,
+    displacement: str = "position",
+    every: int | None = None,
+    lull: Amount | None = None,
+    jump: Jump = "auto",
+) -> Promise:
+    """Promise what n tuples of disorder allow; `displacement` as in `punctuation.TupleSlack` (row O2)."""
+
+    if not 0 <= n <= _MOST:
+        raise PlanError(f"a slack of {n} tuples is not from 0 to {_MOST:,}; that many values are kept. Give a time.")
+
+    def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
+        chosen, origin = _step(field, None, every, planned, origin)
+        quiet, far = _amount(lull, field), _jump(jump, field, lull is not None)
+        return TupleSlack(
+            on, n, displacement=displacement, every=every, step=chosen, origin=origin, lull=quiet, jump=far
+        )  # fmt: skip
+
+    return Promise(on, f"slack of {n} tuples{_said(jump)}", make)
+
+
+def blocks(on: str = "ts", *, length: Amount | None = None, block: str | None = None, jump: Jump = "auto") -> Promise:
+    """Promise at the end of each block: blocks ascend, the order inside is any (Fig 6-9, row O5).
+
+    A block is so much of `on` (`length`), or what bears one number in the attribute `block`.
+    """
+
+    def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
+        ticks = None if length is None else ticks_of(length, field, what="block")
+        if ticks is not None and ticks <= 0:
+            raise PlanError(f"blocks of {length} on {field.name} hold nothing; their length must be positive")
+        far = _jump(jump, field, False)
+        return BlockEnd(on, length=ticks, block=block, step=planned, origin=origin, jump=far)
+
+    how = "block end" if length is None else f"block end, blocks of {length}"
+    return Promise(on, f"{how}{_said(jump)}", make)
+
+
+def embedded(marker: str, on: str = "ts", *, group: tuple[str, ...] = ()) -> Promise:
+    """Read the promises out of the data: a row whose `marker` is true promises that nothing below its `on` follows."""
+
+    def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
+        return Embedded(on, marker=marker, group=group)
+
+    return Promise(on, f"embedded, marked by {marker}", make, group)
+
+
+def heartbeat(sources: Mapping[str, tuple[Amount, Amount]], on: str = "ts") -> Promise:
+    """Promise by the clock: min over sources of now - skew - delay, each source given as (skew, delay) (row O3)."""
+    if not isinstance(sources, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise PlanError(
+            f"heartbeat is {sources!r}, and wants the skew and the delay of each source by its name.\n"
+            '  Write oop.heartbeat({"Main1": ("1s", "500ms")}).'
+        )
+
+    def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
+        bounds = {
+            name: (ticks_of(skew, field, what="skew"), ticks_of(delay, field, what="delay"))
+            for name, (skew, delay) in sources.items()
+        }
+        return Heartbeat(on, bounds, step=planned, origin=origin)
+
+    return Promise(on, "heartbeat", make)
+
+
+def _amount(amount: Amount | None, field: pa.Field) -> int | None:
+    return None if amount is None else ticks_of(amount, field, what="lull")
+
+
+def _jump(jump: Jump, field: pa.Field, live: bool) -> int | None:
+    """Give how far ahead a tuple may be, in ticks; None where any may be."""
+    if jump != "auto":
+        return None if jump is None else ticks_of(jump, field, what="jump")
+    tick = tick_ns(field.type)
+    # Days are too coarse for it.
+    return None if tick is None or tick > _AHEAD[live] else _AHEAD[live] // tick
+
+
+def _said(jump: Jump) -> str:
+    """Say a jump that was given."""
+    return "" if jump == "auto" else ", any jump" if jump is None else f", jump {jump}"
+
+
+def _step(
+    field: pa.Field, step: Amount | None, every: int | None, planned: int | None, origin: int
+) -> tuple[int | None, int]:
+    if step is not None:
+        ticks = ticks_of(step, field, what="step")
+        if ticks <= 0:
+            raise PlanError(f"a step of {step} on {field.name} is no step; it must be positive")
+        return ticks, 0
+    return (None, 0) if every is not None else (planned, origin)

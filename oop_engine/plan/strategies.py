@@ -1,0 +1,124 @@
+"""Ways to compute a window aggregate, by name and with what each leaves open; none of it changes an answer.
+
+stream.window(range="1 minute").aggregate(oop.count(), by="srcIP", strategy="slicing")
+stream.window(range="1 minute").aggregate(oop.count(), by="srcIP", strategy=oop.strategy("two_level", flush="slow"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Final
+
+import attrs
+
+from oop_engine.errors import PlanError
+from operators.window_aggregate.partial_final import CompleteFlush, Flush, InOrderFlush, LazyFlush, SlowFlush
+
+_CARRYING: Final = "which pays from some 20,000 partial aggregates a window on, slices times groups"
+STRATEGIES: Final = {
+    "auto": "what the window, the functions and the order of the stream suggest",
+    "wid": "one partial aggregate for each window and group, each tuple into all its windows (thesis 6.1)",
+    "panes": "one partial aggregate for each slice and group, combined anew for each window (Paned-WID, 6.2)",
+    "differential": f"as panes; from window to window what leaves is subtracted (Eq. 6.2), {_CARRYING}",
+    "two_stacks": f"as panes; from window to window by two stacks of slices, for every group at once, {_CARRYING}",
+    "slicing": "slices shared by concurrent windows of all kinds (Scotty)",
+    "stacks": "stacks of panes over a stream in order, without groups (Hammer Slide)",
+    "adaptive": "each group eagerly or lazily, whichever is smaller (AdaptWID, 6.3)",
+    "adaptive_panes": "as adaptive, by panes",
+    "buffer": "tuples are kept, and aggregated when a window is complete (3.1)",
+    "buffer_panes": "as buffer, a pane once",
+    "negative": "tuples are inserted into a relation and deleted from it as they expire (negative tuples, 3.1)",
+    "two_level": "a table of fixed size makes partial aggregates, which a window aggregate rolls up (8.3.3)",
+}
+_FLUSHES: Final[Mapping[str, Callable[..., Flush]]] = {
+    "complete": CompleteFlush,
+    "in_order": InOrderFlush,
+    "slow": SlowFlush,
+    "lazy": LazyFlush,
+}
+_ALWAYS: Final = ("lazy", "eager")
+_OPTIONS: Final[Mapping[str, Mapping[str, tuple[str, ...] | type[int] | type[str]]]] = {
+    "auto": {"tuples": int, "groups": int},
+    "slicing": {"store": ("auto", "lazy", "eager")},
+    "stacks": {"technique": ("auto", "recompute", "subtract", "two_stacks", "daba")},
+    "adaptive": {"always": _ALWAYS, "source": str},
+    "adaptive_panes": {"always": _ALWAYS, "source": str},
+    "two_level": {"size": int, "probes": int, "flush": tuple(_FLUSHES), "every": int, "delay": int},
+}
+"""By strategy and option the words that can be said, or the type of what can."""
+
+
+@attrs.frozen
+class Strategy:
+    """A strategy and its options; `strategy` makes one."""
+
+    name: str
+    options: Mapping[str, object] = attrs.field(factory=dict)
+
+    def __str__(self) -> str:
+        return ", ".join([self.name, *(f"{name} {value}" for name, value in self.options.items())])
+
+
+def strategy(name: str, **options: object) -> Strategy:
+    """Give a way to compute a window aggregate, to be passed as `aggregate(..., strategy=...)`.
+
+    "auto": how many `tuples` a window has and how many `groups` a pane, where that is known; by that the costs of
+    Eq. 6.1 and 6.3 decide between "panes" and "wid". "slicing": `store` "lazy" or "eager", whether slices are combined
+    ahead. "stacks": `technique` "recompute", "subtract", "two_stacks" or "daba". "adaptive" and "adaptive_panes":
+    `always` "lazy" or "eager" for all groups, and `source`, the attribute that names the data source of a tuple (what
+    is no attribute of the stream is SchemaError in `aggregate`). "two_level": `size` of the table in front, in groups,
+    `probes` for a place in it, and `flush`, when old groups leave it: "complete", on the promise; "in_order" or "slow",
+    one for `every` so many tuples; "lazy", when their place is needed; slow and lazy at most `delay` windows late
+    (thesis 8.3.3). PlanError for a name, an option or a value that there is not.
+    """
+    if name not in STRATEGIES:
+        near = get_close_matches(name, STRATEGIES, 1)
+        hint = f'Did you mean "{near[0]}"?' if near else f"Known are {', '.join(STRATEGIES)}."
+        raise PlanError(f'aggregate(strategy="{name}"): there is no such strategy.\n  {hint}')
+    known = _OPTIONS.get(name, {})
+    for option, value in options.items():
+        if option not in known:
+            has = f"It has {', '.join(known)}." if known else "It has none."
+            raise PlanError(f'strategy("{name}", {option}=...): there is no such option.\n  {has}')
+        allowed = known[option]
+        if isinstance(allowed, tuple):
+            if value not in allowed:
+                raise PlanError(f'strategy("{name}", {option}={value!r}): write one of {", ".join(allowed)}.')
+        elif not isinstance(value, allowed) or isinstance(value, bool):
+            what = "a whole number" if allowed is int else "the name of an attribute"
+            raise PlanError(f'strategy("{name}", {option}={value!r}): write {what}.')
+        elif isinstance(value, int) and value < 1 and option not in ("every", "delay"):
+            raise PlanError(f'strategy("{name}", {option}={value!r}): write a whole number from 1 on.')
+    if name == "two_level":
+        flush_of(options)
+    return Strategy(name, options)
+
+
+def named_strategy(given: str | Strategy) -> Strategy:
+    """Give the strategy that is meant, by its name or as it is; PlanError when there is none of that name."""
+    if isinstance(given, Strategy):
+        return given
+    if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise PlanError(
+            f"aggregate(strategy={given!r}): a strategy is named, or made by oop.strategy.\n"
+            f"  Known are {', '.join(STRATEGIES)}."
+        )
+    return strategy(given)
+
+
+def flush_of(options: Mapping[str, object]) -> Flush:
+    """Give the flush that the options of "two_level" ask for; PlanError for what does not go with it."""
+    name = str(options.get("flush", "complete"))
+    given = {key: value for key in ("every", "delay") if isinstance(value := options.get(key), int)}
+    has = {a.name for a in attrs.fields(_FLUSHES[name]) if a.init}  # type: ignore[arg-type]
+    for key in given:
+        if key not in has:
+            raise PlanError(
+                f'strategy("two_level", flush="{name}", {key}=...): this flush has no such option.\n'
+                f"  It has {', '.join(sorted(has)) or 'none'}."
+            )
+    try:
+        return _FLUSHES[name](**given)
+    except ValueError as error:
+        raise PlanError(f'strategy("two_level"): {error}') from None

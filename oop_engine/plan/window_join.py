@@ -1,0 +1,291 @@
+"""A window join as a plan has it: the join itself, what it needs to know of each input, and what is said of it.
+
+Pages come with the attributes that anybody reads, from a meld not all with the same ones; the join wants each input's
+attributes in one order. What nobody reads is neither asked of the inputs, nor stored, nor put out (`keeping`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.plan.durations import format_duration
+from oop_engine.plan.ticks import tick_ns
+from oop_engine.plan.windows import window_text
+from operators.data.page import Page
+from operators.data.schema import Schema
+from operators.join import Band, OAJoin, OPIBJoin, OPOBJoin, SameWindow, WidJoin
+from operators.join.paces import join_paces
+from operators.pace import Paces
+from operators.plan_facts import Attributes, Together
+from operators.protocol import Emit, State, StateValue
+from operators.retractions import refused
+from punctuation import Punctuation
+
+SIDES = ("left", "right")
+Buffered: TypeAlias = Literal["", "output", "input"]
+
+
+@attrs.define(eq=False)
+class WindowJoin:
+    """Run a join over pages that have more attributes than it needs, or lack some that only their names matter of.
+
+    Pass, Keep, Propagate, cost: those of `join`. Source: thesis 5.2 and 7.1.
+
+    >>> from operators.drive import drive, rows
+    >>> schema = Schema.of(ts=pa.int64(), k=pa.string(), n=pa.int64(), progress=["ts"])
+    >>> join = WindowJoin(OAJoin(Band("ts", "ts", left=3, right=3), [("k", "k")]), (schema, schema))
+    >>> join = join.keeping({"right_n"})
+    >>> [sorted(names) for names in join.reads]
+    [['k', 'ts'], ['k', 'n', 'ts']]
+    >>> one = Page.of(schema, {"ts": [7], "k": ["a"], "n": [1]})
+    >>> other = Page.of(schema, {"ts": [8], "k": ["a"], "n": [2]})
+    >>> rows(drive(join, [(0, one), (1, other)]))
+    [{'right_n': 2}]
+    """
+
+    join: OAJoin
+    schemas: tuple[Schema, Schema]
+    """The attributes of each input that the join knows of."""
+    buffered: Buffered = attrs.field(default="", kw_only=True)
+    """What is held back for the sake of order in the left time: pairs ("output"), left tuples ("input"), or nothing."""
+    _running: OAJoin | OPOBJoin | OPIBJoin = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._running = self._made()
+        self._running.output_schema(*self.schemas)
+
+    retracted = refused
+
+    @property
+    def inputs(self) -> int:
+        return 2
+
+    @property
+    def wattrs(self) -> tuple[str, str]:
+        """The windowing attribute of each input."""
+        left, right = (
+            schema.resolve(name, where="join")
+            for schema, name in zip(self.schemas, self.join.window.attributes, strict=True)
+        )
+        return left, right
+
+    @property
+    def on(self) -> tuple[tuple[str, str], ...]:
+        """The equality attributes, left and right."""
+        left, right = self.schemas
+        return tuple((left.resolve(a, where="join"), right.resolve(b, where="join")) for a, b in self.join.on)
+
+    @property
+    def names(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """What each input's attributes are called where both are seen at once."""
+        left, right = self.schemas
+        return {n: n for n in left.names}, {n: self.join.prefix + n if n in left else n for n in right.names}
+
+    @property
+    def reads(self) -> tuple[Attributes, Attributes]:
+        """The attributes of each input that are looked at, or come out."""
+        seen = {*self._kept(), *self._asked()}
+        left, right = (frozenset(name for name, called in names.items() if called in seen) for names in self.names)
+        keys = self.on
+        return left | {self.wattrs[0], *(a for a, _ in keys)}, right | {self.wattrs[1], *(b for _, b in keys)}
+
+    def keeping(self, names: Collection[str]) -> WindowJoin:
+        """Give the join that puts out these attributes alone; one of its own when it would be none."""
+        left, right = self.names
+        called = list(left.values()) if self._filtering else [*left.values(), *right.values()]
+        kept = [name for name in called if name in names and name in self._kept()]
+        if self.buffered == "output" and (time := left[self.wattrs[0]]) not in kept:
+            kept = [time, *kept]
+        extremes = {which: name if name in names else "" for which, name in self._extremes.items()}
+        if not kept and not any(extremes.values()):
+            kept = [left[self.wattrs[0]]]
+        join = attrs.evolve(self.join, attributes=kept, **extremes)
+        return attrs.evolve(self, join=join)._narrowed()
+
+    def holding(self, buffered: Buffered) -> WindowJoin:
+        """Give the join that keeps order by holding something back; what is sorted has the left time with it."""
+        time, kept = self._times()[0], self.join.attributes
+        if buffered == "output" and kept and time not in kept:
+            kept = (time, *kept)
+        return attrs.evolve(self, join=attrs.evolve(self.join, attributes=kept), buffered=buffered)
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        left, right = (_knowing(given, own) for given, own in zip(inputs, self.schemas, strict=True))
+        return self._made().output_schema(left, right)
+
+    def together(self, *inputs: Schema) -> Together:
+        if self.buffered:
+            return Together.in_order(self)
+        if not self.on:
+            return Together(why="a join without an equality: any two tuples may be partners")
+        left, right = self.names
+        kept = {"full": (), "right": ({}, right)}.get(self.join.kind, (left,))
+        return Together(keys=(tuple(a for a, _ in self.on), tuple(b for _, b in self.on)), kept=kept)
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+        return self.reads
+
+    def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+        extremes = {"least": self.join.least, "greatest": self.join.greatest}
+        window, names = self.join.window, self.names
+        return join_paces(window, wanted, schemas=self.schemas, wattrs=self.wattrs, names=names, **extremes)
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        self._running.process(self._known(page, port), emit, port)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        self._running.punctuate(punctuation, emit, port)
+
+    def statistics(self) -> dict[str, int]:
+        return self._running.statistics()
+
+    def state(self) -> State:
+        return self._running.state()
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._running.restore(state)
+
+    def remarks(self) -> tuple[str, ...]:
+        """Say what `explain` says of the join: which pairs, how they are found, what is kept and for how long."""
+        kind, on, residual = self.join.kind, self.on, self.join.residual
+        found = [self._which()]
+        keys = ", ".join(f"{a} = {self.names[1][b]}" for a, b in on)
+        found.append(f"hashed on {keys}" if on else "no equality: all pairs within the window are looked at")
+        if residual is not None:
+            found.append(f"of these the pairs with {residual}")
+        for port in (0, 1):
+            attributes = ", ".join(n for n in self.schemas[port].names if n in self.reads[port])
+            found.append(f"keeps of the {SIDES[port]} {attributes}: {self._stays(port)}")
+        if kind in ("left", "right", "full"):
+            whose = "a tuple" if kind == "full" else f"a {kind} tuple"
+            found.append(f"{whose} without a partner leaves once, beside nulls, when it can get none any more")
+        elif kind == "semi":
+            found.append("a left tuple leaves once, with its first partner, and is then forgotten")
+        elif kind == "anti":
+            found.append("a left tuple leaves when it can get no partner any more, and is forgotten when it gets one")
+        if self.join.promises != "both":
+            found.append(f"makes {self.join.promises} promises only")
+        if self.buffered:
+            held = {"output": "pairs are held back", "input": "left tuples are held back, with all their partners"}
+            found.append(f"{held[self.buffered]} until they can leave in the order of {self._times()[0]}")
+        return tuple(found)
+
+    def _made(self) -> OAJoin | OPOBJoin | OPIBJoin:
+        join = attrs.evolve(self.join)
+        if self.buffered == "output":
+            return OPOBJoin(join)
+        return OPIBJoin(join) if self.buffered == "input" else join
+
+    @property
+    def _filtering(self) -> bool:
+        return self.join.kind in ("semi", "anti")
+
+    @property
+    def _extremes(self) -> dict[str, str]:
+        return {"least": self.join.least, "greatest": self.join.greatest}
+
+    def _kept(self) -> Collection[str]:
+        """Name the inputs' attributes that come out."""
+        if self.join.attributes:
+            return self.join.attributes
+        left, right = self.names
+        return left.values() if self._filtering else [*left.values(), *right.values()]
+
+    def _asked(self) -> frozenset[str]:
+        """Name the attributes that the residual predicate looks at."""
+        if self.join.residual is None:
+            return frozenset()
+        fields = [
+            schema.arrow.field(name).with_name(called)
+            for schema, names in zip(self.schemas, self.names, strict=True)
+            for name, called in names.items()
+        ]
+        joined = Schema(pa.schema(fields))
+        return self.join.residual.reads(joined, where="join")
+
+    def _narrowed(self) -> WindowJoin:
+        """Give the join that knows of what it reads, and of the left attributes that a right one shares its name with.
+
+        Of these the name must stay known, for the right one is renamed because of them.
+        """
+        left, right = self.reads
+        known = (left | (right & frozenset(self.schemas[0].names)), right)
+        schemas = tuple(_only(schema, names) for schema, names in zip(self.schemas, known, strict=True))
+        return attrs.evolve(self, schemas=schemas)
+
+    def _known(self, page: Page, port: int) -> Page:
+        schema = self.schemas[port]
+        if page.schema.names == schema.names:
+            return page
+        # A name alone matters of an attribute that is not there.
+        arrays = [page.column(f.name) if f.name in page.schema else pa.nulls(len(page), f.type) for f in schema.arrow]
+        return Page(schema, pa.RecordBatch.from_arrays(arrays, schema=schema.arrow))
+
+    def _which(self) -> str:
+        left, right = self._times()
+        window = self.join.window
+        match window:
+            case Band():
+                less = "<=" if window.closed else "<"
+                earlier = f"{left} - {self.amount(window.right, 1)}" if window.right else left
+                later = f"{left} + {self.amount(window.left, 0)}" if window.left else left
+                return f"band {earlier} {less} {right} {less} {later}: {self._apart(window)}"
+            case SameWindow():
+                size = self.amount(window.size, 0)
+                origin = f", counted from {self.amount(window.origin, 0)}" if window.origin else ""
+                return f"pairs in the same window of {size}{origin}: floor({left} / {size}) = floor({right} / {size})"
+            case WidJoin():
+                one, other = (window_text(w, s) for w, s in zip((window.left, window.right), self.schemas, strict=True))
+                return f"pairs of windows {one} of the left and {other} of the right, related by {window.relation}"
+            case _:
+                return f"pairs of {left} and {right} that are related by {window}"
+
+    def _apart(self, window: Band) -> str:
+        """Say in words how far apart two tuples of a band may be."""
+        within = "at most" if window.closed else "less than"
+        after, before = (
+            f"{within} {self.amount(length, port)}" if length else ""
+            for port, length in enumerate((window.left, window.right))
+        )
+        if after and before:
+            return f"the right one is {after} after the left one, or {before} before it"
+        if after or before:
+            where, never = ("after", "before") if after else ("before", "after")
+            return f"the right one is {after or before} {where} the left one, and not {never} it"
+        return "both have one time"
+
+    def _stays(self, port: int) -> str:
+        """Say until when a tuple is kept."""
+        window, time = self.join.window, self._times()[port]
+        other = SIDES[1 - port]
+        if isinstance(window, Band):
+            length = window.left if port == 0 else window.right
+            last = f"{time} + {self.amount(length, port)}" if length else time
+            return f"a tuple until the {other} input is promised {'past' if window.closed else 'up to'} its {last}"
+        if isinstance(window, SameWindow):
+            return f"a tuple until the {other} input is promised up to the end of its window"
+        return f"a tuple until the {other} input is promised past its last partner"
+
+    def _times(self) -> tuple[str, str]:
+        names, wattrs = self.names, self.wattrs
+        return names[0][wattrs[0]], names[1][wattrs[1]]
+
+    def amount(self, ticks: int, port: int) -> str:
+        """Write an amount of an input's windowing attribute as people do."""
+        tick = tick_ns(self.schemas[port].field(self.wattrs[port]).type)
+        return str(ticks) if tick is None else format_duration(ticks * tick)
+
+
+def _knowing(given: Schema, own: Schema) -> Schema:
+    """Give a schema of own attributes with the promises of a given one that are on these."""
+    names = set(own.names)
+    return own.with_progress([promise for promise in given.progress if promise <= names])
+
+
+def _only(schema: Schema, names: Attributes) -> Schema:
+    arrow = pa.schema([field for field in schema.arrow if field.name in names])
+    return Schema(arrow, progress=[promise for promise in schema.progress if promise <= names])

@@ -1,0 +1,1 @@
+"""Report on plans, runs and streams: explanations, pictures, warnings, and disorder."""

@@ -1,0 +1,192 @@
+"""What was found of a stream's disorder, as values: by attribute and group, with the promises that would fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.errors import PlanError
+from oop_engine.plan.durations import format_duration
+from oop_engine.plan.ticks import tick_ns
+from operators.streams.disorder import Point, Shaped
+
+_FUTURE: Final = 300_000_000_000
+
+
+@attrs.frozen
+class AttributeDisorder:
+    """The disorder of one attribute, over all tuples or over those of one group; amounts in ticks of the attribute.
+
+    `amount(slack)` writes an amount with its unit, as `oop.slack` takes it.
+
+    `p50`, `p90`, `p99` and `most` are how far late tuples are behind the largest value before them. Beyond `slack`,
+    which is rounded to what people write, are `beyond` tuples; `blocks`, where the stream is sorted in blocks, is the
+    length whose promise `broken` tuples break. `jump` is the largest rise of the largest value, before which `jump_at`
+    values came; `behind` of those after it were more than half of it behind.
+    """
+
+    attribute: str
+    group: str | None
+    kind: pa.DataType = attrs.field(repr=False)
+    tuples: int
+    without_value: int
+    late: int
+    p50: int
+    p90: int
+    p99: int
+    most: int
+    jump: int
+    jump_at: int
+    behind: int
+    shaped: Shaped
+    slack: int
+    beyond: int
+    blocks: int | None
+    broken: int
+    extent: tuple[int, int] | None
+
+    @property
+    def share(self) -> float:
+        """Give the share of late tuples."""
+        return self.late / self.tuples if self.tuples else 0.0
+
+    @property
+    def from_the_future(self) -> bool:
+        """Tell whether a tuple was more than five minutes ahead of what followed it."""
+        tick = tick_ns(self.kind)
+        return tick is not None and self.behind > 0 and self.jump * tick > _FUTURE
+
+    @property
+    def promise(self) -> str:
+        """Give the promise that fits best, as it is written in Python."""
+        if not self.late:
+            return f'oop.ordered("{self.attribute}")'
+        if self.blocks is not None:
+            return f'oop.blocks("{self.attribute}", length={self._literal(self.blocks)})'
+        return f'oop.slack({self._literal(self.slack)}, "{self.attribute}")'
+
+    @property
+    def option(self) -> str:
+        """Give the same promise as the command line writes it."""
+        if not self.late:
+            how = "ordered"
+        elif self.blocks is not None:
+            how = f"block:{self.amount(self.blocks)}"
+        else:
+            how = f"slack:{self.amount(self.slack)}"
+        on = "" if self.attribute == "ts" else f" --on {self.attribute}"
+        return f'--punctuate "{how}"{on}'
+
+    def amount(self, ticks: int) -> str:
+        """Write an amount exactly, as promises take it: "79 s", or a number."""
+        tick = tick_ns(self.kind)
+        return str(ticks) if tick is None else format_duration(ticks * tick)
+
+    def plain(self) -> dict[str, object]:
+        """Give all as JSON takes it, times in seconds."""
+        tick = tick_ns(self.kind)
+
+        def amount(ticks: int) -> float:
+            return ticks if tick is None else ticks * tick / 1e9
+
+        return {
+            "attribute": self.attribute,
+            "group": self.group,
+            "unit": None if tick is None else "s",
+            "tuples": self.tuples,
+            "without_value": self.without_value,
+            "late": self.late,
+            "late_share": self.share,
+            **{name: amount(getattr(self, name)) for name in ("p50", "p90", "p99")},
+            "max": amount(self.most),
+            "shape": self.shaped.shape,
+            "blocks_found": self.shaped.blocks,
+            "tuples_in_blocks": self.shaped.in_blocks,
+            "jump": amount(self.jump),
+            "jump_at": self.jump_at,
+            "behind_the_jump": self.behind,
+            "from_the_future": self.from_the_future,
+            "slack": amount(self.slack),
+            "late_beyond_slack": self.beyond,
+            "block_length": None if self.blocks is None else amount(self.blocks),
+            "late_beyond_blocks": self.broken,
+            "promise": self.promise,
+            "option": self.option,
+        }
+
+    def _literal(self, ticks: int) -> str:
+        return f'"{self.amount(ticks)}"' if tick_ns(self.kind) is not None else str(ticks)
+
+
+@attrs.frozen
+class Scatter:
+    """What is drawn of an attribute: points, over arrival numbers or over the attribute `against`."""
+
+    whole: AttributeDisorder
+    points: tuple[Point, ...] = attrs.field(repr=False)
+    groups: tuple[str, ...]
+    against: pa.Field | None
+
+
+@attrs.frozen
+class Disorder:
+    """The disorder of a stream by each attribute, over all and by group; `clocks` how far exporters' are ahead, ns."""
+
+    name: str
+    tuples: int
+    by: tuple[str, ...]
+    whole: tuple[AttributeDisorder, ...]
+    groups: tuple[AttributeDisorder, ...]
+    clocks: Mapping[str, int]
+    scatters: tuple[Scatter, ...] = attrs.field(repr=False)
+    notes: tuple[str, ...]
+
+    def of(self, attribute: str, group: str | None = None) -> AttributeDisorder:
+        """Give the disorder by an attribute, over all tuples or of one group; PlanError where that was not measured."""
+        for found in (*self.whole, *self.groups):
+            if found.attribute == attribute and found.group == group:
+                return found
+        measured = [f.attribute if f.group is None else f"{f.attribute} of {f.group}" for f in self.whole + self.groups]
+        raise PlanError(f'the disorder of "{attribute}" was not measured. Measured were: {", ".join(measured)}.')
+
+    def plain(self) -> dict[str, object]:
+        """Give all as JSON takes it, times in seconds."""
+        return {
+            "name": self.name,
+            "tuples": self.tuples,
+            "by": list(self.by),
+            "disorder": [found.plain() for found in self.whole + self.groups],
+            "clocks_ahead": {group: ahead / 1e9 for group, ahead in self.clocks.items()},
+            "notes": list(self.notes),
+        }
+
+    def plot(self, path: str | Path) -> None:
+        """Draw events over arrival and how far each is behind, as SVG or PNG; PNG needs the extra `plot`."""
+        from oop_engine.report.scatter import draw
+
+        draw(self, Path(path))
+
+    def __str__(self) -> str:
+        """Give the table that the command line shows, as plain text."""
+        from oop_engine.report.disorder_words import advice, table
+
+        return "\n".join([*table(self), *advice(self)])
+
+
+def rounded_up(ticks: int, tick: int | None) -> int:
+    """Give the least amount that is not below `ticks` and that people would write: two digits of the unit it is in."""
+    if ticks <= 0:
+        return 0
+    scale = 1
+    if tick is not None:
+        scale = next((u // tick for u in (10**9, 10**6, 10**3) if u % tick == 0 and ticks * tick >= u), 1)
+    step = scale
+    while ticks > 100 * step:
+        step *= 10
+    while step > 1 and step % 10 == 0 and ticks <= 10 * step:
+        step //= 10
+    return -(-ticks // step) * step

@@ -1,0 +1,1 @@
+"""Rewrite passes: turn the plan that a user wrote into the one that runs."""

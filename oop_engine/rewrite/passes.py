@@ -1,0 +1,24 @@
+"""What is run is not quite what was written: every run, explanation and worker of a plan prepares it here.
+
+Late tuples reach the windows that are open for them, whatever else reads the stream (`lateness.guarded`); what several
+outputs have in common is computed once (`sharing`), and their window aggregates over one stream together (`fusion`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from oop_engine.plan.graph import Node, Plan
+from oop_engine.rewrite.fusion import fused
+from oop_engine.rewrite.lateness import guarded
+from oop_engine.rewrite.sharing import shared
+
+
+def prepared(output: Node) -> Plan:
+    """Give the plan of one output as it is run."""
+    return guarded(Plan((output,)))
+
+
+def together(outputs: Iterable[Node]) -> Plan:
+    """Give the plan of several outputs as they are run at once."""
+    return guarded(fused(shared(Plan(tuple(outputs)))))

@@ -1,0 +1,93 @@
+"""Windows of any kinds over one stream: those that can share slices do, the others are computed beside them.
+
+Slices are shared by windows over one attribute whose edges are values of it. Windows that tuples define, landmark
+windows, and those over other attributes each read the same stream, once; all results become one stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.errors import PlanError
+from oop_engine.plan.windows import Windowing
+from oop_engine.rewrite.strategy import SLICED
+from operators.data.schema import ROW_NUM, Schema
+from operators.expression import Column, Expression, Literal, Null
+from operators.rows.project import Project
+from operators.window.counted import CountWindow
+from operators.window_aggregate.stores.slices.results import START, STOP, WID, WINDOW
+
+Windows: TypeAlias = Mapping[str, Windowing]
+
+
+def parts(windows: Windows) -> tuple[Windows, ...]:
+    """Part windows into those that share slices and those that are computed by themselves, in their order."""
+    found: dict[object, dict[str, Windowing]] = {}
+    for name, window in windows.items():
+        found.setdefault(window.wattr if isinstance(window, SLICED) else (name,), {})[name] = window
+    return tuple(found.values())
+
+
+def sliced(windows: Windows) -> bool:
+    """Tell whether windows are such that share slices."""
+    return all(isinstance(window, SLICED) for window in windows.values())
+
+
+def check_asked(windows: Windows, *, strategy: str, empty: bool, lateness: object) -> None:
+    """Refuse what only one kind of window can do; PlanError with the way out."""
+    asked = (
+        f'strategy="{strategy}"' if strategy not in ("auto", "slicing") else "empty=True" if empty
+        else "lateness=..." if lateness and len({w.wattr for w in windows.values()}) > 1 else None
+    )  # fmt: skip
+    if asked is not None:
+        raise PlanError(
+            f"aggregate({asked}): {', '.join(windows)} are windows of kinds that are computed side by side.\n"
+            f"  Leave {asked.partition('=')[0]} out, or aggregate the windows it is for by themselves."
+        )
+
+
+@attrs.frozen
+class Bounds:
+    """What window_start and window_end are in the results of several parts."""
+
+    kind: pa.DataType
+    ranks: frozenset[str]
+    """Windows that are without them: theirs are ranks or row numbers, beside those that are values of an attribute."""
+
+    @classmethod
+    def of(cls, windows: Windows, schema: Schema) -> Bounds:
+        """Find the type; PlanError where windows are over attributes of several types."""
+        ranks = [name for name, w in windows.items() if isinstance(w, CountWindow) or w.wattr == ROW_NUM]
+        kinds: dict[pa.DataType, str] = {}
+        for name, window in windows.items():
+            if name not in ranks:
+                field = schema.field(window.wattr, where="windows")
+                kinds.setdefault(field.type if pa.types.is_temporal(field.type) else pa.int64(), name)
+        if len(kinds) > 1:
+            (one, first), (other, second), *_ = kinds.items()
+            raise PlanError(
+                f"windows: {first} is over {windows[first].wattr} ({one}), {second} over {windows[second].wattr}"
+                f" ({other}),\n  and {START} is of one type. Aggregate them by themselves, or cast one attribute first."
+            )
+        return cls(next(iter(kinds), pa.int64()), frozenset(ranks if kinds else ()))
+
+    def naming(self, windows: Windows, schema: Schema, *, told: bool) -> Project:
+        """Give the projection that makes the results of a part those of all: with the name, and the same bounds.
+
+        `told` when results bear the names of their windows already.
+        """
+        columns: dict[str, Expression] = {name: Column(name) for name in schema.names}
+        name = next(iter(windows))
+        if not told and WINDOW in columns:
+            raise PlanError(f"aggregate: two results are named {WINDOW}; rename the one that is not the window's name.")
+        named = columns.pop(WINDOW) if told else Literal(name)
+        wid, *bounds = (columns.pop(name) for name in (WID, START, STOP))
+        columns[WINDOW] = named
+        columns[WID] = wid
+        for bound, column in zip((START, STOP), bounds, strict=True):
+            columns[bound] = Null(self.kind) if name in self.ranks else column
+        return Project(columns)

@@ -1,5 +1,0 @@
-"""A query text over named streams becomes a stream: the same handle that the Python interface would have built."""
-
-from oop_engine.translate.assemble import query
-
-__all__ = ["query"]

@@ -1,0 +1,295 @@
+"""What AdaptWID maintains is rows of arrays: tuples in B, partial aggregates in H, and an entry for each group.
+
+The arrays are those of `operators.kernels.baselines.adaptive`, which says what stands where. Here they are made, grown,
+compacted, saved and restored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+import numpy as np
+
+from operators.baselines.buffer.log import TupleLog
+from operators.data.page import Int32s, Int64s
+from operators.data.saved import apart, part, prefixed, read_int, read_integers
+from operators.functions.columns import grown, power
+from operators.functions.protocol import Accumulator
+from operators.kernels.baselines import adaptive as kernels
+from operators.protocol import State, StateValue
+from operators.window import FOREVER
+
+_NEVER = -(2**63)
+
+
+@attrs.define(eq=False)
+class Objects:
+    """Hold B, H and the groups' entries.
+
+    32 bytes a buffered tuple and 36 a partial aggregate besides their values, 28 a group; 4 to 8 more a source.
+    """
+
+    accumulators: Sequence[Accumulator]
+    log: TupleLog
+    counters: Int64s = attrs.field(init=False)
+    groups: Int32s = attrs.field(init=False)
+    volumes: Int64s = attrs.field(init=False)
+    high: Int64s = attrs.field(init=False)
+    tuples: Int32s = attrs.field(init=False)
+    spans: Int64s = attrs.field(init=False)
+    parts: Int32s = attrs.field(init=False)
+    part_wids: Int64s = attrs.field(init=False)
+    leaving: Int32s = attrs.field(init=False)
+    part_table: Int32s = attrs.field(init=False)
+    free: Int32s = attrs.field(init=False)
+    windows: Int32s = attrs.field(init=False)
+    wids: Int64s = attrs.field(init=False)
+    window_table: Int32s = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.counters = np.zeros(kernels.COUNTERS, np.int64)
+        self.groups = np.zeros((16, 5), np.int32)
+        self.groups[:, kernels.NEWEST] = -1
+        self.volumes = np.zeros((16, 1), np.int64)
+        self.high = np.full(1, _NEVER)
+        self.tuples = np.zeros((16, 4), np.int32)
+        self.spans = np.zeros((16, 2), np.int64)
+        self.parts = np.zeros((16, 3), np.int32)
+        self.part_wids = np.zeros(16, np.int64)
+        self.leaving = np.zeros((16, 1), np.int32)
+        self.part_table = np.full(32, -1, np.int32)
+        self.free = np.zeros(16, np.int32)
+        self.windows = np.zeros((16, 3), np.int32)
+        self.wids = np.zeros(16, np.int64)
+        self.window_table = np.full(32, -1, np.int32)
+        for accumulator in self.accumulators:
+            accumulator.reserve(16)
+
+    def __len__(self) -> int:
+        """Number of buffered tuples and partial aggregates."""
+        return self.buffered + self.partial
+
+    @property
+    def buffered(self) -> int:
+        """Tuples in B."""
+        return int(self.counters[kernels.HELD])
+
+    @property
+    def partial(self) -> int:
+        """Partial aggregates in H."""
+        return int(self.counters[kernels.LIVE])
+
+    @property
+    def entries(self) -> int:
+        """Groups with an unexpired tuple."""
+        return int(self.counters[kernels.ENTRIES])
+
+    @property
+    def peak(self) -> int:
+        """The most objects (tuples in B, partial aggregates, groups) held after any tuple."""
+        return int(self.counters[kernels.PEAK])
+
+    @property
+    def peak_weight(self) -> int:
+        """The most that objects weighed together after any tuple."""
+        return int(self.counters[kernels.WEIGHT])
+
+    @property
+    def switches(self) -> tuple[int, int]:
+        """Switches to eager and to lazy."""
+        return int(self.counters[kernels.TO_EAGER]), int(self.counters[kernels.TO_LAZY])
+
+    @property
+    def scanned(self) -> int:
+        """Buffered tuples that switches looked at: those of the groups that switched."""
+        return int(self.counters[kernels.SCANNED])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, accumulators and tuples included."""
+        own = (
+            self.groups, self.volumes, self.tuples, self.spans, self.parts, self.part_wids, self.leaving,
+            self.part_table, self.free, self.windows, self.wids, self.window_table,
+        )  # fmt: skip
+        return sum([a.nbytes for a in (*own, *self.accumulators)]) + self.log.nbytes
+
+    def account(self, ids: Int32s) -> tuple[Int64s, Int32s, Int32s, Int32s]:
+        """Give of these groups: volumes, shape (n, sources), whether eager, partial aggregates, tuples in B."""
+        rows = self.groups[ids]
+        return (
+            self.volumes[ids],
+            rows[:, kernels.EAGER],
+            rows[:, kernels.PARTS],
+            rows[:, kernels.TUPLES],
+        )
+
+    def grow_groups(self, capacity: int) -> None:
+        """Make room for groups 0 <= g < capacity."""
+        if capacity > len(self.groups):
+            size, known = max(capacity, 2 * len(self.groups)), len(self.groups)
+            self.volumes = grown(self.volumes, size)
+            self.groups = grown(self.groups, size)
+            self.groups[known:, kernels.NEWEST] = -1
+
+    def grow_sources(self, sources: int) -> None:
+        """Make room for sources 0 <= k < sources."""
+        more = sources - self.volumes.shape[1]
+        if more > 0:
+            self.volumes = np.pad(self.volumes, ((0, 0), (0, more)))
+            self.leaving = np.pad(self.leaving, ((0, 0), (0, more)))
+            self.high = np.pad(self.high, (0, more), constant_values=_NEVER)
+
+    def horizon(self, latest: int) -> int:
+        """Give the window-id after the last window that anything is in; endless ones count up to `latest`."""
+        wids = self.wids[: int(self.counters[kernels.OPEN])]
+        return int(np.where(wids == FOREVER - 1, latest, wids).max(initial=_NEVER)) + 1
+
+    def over(self, bound: int) -> bool:
+        """Tell whether a tuple, or a partial aggregate, is held that is in no window from `bound` on."""
+        spans = self.spans[: int(self.counters[kernels.MADE])]
+        return bool((spans[:, 1] <= bound).any() or (self.part_wids[self.live()] < bound).any())
+
+    def expired(self, bound: int) -> Int64s:
+        """Give the tuples of B that are in no window from `bound` on."""
+        found = np.empty(self.buffered, np.int64)
+        n = kernels.expired(bound, self.tuples, self.windows, self.wids, found, self.counters)
+        return found[:n]
+
+    def ordered(self, stop: int) -> Int64s:
+        """Give the rows of the windows below `stop` that have partial aggregates, by window-id."""
+        n = int(self.counters[kernels.OPEN])
+        rows = np.flatnonzero((self.wids[:n] < stop) & (self.windows[:n, kernels.SIZE] > 0))
+        return rows[np.argsort(self.wids[rows])]
+
+    def begin(self, fresh: Int32s) -> None:
+        """Set new partial aggregates to the identity."""
+        if len(fresh):
+            for accumulator in self.accumulators:
+                accumulator.init(fresh)
+
+    def reserve(self, parts: int, windows: int, tuples: int) -> None:
+        """Make room for more partial aggregates, windows and tuples, at least doubling what is too small."""
+        counters = self.counters
+        needed = int(counters[kernels.LIVE]) + parts
+        if needed > len(self.parts):
+            size = power(needed)
+            self.parts, self.leaving = grown(self.parts, size), grown(self.leaving, size)
+            self.part_wids, self.free = grown(self.part_wids, size), grown(self.free, size)
+            self.part_table = np.full(2 * size, -1, np.int32)
+            kernels.rehash(self.live(), self.parts, self.part_wids, self.part_table)
+            for accumulator in self.accumulators:
+                accumulator.reserve(size)
+        if int(counters[kernels.OPEN]) + windows > len(self.wids):
+            kernels.close_windows(_NEVER, self.windows, self.wids, self.window_table, counters)
+        needed = int(counters[kernels.OPEN]) + windows
+        if needed > len(self.wids):
+            size = power(needed)
+            self.windows, self.wids = grown(self.windows, size), grown(self.wids, size)
+            self.window_table = np.full(2 * size, -1, np.int32)
+            kernels.rehash_windows(self.wids, self.window_table, counters)
+        if int(counters[kernels.MADE]) + tuples > len(self.tuples):
+            size = 2 * len(self.tuples)
+            self.tuples, self.spans = grown(self.tuples, size), grown(self.spans, size)
+
+    def live(self) -> Int32s:
+        """Give the rows of the partial aggregates there are."""
+        return self.chained(np.arange(int(self.counters[kernels.OPEN])))
+
+    def chained(self, order: Int64s) -> Int32s:
+        """Give the rows of the partial aggregates of some windows, window by window."""
+        slots = np.empty(int(self.windows[order, kernels.SIZE].sum()), np.int32)
+        kernels.chains(order, self.windows, self.parts, slots)
+        return slots
+
+    def compact(self, *, slack: int = 1024) -> None:
+        """Cut out the tuples that left B when they are more than those that stayed."""
+        made, held = int(self.counters[kernels.MADE]), self.buffered
+        if made <= 2 * held + slack and not (held == 0 < made):
+            return
+        self.log.keep(self.tuples[:made, kernels.GROUP] >= 0)
+        kernels.compact(self.groups, self.tuples, self.spans, self.windows, self.wids, self.window_table, self.counters)
+        kernels.close_windows(_NEVER, self.windows, self.wids, self.window_table, self.counters)
+
+    def state(self) -> State:
+        """Give B, H, the groups and the accumulators."""
+        made = int(self.counters[kernels.MADE])
+        if made > self.buffered:
+            self.compact(slack=-made)
+            made = self.buffered
+        ever, free = int(self.counters[kernels.EVER]), int(self.counters[kernels.FREE])
+        known = np.flatnonzero(self.volumes.any(axis=1))
+        live = self.live()
+        state: State = {
+            "counters": self.counters.copy(),
+            "known": known,
+            "eager": self.groups[known, kernels.EAGER].copy(),
+            "volumes": self.volumes[known],
+            "high": self.high.copy(),
+            "tuple_groups": self.tuples[:made, kernels.GROUP].copy(),
+            "tuple_sources": self.tuples[:made, kernels.SOURCE].copy(),
+            "spans": self.spans[:made].copy(),
+            "live": live,
+            "owners": self.parts[live, kernels.OWNER].copy(),
+            "part_wids": self.part_wids[live],
+            "leaving": self.leaving[live],
+            "free": self.free[:free].copy(),
+            "ever": ever,
+            **prefixed("log.", self.log.state()),
+        }
+        for i, accumulator in enumerate(self.accumulators):
+            state |= prefixed(f"aggregate{i}.", accumulator.state())
+        return state
+
+    def restore(self, state: Mapping[str, StateValue], *, capacity: int) -> None:
+        """Become the store whose `state` this was; `capacity` is above every group id."""
+        known = apart(read_integers(state, "known"), "known", below=capacity)
+        volumes = read_integers(state, "volumes", length=len(known))
+        eager = read_integers(state, "eager", least=0, below=2, length=len(known))
+        sources = volumes.shape[1]
+        self.grow_sources(sources)
+        self.high = read_integers(state, "high", length=sources)
+        size = power(int(known.max(initial=0)) + 1)
+        self.groups, self.volumes = grown(self.groups[:0], size), grown(self.volumes[:0], size)
+        self.groups[:, kernels.NEWEST] = -1
+        self.groups[known, kernels.EAGER] = eager
+        self.volumes[known] = volumes
+        live, free = read_integers(state, "live"), read_integers(state, "free")
+        # Each row ever given away is in use or free.
+        ever = read_int(state, "ever", least=len(live) + len(free), most=len(live) + len(free))
+        apart(np.concatenate((live, free)), "live", below=ever)
+        owners = read_integers(state, "owners", least=0, below=size, length=len(live))
+        wids = read_integers(state, "part_wids", length=len(live))
+        leaving = read_integers(state, "leaving", length=len(live))
+        groups = read_integers(state, "tuple_groups", least=0, below=size)
+        made = len(groups)
+        sources = read_integers(state, "tuple_sources", least=0, below=sources, length=made)
+        spans = read_integers(state, "spans", width=2, length=made)
+        if len(np.unique(np.stack((owners, wids)), axis=1).T) < len(live):
+            raise ValueError("the saved state has two partial aggregates of one group and window")
+        self.counters[:] = read_integers(state, "counters", length=len(self.counters))
+        self.counters[[kernels.OPEN, kernels.LIVE, kernels.EVER, kernels.FREE, kernels.MADE]] = 0
+        # Rows are handed out again from the end of the free list, and so come to their old places.
+        self.reserve(power(ever), len(np.unique(np.concatenate((wids, spans[:, 1] - 1)))), 0)
+        self.free[: len(live)] = live[::-1]
+        self.counters[[kernels.EVER, kernels.FREE]] = ever, len(live)
+        kernels.enter(
+            owners, wids, self.groups, self.parts, self.part_wids, self.leaving, self.part_table, self.free,
+            self.windows, self.wids, self.window_table, np.empty(len(live), np.int32), self.counters,
+        )  # fmt: skip
+        self.leaving[live] = leaving
+        self.free[: len(free)] = free
+        self.counters[kernels.FREE] = len(free)
+        size = power(made)
+        self.tuples, self.spans = np.zeros((size, 4), np.int32), np.zeros((size, 2), np.int64)
+        self.tuples[:made, kernels.GROUP], self.tuples[:made, kernels.SOURCE] = groups, sources
+        self.spans[:made] = spans
+        np.add.at(self.groups[:, kernels.TUPLES], groups, 1)
+        self.counters[kernels.MADE] = made
+        kernels.compact(self.groups, self.tuples, self.spans, self.windows, self.wids, self.window_table, self.counters)
+        self.log.restore(part("log.", state))
+        if len(self.log) != made:
+            raise ValueError(f"the saved state has {len(self.log)} tuples of {made} groups")
+        for i, accumulator in enumerate(self.accumulators):
+            accumulator.restore(part(f"aggregate{i}.", state))
+            accumulator.reserve(len(self.parts))

@@ -1,0 +1,1 @@
+"""Pages, schemas, keys, and saved state: the data that operators take, give and keep."""

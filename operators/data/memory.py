@@ -1,0 +1,537 @@
+"""A class declares its memory once, on its fields: saving, restoring, bytes and growth follow from that.
+
+    _late: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0))
+
+The field is the declaration. Its default is the identity, and its metadata gives the type, the bounds, and the name of
+the entry in a saved state, which is the field's own unless one is given. Entries are read in the order of the fields,
+so a bound may refer to a field above. What a class derives from its memory, it works out after `super().restore`.
+
+A saved state names the version of the class that wrote it; what was saved before there were versions is of version 0.
+A field that came later says `since` which version: an older state lacks its entry, and it stays as it is in a fresh
+object. A class that cannot read old states any more says so by `OLDEST`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from operators.data import saved
+from operators.data.page import Page
+from operators.data.saved import prefixed
+from operators.data.schema import Schema
+from operators.protocol import State, StateValue
+from punctuation import Meet, Punctuation
+from punctuation.plain import Plain, dump_progress, from_plain, read_progress, to_plain
+
+T = TypeVar("T", bound=np.generic)
+_COLUMN: Final = "memory"
+_NBYTES: Final = "nbytes"
+VERSION: Final = "version"
+"""The entry of a saved state that names its version."""
+Metadata: TypeAlias = Mapping[str, object]
+
+
+def grown(column: npt.NDArray[T], capacity: int, *, fill: int = 0) -> npt.NDArray[T]:
+    """Return a column of at least `capacity` rows with the same content; what is new is `fill`."""
+    if capacity <= len(column):
+        return column
+    shape = (capacity, *column.shape[1:])
+    larger = np.full(shape, fill, column.dtype) if fill else np.zeros(shape, column.dtype)
+    larger[: len(column)] = column
+    return larger
+
+
+class Saves(Protocol):
+    """A part of a memory that saves itself."""
+
+    def state(self) -> State:
+        """Return the memory as arrays, record batches and scalars."""
+        ...
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Take up the memory whose `state` this was."""
+        ...
+
+
+class _Bytes(property):
+    """The `nbytes` that follows from a declaration."""
+
+
+class Stateful:
+    """Give a class `state`, `restore` and `nbytes` from the declarations on its fields.
+
+    >>> @attrs.define
+    ... class Counted(Stateful):
+    ...     _seen: int = attrs.field(init=False, default=0, metadata=integer(least=0))
+    >>> Counted().state()
+    {'version': 1, 'seen': 0}
+    >>> Counted().restore({"version": 2, "seen": 0})
+    Traceback (most recent call last):
+    ValueError: the saved state of Counted has version 2; this engine reads versions 0 to 1
+    """
+
+    __slots__ = ()
+
+    VERSION: ClassVar[int] = 1
+    OLDEST: ClassVar[int] = 0
+    _declared: ClassVar[tuple[tuple[str, str, Column], ...]] = ()
+    _saving: ClassVar[tuple[tuple[str, str, Callable[[State, str, Any], None]], ...]] = ()
+    _none: ClassVar[int] = 0
+    """The bytes of a class without arrays."""
+    _growing: ClassVar[tuple[tuple[str, Column], ...]] = ()
+    _bytes: ClassVar[Callable[[Any], int]] = staticmethod(lambda self: 0)
+    """Counts the bytes of all arrays and parts, which `nbytes` is where a class does not write it itself."""
+
+    @classmethod
+    def __attrs_init_subclass__(cls) -> None:
+        declared: list[tuple[str, str, Column]] = []
+        for field in attrs.fields(cls):
+            column = field.metadata.get(_COLUMN)
+            if column is not None:
+                declared.append((field.name, field.name.lstrip("_") if column.name is None else column.name, column))
+        cls._declared = tuple(declared)
+        cls._saving = tuple((attribute, name, column.save) for attribute, name, column in declared if column.saved)
+        cls._growing = tuple((attribute, column) for attribute, _, column in declared if column.slotted)
+        cls._bytes = staticmethod(_summed(cls._declared))
+        if isinstance(cls.nbytes, _Bytes):
+            setattr(cls, _NBYTES, _Bytes(cls._bytes))
+
+    @_Bytes
+    def nbytes(self) -> int:
+        """Count the bytes of all arrays and parts."""
+        return 0
+
+    def state(self) -> State:
+        """Return everything remembered, copied, as arrays, record batches and scalars."""
+        state: State = {VERSION: self.VERSION} if self._declared else {}
+        for attribute, name, save in self._saving:
+            save(state, name, getattr(self, attribute, None))
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Take up the memory whose `state` this was; called on a fresh object with the same public fields."""
+        version = saved.read_int(state, VERSION) if VERSION in state else 0
+        if version != self.VERSION and not self.OLDEST <= version <= self.VERSION:
+            reads = (
+                f"versions {self.OLDEST} to {self.VERSION}" if self.OLDEST < self.VERSION else f"version {self.VERSION}"
+            )
+            raise ValueError(
+                f"the saved state of {type(self).__name__} has version {version}; this engine reads {reads}"
+            )
+        for attribute, name, column in self._declared:
+            if not column.saved:
+                continue
+            if version >= column.since or name in state:
+                column.restore(state, name, self, attribute)
+            else:
+                column.lack(name, self, attribute)
+
+
+class Slotted(Stateful):
+    """Give a class, besides, columns with a row for each slot: they grow together, and are read back equally long."""
+
+    __slots__ = ()
+
+    def reserve(self, capacity: int) -> None:
+        """Make room for slots 0 <= i < capacity and keep what is held."""
+        for attribute, column in self._growing:
+            setattr(self, attribute, column.grow(getattr(self, attribute), capacity))
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        super().restore(state)
+        rows: int | None = None
+        for attribute, column in self._growing:
+            for array in column.arrays(getattr(self, attribute)) if column.saved else ():
+                if rows is not None and len(array) != rows:
+                    raise ValueError(f'the saved state should have {rows} slots in "{attribute}", it has {len(array)}')
+                rows = len(array)
+
+
+@attrs.frozen(kw_only=True)
+class Column:
+    """Declare one field of a memory: how it is saved, read back and measured."""
+
+    name: str | None = None
+    since: int = 0
+    slotted: bool = False
+    """Whether it grows with the slots of its owner."""
+    saved: bool = True
+    """Whether it is in a state; if not, its owner works it out from the rest, or saves it in its own way."""
+    sized: ClassVar[bool] = False
+    """Whether the value is never None and has its bytes as `nbytes`."""
+    holds: ClassVar[bool] = False
+    """Whether `nbytes` of the column counts its bytes."""
+
+    def save(self, state: State, name: str, value: Any) -> None:
+        """Put the value into a state."""
+        state[name] = value
+
+    def restore(self, state: Mapping[str, StateValue], name: str, owner: Any, attribute: str) -> None:
+        """Set the field of a fresh owner to what a state holds; ValueError where that does not fit."""
+        setattr(owner, attribute, self.load(state, name, getattr(owner, attribute, None), owner))
+
+    def lack(self, name: str, owner: Any, attribute: str) -> None:
+        """Leave the field of a fresh owner as it is, for an older state has no entry; ValueError where it should."""
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
+        """Return what a state holds, where a fresh owner has this value."""
+        return value
+
+    def nbytes(self, value: Any) -> int:
+        """Count the bytes that a value takes."""
+        return 0
+
+    def grow(self, value: Any, capacity: int) -> Any:
+        """Return a value with room for so many slots; called where it is `slotted`."""
+        return value
+
+    def arrays(self, value: Any) -> Sequence[Any]:
+        """Return the arrays in a value that have a row for each slot."""
+        return ()
+
+    def declared(self) -> Metadata:
+        """Return the metadata of a field that is this column."""
+        return {_COLUMN: self}
+
+
+@attrs.frozen(kw_only=True)
+class _Integer(Column):
+    least: int | None
+    most: int | str | None
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> int:
+        most = _length(owner, self.most) if isinstance(self.most, str) else self.most
+        return saved.read_int(state, name, least=self.least, most=most)
+
+
+class _Flag(Column):
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> bool:
+        return saved.read_flag(state, name)
+
+
+@attrs.frozen(kw_only=True)
+class _Counters(Column):
+    added: Collection[str]
+
+    def save(self, state: State, name: str, value: Mapping[str, int]) -> None:
+        state |= prefixed("count.", value)
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Mapping[str, int], owner: Any) -> dict[str, int]:
+        return saved.read_counts(state, value, added=self.added)
+
+
+@attrs.frozen(kw_only=True)
+class _Array(Column):
+    least: int | None
+    below: int | None
+    length: str | None
+    grows: str | None = None
+    sized = True
+
+    def save(self, state: State, name: str, value: Any) -> None:
+        state[name] = value.copy()
+
+    def lack(self, name: str, owner: Any, attribute: str) -> None:
+        self._checked(getattr(owner, attribute), name, owner)
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
+        array = saved.read_array(state, name, like=value)
+        if self.least is not None or self.below is not None or self.length is not None:
+            self._checked(array, name, owner)
+        if self.grows is None:
+            return array
+        index = getattr(owner, self.grows)
+        return grown(array, 1 if index is None else max(1, index.capacity))
+
+    def _checked(self, array: Any, name: str, owner: Any) -> Any:
+        length = None if self.length is None else _length(owner, self.length)
+        return saved.bounded(array, name, least=self.least, below=self.below, length=length)
+
+    def nbytes(self, value: Any) -> int:
+        return value.nbytes
+
+
+@attrs.frozen(kw_only=True)
+class _Slots(_Array):
+    fill: int
+    slotted: bool = True
+
+    def arrays(self, value: Any) -> Sequence[Any]:
+        return (value,)
+
+    def grow(self, value: Any, capacity: int) -> Any:
+        return grown(value, capacity, fill=self.fill)
+
+
+class _Fields(_Slots):
+    holds = True
+    sized = False
+
+    def save(self, state: State, name: str, value: Sequence[Any]) -> None:
+        state |= {f"{name}{number}": array.copy() for number, array in enumerate(value)}
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Sequence[Any], owner: Any) -> Any:
+        return tuple(super(_Fields, self).load(state, f"{name}{i}", array, owner) for i, array in enumerate(value))
+
+    def nbytes(self, value: Sequence[Any]) -> int:
+        return sum([array.nbytes for array in value])
+
+    def arrays(self, value: Any) -> Sequence[Any]:
+        return value
+
+    def grow(self, value: Sequence[Any], capacity: int) -> Any:
+        return tuple([grown(array, capacity) for array in value])
+
+
+class _Numbers(Column):
+    def save(self, state: State, name: str, value: list[int] | list[float]) -> None:
+        state[name] = np.array(value)
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: list[Any], owner: Any) -> list[Any]:
+        array = saved.read_array(state, name, like=np.array(value))
+        return saved.bounded(array, name, least=None, below=None, length=len(value)).tolist()
+
+
+class _Progress(Column):
+    def save(self, state: State, name: str, value: Any) -> None:
+        state[name] = dump_progress(value)
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
+        return read_progress(saved.read_text(state, name))
+
+
+@attrs.frozen(kw_only=True)
+class _Plain(Column):
+    strict: bool
+
+    def save(self, state: State, name: str, value: Iterable[Any]) -> None:
+        state[name] = json.dumps([None if one is None else one.state() for one in value])
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
+        kept: list[Plain] = json.loads(saved.read_text(state, name))
+        for one, its in zip(value, kept, strict=self.strict):
+            if one is not None and its is not None:
+                one.restore(its)
+        return value
+
+
+class _Waiting(Column):
+    def save(self, state: State, name: str, value: Iterable[tuple[Punctuation | int, ...]]) -> None:
+        state[name] = json.dumps([[v if isinstance(v, int) else to_plain(v) for v in one] for one in value])
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
+        waiting: list[list[Plain]] = json.loads(saved.read_text(state, name))
+        return [tuple(from_plain(v) if isinstance(v, list) else int(str(v)) for v in one) for one in waiting]
+
+
+class _Pages(Column):
+    holds = True
+
+    def save(self, state: State, name: str, value: Iterable[Page]) -> None:
+        state |= saved.save_page(list(value), name)
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> list[Page]:
+        page = saved.read_page(state, name)
+        return [] if page is None else [page]
+
+    def nbytes(self, value: Iterable[Page]) -> int:
+        return sum([page.batch.nbytes for page in value])
+
+
+class _Meet(Column):
+    def save(self, state: State, name: str, value: Meet) -> None:
+        state |= prefixed(name and f"{name}.", saved.save_meet(value))
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Meet, owner: Any) -> Meet:
+        return saved.load_meet(value.ports, saved.part(name and f"{name}.", state))
+
+
+@attrs.frozen(kw_only=True)
+class _Part(Column):
+    make: Callable[[list[pa.Field]], Saves] | None
+    holds = True
+
+    def save(self, state: State, name: str, value: Any) -> None:
+        if value is not None:
+            if self.make is not None:
+                state["fields"] = saved.save_schema(pa.schema(list(value.fields)))
+            for entry, its in value.state().items():
+                state[f"{name}.{entry}"] = its
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
+        if self.make is not None:
+            value = self.make(list(saved.read_batch(state, "fields").schema)) if "fields" in state else None
+        its = saved.part(f"{name}.", state)
+        if value is not None and its:
+            value.restore(its)
+        return value
+
+    def grow(self, value: Any, capacity: int) -> Any:
+        value.reserve(capacity)
+        return value
+
+    def nbytes(self, value: Any) -> int:
+        return 0 if value is None else value.nbytes
+
+
+class _Parts(Column):
+    holds = True
+
+    def save(self, state: State, name: str, value: Iterable[Saves] | None) -> None:
+        for number, one in enumerate(value or ()):
+            for entry, its in one.state().items():
+                state[f"{name}{number}.{entry}"] = its
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
+        for number, one in enumerate(value or ()):
+            if its := saved.part(f"{name}{number}.", state):
+                one.restore(its)
+        return value
+
+    def nbytes(self, value: Any) -> int:
+        return sum([one.nbytes for one in value or ()])
+
+
+@attrs.frozen(kw_only=True)
+class _Input(Column):
+    bind: str
+
+    def save(self, state: State, name: str, value: Schema | tuple[Schema, ...] | None) -> None:
+        if value is not None:
+            state |= saved.save_input(value if isinstance(value, Schema) else value[0], name)
+
+    def restore(self, state: Mapping[str, StateValue], name: str, owner: Any, attribute: str) -> None:
+        schema = saved.read_input(state, name)
+        if schema is not None:
+            getattr(owner, self.bind)(schema)
+
+
+def integer(
+    *, least: int | None = None, most: int | str | None = None, name: str | None = None, since: int = 0
+) -> Metadata:
+    """Declare an integer in [least, most]; `most` may name a field above: its length is the most."""
+    return _Integer(least=least, most=most, name=name, since=since).declared()
+
+
+def flag(*, name: str | None = None) -> Metadata:
+    """Declare a truth value."""
+    return _Flag(name=name).declared()
+
+
+def counters(*, added: Collection[str] = ()) -> Metadata:
+    """Declare a dictionary of integers, saved as "count.KEY"; those `added` since may lack in an older state."""
+    return _Counters(added=added).declared()
+
+
+def array(
+    *,
+    least: int | None = None,
+    below: int | None = None,
+    length: str | None = None,
+    grows: str | None = None,
+    name: str | None = None,
+    since: int = 0,
+) -> Metadata:
+    """Declare an array of values in [least, below), of the type and row shape of the field's default.
+
+    It has as many rows as the field that `length` names, which is above, or is the field itself: then as many as in a
+    fresh object. `grows` names a field above for whose `capacity` it has room.
+    """
+    return _Array(least=least, below=below, length=length, grows=grows, name=name, since=since).declared()
+
+
+def slots(*, fill: int = 0, saved: bool = True) -> Metadata:
+    """Declare an array with a row for each slot: `Slotted` makes room for more of them, filled with `fill`.
+
+    One that is not `saved` its owner works out from the rest.
+    """
+    return _Slots(least=None, below=None, length=None, fill=fill, saved=saved).declared()
+
+
+def slot_fields(name: str) -> Metadata:
+    """Declare a tuple of such arrays, saved as "name0", "name1" and so on."""
+    return _Fields(least=None, below=None, length=None, fill=0, name=name).declared()
+
+
+def rebuilt() -> Metadata:
+    """Declare an array that takes bytes and is not saved: its owner works it out from the rest."""
+    return _Array(least=None, below=None, length=None, saved=False).declared()
+
+
+def numbers(*, name: str | None = None) -> Metadata:
+    """Declare a list of integers, or of floating numbers, of one length."""
+    return _Numbers(name=name).declared()
+
+
+def progress(*, name: str | None = None) -> Metadata:
+    """Declare a `Progress`: promises that are in force."""
+    return _Progress(name=name).declared()
+
+
+def pages(name: str) -> Metadata:
+    """Declare a list of pages of one schema, saved as one page, with its promises where it is called "page"."""
+    return _Pages(name=name).declared()
+
+
+def meet(*, name: str | None = None) -> Metadata:
+    """Declare a `Meet`: the promises of all ports."""
+    return _Meet(name=name).declared()
+
+
+def waiting() -> Metadata:
+    """Declare a list of tuples of promises and integers."""
+    return _Waiting().declared()
+
+
+def plain(*, strict: bool = True, since: int = 0) -> Metadata:
+    """Declare a sequence of None or of what gives its state as JSON values; unless `strict`, some may have come."""
+    return _Plain(strict=strict, since=since).declared()
+
+
+def part(
+    make: Callable[[list[pa.Field]], Saves] | None = None, *, name: str | None = None, slotted: bool = False
+) -> Metadata:
+    """Declare a part that saves itself; None is saved as nothing. If `slotted`, it grows with the slots of its owner.
+
+    With `make`, a part over key fields: the state holds them as "fields", and a fresh one is made of them.
+    """
+    return _Part(make=make, name=name, slotted=slotted).declared()
+
+
+def counted() -> Metadata:
+    """Declare a part that takes bytes, or None, and is not saved: its owner saves it in its own way."""
+    return _Part(make=None, saved=False).declared()
+
+
+def parts(name: str) -> Metadata:
+    """Declare a sequence of parts, saved as "name0", "name1" and so on."""
+    return _Parts(name=name).declared()
+
+
+def bound(bind: str, *, name: str = "input") -> Metadata:
+    """Declare the schema of the input, or a tuple that begins with it; `bind` names the method that binds to it."""
+    return _Input(bind=bind, name=name).declared()
+
+
+def _length(owner: Any, attribute: str) -> int:
+    value = getattr(owner, attribute)
+    return 0 if value is None else len(value)
+
+
+def _summed(declared: Iterable[tuple[str, str, Column]]) -> Callable[[Any], int]:
+    """Return what counts the bytes of an object: pages and promises ask it for their peaks, so arrays are read in C."""
+    paths = [f"{attribute}.nbytes" for attribute, _, column in declared if column.sized]
+    parts = [(attribute, column.nbytes) for attribute, _, column in declared if column.holds]
+    read: attrgetter[Any] = attrgetter(*paths) if paths else attrgetter("_none")
+    arrays: Callable[[Any], int] = read if len(paths) < 2 else lambda owner: sum(read(owner))
+    if not parts:
+        return arrays
+    return lambda owner: arrays(owner) + sum([count(getattr(owner, name, None)) for name, count in parts])

@@ -1,0 +1,79 @@
+"""A promise names groups by constants, which are looked up; what it says otherwise is asked of every live group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from operators.data.keys import Ids, KeyIndex
+from operators.data.page import Page
+from operators.data.schema import Schema
+from punctuation import Below, GroupPromise, Pattern, Punctuation, Value
+
+
+def promised(
+    punctuation: Punctuation, by: Sequence[str], first: str, wid: str, latest: int | None = None
+) -> tuple[Punctuation, int | None, Punctuation] | None:
+    """Give the groups that a promise names, the window below which it completes theirs (None: all of them), and what
+    follows of the results; None where it says nothing of groups by these attributes.
+
+    `first` has a tuple's first window, `wid` will have a result's. `latest` is the latest window of a tuple, where
+    windows are endless: a group that is over stays in all later ones, and which there are, only later tuples tell.
+    """
+    promise = GroupPromise.of(punctuation)
+    if promise is None or not set(promise.shape[0]) <= set(by) or promise.shape[1] not in (None, first):
+        return None
+    patterns: dict[str, Pattern] = dict(punctuation.patterns)
+    patterns.pop(first, None)
+    groups = Punctuation(patterns)
+    bound = promise.bound
+    if latest is not None:
+        bound = latest + 1 if bound is None else min(int(bound), latest + 1)
+    if bound is not None:
+        patterns[wid] = Below(bound)
+    return groups, None if bound is None else int(bound), Punctuation(patterns, assumed=punctuation.assumed)
+
+
+def matched(index: KeyIndex, promise: Punctuation) -> Ids:
+    """Give the live keys that match a promise on some of their attributes, each once.
+
+    Cost: O(constants) when the promise gives constants for every attribute of the keys, otherwise O(live keys).
+    """
+    names = [field.name for field in index.fields]
+    groups = GroupPromise.of(promise)
+    if groups is not None and groups.shape[1] is None and set(groups.shape[0]) == set(names):
+        places = [groups.shape[0].index(name) for name in names]
+        columns = [
+            constants([key[place] for key in groups.keys], field.type)
+            for place, field in zip(places, index.fields, strict=True)
+        ]
+        if all(column is not None for column in columns):
+            found = index.find(columns)
+            return np.unique(found[found >= 0])
+    live = index.live()
+    schema = Schema(pa.schema(list(index.fields)))
+    keys = Page(schema, pa.RecordBatch.from_arrays(index.keys(live), schema=schema.arrow))
+    return live[keys.matching(promise)]
+
+
+def constants(values: Sequence[Value], kind: pa.DataType) -> pa.Array | None:
+    """Make a column of the constants of a pattern, times from integers; None when a constant is not of the type."""
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        plain, python = pa.int32(), int
+    elif pa.types.is_temporal(kind):
+        plain, python = pa.int64(), int
+    elif pa.types.is_integer(kind):
+        plain, python = kind, int
+    elif text or pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        plain, python = kind, str if text else bytes
+    else:
+        return None
+    if not all(isinstance(value, python) for value in values):
+        return None
+    try:
+        return pa.array(values, plain).view(kind)
+    except (pa.ArrowInvalid, OverflowError):
+        return None

@@ -1,0 +1,234 @@
+"""A page is a read-only columnar batch of tuples of one schema; its columns are Arrow arrays, seen as numpy arrays.
+
+Times are integers below the surface: `ticks` gives any integer or time attribute as int64, in the unit of its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias, TypeVar
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.data.printable import printable
+from operators.data.readable import printable_texts, python_values, text_of
+from operators.data.schema import Schema
+from operators.errors import SchemaError
+from punctuation import Punctuation, Value
+
+Int32s: TypeAlias = npt.NDArray[np.int32]
+Int64s: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Array: TypeAlias = npt.NDArray[np.generic]
+Scalar: TypeAlias = Value | bool | None
+Row: TypeAlias = dict[str, Scalar]
+INT64: Final = pa.int64()
+V = TypeVar("V")
+_SHOWN = 10
+
+
+@attrs.frozen(eq=False, repr=False)
+class Page:
+    """Hold tuples of one schema, all columns of one length."""
+
+    schema: Schema
+    batch: pa.RecordBatch
+
+    @classmethod
+    def of(cls, schema: Schema, columns: Mapping[str, Sequence[object] | Array | pa.Array]) -> Page:
+        """Make a page from one column an attribute; Arrow converts and checks the types."""
+        arrays = [
+            c if isinstance(c := columns[f.name], pa.Array) else pa.array(c, f.type)  # type: ignore[arg-type]
+            for f in schema.arrow
+        ]
+        return cls(schema, pa.RecordBatch.from_arrays(arrays, schema=schema.arrow))
+
+    @classmethod
+    def of_rows(cls, schema: Schema, rows: Iterable[Sequence[object]]) -> Page:
+        """Make a page from tuples in the order of the schema's attributes."""
+        columns = list(zip(*rows, strict=True)) or [()] * len(schema.names)
+        return cls.of(schema, dict(zip(schema.names, columns, strict=True)))
+
+    def __len__(self) -> int:
+        return self.batch.num_rows
+
+    def column(self, name: str) -> pa.Array:
+        """Give an attribute as an Arrow array; SchemaError when there is none."""
+        place = self.schema.arrow.get_field_index(name)
+        return self.batch.column(self.schema.resolve(name, where="page") if place < 0 else place)
+
+    def __getitem__(self, name: str) -> Array:
+        """Give an attribute as a read-only array, shape (n,); what stands where it is null is unspecified.
+
+        Timestamps are datetime64, IP addresses and fixed-size binaries byte strings of that size, text is object.
+        """
+        column = self.column(name)
+        kind = column.type
+        if pa.types.is_fixed_size_binary(kind):
+            return _fixed(column)
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
+            return np.asarray(column.to_numpy(zero_copy_only=False))
+        if column.null_count and pa.types.is_boolean(kind):
+            column = column.fill_null(False)
+        elif column.null_count and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            column = column.fill_null(0)
+        elif column.null_count and pa.types.is_temporal(kind):
+            return column.view(pa.int64()).fill_null(0).to_numpy().view(kind.to_pandas_dtype())
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+
+    def valid(self, name: str) -> Bools | None:
+        """Tell which tuples have a value of an attribute, shape (n,); None when all have."""
+        column = self.column(name)
+        return None if column.null_count == 0 else np.asarray(pc.is_valid(column).to_numpy(zero_copy_only=False))
+
+    def ticks(self, name: str) -> Int64s:
+        """Give an integer or time attribute as int64, read-only, unspecified where null; SchemaError for other types.
+
+        What is above the largest int64 counts as that.
+        """
+        return _ticks(name, self.column(name))
+
+    def timed(self, name: str) -> tuple[Int64s, Bools | None]:
+        """Give what `ticks` and `valid` do of an attribute, at once."""
+        column = self.column(name)
+        return _ticks(name, column), None if column.null_count == 0 else self.valid(name)
+
+    def slice(self, start: int, stop: int) -> Page:
+        """Give tuples start <= i < stop without copying."""
+        return Page(self.schema, self.batch.slice(start, stop - start))
+
+    def select(self, mask: Bools | pa.Array) -> Page:
+        """Give the tuples where the mask, shape (n,), is true."""
+        return Page(self.schema, self.batch.filter(mask if isinstance(mask, pa.Array) else pa.array(mask)))
+
+    def take(self, indices: npt.NDArray[np.signedinteger]) -> Page:
+        """Give the tuples at these positions, in this order."""
+        return Page(self.schema, self.batch.take(pa.array(indices)))
+
+    def matching(self, punctuation: Punctuation) -> Bools:
+        """Tell which tuples match a punctuation, shape (n,); a null matches the wildcard only."""
+        matched = np.ones(len(self), np.bool_)
+        for name, pattern in punctuation.patterns:
+            kind = self.column(name).type
+            values: Array = self.ticks(name) if pa.types.is_temporal(kind) else self[name]
+            if (valid := self.valid(name)) is None:
+                matched &= pattern.mask(values)
+            else:
+                matched &= valid
+                matched[valid] &= pattern.mask(values[valid])
+        return matched
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Give the tuples as dictionaries of Python values, which `json.dumps` takes; for people, not for hot paths.
+
+        Addresses are text, times and dates ISO 8601 text ("2013-05-02T20:20:30Z"), durations seconds, bytes hexadecimal
+        and decimals text, also in lists, structs and maps. `plain_rows` gives times as integers, `page["ts"]` a column
+        as an array, and `to_pandas()` of a stream times that one can compute with.
+        """
+        columns = zip(self.batch.columns, self.schema.arrow, strict=True)
+        return self._dictionaries([python_values(column, field) for column, field in columns])
+
+    def plain_rows(self) -> list[Row]:
+        """Give the tuples as dictionaries of the values that promises hold: times as integers, addresses as bytes."""
+        return self._dictionaries([plain_values(column) for column in self.batch.columns])
+
+    def describe(self, index: int) -> str:
+        """Give one tuple as text for a message: at most 200 characters, control characters escaped."""
+        cells = self.slice(index, index + 1)._texts()
+        names = map(printable, self.schema.names)
+        line = ", ".join(f"{name} = {texts[0]}" for name, texts in zip(names, cells, strict=True))
+        return line if len(line) <= 200 else line[:197] + "..."
+
+    def __repr__(self) -> str:
+        shown = self.slice(0, min(len(self), _SHOWN))
+        columns = [[printable(name), *texts] for name, texts in zip(self.schema.names, shown._texts(), strict=True)]
+        widths = [min(40, max(map(len, column))) for column in columns]
+        lines = [
+            "  ".join(text[:40].ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+            for row in zip(*columns, strict=True)
+        ]
+        more = f"\n... {len(self) - _SHOWN} more" if len(self) > _SHOWN else ""
+        return f"page of {len(self)} tuple{'s' * (len(self) != 1)}\n" + "\n".join(lines) + more
+
+    def _dictionaries(self, columns: Sequence[Sequence[V]]) -> list[dict[str, V]]:
+        names = self.schema.names
+        return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+    def _texts(self) -> list[list[str]]:
+        """Give all cells as text that a terminal can show, column by column."""
+        columns = zip(self.batch.columns, self.schema.arrow, strict=True)
+        return [printable_texts(text_of(column, field)).fill_null("").to_pylist() for column, field in columns]
+
+
+def concatenate(schema: Schema, pages: Sequence[Page]) -> Page:
+    """Make one page of several of one schema."""
+    if len(pages) == 1:
+        return pages[0]
+    if not pages:
+        return Page(
+            schema, pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema.arrow], schema=schema.arrow)
+        )
+    return Page(schema, pa.concat_batches([page.batch for page in pages]))
+
+
+def tick_column(ticks: Int64s, kind: pa.DataType = INT64, *, beyond: int | None = None) -> pa.Array:
+    """Make a column of an integer or time type of int64 numbers, null where they are `beyond` either way, or the type.
+
+    Without `beyond`, all ticks are taken to fit the type, and 64 bits are not copied.
+
+    >>> tick_column(np.array([0, 2**62]), pa.timestamp("s"), beyond=2**61).to_pylist()
+    [datetime.datetime(1970, 1, 1, 0, 0), None]
+    """
+    if kind.bit_width != 64:
+        absent = None if beyond is None else np.abs(ticks) >= min(beyond, 2**31)
+        return pa.array(ticks, mask=absent).cast(pa.int32()).view(kind)
+    if beyond is not None and (absent := np.abs(ticks) >= beyond).any():
+        return pa.array(ticks, mask=absent).view(kind)
+    return pa.Array.from_buffers(kind, len(ticks), [None, pa.py_buffer(np.ascontiguousarray(ticks))], 0)
+
+
+def is_date64(kind: pa.DataType) -> bool:
+    """Tell whether a type is milliseconds since the epoch, by day."""
+    return bool(pa.types.is_date64(kind))
+
+
+def _ticks(name: str, column: pa.Array) -> Int64s:
+    kind = column.type
+    if kind == INT64:
+        pass
+    elif pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind) or is_date64(kind):
+        column = column.view(pa.int64())
+    elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        column = column.view(pa.int32()).cast(pa.int64())
+    elif pa.types.is_uint64(kind):
+        values = (column.fill_null(0) if column.null_count else column).to_numpy()
+        ticks = np.minimum(values, np.uint64(2**63 - 1)).astype(np.int64)
+        ticks.setflags(write=False)
+        return ticks
+    elif pa.types.is_integer(kind):
+        column = column.cast(pa.int64())
+    else:
+        raise SchemaError(f'attribute "{name}" has type {kind}; an integer or a time is needed to order tuples')
+    return (column.fill_null(0) if column.null_count else column).to_numpy()
+
+
+def _fixed(column: pa.Array) -> Array:
+    width: int = column.type.byte_width
+    data = column.buffers()[1]
+    if data is None or len(column) == 0:
+        return np.empty(0, f"S{width}")
+    values = np.frombuffer(data, f"S{width}", count=column.offset + len(column))[column.offset :]
+    values.flags.writeable = False
+    return values
+
+
+def plain_values(column: pa.Array) -> list[Scalar]:
+    """Give a column as Python values, times as integers: the form in which patterns hold constants."""
+    kind = column.type
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return column.view(pa.int32()).to_pylist()
+    return (column.view(pa.int64()) if pa.types.is_temporal(kind) else column).to_pylist()

@@ -1,0 +1,1 @@
+"""Kernels of addresses, keys, decimals and packed rows."""

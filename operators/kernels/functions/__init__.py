@@ -1,0 +1,1 @@
+"""Kernels of aggregate functions: update, combine and finalize states by slot."""

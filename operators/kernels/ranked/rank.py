@@ -1,0 +1,13 @@
+"""Compiled arrival ranks within partitions."""
+
+from __future__ import annotations
+
+from operators.kernels.compile.kernel import kernel
+
+
+@kernel
+def ranks(ids, counts, out):  # type: ignore[no-untyped-def]
+    """Write each tuple's arrival number within its partition, from 0, and count on."""
+    for i in range(len(ids)):
+        out[i] = counts[ids[i]]
+        counts[ids[i]] += 1

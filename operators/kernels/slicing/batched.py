@@ -1,0 +1,264 @@
+# pyright: reportMissingParameterType=false
+"""Compiled road of a page with the promises in it: place tuples, complete windows, drop slices, all in one call.
+
+It is for streams without groups whose windows are answered from slices alone. What is to be done with aggregates is
+listed for the caller, who does it behind the call, in this order: add each tuple to its slot, combine `unions`, combine
+`into` and `source`, read the results, initialise what is `gone`. That is the same as doing it promise by promise: a
+slice in a window that a promise completes is final, so no tuple behind the promise is added to it, but for late ones,
+before which a call ends; and no slot that was given up is used again before it does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from operators.kernels.compile.kernel import kernel
+from operators.kernels.slicing import place as slicer
+from operators.kernels.slicing import release as releasing
+from operators.kernels.slicing import sessions as lasting
+from operators.kernels.slicing import settle as settling
+
+TUPLE, PROMISE, RESULTS, PAIRS, GONE, CELLS_GONE, NEXT, PEAK = 0, 1, 2, 3, 4, 5, 6, 7
+HEARD, BEGUN, BASE, UNIONS, BEHIND, MARKS = 8, 9, 10, 11, 12, 13
+"""Places of `marks`: tuples placed and promises heard so far, lengths of the lists, first places of `order` that are to
+be given up, the least end of the bands' windows that are not given, and the most slices held; the bound now, the least
+begin of these windows, the slot of the first result, the length of `unions`, the first tuple that may be behind the
+bound, or -1; and how many places there are."""
+APPENDED, FREED, GRIDDED, STARVED, BUSY = PAIRS, BASE, HEARD, BEGUN, PROMISE
+"""What some places are for where there are running totals: lengths of the lists, what `release` gives besides, and how
+many results are of sessions."""
+START, STOP, BASE_TOTAL, BEFORE, DIRTY, QUEUED = 0, 1, 2, 3, 4, 5
+"""Places of `queued`: rows of the queue, the slot of the total before it, how many slices were given up before it, and
+whether it has to be made anew; and how many places there are."""
+PLACE, WID, OPEN, CLOSE, FIRST, WINDOW, ROWS = 0, 1, 2, 3, 4, 5, 6
+"""Rows of `found`: place of the window, window-id, begin and end of each result; room to find them; and how many."""
+DONE, LATE, ROOM, MORE = 0, -6, -7, -8
+"""Why a call ends, besides those of the slicer: all is done, tuples came behind the bound, a list has no room, what the
+promise completes is not all found."""
+
+
+@kernel
+def advance(  # type: ignore[no-untyped-def]
+    ticks, valid, positions, promised, marks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds,
+    dues, ledger, unions, table, slots, banded, gapped, upcoming, ahead, grid, scale, live, begins, seen, members,
+    found, into, source, over, gone, nothing,
+):  # fmt: skip
+    """Place tuples, and hear `promised[j]` behind the first `positions[j]` of them; gives why it ended.
+
+    It goes on where `marks` says, so it is called again when its caller has done what is missing. The slots of results
+    are those behind all that were ever made.
+    """
+    i, j, why = marks[TUPLE], marks[PROMISE], np.int64(DONE)
+    r, p, g = np.int64(0), np.int64(0), np.int64(0)
+    cells_gone = np.int64(0)
+    ledger[slicer.MERGED], marks[BEHIND] = 0, -1
+    while True:
+        stop = positions[j] if j < len(positions) else np.int64(len(ticks))
+        if i < stop:
+            if p + g > 0 and _least(ticks, valid, i, stop) < ledger[slicer.BOUND]:
+                # They may still change slices of which results are listed that were complete before they came.
+                why = np.int64(LATE)
+                break
+            ledger[slicer.BOTTOM] = slicer.NEVER
+            begun = i
+            i, why = slicer.place_single(
+                ticks[:stop], valid[:stop], cells, order, nexts, edges, bands, links, times, sessions, chains, bounds,
+                dues, ledger, unions, table, slots, i,
+            )  # fmt: skip
+            if ledger[slicer.BOTTOM] < ledger[slicer.BOUND]:
+                marks[BEHIND] = begun
+                why = np.int64(LATE) if why == DONE else why
+            if why != DONE:
+                break
+        if j == len(positions):
+            break
+        bound = promised[j]
+        passed = bound >= marks[NEXT]
+        if not passed and (ledger[slicer.DUES] == 0 or dues[0, 0] > bound):
+            ledger[slicer.BOUND] = bound
+            j += 1
+            continue
+        held = ledger[slicer.SLICES]
+        marks[PEAK] = max(marks[PEAK], held)
+        # Each session window may have a session of every slice; joining takes a pair a slice.
+        most = held * len(sessions)
+        spare = len(into) - p - most - held
+        room = min(len(members) - r - most, spare // max(held, 1))
+        if room <= 0:
+            why = np.int64(ROOM)
+            break
+        begin, end = slicer.NEVER, slicer.NEVER
+        if passed:
+            m = releasing.occupied(cells, order, ledger[slicer.CELLS], live, begins)
+            behind = r + room
+            count, begin, end = releasing.complete(
+                bands, banded, upcoming, ahead, bound, begins, m, grid, scale, 0, nothing, found[PLACE, r:behind],
+                found[WID, r:behind], found[OPEN, r:behind], found[CLOSE, r:behind], found[FIRST, r:behind], nothing,
+            )  # fmt: skip
+            behind = r + count
+            _, _, pairs = releasing.cover(
+                found[OPEN, r:behind], found[CLOSE, r:behind], found[FIRST, r:behind], 0, cells, live, begins, m, grid,
+                scale, links, bounds, seen, found[WINDOW, r:behind], members[r:], into[p:], source[p:],
+            )  # fmt: skip
+            p = _number(into, p, pairs, ledger[slicer.MADE] + r)
+            r = behind
+            if count == room:
+                why = np.int64(ROOM)
+                break
+        else:
+            begin, end = releasing.unfinished(bands, bound)
+        n_over = np.int64(0)
+        if most > 0:
+            ledger[slicer.DUES], results, pairs, n_over, _ = lasting.complete_sessions(
+                bound, bound, links, times, sessions, ledger[slicer.ALL], chains, bounds, dues, ledger[slicer.DUES],
+                most, over, found[PLACE, r:], members[r:], found[OPEN, r:], found[CLOSE, r:], into[p:], source[p:],
+            )  # fmt: skip
+            for q in range(r, r + results):
+                which = found[PLACE, q]
+                found[PLACE, q] = gapped[which]
+                found[WID, q] = found[OPEN, q]
+                found[CLOSE, q] += sessions[which, slicer.GAP]
+            p = _number(into, p, pairs, ledger[slicer.MADE] + r)
+            r += results
+        ledger[slicer.BOUND], ledger[slicer.LOW], marks[NEXT] = bound, begin, end
+        g += settling.drop_over(over[:n_over], begin, cells, links, chains, ledger, gone[g:])
+        dropped, pairs, given_up = settling.settle(
+            bound, begin, True, cells, order, links, times, chains, ledger, gone[g:], into[p:], source[p:]
+        )
+        g += dropped
+        for q in range(p, p + pairs):
+            gone[g] = source[q]
+            g += 1
+        p += pairs
+        order = order[given_up:]
+        cells_gone += given_up
+        j += 1
+    # Their slots are initialised before the next call, which makes slices of them.
+    settling.stock(gone[:g], links, ledger)
+    marks[TUPLE], marks[PROMISE], marks[RESULTS], marks[PAIRS] = i, j, r, p
+    marks[GONE], marks[CELLS_GONE] = g, cells_gone
+    marks[HEARD], marks[BEGUN] = ledger[slicer.BOUND], ledger[slicer.LOW]
+    marks[BASE], marks[UNIONS] = ledger[slicer.MADE], ledger[slicer.MERGED]
+    return why
+
+
+@kernel
+def advance_summed(  # type: ignore[no-untyped-def]
+    ticks, valid, hears, bound, marks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues,
+    ledger, unions, table, slots, banded, gapped, upcoming, ahead, grid, scale, rows, queued, near, found, ends,
+    busy, busy_ends, members, into, source, over, appended, totals, gone, freed,
+):  # fmt: skip
+    """As `advance` for one promise, or none, where windows are differences of running totals.
+
+    `queued` says where the queue `rows` is, and moves on. The caller adds each tuple to its slot, makes `totals` of
+    what is `appended`, takes the results as differences of `ends`, those of sessions (`busy`) of `busy_ends`, and
+    clears what is `gone` and `freed`.
+    """
+    ledger[slicer.MERGED] = 0
+    for mark in (RESULTS, APPENDED, GONE, FREED, CELLS_GONE, BUSY, UNIONS):
+        marks[mark] = 0
+    marks[BEHIND] = -1
+    i, why = marks[TUPLE], np.int64(DONE)
+    if i < len(ticks):
+        ledger[slicer.BOTTOM] = slicer.NEVER
+        marks[TUPLE], why = slicer.place_single(
+            ticks, valid, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger,
+            unions, table, slots, i,
+        )  # fmt: skip
+        if ledger[slicer.BOTTOM] < ledger[slicer.BOUND]:
+            marks[BEHIND] = i
+            why = np.int64(LATE) if why == DONE else why
+        marks[UNIONS] = ledger[slicer.MERGED]
+        if why != DONE:
+            return why
+    if not hears:
+        return why
+    passed = bound >= marks[NEXT]
+    if not passed and (ledger[slicer.DUES] == 0 or dues[0, 0] > bound):
+        ledger[slicer.BOUND] = bound
+        return why
+    held = ledger[slicer.SLICES]
+    marks[PEAK] = max(marks[PEAK], held)
+    start, stop, base = queued[START], queued[STOP], queued[BASE_TOTAL]
+    more = held - (stop - start)
+    most = held * len(sessions)
+    if stop + more > rows.shape[1] or more > len(totals) or most > len(members):
+        return np.int64(ROOM)
+    if passed:
+        n, gridded, starved, count, begin, end = releasing.release(
+            bound, True, cells, links, times, chains, ledger, grid, scale, rows, start, stop, base, bands, banded,
+            upcoming, ahead, queued[BEFORE], near, appended, totals, found, ends,
+        )  # fmt: skip
+    else:
+        n, gridded, starved = releasing.append(
+            bound, True, cells, links, times, chains, ledger, grid, scale, rows, start, stop, appended, totals
+        )
+        count = np.int64(0)
+        begin, end = releasing.unfinished(bands, bound)
+    marks[APPENDED], marks[RESULTS] = n, max(count, 0)
+    marks[GRIDDED], marks[STARVED] = gridded, starved
+    if starved or not gridded or count == found.shape[1]:
+        return np.int64(MORE)
+    stop += n
+    n_over = np.int64(0)
+    if most > 0:
+        ledger[slicer.DUES], results, _, n_over, _ = lasting.complete_sessions(
+            bound, bound, links, times, sessions, ledger[slicer.ALL], chains, bounds, dues, ledger[slicer.DUES], most,
+            over, busy[PLACE], members, busy[OPEN], busy[CLOSE], into, source,
+        )  # fmt: skip
+        keys = rows[releasing.KEY, start:stop]
+        for q in range(results):
+            which, first, last = busy[PLACE, q], busy[OPEN, q], busy[CLOSE, q]
+            busy[PLACE, q], busy[WID, q], busy[CLOSE, q] = gapped[which], first, last + sessions[which, slicer.GAP]
+            low, high = releasing.between(first, last + 1, keys, grid, scale)
+            busy[FIRST, q], busy[WINDOW, q] = low, high
+            busy_ends[0, q] = rows[releasing.TOTAL, start + high - 1]
+            busy_ends[1, q] = rows[releasing.TOTAL, start + low - 1] if low > 0 else base
+        marks[BUSY] = results
+    ledger[slicer.BOUND], ledger[slicer.LOW], marks[NEXT] = bound, begin, end
+    if len(sessions) == 0:
+        dropped, marks[CELLS_GONE] = settling.drop_oldest(min(bound, begin), cells, order, links, chains, ledger, gone)
+    else:
+        dropped = settling.drop_over(over[:n_over], begin, cells, links, chains, ledger, gone)
+        m, _, marks[CELLS_GONE] = settling.settle(
+            bound, begin, False, cells, order, links, times, chains, ledger, gone[dropped:], into, source
+        )
+        dropped += m
+        settling.stock(gone[:dropped], links, ledger)
+    marks[GONE] = dropped
+    if dropped > 0 and stop > start:
+        # What is dropped are the oldest in the queue, but for slices that came late.
+        oldest = chains[0, slicer.OLDEST]
+        if dropped < stop - start:
+            queued[DIRTY] = np.int64(rows[releasing.SLOT, start + dropped] != oldest)
+        else:
+            for k in range(start, stop):
+                queued[DIRTY] |= np.int64(rows[releasing.SLOT, k] == oldest)
+        if queued[DIRTY] == 0:
+            d = min(dropped, stop - start)
+            listed = rows[releasing.TOTAL, start:stop]
+            marks[FREED] = settling.drop_totals(base, listed, d, links, ledger, freed)
+            queued[BASE_TOTAL] = listed[d - 1]
+            queued[BEFORE] += d
+            scale[releasing.GONE] += d
+            start += d
+    queued[START], queued[STOP] = start, stop
+    return why
+
+
+@kernel
+def _least(ticks, valid, start, stop):  # type: ignore[no-untyped-def]
+    """Give the least of these ticks."""
+    least = slicer.NEVER
+    for i in range(start, stop):
+        if len(valid) == 0 or valid[i]:
+            least = min(least, ticks[i])
+    return least
+
+
+@kernel
+def _number(into, start, pairs, base):  # type: ignore[no-untyped-def]
+    """Let so many pairs from `start` on go to the slots from `base` on; gives where the next ones go."""
+    for q in range(start, start + pairs):
+        into[q] += base
+    return start + pairs

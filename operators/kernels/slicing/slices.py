@@ -1,0 +1,395 @@
+# pyright: reportMissingParameterType=false
+"""Compiled bookkeeping of partial aggregates: one slot for each (slice, group), chained by slice, on demand by group.
+
+A slice is the set of tuples with one range of window-ids. `by_slice` heads doubly linked chains: links[s] = (next in
+slice, previous in slice). So do `by_group` and kin[s] for groups once single groups are released; before, both are of
+length 0, since neighbours in a group lie anywhere in memory. held[g] says how many slots a group has.
+A slice may have a row: rows[row_of[s], g] is then the slot of each of its groups, -1 for none; the slots of slices
+without one (row_of[s] = -1) are found in a hash table.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from operators.kernels.compile.kernel import kernel
+
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+FOREVER = np.int64(2**63 - 1)
+
+
+@kernel
+def _mix(h):  # type: ignore[no-untyped-def]
+    h = (h ^ (h >> np.uint64(32))) * np.uint64(0x9FB21C651E98DF25)
+    return h ^ (h >> np.uint64(29))
+
+
+@kernel
+def _join(g, slot, by_group, kin):  # type: ignore[no-untyped-def]
+    """Put a slot at the head of its group's chain."""
+    following = by_group[g]
+    kin[slot, 0] = following
+    kin[slot, 1] = -1
+    if following >= 0:
+        kin[following, 1] = slot
+    by_group[g] = slot
+
+
+@kernel
+def chain(live, pairs, by_group, kin):  # type: ignore[no-untyped-def]
+    """Chain these slots by group, the last of them first."""
+    for i in range(len(live)):
+        _join(np.int64(pairs[live[i]] & _LOW), live[i], by_group, kin)
+
+
+@kernel
+def locate(  # type: ignore[no-untyped-def]
+    slices,
+    groups,
+    row_of,
+    rows,
+    pairs,
+    table,
+    counters,
+    free,
+    by_slice,
+    links,
+    sizes,
+    held,
+    by_group,
+    kin,
+    slots,
+    fresh,
+    start,
+):
+    """Write the slot of each tuple's (slice, group), from tuple `start` on, making and chaining new slots.
+
+    counters = [live slots, slots ever made, free slots, new slots of this call]; new slots are listed in `fresh`.
+    Returns the number of tuples done; fewer than all when a table is full.
+    """
+    mask = np.uint64(len(table) - 1)
+    # Counting in memory would make each step wait for the store of the last one.
+    live, made, spare, new = counters[0], counters[1], counters[2], counters[3]
+    room = np.int64(len(table) // 2)
+    chained = len(kin) > 0
+    done = np.int64(len(slices))
+    for i in range(start, len(slices)):
+        s = slices[i]
+        g = groups[i]
+        pair = (np.uint64(s) << _HALF) | np.uint64(g)
+        row = row_of[s]
+        place = np.uint64(0)
+        if row >= 0:
+            slot = np.int64(rows[row, g])
+        else:
+            place = (_mix(pair) >> _HALF) & mask
+            while True:
+                slot = np.int64(table[place])
+                if slot < 0 or pairs[slot] == pair:
+                    break
+                place = (place + np.uint64(1)) & mask
+        if slot < 0:
+            if live >= room or new >= len(fresh) or (spare == 0 and made >= len(pairs)):
+                done = np.int64(i)
+                break
+            if spare > 0:
+                spare -= 1
+                slot = np.int64(free[spare])
+            else:
+                slot = made
+                made += 1
+            live += 1
+            fresh[new] = slot
+            new += 1
+            pairs[slot] = pair
+            if row >= 0:
+                rows[row, g] = slot
+            else:
+                table[place] = slot
+            following = by_slice[s]
+            links[slot, 0] = following
+            links[slot, 1] = -1
+            if following >= 0:
+                links[following, 1] = slot
+            by_slice[s] = slot
+            sizes[s] += 1
+            held[g] += 1
+            if chained:
+                _join(g, slot, by_group, kin)
+        slots[i] = slot
+    counters[0], counters[1], counters[2], counters[3] = live, made, spare, new
+    return done
+
+
+@kernel
+def rehash(live, row_of, pairs, table):  # type: ignore[no-untyped-def]
+    """Enter these slots, which are not in the table, but those of slices with a row."""
+    mask = np.uint64(len(table) - 1)
+    for i in range(len(live)):
+        if row_of[np.int64(pairs[live[i]] >> _HALF)] >= 0:
+            continue
+        place = (_mix(pairs[live[i]]) >> _HALF) & mask
+        while table[place] >= 0:
+            place = (place + np.uint64(1)) & mask
+        table[place] = live[i]
+
+
+@kernel
+def drop(gone, row_of, rows, pairs, table, counters, free, by_slice, links, sizes, held, by_group, kin, idle):  # type: ignore[no-untyped-def]
+    """Unchain these slots and forget them; lists the groups that are left without a slot and gives their number."""
+    mask = np.uint64(len(table) - 1)
+    chained = len(kin) > 0
+    left = 0
+    live, spare = counters[0], counters[2]
+    for i in range(len(gone)):
+        slot = gone[i]
+        pair = pairs[slot]
+        s = np.int64(pair >> _HALF)
+        g = np.int64(pair & _LOW)
+        if row_of[s] >= 0:
+            rows[row_of[s], g] = -1
+        else:
+            hole = (_mix(pair) >> _HALF) & mask
+            while table[hole] != slot:
+                hole = (hole + np.uint64(1)) & mask
+            probe = hole
+            while True:
+                probe = (probe + np.uint64(1)) & mask
+                entry = table[probe]
+                if entry < 0:
+                    break
+                home = (_mix(pairs[entry]) >> _HALF) & mask
+                if ((probe - home) & mask) >= ((probe - hole) & mask):
+                    table[hole] = entry
+                    hole = probe
+            table[hole] = -1
+        following = links[slot, 0]
+        before = links[slot, 1]
+        if following >= 0:
+            links[following, 1] = before
+        if before >= 0:
+            links[before, 0] = following
+        else:
+            by_slice[s] = following
+        sizes[s] -= 1
+        if chained:
+            following = kin[slot, 0]
+            before = kin[slot, 1]
+            if following >= 0:
+                kin[following, 1] = before
+            if before >= 0:
+                kin[before, 0] = following
+            else:
+                by_group[g] = following
+        held[g] -= 1
+        if held[g] == 0:
+            idle[left] = g
+            left += 1
+        free[spare] = slot
+        spare += 1
+        live -= 1
+    counters[0], counters[2] = live, spare
+    return left
+
+
+@kernel
+def members(slices, by_slice, links, out):  # type: ignore[no-untyped-def]
+    """List the slots of these slices, slice by slice."""
+    n = 0
+    for i in range(len(slices)):
+        slot = by_slice[slices[i]]
+        while slot >= 0:
+            out[n] = slot
+            n += 1
+            slot = links[slot, 0]
+    return n
+
+
+@kernel
+def stretch(wid, stop, order, starts, ends, sizes, budget):  # type: ignore[no-untyped-def]
+    """Find how many windows from `wid` on fit a budget of partial aggregates to combine.
+
+    `order` lists the open slices by start. Returns (first window with a tuple, window after the last one taken,
+    partial aggregates in all); the first window is always taken.
+    """
+    first = wid
+    total = np.int64(0)
+    head = 0
+    w = wid
+    while w < stop:
+        here = np.int64(0)
+        upcoming = stop
+        # Slices before `head` are in no window from w on.
+        while head < len(order) and ends[order[head]] <= w:
+            head += 1
+        for i in range(head, len(order)):
+            s = order[i]
+            if starts[s] > w:
+                upcoming = min(upcoming, starts[s])
+                break
+            if ends[s] > w:
+                here += sizes[s]
+        if here == 0:
+            if total == 0:
+                first = upcoming
+            w = upcoming
+            continue
+        if total > 0 and total + here > budget:
+            break
+        total += here
+        w += 1
+    return first, w, total
+
+
+@kernel
+def cover(wid, stop, order, starts, ends, by_slice, links, pairs, own, seen, wids, groups, into, source):  # type: ignore[no-untyped-def]
+    """List, for the windows [wid, stop), the results (window, group) and which slots each is combined from.
+
+    A group whose own bound is past a window has had that window already. seen[g] is -1 for every group at the start.
+    Returns (results, pairs of result and slot).
+    """
+    results = np.int64(0)
+    n = np.int64(0)
+    head = 0
+    w = wid
+    while w < stop:
+        base = results
+        upcoming = stop
+        active = False
+        while head < len(order) and ends[order[head]] <= w:
+            head += 1
+        for i in range(head, len(order)):
+            s = order[i]
+            if starts[s] > w:
+                upcoming = min(upcoming, starts[s])
+                break
+            if ends[s] <= w:
+                continue
+            active = True
+            slot = by_slice[s]
+            while slot >= 0:
+                g = np.int64(pairs[slot] & _LOW)
+                if own[g] <= w:
+                    result = np.int64(seen[g])
+                    if result < base:
+                        result = results
+                        seen[g] = result
+                        wids[result] = w
+                        groups[result] = g
+                        results += 1
+                    into[n] = result
+                    source[n] = slot
+                    n += 1
+                slot = links[slot, 0]
+        w = w + 1 if active else upcoming
+    return results, n
+
+
+@kernel
+def cover_groups(  # type: ignore[no-untyped-def]
+    which, released, bound, starts, ends, suffixed, by_group, kin, pairs, own, wids, groups, into, source, fill
+):
+    """As `cover` for single groups, each from its own bound (or what is released for all) up to `bound`.
+
+    In slices that are suffixed a group's oldest slot of a window stands for the younger ones there. The slots of a
+    result are in the order of the group's chain, not in that of their slices. With fill = False only counts. Returns
+    (results, pairs).
+    """
+    results = np.int64(0)
+    n = np.int64(0)
+    for i in range(len(which)):
+        g = which[i]
+        low = max(own[g], released)
+        w = low
+        while w < bound:
+            upcoming = bound
+            here = np.int64(0)
+            oldest = np.int64(-1)
+            age = np.int64(0)
+            begun = np.int64(0)
+            slot = np.int64(by_group[g])
+            while slot >= 0:
+                s = np.int64(pairs[slot] >> _HALF)
+                if starts[s] > w:
+                    upcoming = min(upcoming, starts[s])
+                elif ends[s] > w:
+                    if suffixed[s]:
+                        if oldest < 0 or ends[s] < age or (ends[s] == age and starts[s] < begun):
+                            oldest = slot
+                            age = ends[s]
+                            begun = starts[s]
+                    else:
+                        if fill:
+                            into[n] = results
+                            source[n] = slot
+                        n += 1
+                        here += 1
+                slot = np.int64(kin[slot, 0])
+            if oldest >= 0:
+                if fill:
+                    into[n] = results
+                    source[n] = oldest
+                n += 1
+                here += 1
+            if here > 0:
+                if fill:
+                    wids[results] = w
+                    groups[results] = g
+                results += 1
+                w += 1
+            else:
+                w = upcoming
+    return results, n
+
+
+@kernel
+def settled(which, bound, ends, by_group, kin, pairs, out):  # type: ignore[no-untyped-def]
+    """List the slots of these groups whose slice is in no window from `bound` on."""
+    n = 0
+    for i in range(len(which)):
+        slot = by_group[which[i]]
+        while slot >= 0:
+            if ends[np.int64(pairs[slot] >> _HALF)] <= bound:
+                out[n] = slot
+                n += 1
+            slot = kin[slot, 0]
+    return n
+
+
+@kernel
+def slice_ids(first, last, starts, ends, table, ids, start):  # type: ignore[no-untyped-def]
+    """Write the open slice of each tuple's range [first, last), from tuple `start` on; stops at a range not open.
+
+    `table` holds slice numbers by hash of the range, -1 where empty.
+    """
+    mask = np.uint64(len(table) - 1)
+    previous = np.int32(-1)
+    for i in range(start, len(first)):
+        a = first[i]
+        b = last[i]
+        if previous >= 0 and starts[previous] == a and ends[previous] == b:
+            ids[i] = previous
+            continue
+        place = (_mix(np.uint64(a) ^ (np.uint64(b) << _HALF)) >> _HALF) & mask
+        while True:
+            previous = table[place]
+            if previous < 0:
+                return i
+            if starts[previous] == a and ends[previous] == b:
+                break
+            place = (place + np.uint64(1)) & mask
+        ids[i] = previous
+    return len(first)
+
+
+@kernel
+def enter_slices(numbers, starts, ends, table):  # type: ignore[no-untyped-def]
+    """Enter these slices into a table with room."""
+    mask = np.uint64(len(table) - 1)
+    for i in range(len(numbers)):
+        s = numbers[i]
+        place = (_mix(np.uint64(starts[s]) ^ (np.uint64(ends[s]) << _HALF)) >> _HALF) & mask
+        while table[place] >= 0:
+            place = (place + np.uint64(1)) & mask
+        table[place] = s

@@ -1,0 +1,280 @@
+# pyright: reportMissingParameterType=false
+"""Compiled slices of many groups: a vector of aggregates for each slice, in blocks of 64 groups.
+
+table[s] are the blocks of slice s: block table[s, g // 64] holds group g at the slot 64 * block + g % 64, -1 stands for
+no block. bits[block] tells which of its groups the slice has. A vector by itself is one row like those of the table.
+Blocks that are free stand in `spare`; `ledger` counts what is named below.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from operators.kernels.compile.kernel import kernel
+
+BLOCKS, SPARES, MEMBERS = 0, 1, 2
+"""Places of `ledger`: blocks ever made, blocks in `spare`, and groups in all slices together."""
+NEVER = np.int64(2**62)
+BEGIN, END, UNTIL, HEAD, SIZE = 0, 1, 2, 3, 4
+GROUP, CELL, OLDER, NEWER, NEXT, PREVIOUS = 0, 1, 2, 3, 4, 5
+NEWEST, IN_CELL, OLDEST = 0, 1, 2
+NUMBER = 1
+_ONE = np.uint64(1)
+_NONE = np.uint64(0)
+
+
+@kernel
+def _bit(g):  # type: ignore[no-untyped-def]
+    return _ONE << np.uint64(g & 63)
+
+
+@kernel
+def locate(slices, groups, table, bits, spare, ledger, slots, fresh, start):  # type: ignore[no-untyped-def]
+    """Write the slot of each tuple's slice and group from tuple `start` on, -1 where the slice is -1.
+
+    New slots are listed in `fresh`. Stops when there is no block; gives (tuples done, new slots).
+    """
+    new = np.int64(0)
+    made, spares = ledger[BLOCKS], ledger[SPARES]
+    done = np.int64(len(slices))
+    for i in range(start, len(slices)):
+        s = slices[i]
+        if s < 0:
+            slots[i] = -1
+            continue
+        g = np.int64(groups[i])
+        block = np.int64(table[s, g >> 6])
+        if block < 0:
+            if spares > 0:
+                spares -= 1
+                block = np.int64(spare[spares])
+            elif made < len(bits):
+                block = made
+                made += 1
+            else:
+                done = np.int64(i)
+                break
+            bits[block] = _NONE
+            table[s, g >> 6] = block
+        slot = 64 * block + (g & 63)
+        held = bits[block]
+        if held & _bit(g) == _NONE:
+            bits[block] = held | _bit(g)
+            fresh[new] = slot
+            new += 1
+        slots[i] = slot
+    ledger[BLOCKS], ledger[SPARES] = made, spares
+    ledger[MEMBERS] += new
+    return done, new
+
+
+@kernel
+def pour(slices, first, table, target, bits, spare, ledger, fresh, into, source):  # type: ignore[no-untyped-def]
+    """List what adds slices from the first one on to a vector: its new slots, and from which slot to which.
+
+    There are blocks enough; stops at a slice for which there may be no room in the lists. Gives (slices done, new
+    slots, pairs).
+    """
+    new, pairs = np.int64(0), np.int64(0)
+    for i in range(first, len(slices)):
+        s = slices[i]
+        if pairs + 64 * len(target) > len(into):
+            ledger[MEMBERS] += new
+            return np.int64(i), new, pairs
+        for k in range(len(target)):
+            block = np.int64(table[s, k])
+            if block < 0:
+                continue
+            to = np.int64(target[k])
+            if to < 0:
+                if ledger[SPARES] > 0:
+                    ledger[SPARES] -= 1
+                    to = np.int64(spare[ledger[SPARES]])
+                else:
+                    to = ledger[BLOCKS]
+                    ledger[BLOCKS] += 1
+                bits[to] = _NONE
+                target[k] = to
+            held, there = bits[block], bits[to]
+            for j in range(64):
+                if held & _bit(j) != _NONE:
+                    if there & _bit(j) == _NONE:
+                        fresh[new] = 64 * to + j
+                        new += 1
+                    into[pairs] = 64 * to + j
+                    source[pairs] = 64 * block + j
+                    pairs += 1
+            bits[to] = there | held
+    ledger[MEMBERS] += new
+    return np.int64(len(slices)), new, pairs
+
+
+@kernel
+def members(row, bits, own, close, groups, slots):  # type: ignore[no-untyped-def]
+    """List the groups of a vector that were not released up to `close` by themselves, and their slots.
+
+    Groups that the bounds `own` do not reach to were not. Gives how many there are.
+    """
+    n = np.int64(0)
+    for k in range(len(row)):
+        block = np.int64(row[k])
+        if block < 0:
+            continue
+        held = bits[block]
+        for j in range(64):
+            if held & _bit(j) != _NONE:
+                g = 64 * np.int64(k) + j
+                if g >= len(own) or own[g] < close:
+                    groups[n] = g
+                    slots[n] = 64 * block + j
+                    n += 1
+    return n
+
+
+@kernel
+def clear(row, bits, spare, ledger, left, gone):  # type: ignore[no-untyped-def]
+    """Empty a vector: its slots are listed in `gone`, its groups are marked in `left`; gives how many there are."""
+    n = np.int64(0)
+    for k in range(len(row)):
+        block = np.int64(row[k])
+        if block < 0:
+            continue
+        held = bits[block]
+        for j in range(64):
+            if held & _bit(j) != _NONE:
+                gone[n] = 64 * block + j
+                n += 1
+        if k < len(left):
+            left[k] |= held
+        row[k] = -1
+        spare[ledger[SPARES]] = block
+        ledger[SPARES] += 1
+    ledger[MEMBERS] -= n
+    return n
+
+
+@kernel
+def remove(which, row, bits, spare, ledger, left, gone):  # type: ignore[no-untyped-def]
+    """Take single groups out of a vector, as `clear` does with all."""
+    n = np.int64(0)
+    for i in range(len(which)):
+        g = np.int64(which[i])
+        block = np.int64(row[g >> 6])
+        if block < 0 or bits[block] & _bit(g) == _NONE:
+            continue
+        bits[block] &= ~_bit(g)
+        left[g >> 6] |= _bit(g)
+        gone[n] = 64 * block + (g & 63)
+        n += 1
+        if bits[block] == _NONE:
+            row[g >> 6] = -1
+            spare[ledger[SPARES]] = block
+            ledger[SPARES] += 1
+    ledger[MEMBERS] -= n
+    return n
+
+
+@kernel
+def idle(left, table, bits, out):  # type: ignore[no-untyped-def]
+    """List the groups marked in `left` that no slice has, and reset the marks; gives how many there are."""
+    n = np.int64(0)
+    for k in range(len(left)):
+        marked = left[k]
+        if marked == _NONE:
+            continue
+        for s in range(len(table)):
+            if table[s, k] >= 0:
+                marked &= ~bits[table[s, k]]
+        left[k] = _NONE
+        if marked != _NONE:
+            for j in range(64):
+                if marked & _bit(j) != _NONE:
+                    out[n] = 64 * k + j
+                    n += 1
+    return n
+
+
+@kernel
+def held(groups, table, bits, out):  # type: ignore[no-untyped-def]
+    """Tell of each group whether a slice has it."""
+    for i in range(len(groups)):
+        g = np.int64(groups[i])
+        out[i] = False
+        for s in range(len(table)):
+            if table[s, g >> 6] >= 0 and bits[table[s, g >> 6]] & _bit(g) != _NONE:
+                out[i] = True
+                break
+
+
+@kernel
+def cover(which, since, closes, starts, stops, rows, table, bits, first, windows, groups, into, source):  # type: ignore[no-untyped-def]
+    """List the results (window, group) of single groups, and the slots that each is combined from, from `first` on.
+
+    Window w has the slices rows[starts[w] : stops[w]], oldest first; group i has had what closes up to since[i]. Takes
+    windows as long as there is room for one as a whole; gives (windows done, results, pairs).
+    """
+    results, pairs = np.int64(0), np.int64(0)
+    for w in range(first, len(closes)):
+        if results + len(which) > len(windows) or pairs + len(which) * (stops[w] - starts[w]) > len(into):
+            return np.int64(w), results, pairs
+        for i in range(len(which)):
+            g = np.int64(which[i])
+            if since[i] >= closes[w]:
+                continue
+            before = pairs
+            for k in range(starts[w], stops[w]):
+                block = np.int64(table[rows[k], g >> 6])
+                if block >= 0 and bits[block] & _bit(g) != _NONE:
+                    into[pairs] = results
+                    source[pairs] = 64 * block + (g & 63)
+                    pairs += 1
+            if pairs > before:
+                windows[results] = w
+                groups[results] = g
+                results += 1
+    return np.int64(len(closes)), results, pairs
+
+
+@kernel
+def link(cells, order, table, bits, links, chains):  # type: ignore[no-untyped-def]
+    """Chain the slots of vectors by group and by cell, as the stream slicer does with slices of single groups.
+
+    Slots of no group are chained as free, the first of them is returned.
+    """
+    links[:, CELL] = -1
+    for k in range(len(order)):
+        c = order[k, NUMBER]
+        s = np.int64(cells[c, HEAD])
+        cells[c, SIZE] = 0
+        if s < 0:
+            continue
+        cells[c, HEAD] = -1
+        for b in range(table.shape[1]):
+            block = np.int64(table[s, b])
+            for j in range(64 if block >= 0 else 0):
+                if bits[block] & _bit(j) == _NONE:
+                    continue
+                g, slot = 64 * np.int64(b) + j, 64 * block + j
+                older, following = np.int64(chains[g, NEWEST]), np.int64(cells[c, HEAD])
+                links[slot, GROUP] = g
+                links[slot, CELL] = c
+                links[slot, OLDER] = older
+                links[slot, NEWER] = -1
+                links[slot, NEXT] = following
+                links[slot, PREVIOUS] = -1
+                if older >= 0:
+                    links[older, NEWER] = slot
+                else:
+                    chains[g, OLDEST] = slot
+                if following >= 0:
+                    links[following, PREVIOUS] = slot
+                chains[g, NEWEST] = slot
+                chains[g, IN_CELL] = c
+                cells[c, HEAD] = slot
+                cells[c, SIZE] += 1
+    free = np.int64(-1)
+    for slot in range(len(links) - 1, -1, -1):
+        if links[slot, CELL] < 0:
+            links[slot, OLDER] = free
+            free = np.int64(slot)
+    return free

@@ -1,0 +1,228 @@
+"""The exact 128-bit sum of every window of panes, by four techniques that agree.
+
+A sum is (low limb, high limb), that is high * 2^64 + low as unsigned; panes, marks, heads and tails are as in
+`stacks_least`. No sum of fewer than 2^63 tuples wraps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from operators.kernels.compile.kernel import kernel
+
+_HALF = np.int64(0xFFFFFFFF)
+_ONE = np.uint64(1)
+
+
+@kernel
+def _carry(low, addend):  # type: ignore[no-untyped-def]
+    """Tell, as 1 or 0, whether a low limb wrapped when `addend` was added."""
+    return np.int64(np.uint64(low) < np.uint64(addend))
+
+
+@kernel
+def lift(values, begins, stops, signed, at, panes):  # type: ignore[no-untyped-def]
+    """Add values[begins[i]:stops[i]] to pane at + i; `signed` is 0 when the values are bits of unsigned numbers.
+
+    Halves of 32 bits are added up apart, so that the loop needs no carry; a pane of a page is shorter than 2^31.
+    """
+    lows = panes[0]
+    highs = panes[1]
+    if len(begins) and stops[-1] - begins[0] == len(begins):
+        part = values[begins[0] : stops[-1]]
+        into = lows[at : at + len(begins)]
+        over = highs[at : at + len(begins)]
+        for i in range(len(part)):
+            value = np.int64(part[i])
+            total = into[i] + value
+            into[i] = total
+            over[i] += ((value >> np.int64(63)) & signed) + _carry(total, value)
+        return
+    for i in range(len(begins)):
+        low = np.int64(0)
+        high = np.int64(0)
+        # An index that cannot be negative needs no check, and the loop becomes wide instructions.
+        j, stop = np.uint64(begins[i]), np.uint64(stops[i])
+        while j < stop:
+            value = np.int64(values[j])
+            low += value & _HALF
+            # The sign goes with the upper half, unless there is none.
+            high += value >> np.int64(32) if signed else (value >> np.int64(32)) & _HALF
+            j += _ONE
+        upper = high << np.int64(32)
+        total = low + upper
+        carried = (high >> np.int64(32)) + _carry(total, upper)
+        low = lows[at + i] + total
+        lows[at + i] = low
+        highs[at + i] += carried + _carry(low, total)
+
+
+@kernel
+def recompute(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-untyped-def]
+    """Add up every pane of every window."""
+    lows = panes[0]
+    highs = panes[1]
+    for i in range(len(heads)):
+        low = np.int64(0)
+        high = np.int64(0)
+        for k in range(heads[i], tails[i]):
+            low += lows[k]
+            high += highs[k] + _carry(low, lows[k])
+        out[0, i] = low
+        out[1, i] = high
+
+
+@kernel
+def subtract(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-untyped-def]
+    """Take away the panes that left the window, add those that entered: O(1) a pane, exactly."""
+    lows = panes[0]
+    highs = panes[1]
+    head = marks[0]
+    tail = marks[1]
+    low = kept[0]
+    high = kept[1]
+    i = 0
+    while i < len(heads):
+        while tail < tails[i]:
+            low += lows[tail]
+            high += highs[tail] + _carry(low, lows[tail])
+            tail += 1
+        while head < heads[i]:
+            high -= highs[head] + _carry(low, lows[head])
+            low -= lows[head]
+            head += 1
+        out[0, i] = low
+        out[1, i] = high
+        i += 1
+        if steady:
+            more = len(heads) - i
+            entering, entering_high = lows[tail : tail + more], highs[tail : tail + more]
+            leaving, leaving_high = lows[head : head + more], highs[head : head + more]
+            into, into_high = out[0, i : i + more], out[1, i : i + more]
+            for j in range(len(into)):
+                low += entering[j]
+                high += entering_high[j] + _carry(low, entering[j])
+                high -= leaving_high[j] + _carry(low, leaving[j])
+                low -= leaving[j]
+                into[j] = low
+                into_high[j] = high
+            head += more
+            tail += more
+            i += more
+    marks[0] = head
+    marks[1] = tail
+    kept[0] = low
+    kept[1] = high
+
+
+@kernel
+def two_stacks(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-untyped-def]
+    """Hold sums from each pane to the flip in the front stack; as `stacks_least.two_stacks`."""
+    lows = panes[0]
+    highs = panes[1]
+    flip = marks[0]
+    tail = marks[1]
+    low = kept[0]
+    high = kept[1]
+    i = 0
+    while i < len(heads):
+        head = heads[i]
+        stop = tails[i]
+        if head >= flip:
+            part, over = lows[head:stop][::-1], highs[head:stop][::-1]
+            low = np.int64(0)
+            high = np.int64(0)
+            for k in range(len(part)):
+                low += part[k]
+                high += over[k] + _carry(low, part[k])
+                part[k] = low
+                over[k] = high
+            flip = stop
+            tail = stop
+            low = np.int64(0)
+            high = np.int64(0)
+        while tail < stop:
+            low += lows[tail]
+            high += highs[tail] + _carry(low, lows[tail])
+            tail += 1
+        total = lows[head] + low
+        out[0, i] = total
+        out[1, i] = highs[head] + high + _carry(total, low)
+        i += 1
+        if steady:
+            more = min(len(heads) - i, flip - head - 1)
+            front, front_high = lows[head + 1 : head + 1 + more], highs[head + 1 : head + 1 + more]
+            entering, entering_high = lows[tail : tail + more], highs[tail : tail + more]
+            into, into_high = out[0, i : i + more], out[1, i : i + more]
+            for j in range(len(into)):
+                low += entering[j]
+                high += entering_high[j] + _carry(low, entering[j])
+                total = front[j] + low
+                into[j] = total
+                into_high[j] = front_high[j] + high + _carry(total, low)
+            tail += more
+            i += more
+    marks[0] = flip
+    marks[1] = tail
+    kept[0] = low
+    kept[1] = high
+
+
+@kernel
+def daba(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-untyped-def]
+    """Flip a little at every step; as `stacks_least.daba`. kept is (sum of [back, tail), sum of [right, back))."""
+    lows = panes[0]
+    highs = panes[1]
+    head, left, right = marks[0], marks[1], marks[2]
+    accumulated, back, tail = marks[3], marks[4], marks[5]
+    low, high, middle_low, middle_high = kept[0], kept[1], kept[2], kept[3]
+    for i in range(len(heads)):
+        while tail < tails[i] or head < heads[i]:
+            if head < heads[i] and head < tail:
+                head += 1
+            else:
+                low += lows[tail]
+                high += highs[tail] + _carry(low, lows[tail])
+                tail += 1
+            if head == back:
+                left = right = accumulated = back = tail
+                low = np.int64(0)
+                high = np.int64(0)
+                continue
+            if left == back:
+                left = head
+                accumulated = back = tail
+                middle_low = low
+                middle_high = high
+                low = np.int64(0)
+                high = np.int64(0)
+            if left == right:
+                left += 1
+                right += 1
+                accumulated += 1
+            else:
+                lows[left] += middle_low
+                highs[left] += middle_high + _carry(lows[left], middle_low)
+                left += 1
+                if accumulated < back:
+                    addend = lows[accumulated]
+                    lows[accumulated - 1] += addend
+                    highs[accumulated - 1] += highs[accumulated] + _carry(lows[accumulated - 1], addend)
+                accumulated -= 1
+        total = lows[head] + low
+        out[0, i] = total
+        out[1, i] = highs[head] + high + _carry(total, low)
+    marks[0], marks[1], marks[2] = head, left, right
+    marks[3], marks[4], marks[5] = accumulated, back, tail
+    kept[0], kept[1], kept[2], kept[3] = low, high, middle_low, middle_high
+
+
+@kernel
+def within(out, limit):  # type: ignore[no-untyped-def]
+    """Tell whether every sum fits 64 bits and has at most the magnitude `limit`."""
+    beyond = False
+    lows = out[0]
+    highs = out[1]
+    for i in range(len(lows)):
+        beyond |= (highs[i] != lows[i] >> np.int64(63)) | (lows[i] > limit) | (lows[i] < -limit - 1)
+    return not beyond

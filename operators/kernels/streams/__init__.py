@@ -1,0 +1,1 @@
+"""Kernels of progress: slack, clamps, and the measure of disorder."""

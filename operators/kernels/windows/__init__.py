@@ -1,0 +1,1 @@
+"""Kernels of window arithmetic, and of aggregates carried from window to window."""

@@ -1,0 +1,1 @@
+"""Operators that work on one tuple at a time: filter, project, apply, distinct, number, spread."""

@@ -1,6 +1,0 @@
-"""Window aggregates over a stream in order: panes on stacks, amortised or worst-case constant time a pane."""
-
-from operators.stacks.aggregate import StackAggregate
-from operators.stacks.technique import Technique
-
-__all__ = ["StackAggregate", "Technique"]

@@ -1,0 +1,157 @@
+"""Tuples wait in the order of an attribute until a bound lets them out; promises wait for the tuples they speak of.
+
+What Merge and Reorder share: both hold tuples back, and a promise may leave only when no held tuple matches it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.data import memory
+from operators.data.page import Int64s, Page, concatenate
+from operators.data.saved import bounded, read_integers, read_page, save_page
+from operators.data.schema import Schema
+from operators.errors import SchemaError
+from operators.protocol import State, StateValue
+from punctuation import Punctuation
+
+
+def orderable(schema: Schema, attribute: str, where: str) -> str:
+    """Give the attribute's own name; SchemaError when tuples cannot be ordered by it in ticks."""
+    name = schema.resolve(attribute, where=where)
+    kind = schema.arrow.field(name).type
+    if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
+        raise SchemaError(f'{where}: attribute "{name}" has type {kind}.\n  Order by an integer or a time.')
+    return name
+
+
+@attrs.frozen(eq=False)
+class _Run:
+    """Tuples of one port sorted by tick, each with its arrival number."""
+
+    page: Page
+    ticks: Int64s
+    arrivals: Int64s
+    port: int
+
+    def part(self, start: int, stop: int) -> _Run:
+        return _Run(self.page.slice(start, stop), self.ticks[start:stop], self.arrivals[start:stop], self.port)
+
+
+@attrs.define(eq=False)
+class Held(memory.Stateful):
+    """Hold tuples in sorted runs under a heap.
+
+    Cost: to add n tuples O(n log n), nothing to sort when they come in order; to release k tuples O(k log k + runs).
+    """
+
+    tuples: int = attrs.field(init=False, default=0)
+    peak: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _arrived: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _serial: int = attrs.field(init=False, default=0)
+    _runs: list[tuple[int, int, _Run]] = attrs.field(init=False, factory=list)
+    _waiting: list[tuple[Punctuation, int]] = attrs.field(init=False, factory=list, metadata=memory.waiting())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tuples held."""
+        return sum(run.page.batch.nbytes + run.ticks.nbytes + run.arrivals.nbytes for _, _, run in self._runs)
+
+    def add(self, page: Page, ticks: Int64s, *, port: int = 0) -> None:
+        """Hold the tuples of a page, their ticks of shape (n,); ties will leave by port, then in order of arrival."""
+        count = len(page)
+        if count == 0:
+            return
+        arrivals = np.arange(self._arrived, self._arrived + count)
+        self._arrived += count
+        self.tuples += count
+        self.peak = max(self.peak, self.tuples)
+        if np.any(ticks[1:] < ticks[:-1]):
+            order = np.argsort(ticks, kind="stable")
+            page, ticks, arrivals = page.take(order), ticks[order], arrivals[order]
+        self._push(_Run(page, ticks, arrivals, port))
+
+    def release(self, bound: int | None) -> Page | None:
+        """Let out the tuples with a tick below a bound (all, when None), in order; None when there are none."""
+        out: list[_Run] = []
+        while self._runs and (bound is None or self._runs[0][0] < bound):
+            _, _, run = heapq.heappop(self._runs)
+            cut = len(run.ticks) if bound is None else int(np.searchsorted(run.ticks, bound))
+            out.append(run.part(0, cut))
+            if cut < len(run.ticks):
+                self._push(run.part(cut, len(run.ticks)))
+        if not out:
+            return None
+        # Runs of one port hold disjoint ranges of arrivals, so a stable sort leaves ties by port, then by arrival.
+        out.sort(key=lambda run: (run.port, int(run.arrivals[0])))
+        page = concatenate(out[0].page.schema, [run.page for run in out])
+        self.tuples -= len(page)
+        if len(out) == 1:
+            return page
+        return page.take(np.argsort(np.concatenate([run.ticks for run in out]), kind="stable"))
+
+    def delay(self, promise: Punctuation) -> bool:
+        """Tell whether a held tuple matches a promise; it then waits until `ready` gives it."""
+        latest: int | None = None
+        for _, _, run in self._runs:
+            matched = run.ticks[run.page.matching(promise)]
+            if len(matched) and (latest is None or matched[-1] > latest):
+                latest = int(matched[-1])
+        if latest is None:
+            return False
+        self._waiting.append((promise, latest))
+        return True
+
+    def ready(self, bound: int) -> Iterator[Punctuation]:
+        """Give the promises that waited for tuples with a tick below a bound only."""
+        waiting, self._waiting = self._waiting, []
+        for promise, latest in waiting:
+            if latest < bound:
+                yield promise
+            else:
+                self._waiting.append((promise, latest))
+
+    def clear(self) -> None:
+        """Drop what waits; for the end of the stream."""
+        self._runs, self._waiting, self.tuples = [], [], 0
+
+    def state(self) -> State:
+        state = super().state()
+        runs = [run for _, _, run in self._runs]
+        if runs:
+            state |= {
+                **save_page([run.page for run in runs]),
+                "ticks": np.concatenate([run.ticks for run in runs]),
+                "arrivals": np.concatenate([run.arrivals for run in runs]),
+                "ports": np.array([run.port for run in runs]),
+                "lengths": np.array([len(run.ticks) for run in runs]),
+            }
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self.clear()
+        super().restore(state)
+        page = read_page(state)
+        if page is None:
+            return
+        names = ("ticks", "arrivals", "ports", "lengths")
+        ticks, arrivals, ports, lengths = (read_integers(state, name) for name in names)
+        bounded(lengths, "lengths", least=1, below=len(page) + 1, length=len(ports))
+        for column, name in ((ticks, "ticks"), (arrivals, "arrivals")):
+            bounded(column, name, least=None, below=None, length=len(page))
+        if int(lengths.sum()) != len(page):
+            raise ValueError(f"the saved state has {len(page)} tuples in runs of {int(lengths.sum())}")
+        self.tuples = len(page)
+        everything = _Run(page, ticks, arrivals, 0)
+        stops: Sequence[int] = np.cumsum(lengths).tolist()
+        for stop, length, port in zip(stops, lengths.tolist(), ports.tolist(), strict=True):
+            self._push(attrs.evolve(everything.part(stop - length, stop), port=port))
+
+    def _push(self, run: _Run) -> None:
+        self._serial += 1
+        heapq.heappush(self._runs, (int(run.ticks[0]), self._serial, run))

@@ -1,0 +1,255 @@
+"""Bucket tags each tuple with the range of window-ids it belongs to, and maps promises on its time to window-ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.data import memory
+from operators.data.keys import KeyIndex
+from operators.data.page import Bools, Int32s, Int64s, Page, plain_values
+from operators.data.schema import Schema
+from operators.errors import SchemaError
+from operators.kernels.ranked.rank import ranks
+from operators.kernels.windows.window import clip
+from operators.pace import Paces, pace_of, want
+from operators.plan_facts import ANY_DISTANCE, Attributes, Together, Tolerance
+from operators.protocol import Emit
+from operators.retractions import as_it_is
+from operators.window import LIMIT, PartitionedWindow, SlidingWindow, Window
+from punctuation import END, Below, Pattern, Progress, Punctuation, below, group_punctuation, whole
+
+FROM, UNTIL = "wid_from", "wid_until"
+_NEVER = -(2**63)
+_COUNTERS = ("late", "late_for_some", "in_no_window", "without_value")
+
+
+@attrs.define
+class Bucket(memory.Stateful):
+    """Append the attributes wid_from and wid_until: the tuple is in the windows wid_from <= w < wid_until.
+
+    Pass: a tuple at once, unless all its windows are released (late) or it is in none; one that is late for some keeps
+    the others, unless `consistent`. Keep: nothing for CF windows but the bound; for partitioned row windows a count a
+    partition. Propagate: `[ts < v]` becomes `[wid_from < w]`, w the first window that v does not complete; group-wise
+    promises likewise; a partition's own count completes its windows.
+    Cost: O(1) a tuple. Source: thesis Fig 6-2 with the bound of semantics row 6.
+
+    >>> from operators.drive import drive, rows
+    >>> from operators.window import SlidingWindow
+    >>> page = Page.of(Schema.of(ts=pa.int64(), progress=["ts"]), {"ts": [12]})
+    >>> rows(drive(Bucket(SlidingWindow("ts", size=10, slide=5)), [page]))
+    [{'ts': 12, 'wid_from': 2, 'wid_until': 4}]
+    """
+
+    window: Window
+    consistent: bool = attrs.field(default=False, kw_only=True)
+    _bound: int = attrs.field(init=False, default=_NEVER, metadata=memory.integer())
+    _promised: Progress = attrs.field(init=False, factory=Progress, metadata=memory.progress())
+    _schema: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
+    _partitions: KeyIndex | None = attrs.field(init=False, default=None, metadata=memory.part(KeyIndex))
+    _ranks: Int64s = attrs.field(
+        init=False,
+        factory=lambda: np.zeros(16, np.int64),
+        metadata=memory.array(least=0, grows="_partitions", since=1),
+    )
+    _counts: dict[str, int] = attrs.field(
+        init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0), metadata=memory.counters()
+    )
+
+    retracted = as_it_is
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    @property
+    def bound(self) -> int:
+        """The first window that is not released, -2^63 while none is."""
+        return self._bound
+
+    def learn(self, **counts: int) -> None:
+        """Count tuples that another Bucket took for this one."""
+        for name, count in counts.items():
+            self._counts[name] += count
+
+    @property
+    def partition(self) -> tuple[str, ...]:
+        """The partitioning attributes, none for most windows."""
+        return self.window.partition if isinstance(self.window, PartitionedWindow) else ()
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        where = "window"
+        if self.partition:
+            KeyIndex([schema.field(name, where=where) for name in self.partition])
+        else:
+            kind = schema.field(self.window.wattr, where=where).type
+            if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
+                raise SchemaError(
+                    f'{where}: the windowing attribute "{self.window.wattr}" has type {kind}.\n'
+                    "  A window needs an attribute that counts: an integer or a time."
+                )
+        for name in (FROM, UNTIL):
+            if name in schema:
+                raise SchemaError(f'{where}: the input already has an attribute "{name}"; rename it with a projection.')
+        wattr = self.window.wattr
+        progress: list[frozenset[str]] = []
+        for promise in schema.progress:
+            tagged = wattr in promise and not self.partition
+            progress.append(promise - {wattr} | {FROM} if tagged else promise)
+        if self.partition:
+            progress.append(frozenset((*self.partition, FROM)))
+        arrow = schema.arrow.append(pa.field(FROM, pa.int64())).append(pa.field(UNTIL, pa.int64()))
+        return Schema(arrow, progress=progress)
+
+    def together(self, *inputs: Schema) -> Together:
+        if not self.partition:
+            return Together.anywhere(inputs[0].names)
+        return Together.by(self.partition, arrival=True, why="tuples are counted as they arrive")
+
+    def order_from(self, name: str, *inputs: Schema) -> str | None:
+        return self.order_wanted(*inputs) if name == FROM else name
+
+    def order_wanted(self, *inputs: Schema) -> str | None:
+        return None if self.partition else self.window.wattr
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+        return [wanted.union(self.partition or (self.window.wattr,))]
+
+    def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+        paces = {name: pace for name, pace in wanted.items() if name in inputs[0]}
+        if not self.partition:
+            want(paces, self.window.wattr, pace_of(self.window, inputs[0]))
+        return [paces]
+
+    def late_tolerance(self, attribute: str, melded: bool) -> Tolerance:
+        # Which input of a meld is ahead depends on the runtime; a consistent answer must not.
+        if (self.consistent and melded) or self.partition or self.window.wattr != attribute:
+            return Tolerance()
+        window = self.window
+        return Tolerance(window.size if isinstance(window, SlidingWindow) and not melded else ANY_DISTANCE, fixed=True)
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        schema = self._output(page.schema)
+        values, valid, ids = self._values(page)
+        first, last = self.window.wids(values)
+        late, partly, gap, unusable = clip(
+            values, np.empty(0, np.bool_) if valid is None else valid, LIMIT, self._bound, first, last
+        )
+        if self.consistent and partly:
+            late_for_some = (first == self._bound) & (self.window.wids(values)[0] < self._bound)
+            last[late_for_some] = first[late_for_some]
+            late, partly = late + partly, 0
+        for name, count in zip(_COUNTERS, (late, partly, gap, unusable), strict=True):
+            self._counts[name] += int(count)
+        batch = page.batch
+        columns = [*batch.columns, pa.array(first), pa.array(last)]
+        tagged = Page(schema, pa.RecordBatch.from_arrays(columns, schema=schema.arrow))
+        if late or gap or unusable:
+            tagged = tagged.select(first < last)
+        if len(tagged):
+            emit(tagged)
+        if ids is not None:
+            self._promise_partitions(ids, emit)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        if punctuation.is_end:
+            self._forget()
+            emit(END)
+            return
+        wattr = self.window.wattr
+        if self.partition:
+            if wattr not in punctuation.attributes:
+                self._finish(punctuation)
+                self._emit(punctuation, emit)
+            return
+        patterns: dict[str, Pattern] = dict(punctuation.patterns)
+        if wattr in patterns:
+            bound = whole(below(patterns.pop(wattr)))
+            if bound is None:
+                return
+            # Values that are out of range are in no window, so bounds further out promise nothing more.
+            patterns[FROM] = Below(self.window.complete(max(-2 * LIMIT, min(bound, 2 * LIMIT))))
+        self._emit(Punctuation(patterns, assumed=punctuation.assumed), emit)
+
+    def _emit(self, punctuation: Punctuation, emit: Emit) -> None:
+        if self._promised.advance(punctuation):
+            bound = punctuation.bound(FROM)
+            if bound is not None:
+                self._bound = int(bound)
+            emit(punctuation)
+
+    def _values(self, page: Page) -> tuple[Int64s, Bools | None, Int32s | None]:
+        if not self.partition:
+            return page.ticks(self.window.wattr), page.valid(self.window.wattr), None
+        index = self._index(page.schema)
+        ids = index.assign([page.column(name) for name in self.partition])
+        if index.capacity > len(self._ranks):
+            self._ranks = np.pad(self._ranks, (0, max(index.capacity, 2 * len(self._ranks)) - len(self._ranks)))
+        values = np.empty(len(ids), np.int64)
+        ranks(ids, self._ranks, values)
+        return values, None, ids
+
+    def _promise_partitions(self, ids: Int32s, emit: Emit) -> None:
+        """Promise the windows that the tuples just counted completed, of each partition that has got further."""
+        assert self._partitions is not None
+        touched, counted = np.unique(ids, return_counts=True)
+        after = self._complete(self._ranks[touched])
+        further = after > self._complete(self._ranks[touched] - counted)
+        if not further.any():
+            return
+        touched, after = touched[further], after[further]
+        order = np.argsort(after, kind="stable")
+        touched, after = touched[order], after[order]
+        values = [plain_values(column) for column in self._partitions.keys(touched)]
+        bounds, starts = np.unique(after, return_index=True)
+        for bound, start, stop in zip(
+            bounds.tolist(), starts.tolist(), [*starts[1:].tolist(), len(after)], strict=True
+        ):
+            keys = zip(*(column[start:stop] for column in values), strict=True)
+            usable = [key for key in keys if None not in key]
+            # Ranks only rise, so this is new: it needs no place among the promises made.
+            for promise in group_punctuation((self.partition, FROM), usable, bound):
+                emit(promise)
+
+    def _complete(self, ranks: Int64s) -> Int64s:
+        distinct, which = np.unique(ranks, return_inverse=True)
+        return np.array([self.window.complete(rank) for rank in distinct.tolist()], np.int64)[which]
+
+    def _finish(self, punctuation: Punctuation) -> None:
+        """Forget the counts of partitions that a promise says are over."""
+        index = self._partitions
+        if index is None or not set(punctuation.attributes) <= set(self.partition) or not len(index):
+            return
+        live = index.live()
+        gone = np.ones(len(live), np.bool_)
+        for name, pattern in punctuation.patterns:
+            values = index.keys(live)[self.partition.index(name)]
+            gone &= Page.of(Schema(pa.schema([pa.field(name, values.type)])), {name: values}).matching(
+                Punctuation({name: pattern})
+            )
+        self._ranks[live[gone]] = 0
+        index.free(live[gone])
+
+    def _output(self, schema: Schema) -> Schema:
+        if self._schema is None or self._schema[0] is not schema:
+            self._schema = (schema, self.output_schema(schema))
+        return self._schema[1]
+
+    def _index(self, schema: Schema) -> KeyIndex:
+        if self._partitions is None:
+            self._partitions = KeyIndex([schema.field(name) for name in self.partition])
+        return self._partitions
+
+    def _forget(self) -> None:
+        self._promised = Progress()
+        self._ranks[:] = 0
+        if self._partitions is not None:
+            self._partitions = KeyIndex(self._partitions.fields)
+
+    def statistics(self) -> dict[str, int]:
+        partitions = 0 if self._partitions is None else len(self._partitions)
+        return {**self._counts, "state_tuples": partitions}

@@ -1,0 +1,147 @@
+"""Parts of windows that end early become early results of these windows, as triggers on event time give them.
+
+A result that is given at a tick T of a window [b, e) is over the tuples in [b, T), so it is that of a window of its
+own: it shares slices with all others, and is the same whatever the order of arrival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.data import memory
+from operators.data.page import Int64s, Page, tick_column
+from operators.data.schema import Schema
+from operators.errors import SchemaError
+from operators.protocol import Emit
+from operators.window_aggregate.stores.slices.results import START, STOP, WINDOW
+from punctuation import Below, Pattern, Punctuation, below
+
+FIRED, FINAL = "fired", "final"
+_NEVER = -(2**63)
+
+
+@attrs.frozen
+class Part:
+    """A part of windows: of those called `window`, which are `size` ticks long, what lies before their tick `after`."""
+
+    window: str
+    after: int
+    size: int
+    since: int | None = None
+    """Windows that begin before it are left out."""
+
+
+@attrs.frozen(eq=False)
+class _Columns:
+    """What the parts say, a place for each in the order of their names."""
+
+    names: pa.Array
+    windows: pa.Array
+    after: Int64s
+    sizes: Int64s
+    since: Int64s
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Part]) -> _Columns:
+        given = list(parts.values())
+        windows = pa.array([part.window for part in given], pa.string())
+        since = [_NEVER if part.since is None else part.since for part in given]
+        numbers = ([part.after for part in given], [part.size for part in given], since)
+        return cls(pa.array(list(parts), pa.string()), windows, *(np.array(column, np.int64) for column in numbers))
+
+
+@attrs.define(eq=False)
+class Fire(memory.Stateful):
+    """Say of results of parts of windows of which window they are, when they fired, and whether they are final.
+
+    Pass: a tuple at once. Keep: nothing. Propagate: a promise on the end of parts as one on `fired`, and, if it is a
+    bound, on the end of windows, which is no earlier; those on attributes that stay, as they are.
+    Cost: O(1) a tuple; no state. Source: Onyx's notes (percentile and watermark triggers), features row O20.
+    """
+
+    parts: Mapping[str, Part]
+    """By the names that `window` has in the input."""
+    named: bool = True
+    """Whether results tell the name of their window."""
+    whole: bool = True
+    """Whether parts begin with their window, or each where the one before it ends."""
+    _columns: _Columns = attrs.field(init=False)
+    _fitted: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        self._columns = _Columns.of(self.parts)
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        return self._fit(schema)
+
+    def comes_from(self, name: str, *inputs: Schema) -> str | None:
+        if name == FIRED:
+            return STOP
+        moved = (WINDOW, STOP, FINAL) if self.whole else (WINDOW, START, STOP, FINAL)
+        return None if name in moved else name
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        output = self._fit(page.schema)
+        if not len(page):
+            return
+        said, fired = self._columns, page.ticks(STOP)
+        places = pc.index_in(page.column(WINDOW), value_set=said.names)
+        place = places.to_numpy()
+        starts = fired - said.after[place]
+        stops = starts + said.sizes[place]
+        kind = output.arrow.field(STOP).type
+        made = {
+            START: tick_column(starts, kind),
+            STOP: tick_column(stops, kind),
+            FIRED: page.column(STOP),
+            FINAL: pa.array(fired == stops),
+        }
+        if self.named:
+            made[WINDOW] = said.windows.take(places)
+        columns = [made[name] if name in made else page.column(name) for name in output.names]
+        found = Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow))
+        early = starts < said.since[place]
+        if early.any():
+            found = found.select(~early)
+        if len(found):
+            emit(found)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        patterns = dict(punctuation.patterns)
+        if WINDOW in patterns or (START in patterns and not self.whole):
+            return
+        bound = patterns.pop(STOP, None)
+        if bound is None:
+            emit(punctuation)
+            return
+        named: dict[str, Pattern] = {FIRED: bound}
+        if (least := below(bound)) is not None:
+            named[STOP] = Below(least)
+        for name, pattern in named.items():
+            emit(Punctuation({**patterns, name: pattern}, assumed=punctuation.assumed))
+
+    def _fit(self, schema: Schema) -> Schema:
+        if self._fitted is not None and self._fitted[0] is schema:
+            return self._fitted[1]
+        fields = [field for field in schema.arrow if field.name != WINDOW or self.named]
+        fields += [schema.field(STOP, where="early results").with_name(FIRED), pa.field(FINAL, pa.bool_())]
+        names = [field.name for field in fields]
+        for name in (FIRED, FINAL):
+            if names.count(name) > 1:
+                raise SchemaError(f'early results: "{name}" is the name of what tells when they fired; rename yours.')
+        progress: list[frozenset[str]] = []
+        for promise in schema.progress:
+            if WINDOW not in promise and (START not in promise or self.whole):
+                progress += [promise - {STOP} | {FIRED}, promise] if STOP in promise else [promise]
+        self._fitted = schema, Schema(pa.schema(fields), progress=progress)
+        return self._fitted[1]

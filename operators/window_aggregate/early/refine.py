@@ -1,0 +1,178 @@
+"""Early results are taken back by the next ones of the same window, so that what stands is always one result a window.
+
+A result is given with sign 1; before the next one of its window and group it is given again with sign -1. The signed
+tuples are negative tuples (thesis 3.1): added up they are the newest results, and in the end the final ones.
+"""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.data import memory
+from operators.data.keys import KeyIndex
+from operators.data.page import Bools, Int64s, Page, concatenate
+from operators.data.schema import Schema
+from operators.errors import SchemaError
+from operators.plan_facts import Together
+from operators.protocol import Emit
+from operators.retractions import SIGN, Retracted, Retracting
+from operators.window_aggregate.early.firing import FINAL, FIRED
+from operators.window_aggregate.stores.slices.digests import digests
+from operators.window_aggregate.stores.slices.results import START, STOP, WID, WINDOW
+from punctuation import Punctuation, below
+
+EARLY = Retracted(
+    'the input takes early results back (refine="retract", RETRACT): a tuple with sign -1 would be added, not'
+    " taken away",
+    'Write DISCARD (refine="discard"), whose results add up; or keep the final results: WHERE final, in Python'
+    ' .filter("final").',
+    frozenset((FINAL,)),
+    True,
+)
+
+
+@attrs.define(eq=False)
+class Refine(memory.Stateful):
+    """Give each result after taking back the one before it; one that is not final and has changed nothing, not at all.
+
+    Pass: results that fired before a bound, or of which nothing earlier can come, in the order of their firings. Keep:
+    those that fired later, and of each window and group that is not over the result that stands. Propagate: promises on
+    groups, windows and their ends; none on `fired` nor on results, for what is taken back is given as it was.
+    Cost: O(log n) a result by sorting; state one result for each group of an open window.
+    Source: Onyx's notes (retraction), features row O20.
+    """
+
+    by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    """The groups of the results."""
+    _fitted: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
+    _waiting: list[Page] = attrs.field(init=False, factory=list, metadata=memory.pages("waiting"))
+    _held: list[Page] = attrs.field(init=False, factory=list, metadata=memory.pages("held"))
+    """The results that stand, of windows that are not over."""
+    _counts: dict[str, int] = attrs.field(
+        init=False, factory=lambda: dict.fromkeys(_COUNTS, 0), metadata=memory.counters()
+    )
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        return self._fit(schema)
+
+    def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
+        return EARLY
+
+    def together(self, *inputs: Schema) -> Together:
+        return Together.by(self.by, why="" if self.by else "there are no groups")
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        self._fit(page.schema)
+        if len(page):
+            self._waiting.append(page)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        patterns = dict(punctuation.patterns)
+        bounds = [patterns.pop(name) for name in (STOP, FIRED) if name in patterns]
+        telling = set(patterns) <= {*self.by, *_TELLING} and all(below(bound) is not None for bound in bounds)
+        if not punctuation.is_end and not telling:
+            return
+        self._settle(punctuation, emit)
+        if punctuation.is_end:
+            self._held = []
+            emit(punctuation)
+        elif FIRED not in punctuation.attributes:
+            self._held = [held for page in self._held if (held := _some(page, ~page.matching(punctuation))) is not None]
+            emit(punctuation)
+
+    def statistics(self) -> dict[str, int]:
+        self._measure()
+        tuples, nbytes = self._size()
+        return {"state_tuples": tuples, "state_bytes": nbytes, **self._counts}
+
+    def _size(self) -> tuple[int, int]:
+        """Give the results held, and their bytes."""
+        return sum(map(len, [*self._waiting, *self._held])), self.nbytes
+
+    def _measure(self) -> None:
+        for name, now in zip(("peak_state_tuples", "peak_state_bytes"), self._size(), strict=True):
+            self._counts[name] = max(self._counts[name], now)
+
+    def _settle(self, punctuation: Punctuation, emit: Emit) -> None:
+        """Give the waiting results that match a promise, after what they take back."""
+        if not self._waiting:
+            return
+        # It only grew since the last time.
+        self._measure()
+        waiting = concatenate(self._waiting[0].schema, self._waiting)
+        due: Bools = np.ones(len(waiting), np.bool_) if punctuation.is_end else waiting.matching(punctuation)
+        if not due.any():
+            self._waiting = [waiting]
+            return
+        self._waiting = [] if due.all() else [waiting.select(~due)]
+        output = self._fit(waiting.schema)
+        rows = concatenate(waiting.schema, [*self._held, *([waiting] if due.all() else [waiting.select(due)])])
+        taken, signs, standing = self._chains(rows, sum(map(len, self._held)))
+        self._held = [rows.take(standing)] if len(standing) else []
+        self._counts["taken_back"] += int(np.count_nonzero(signs < 0))
+        if len(taken):
+            batch = rows.take(taken).batch
+            columns = [*batch.columns, pa.array(signs)]
+            emit(Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow)))
+
+    def _chains(self, rows: Page, held: int) -> tuple[Int64s, np.typing.NDArray[np.int8], Int64s]:
+        """Give which rows are given, with which signs, and which stand then; the first `held` rows stood before."""
+        names = self._telling(rows.schema)
+        ids = KeyIndex([rows.schema.arrow.field(name) for name in names]).assign([rows.column(name) for name in names])
+        fired, final = rows.ticks(FIRED), rows[FINAL].astype(np.bool_)
+        values = [rows.column(name) for name in rows.schema.names if name not in (*names, STOP, FIRED, FINAL)]
+        order = np.lexsort((fired, ids))
+        words = digests(values, len(rows))[order]
+        follows = ids[order][1:] == ids[order][:-1]
+        given = np.ones(len(order), np.bool_)
+        given[1:] = ~follows | (words[1:] != words[:-1]) | final[order[1:]]
+        given |= order < held
+        chain = order[given]
+        follows = ids[chain][1:] == ids[chain][:-1]
+        before = np.full(len(chain), -1)
+        before[1:][follows] = chain[:-1][follows]
+        standing = np.append(~follows, True)[: len(chain)] & ~final[chain]
+        new = chain >= held
+        chosen, earlier = chain[new], before[new]
+        in_time = np.argsort(fired[chosen], kind="stable")
+        chosen, earlier = chosen[in_time], earlier[in_time]
+        ends = np.cumsum(1 + (earlier >= 0))
+        taken = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
+        signs = np.ones(len(taken), np.int8)
+        taken[ends - 1] = chosen
+        back = ends[earlier >= 0] - 2
+        taken[back], signs[back] = earlier[earlier >= 0], -1
+        return taken, signs, np.sort(chain[standing])
+
+    def _telling(self, schema: Schema) -> list[str]:
+        """Name what tells results of one window and group from others."""
+        return [name for name in (*self.by, *_TELLING) if name in schema]
+
+    def _fit(self, schema: Schema) -> Schema:
+        if self._fitted is None or self._fitted[0] is not schema:
+            for name in (WID, START, STOP, FIRED, FINAL, *self.by):
+                schema.field(name, where="refine")
+            if SIGN in schema:
+                raise SchemaError(
+                    f'refine: "{SIGN}" is the name of what tells results from those taken back; rename yours.'
+                )
+            telling = {*self._telling(schema), STOP}
+            progress = [promise for promise in schema.progress if promise <= telling]
+            self._fitted = schema, Schema(schema.arrow.append(pa.field(SIGN, pa.int8())), progress=progress)
+        return self._fitted[1]
+
+
+_TELLING = (WINDOW, WID, START)
+_COUNTS = ("taken_back", "peak_state_tuples", "peak_state_bytes")
+
+
+def _some(page: Page, chosen: Bools) -> Page | None:
+    """Give the chosen tuples; None for none."""
+    return page if chosen.all() else page.select(chosen) if chosen.any() else None

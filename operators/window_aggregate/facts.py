@@ -1,0 +1,99 @@
+"""The plan facts that window aggregates have in common; their classes take these functions as methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from operators.data.schema import Schema
+from operators.functions.protocol import AggregateFunction
+from operators.pace import Pace, Paces, Windowed, pace_of, want
+from operators.plan_facts import ANY_DISTANCE, Attributes, Keys, Together
+from operators.window import LandmarkWindow, PartitionedWindow
+from operators.window_aggregate.bucket import FROM, UNTIL
+from operators.window_aggregate.results import START, STOP, WID
+
+
+@runtime_checkable
+class Grouping(Protocol):
+    """An operator that aggregates groups."""
+
+    @property
+    def functions(self) -> Mapping[str, AggregateFunction]: ...
+    @property
+    def by(self) -> Any:
+        """Names; no type says so, for of an attrs class the type checker sees a converter here."""
+
+
+def windows_of(operator: object) -> tuple[Windowed, ...]:
+    """Give the windows that an operator computes, none for most operators."""
+    if isinstance(windows := getattr(operator, "windows", None), Mapping):
+        return tuple(windows.values())
+    window = getattr(operator, "window", None)
+    return () if window is None else (window,)
+
+
+def open_for(window: object) -> int:
+    """Give how far below the bound tuples may be that a sliced window is open for, in ticks: of a session, any."""
+    return int(getattr(window, "size", ANY_DISTANCE))
+
+
+def aggregated(self: Grouping, schema: Schema) -> Attributes:
+    """Name the attributes that groups are made by and functions take."""
+    named = {name for function in self.functions.values() for name in function.arguments}
+    return frozenset(self.by) | {schema.resolve(name, where="plan") for name in named}
+
+
+def attributes_read(self: Grouping, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+    windows = windows_of(self)
+    read = (getattr(window, "reads", ()) for window in windows)
+    times = (window.wattr for window in windows)
+    return [aggregated(self, inputs[0]).union((FROM, UNTIL), times, *read)]
+
+
+def promises_asked(self: Grouping, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+    paces = {name: pace for name, pace in wanted.items() if name in self.by}
+    if FROM in inputs[0]:
+        return [paces | ({FROM: Pace(1)} if any(name in wanted for name in (WID, START, STOP)) else {})]
+    for window in windows_of(self):
+        pace = pace_of(window, inputs[0])
+        want(paces, window.wattr, pace)
+        if pace.step is not None and (lateness := int(getattr(self, "lateness", 0))):
+            # A window may change until its end is so far behind the promise, which has to be seen, too.
+            want(paces, window.wattr, Pace(pace.step, (pace.origin + lateness) % pace.step))
+    return [paces]
+
+
+def order_wanted(self: Grouping, *inputs: Schema) -> str | None:
+    if FROM in inputs[0]:
+        return FROM
+    windows = windows_of(self)
+    return windows[0].wattr if windows else next(filter(inputs[0].progressing, self.by), None)
+
+
+def groups_read(self: Grouping, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+    return [aggregated(self, inputs[0])]
+
+
+def together(self: Grouping, *inputs: Schema) -> Together:
+    windows = windows_of(self)
+    return grouped(windows[0] if windows else None, self.functions, self.by)
+
+
+def grouped(window: object, functions: Mapping[str, AggregateFunction], by: Iterable[str]) -> Together:
+    """Say that groups must be together, and all of them where windows go on as long as one of them has tuples."""
+    by, rows, partition = tuple(by), window, Keys()
+    # One that is not commutative goes by time, and by arrival among tuples of one time.
+    arrival = any(
+        bool(getattr(function, "arrival_order", True)) or not function.commutative for function in functions.values()
+    )
+    if isinstance(window, PartitionedWindow):
+        rows, partition = window.rows, window.partition
+    if isinstance(rows, LandmarkWindow):
+        if partition and set(partition) <= set(by):
+            why = "the windows of a partition go on as long as any of its groups has tuples"
+            return Together.by(partition, arrival=arrival, why=why)
+        why = "windows without a beginning go on as long as any group has tuples"
+        return Together(arrival=arrival, why=why)
+    why = "a function takes tuples as they arrive" if arrival else "" if by else "there are no groups"
+    return Together.by(by, arrival=arrival, why=why)

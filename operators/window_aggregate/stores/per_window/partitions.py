@@ -1,0 +1,98 @@
+"""Windows that never let go of a tuple (RANGE ALL), counted in partitions (PA), end in each partition by itself.
+
+What a stream without partitions has as its last window, the first one that has all its tuples, each partition has: no
+window of it is counted by the rows of another (Eq. 5.4 to 5.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+import numpy as np
+
+from operators.data.keys import Ids, KeyIndex
+from operators.data.page import Int32s, Int64s
+from operators.data.saved import ROOM, read_integers
+from operators.functions.columns import grown
+from operators.protocol import State, StateValue
+from operators.window import FOREVER, PartitionedWindow, Window
+from punctuation import Below, Pattern, Punctuation
+
+_NEVER = -(2**63)
+
+
+def is_endless(window: Window) -> bool:
+    """Tell whether windows never let go of a tuple (RANGE ALL)."""
+    rows = window.rows if isinstance(window, PartitionedWindow) else window
+    return rows.extent(0)[0] == -FOREVER
+
+
+@attrs.define(eq=False)
+class Lasts:
+    """Hold the last window that a tuple of each group begins, 8 bytes a group; shape (groups,)."""
+
+    partition: tuple[str, ...]
+    _lasts: Int64s = attrs.field(init=False, factory=lambda: np.full(16, _NEVER))
+
+    @classmethod
+    def of(cls, window: Window, by: tuple[str, ...]) -> Lasts | None:
+        """Give what is to be known of these windows; None where they end together, or groups are of all partitions."""
+        if isinstance(window, PartitionedWindow) and is_endless(window) and set(window.partition) <= set(by):
+            return cls(window.partition)
+        return None
+
+    def note(self, groups: Int32s, first: Int64s, capacity: int) -> None:
+        """See tuples of these groups that are in windows from `first` on; `capacity` is above every group id."""
+        if capacity > len(self._lasts):
+            self._lasts = grown(self._lasts, max(capacity, 2 * len(self._lasts)), fill=_NEVER)
+        np.maximum.at(self._lasts, groups, first)
+
+    def forget(self, groups: Int32s) -> None:
+        """Reset what is known of groups whose ids will be given away."""
+        self._lasts[groups] = _NEVER
+
+    def of_partitions(self, index: KeyIndex, which: Ids | None = None) -> Iterator[tuple[int, Ids]]:
+        """Give the last windows of partitions, ascending, with the groups (of `which`, else all) in such partitions."""
+        live = index.live()
+        if len(live) == 0:
+            return
+        columns = dict(zip((field.name for field in index.fields), index.keys(live), strict=True))
+        partitions = KeyIndex([field for field in index.fields if field.name in self.partition])
+        ids = partitions.assign([columns[field.name] for field in partitions.fields])
+        lasts = np.full(partitions.capacity, _NEVER)
+        np.maximum.at(lasts, ids, self._lasts[live])
+        each = lasts[ids]
+        if which is not None:
+            wanted = np.isin(live, which)
+            live, each = live[wanted], each[wanted]
+        for last in np.unique(each).tolist():
+            yield last, live[each == last]
+
+    def whole(self, groups: Punctuation) -> bool:
+        """Tell whether a promise is of whole partitions, which then have no more windows.
+
+        While a partition goes on, its groups stay in all its windows, and which there are, only later tuples tell.
+        """
+        return set(groups.attributes) <= set(self.partition)
+
+    def follows(self, groups: Punctuation, wid: str, ended: Sequence[int]) -> Punctuation | None:
+        """Give what follows, of results, from a promise that groups get no more tuples; None where nothing does.
+
+        `ended` are the last windows of the partitions they are in, `wid` has a result's window.
+        """
+        if self.whole(groups) or not ended:
+            return groups if self.whole(groups) else None
+        patterns: dict[str, Pattern] = dict(groups.patterns)
+        return Punctuation({**patterns, wid: Below(min(ended) + 1)}, assumed=groups.assumed)
+
+    def state(self) -> State:
+        """Give the windows by group."""
+        known = np.flatnonzero(self._lasts != _NEVER)
+        return {"last_groups": known, "last_windows": self._lasts[known]}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Become what this was the `state` of."""
+        known = read_integers(state, "last_groups", least=0, below=ROOM)
+        self._lasts = np.full(max(16, int(known.max(initial=0)) + 1), _NEVER)
+        self._lasts[known] = read_integers(state, "last_windows", length=len(known))

@@ -1,0 +1,466 @@
+"""A slice store keeps one partial aggregate for each (slice, group), and combines them into windows.
+
+Each tuple updates one slot, however many windows it is in; closing a slice costs its own slots and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from operators.data.page import Int32s, Int64s, Page
+from operators.data.saved import ROOM, apart, bounded, part, prefixed, read_int, read_integers, read_text, read_words
+from operators.functions.columns import grown, power
+from operators.functions.protocol import Accumulator, Subtractable
+from operators.kernels.slicing import slices as kernels
+from operators.protocol import State, StateValue
+from operators.window.protocol import FOREVER
+from operators.window_aggregate.store import Held, Released
+from operators.window_aggregate.stores.per_window.ranges import NEVER, Ranges
+from operators.window_aggregate.stores.per_window.rows import Rows
+from operators.window_aggregate.stores.per_window.running import Running, Technique
+
+Slots = Int32s
+_BUDGET = 1 << 18
+_FEW_SLICES = 4
+_FEW_OPENED = 8
+_PARTS_A_WINDOW = 16_384
+_PASSES = 3
+
+
+@attrs.define
+class SliceStore:
+    """Hold slots, about 50 bytes each besides the accumulators, chained by slice, and by group once single groups end.
+
+    `technique` says how windows are made of slices: "combine" anew for each window, "differential" or "two_stacks" from
+    the window before; "auto" carries over what is worth it, which is decided at the first window with many slices.
+    """
+
+    accumulators: Sequence[Accumulator]
+    ordered: bool = attrs.field(default=False, kw_only=True)
+    """Whether slices must be combined in their order, the earliest first, because a function is not commutative."""
+    technique: Technique | Literal["auto", "combine"] = "auto"
+    endless: bool = attrs.field(default=False, kw_only=True)
+    """Whether windows never let go of a tuple (RANGE ALL): slices that began before a bound become one."""
+    _running: Running | None = attrs.field(init=False, default=None)
+    _pairs: npt.NDArray[np.uint64] = attrs.field(init=False)
+    _table: Int32s = attrs.field(init=False)
+    _counters: Int64s = attrs.field(init=False)
+    _free: Int32s = attrs.field(init=False)
+    _links: Int32s = attrs.field(init=False)
+    _by_slice: Int32s = attrs.field(init=False)
+    _sizes: Int64s = attrs.field(init=False)
+    _held: Int32s = attrs.field(init=False)
+    _by_group: Int32s = attrs.field(init=False)
+    _kin: Int32s = attrs.field(init=False)
+    _own: Int64s = attrs.field(init=False)
+    _rows: Rows = attrs.field(init=False)
+    ranges: Ranges = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._pairs = np.zeros(16, np.uint64)
+        self._table = np.full(32, -1, np.int32)
+        self._counters = np.zeros(4, np.int64)
+        self._free = np.empty(16, np.int32)
+        self._links = np.empty((16, 2), np.int32)
+        self._by_slice = np.full(16, -1, np.int32)
+        self._sizes = np.zeros(16, np.int64)
+        self._held = np.zeros(16, np.int32)
+        self._by_group, self._kin = np.empty(0, np.int32), np.empty((0, 2), np.int32)
+        self._own = np.full(16, NEVER)
+        self._rows, self.ranges = Rows(), Ranges()
+        self._running = None
+        for accumulator in self.accumulators:
+            accumulator.reserve(16)
+
+    def __len__(self) -> int:
+        """Number of partial aggregates."""
+        return int(self._counters[0])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, accumulators included."""
+        own = (
+            self._pairs, self._table, self._free, self._links, self._by_slice, self._sizes, self._held, self._by_group,
+            self._kin, self._own, self._rows, self.ranges,
+        )  # fmt: skip
+        carried = 0 if self._running is None else self._running.nbytes
+        return sum([a.nbytes for a in (*own, *self.accumulators)]) + carried
+
+    @property
+    def carried(self) -> int:
+        """Number of aggregates carried from window to window."""
+        return 0 if self._running is None else self._running.held
+
+    def update(self, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int) -> None:
+        """Add tuples, each to the slot of its slice [first, last) and group; `capacity` is above every group id."""
+        if len(first) == 0:
+            return
+        if self.groups < capacity:
+            size = max(capacity, 2 * self.groups)
+            self._held = grown(self._held, size)
+            if self._chained:
+                self._by_group = grown(self._by_group, size, fill=-1)
+            self._own = grown(self._own, size, fill=NEVER)
+            self._rows.widen(size)
+        slices, opened = self.ranges.locate(first, last)
+        if opened:
+            self._enter(opened)
+        slots = self._locate(slices, groups)
+        for accumulator in self.accumulators:
+            accumulator.update(slots, page)
+
+    def _enter(self, slices: Sequence[int]) -> None:
+        """Make room for slices that were opened."""
+        size = len(self.ranges.starts)
+        self._by_slice, self._sizes = grown(self._by_slice, size, fill=-1), grown(self._sizes, size)
+        self._rows.reserve(size)
+        for number in slices:
+            if not self._rows.give(number, used=len(self)) and not self._hand_over(number, among=len(slices)):
+                break
+
+    def _hand_over(self, number: int, among: int) -> bool:
+        """Give a slice the row of the oldest one that has one: most tuples come to the newest slices.
+
+        Not to one among many that were opened at once, to each of which few tuples come.
+        """
+        owners, ends = self._rows.owners, self.ranges.ends
+        if among > _FEW_OPENED or len(owners) == 0:
+            return False
+        oldest = int(owners[np.argmin(ends[owners])])
+        if ends[oldest] >= ends[number]:
+            return False
+        slots = np.empty(int(self._sizes[oldest]), np.int32)
+        kernels.members(np.array([oldest], np.int32), self._by_slice, self._links, slots)
+        self._rows.hand_over(oldest, number, (self._pairs[slots] & np.uint64(0xFFFFFFFF)).astype(np.int32))
+        kernels.rehash(slots, self._rows.row_of, self._pairs, self._table)
+        return True
+
+    def _locate(self, slices: Int32s, groups: Int32s) -> Slots:
+        slots = np.empty(len(slices), np.int32)
+        fresh = np.empty(min(len(slices), 1 << 16), np.int32)
+        done = 0
+        while True:
+            self._counters[3] = 0
+            done = kernels.locate(
+                slices, groups, self._rows.row_of, self._rows.slots, self._pairs, self._table, self._counters,
+                self._free, self._by_slice, self._links, self._sizes, self._held, self._by_group, self._kin, slots,
+                fresh, done,
+            )  # fmt: skip
+            new = fresh[: int(self._counters[3])]
+            for accumulator in self.accumulators:
+                accumulator.init(new)
+            if done == len(slices):
+                return slots
+            if len(new) < len(fresh):
+                self._grow(2 * len(self._pairs))
+
+    def _grow(self, size: int) -> None:
+        live = self._live()
+        self._pairs = grown(self._pairs, size)
+        self._free = grown(self._free, size)
+        self._links = grown(self._links, size)
+        if self._chained:
+            self._kin = grown(self._kin, size)
+        self._table = np.full(2 * size, -1, np.int32)
+        kernels.rehash(live, self._rows.row_of, self._pairs, self._table)
+        for accumulator in self.accumulators:
+            accumulator.reserve(size)
+
+    @property
+    def _chained(self) -> bool:
+        """Tell whether slots are chained by group."""
+        return len(self._kin) > 0
+
+    def _chain(self) -> None:
+        """Chain slots by group from now on."""
+        if not self._chained:
+            self._by_group = np.full(self.groups, -1, np.int32)
+            self._kin = np.empty((len(self._links), 2), np.int32)
+            kernels.chain(self._live(), self._pairs, self._by_group, self._kin)
+
+    def _close(self, slices: Sequence[int]) -> None:
+        """Forget slices that have no slot left."""
+        self._rows.take(slices)
+        if self._running is not None:
+            self._running.closed(np.array(slices, np.int32))
+        self.ranges.close(slices)
+
+    def release(self, released: int, bound: int) -> Iterator[Released]:
+        """Give the results of the windows [released, bound), a bounded number at a time; slots hold until the next."""
+        if self._running is None and (technique := self._worthwhile(released)) is not None:
+            self._running = Running(self, technique)
+        if self._running is not None:
+            yield from self._running.release(released, bound)
+            return
+        order, starts, ends = self.ranges.order, self.ranges.starts, self.ranges.ends
+        while released < bound and len(order):
+            order = order[ends[order] > released]
+            if len(order) == 0:
+                return
+            first, stop, pairs = kernels.stretch(
+                max(released, int(starts[order[0]])), bound, order, starts, ends, self._sizes, _BUDGET
+            )
+            if pairs == 0:
+                return
+            wids, into = np.empty(pairs, np.int64), np.empty(pairs, np.int32)
+            groups, source = np.empty(pairs, np.int32), np.empty(pairs, np.int32)
+            seen = np.full(self.groups, -1, np.int32)
+            results, n = kernels.cover(
+                first, stop, order, starts, ends, self._by_slice, self._links, self._pairs, self._own, seen, wids,
+                groups, into, source,
+            )  # fmt: skip
+            yield from self._combined(wids[:results], groups[:results], into[:n], source[:n])
+            released = stop
+
+    def release_groups(self, which: Int32s, released: int, bound: int) -> Iterator[Released]:
+        """Give the results of these groups alone up to `bound`."""
+        self._chain()
+        suffixed = np.zeros(len(self.ranges.starts), np.bool_)
+        if self._running is not None:
+            self._running.detach(which)
+            suffixed = self._running.suffixed
+        chains = (self._by_group, self._kin, self._pairs)
+        fixed = (which, released, bound, self.ranges.starts, self.ranges.ends, suffixed, *chains, self._own)
+        nothing64, nothing32 = np.empty(0, np.int64), np.empty(0, np.int32)
+        results, n = kernels.cover_groups(*fixed, nothing64, nothing32, nothing32, nothing32, False)
+        wids, groups = np.empty(results, np.int64), np.empty(results, np.int32)
+        into, source = np.empty(n, np.int32), np.empty(n, np.int32)
+        kernels.cover_groups(*fixed, wids, groups, into, source, True)
+        if self.ordered:
+            # A group's chain lists its slots as they were made, or restored.
+            slices = (self._pairs[source] >> np.uint64(32)).astype(np.int64)
+            source = source[np.lexsort((self.ranges.ends[slices], self.ranges.starts[slices], into))]
+        yield from self._combined(wids, groups, into, source)
+        self._own[which] = np.maximum(self._own[which], bound)
+
+    def _worthwhile(self, released: int) -> Technique | None:
+        """Decide how the windows from here on are made of their slices; None to combine each anew.
+
+        To combine costs every slot once a window (Eq. 6.1); to carry over costs something for a window, and the slots
+        only as they enter, turn over and leave (Eq. 6.2). Both are taken over all windows that the open slices are in.
+        """
+        if self.technique in ("differential", "two_stacks"):
+            return self.technique
+        order = self.ranges.order
+        begin, end = np.maximum(self.ranges.starts[order], released), self.ranges.ends[order]
+        if self.technique == "combine" or len(order) < _FEW_SLICES or (end == FOREVER).any():
+            return None
+        within = end > begin
+        sizes = self._sizes[order][within]
+        if not within.any():
+            return None
+        windows = int(end[within].max() - begin[within].min())
+        parts = float(sizes @ (end - begin)[within].astype(np.float64))
+        if parts < _PARTS_A_WINDOW * windows + _PASSES * float(sizes.sum()):
+            return None
+        if all(isinstance(a, Subtractable) for a in self.accumulators):
+            return "differential"
+        return "two_stacks" if all(getattr(a, "bounded", True) for a in self.accumulators) else None
+
+    @property
+    def own(self) -> Int64s:
+        """The window up to which each group has been released by itself."""
+        return self._own
+
+    @property
+    def groups(self) -> int:
+        """A number that group ids stay below until the next update."""
+        return len(self._held)
+
+    @property
+    def chains(self) -> tuple[Int32s, Int32s, npt.NDArray[np.uint64]]:
+        """Where each slice's chain of slots begins, the links of the chains, and (slice, group) of each slot."""
+        return self._by_slice, self._links, self._pairs
+
+    def room(self, numbers: Int32s) -> int:
+        """Give the number of slots of these slices."""
+        return int(self._sizes[numbers].sum())
+
+    def take(self, count: int) -> Slots:
+        """Give out slots that belong to no slice, made ready."""
+        spare = min(count, int(self._counters[2]))
+        left = int(self._counters[2]) - spare
+        slots = np.empty(count, np.int32)
+        slots[:spare] = self._free[left : left + spare]
+        self._counters[2] = left
+        slots[spare:] = np.arange(self.beyond(count - spare), int(self._counters[1]) + count - spare)
+        self._counters[1] += count - spare
+        for accumulator in self.accumulators:
+            accumulator.init(slots)
+        return slots
+
+    def give(self, slots: Slots) -> None:
+        """Take back slots that were given out."""
+        for accumulator in self.accumulators:
+            accumulator.free(slots)
+        spare = int(self._counters[2])
+        self._free[spare : spare + len(slots)] = slots
+        self._counters[2] += len(slots)
+
+    def beyond(self, count: int) -> int:
+        """Make sure that there are so many slots behind those ever made, and give the first."""
+        base = int(self._counters[1])
+        if base + count > len(self._pairs):
+            self._grow(power(base + count))
+        return base
+
+    def _combined(self, wids: Int64s, groups: Int32s, into: Int32s, source: Slots) -> Iterator[Released]:
+        if len(wids) == 0:
+            return
+        if len(into) == len(wids):
+            yield Released(wids, groups, source)
+            return
+        # Result slots stand behind the slots ever made, so they need no place in the table or the chains.
+        base = self.beyond(len(wids))
+        slots = np.arange(base, base + len(wids), dtype=np.int32)
+        targets = into + np.int32(base)
+        for accumulator in self.accumulators:
+            accumulator.init(slots)
+            accumulator.combine(targets, source)
+        yield Released(wids, groups, slots)
+        for accumulator in self.accumulators:
+            accumulator.free(slots)
+
+    def close(self, bound: int) -> Int32s:
+        """Forget the slices that are in no window from `bound` on; gives the groups left without a slot."""
+        numbers = self.ranges.order
+        numbers = numbers[self.ranges.ends[numbers] <= bound]
+        idle = np.empty(0, np.int32)
+        if len(numbers):
+            slots = np.empty(int(self._sizes[numbers].sum()), np.int32)
+            kernels.members(numbers, self._by_slice, self._links, slots)
+            idle = self._drop(slots)
+            self._close(numbers.tolist())
+        return np.concatenate((idle, self.fold(bound))) if self.endless else idle
+
+    def close_groups(self, which: Int32s, bound: int) -> Int32s:
+        """Forget what these groups hold for no window from `bound` on; gives the groups left without a slot."""
+        self._chain()
+        out = np.empty(len(self), np.int32)
+        n = kernels.settled(which, bound, self.ranges.ends, self._by_group, self._kin, self._pairs, out)
+        touched = np.unique(self._pairs[out[:n]] >> np.uint64(32)).astype(np.int32)
+        idle = self._drop(out[:n])
+        if empty := touched[self._sizes[touched] == 0].tolist():
+            self._close(empty)
+        return idle
+
+    def fold(self, bound: int) -> Int32s:
+        """Combine the endless slices that began before `bound` into one (landmark windows never let go of a tuple)."""
+        begun = self.ranges.endless(bound)
+        if len(begun) < 2:
+            return np.empty(0, np.int32)
+        base, *rest = begun
+        others = np.array(rest, np.int32)
+        source = np.empty(int(self._sizes[others].sum()), np.int32)
+        kernels.members(others, self._by_slice, self._links, source)
+        groups = (self._pairs[source] & np.uint64(0xFFFFFFFF)).astype(np.int32)
+        into = self._locate(np.full(len(source), base, np.int32), groups)
+        for accumulator in self.accumulators:
+            accumulator.combine(into, source)
+        idle = self._drop(source)
+        self._close(others.tolist())
+        return idle
+
+    def forget(self, groups: Int32s) -> None:
+        """Reset what is known of groups whose ids will be given away."""
+        self._own[groups] = NEVER
+        if self._running is not None:
+            self._running.forget(groups)
+
+    def horizon(self, latest: int) -> int:
+        """Give the window-id after the last window that a slice is in; endless slices count up to `latest`."""
+        return self.ranges.horizon(latest)
+
+    def held(self) -> Held:
+        """Give the windows and the group of each slot, without those released for the group alone."""
+        pairs = self._pairs[self._live()]
+        slices, groups = (pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(np.int32)
+        return Held(np.maximum(self.ranges.starts[slices], self._own[groups]), self.ranges.ends[slices], groups)
+
+    def _drop(self, slots: Slots) -> Int32s:
+        idle = np.empty(len(slots), np.int32)
+        left = kernels.drop(
+            slots, self._rows.row_of, self._rows.slots, self._pairs, self._table, self._counters, self._free,
+            self._by_slice, self._links, self._sizes, self._held, self._by_group, self._kin, idle,
+        )  # fmt: skip
+        for accumulator in self.accumulators:
+            accumulator.free(slots)
+        return idle[:left]
+
+    def _live(self) -> Slots:
+        numbers = self.ranges.order
+        slots = np.empty(len(self), np.int32)
+        kernels.members(numbers, self._by_slice, self._links, slots)
+        return slots
+
+    def state(self) -> State:
+        """Give slots, slices and accumulators."""
+        live = self._live()
+        known = np.flatnonzero(self._own != NEVER)
+        state: State = {
+            "slots": live,
+            "pairs": self._pairs[live],
+            "made": int(self._counters[1]),
+            "chained": self._chained,
+            **self.ranges.state(),
+            "technique": "" if self._running is None else self._running.technique,
+            "suffixed": np.flatnonzero(self._running.suffixed) if self._running is not None else known[:0],
+            "own_groups": known,
+            "own_bounds": self._own[known],
+        }
+        for i, accumulator in enumerate(self.accumulators):
+            state |= prefixed(f"aggregate{i}.", accumulator.state())
+        return state
+
+    def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM) -> None:
+        """Become the store whose `state` this was; `capacity` is above every group id."""
+        self._clear()
+        self.ranges.restore(state)
+        self._enter(())
+        made = read_int(state, "made", least=0, most=ROOM)
+        slots = apart(read_integers(state, "slots"), "slots", below=made)
+        pairs = read_words(state, "pairs", length=len(slots))
+        if len(np.unique(pairs)) < len(pairs):
+            raise ValueError("the saved state has two partial aggregates of one slice and group")
+        groups = bounded((pairs & np.uint64(0xFFFFFFFF)).astype(np.int64), "pairs", below=capacity)
+        if not np.isin((pairs >> np.uint64(32)).astype(np.int64), self.ranges.order).all():
+            raise ValueError("the saved state has partial aggregates of slices that it does not have")
+        own = read_integers(state, "own_groups", least=0, below=capacity)
+        own_bounds = read_integers(state, "own_bounds", length=len(own))
+        capacity = power(int(max(groups.max(initial=-1), own.max(initial=-1))) + 1)
+        self._held = np.zeros(capacity, np.int32)
+        self._own = np.full(capacity, NEVER)
+        self._rows.widen(capacity)
+        self._own[own] = own_bounds
+        self._grow(power(made))
+        if state.get("chained", True):
+            # As by an earlier version, which always chained them.
+            self._chain()
+        # Slots are handed out again, from the end of the free list, in the reverse of the order in which chains list
+        # them: so each gets its old number and its old place.
+        unused = np.ones(made, np.bool_)
+        unused[slots] = False
+        spare = np.flatnonzero(unused)
+        self._free[: len(spare)] = spare
+        self._free[len(spare) : made] = slots
+        self._counters[:] = (0, made, made, 0)
+        wanted = (pairs >> np.uint64(32)).astype(np.int32)
+        self._locate(wanted[::-1].copy(), groups[::-1].astype(np.int32))
+        for i, accumulator in enumerate(self.accumulators):
+            accumulator.restore(part(f"aggregate{i}.", state))
+            accumulator.reserve(len(self._pairs))
+            accumulator.free(spare.astype(np.int32))
+        if technique := read_text(state, "technique"):
+            self._running = Running(self, "two_stacks" if technique == "two_stacks" else "differential")
+            suffixed = apart(read_integers(state, "suffixed"), "suffixed", below=len(self.ranges.starts))
+            if not np.isin(suffixed, self.ranges.order).all():
+                raise ValueError("the saved state has suffixes in slices that it does not have")
+            self._running.resume(suffixed.astype(np.int32))

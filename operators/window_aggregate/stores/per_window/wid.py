@@ -1,0 +1,162 @@
+"""The window aggregate groups by window-id: tuples update shared slices, punctuation releases complete windows."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.data.page import Int32s, Int64s, Page
+from operators.data.schema import Schema
+from operators.errors import SchemaError
+from operators.functions.ordered import ordered, refuse_ordered
+from operators.functions.protocol import Subtractable
+from operators.functions.sharing import accumulators
+from operators.protocol import Emit
+from operators.window import PartitionedWindow
+from operators.window_aggregate.results import ROWS, START, STOP, WID, result_page
+from operators.window_aggregate.shell import NEVER, StoreShell
+from operators.window_aggregate.store import Released
+from operators.window_aggregate.stores.per_window.store import SliceStore
+
+__all__ = ["START", "STOP", "STRATEGIES", "WID", "Strategy", "WindowAggregate"]
+
+Strategy: TypeAlias = Literal["auto", "wid", "panes", "differential", "two_stacks"]
+STRATEGIES: Final = ("auto", "wid", "panes", "differential", "two_stacks")
+_EXPANDED = 1 << 20
+_MOST = 10_000_000
+"""So many windows a tuple may be in that are updated each by itself."""
+
+
+@attrs.define(on_setattr=attrs.setters.NO_OP)
+class WindowAggregate(StoreShell[SliceStore]):
+    """Aggregate the tuples of each window and group; the input is a Bucket's output.
+
+    Emits the grouping attributes, one attribute a function, then wid, window_start, window_end.
+    Pass: the results of a window on the promise that completes it. Keep: one partial aggregate for each open slice and
+    group in it, never a tuple. Propagate: `[wid_from < w]` as `[wid < w]`, `[window_start < b]` and `[window_end < e]`;
+    group-wise promises on grouping attributes likewise. RANGE ALL counted in partitions ends in each by itself.
+    Cost: O(aggregates) a tuple; a release costs the partial aggregates of the released windows' slices.
+    Source: thesis Fig 6-4 as corrected (every window below the bound leaves, and its state with it); slices shared
+    between the windows of one query as in section 6.2.
+
+    >>> from operators.window_aggregate.bucket import Bucket
+    >>> from operators.drive import drive, rows
+    >>> from operators.functions import count
+    >>> from operators.window import SlidingWindow
+    >>> window = SlidingWindow("ts", size=10, slide=5)
+    >>> page = Page.of(Schema.of(ts=pa.int64(), progress=["ts"]), {"ts": [7, 3, 12]})
+    >>> tagged = drive(Bucket(window), [page, before("ts", 10)])
+    >>> rows(drive(WindowAggregate(window, {"count": count()}), tagged))  # doctest: +NORMALIZE_WHITESPACE
+    [{'count': 1, 'wid': 0, 'window_start': -5, 'window_end': 5},
+     {'count': 2, 'wid': 1, 'window_start': 0, 'window_end': 10}]
+    """
+
+    empty: bool = attrs.field(default=False, kw_only=True)
+    """Give windows without a tuple too, between the first and the last that have one; without groups only."""
+    strategy: Strategy = attrs.field(default="auto", kw_only=True, validator=attrs.validators.in_(STRATEGIES))
+    """How windows are made: "wid" updates each window of each tuple, the others update slices once a tuple ("panes"
+    combines them anew for each window, "differential" and "two_stacks" carry the last window over, "auto" decides)."""
+
+    def results_schema(self, schema: Schema) -> Schema:
+        refuse_ordered(self.functions, self.window, f'aggregate(strategy="{self.strategy}")')
+        if self.empty and self.by:
+            raise SchemaError(
+                "aggregate(empty=True): which groups an empty window should have, nobody can tell.\n"
+                "  Leave out `by`, or leave out `empty`: a group's windows without tuples give no results."
+            )
+        self._check_strategy(schema)
+        return super().results_schema(schema)
+
+    def _check_strategy(self, schema: Schema) -> None:
+        where = f'aggregate(strategy="{self.strategy}")'
+        if self.strategy in ("auto", "panes"):
+            return
+        if self.endless:
+            raise SchemaError(
+                f"{where}: windows with RANGE ALL never let go of a tuple: each is the one before, and more.\n"
+                '  Leave out strategy=, or write "panes".'
+            )
+        if self.strategy == "differential":
+            for name, function in self.functions.items():
+                if not isinstance(function.accumulator(schema), Subtractable):
+                    raise SchemaError(
+                        f"{where}: {name} ({function.name}) cannot be subtracted exactly from a window.\n"
+                        '  Write strategy="two_stacks", which needs no inverse, or leave it out.'
+                    )
+
+    def _make(self, schema: Schema) -> SliceStore:
+        technique = "combine" if self.strategy in ("wid", "panes") else self.strategy
+        in_order = any(map(ordered, self.functions.values()))
+        made = accumulators(self.functions.values(), schema)
+        return SliceStore(made, technique, ordered=in_order, endless=self.endless)
+
+    def _update(
+        self, store: SliceStore, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int
+    ) -> None:
+        if self.strategy == "wid":
+            self._update_windows(store, page, first, last, groups, capacity)
+        else:
+            store.update(page, first, last, groups, capacity)
+
+    def _update_windows(
+        self, store: SliceStore, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int
+    ) -> None:
+        """Update each window of each tuple, as thesis Fig 6-4 has it; a bounded number of them at a time."""
+        if (most := int((last - first).max())) > _MOST:
+            raise SchemaError(
+                f'aggregate(strategy="wid"): a tuple is in {most:,} windows, from {int(first.min())} on, and has a'
+                f" partial aggregate in each ({self._repeats()}).\n"
+                "  Give the window a larger SLIDE, or leave strategy out: slices are shared."
+            )
+        windows = np.cumsum(last - first)
+        cuts = np.searchsorted(windows, np.arange(_EXPANDED, int(windows[-1]) + _EXPANDED, _EXPANDED), side="left") + 1
+        at = 0
+        for cut in np.minimum(cuts, len(first)).tolist():
+            if cut == at:
+                continue
+            times = last[at:cut] - first[at:cut]
+            rows = np.repeat(np.arange(at, cut), times)
+            wids = first[rows] + np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
+            whole = Page(page.schema, page.batch.take(pa.array(rows)))
+            store.update(whole, wids, wids + 1, groups[rows], capacity)
+            at = cut
+
+    def _repeats(self) -> str:
+        """Say how windows repeat, in ticks."""
+        window = self.window.rows if isinstance(self.window, PartitionedWindow) else self.window
+        size, slide = getattr(window, "size", "ALL"), getattr(window, "slide", 0)
+        return f"RANGE {size}, SLIDE {slide}, in ticks of {window.wattr}"
+
+    def _emit(self, released: Released, emit: Emit) -> None:
+        if self.empty:
+            self._emit_empty(released.wids, emit)
+        super()._emit(released, emit)
+
+    def _emit_empty(self, wids: Int64s, emit: Emit) -> None:
+        """Emit the windows without a tuple before these and between them, as many as there are ids left out."""
+        output, schema = self._output, self._input
+        assert output is not None and schema is not None
+        before = wids[0] - 1 if self._last == NEVER else self._last
+        self._last = int(wids[-1])
+        known = np.concatenate((np.array([before]), wids))
+        for start, stop in zip((known[:-1] + 1).tolist(), known[1:].tolist(), strict=True):
+            for at in range(start, stop, ROWS):
+                missing = np.arange(at, min(at + ROWS, stop))
+                none = np.zeros(len(missing), np.int32)
+                columns: list[pa.Array] = []
+                for function in self.functions.values():
+                    accumulator = function.accumulator(schema)
+                    accumulator.reserve(1)
+                    accumulator.init(none[:1])
+                    columns.append(accumulator.finalize(none[:1]).take(pa.array(none)))
+                self._results += len(missing)
+                self._windows += len(missing)
+                emit(result_page(output, columns, missing, *self.window.extents(missing)))
+
+    def statistics(self) -> dict[str, int]:
+        store = self._store
+        slices, carried = (0, 0) if store is None else (len(store.ranges), store.carried)
+        return super().statistics() | {"slices": slices, "carried": carried}

@@ -1,0 +1,105 @@
+"""What windows in the order of an attribute share: tuples come in and wait, and slots are given back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+
+from operators.data.page import Int32s, Int64s, Page
+from operators.data.saved import part, prefixed
+from operators.data.schema import Schema
+from operators.functions.protocol import AggregateFunction, Slots
+from operators.protocol import State, StateValue
+from operators.window.protocol import LIMIT
+from operators.window_aggregate.stores.ranked.partitions import Partitions
+from operators.window_aggregate.stores.ranked.slots import Pool
+from operators.window_aggregate.stores.ranked.waiting import Final, Owners, Waiting
+
+
+@attrs.define(eq=False)
+class Intake:
+    """Take tuples in, those below what is promised of their partition left out and counted."""
+
+    wattr: str
+    partitions: Partitions
+    functions: Mapping[str, AggregateFunction]
+    counts: dict[str, int]
+    """Tuples left out, because they are `late` or `without_value`."""
+    pool: Pool = attrs.field(init=False)
+    waiting: Waiting = attrs.field(init=False)
+    owners: Owners | None = attrs.field(init=False, default=None)
+
+    def bind(self, schema: Schema) -> None:
+        """Become ready for tuples of a schema."""
+        self.partitions.bind(schema)
+        self.pool = Pool([function.accumulator(schema) for function in self.functions.values()])
+        self.waiting = Waiting(self.pool)
+        self.owners = None if self.partitions.same else Owners()
+
+    def take(self, page: Page) -> Int64s:
+        """Let the tuples of a page wait; gives the values of those that are not left out."""
+        partitions = self.partitions
+        values, valid = page.ticks(self.wattr), page.valid(self.wattr)
+        if len(page) and (
+            valid is not None or int(values.min()) < max(-LIMIT + 1, partitions.bound) or int(values.max()) >= LIMIT
+        ):
+            usable = (values > -LIMIT) & (values < LIMIT)
+            if valid is not None:
+                usable &= valid
+            kept = usable & (values >= partitions.bound)
+            self.counts["without_value"] += int((~usable).sum())
+            self.counts["late"] += int((usable & ~kept).sum())
+            page, values = page.select(kept), values[kept]
+        if len(page) == 0:
+            return values
+        parts = partitions.parts(page)
+        late = values < partitions.limits(parts)
+        if late.any():
+            self.counts["late"] += int(late.sum())
+            page, values, parts = page.select(~late), values[~late], parts[~late]
+        groups = partitions.members(page, parts)
+        self.waiting.ensure(partitions.capacity)
+        slots = self.waiting.add(page, values, parts)
+        if self.owners is not None:
+            self.owners.add(slots, groups)
+        return values
+
+    def final(self, parts: Int32s, bound: int) -> Final:
+        """Take out the tuples of partitions below a bound, in order."""
+        return self.waiting.release(parts, bound)
+
+    def drop(self, slots: Slots) -> Int32s:
+        """Give slots back and forget groups that have none left; gives partitions left without a group."""
+        parts = np.empty(0, np.int32)
+        if self.owners is not None and len(slots):
+            parts = self.partitions.free_groups(self.owners.drop(slots))
+        self.pool.give(slots)
+        return parts
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        owners = 0 if self.owners is None else self.owners.nbytes
+        return self.pool.nbytes + self.waiting.nbytes + owners + self.partitions.nbytes
+
+    @property
+    def nulls(self) -> int:
+        """Tuples that an aggregate skipped so far because an argument was null, counted for each."""
+        return sum(accumulator.nulls for accumulator in self.pool.accumulators)
+
+    def state(self) -> State:
+        state = prefixed("partitions.", self.partitions.state())
+        state |= prefixed("pool.", self.pool.state()) | prefixed("waiting.", self.waiting.state())
+        return state if self.owners is None else state | prefixed("owners.", self.owners.state())
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Become what gave this state; called after `bind`."""
+        self.partitions.restore(part("partitions.", state))
+        self.waiting.ensure(self.partitions.capacity)
+        self.pool.restore(part("pool.", state))
+        self.waiting.restore(part("waiting.", state))
+        if self.owners is not None:
+            self.owners.restore(part("owners.", state))
+            self.owners.ensure(self.pool.capacity, self.partitions.capacity)

@@ -1,0 +1,121 @@
+"""The last n tuples of a partition are held as partial aggregates of one tuple each, and no others.
+
+Which of them a window has depends on how many come before its end, so it can begin at any of them: none may be combined
+with its neighbour before it is out of all windows to come. n a partition is what that needs, whatever the rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+import numpy as np
+
+from operators.data import memory
+from operators.data.page import Int32s, Int64s
+from operators.data.saved import part, prefixed
+from operators.functions.columns import grown
+from operators.functions.protocol import Slots
+from operators.kernels.ranked import ranked as kernels
+from operators.protocol import State, StateValue
+from operators.window.counted import LastTuples
+from operators.window_aggregate.results import ROWS
+from operators.window_aggregate.stores.ranked.queues import Queues
+from operators.window_aggregate.stores.ranked.slots import Found, Pool
+from operators.window_aggregate.stores.ranked.waiting import Final, Owners
+
+_NOTHING = 2**63 - 1
+_PAIRS = 1 << 18
+
+
+@attrs.define(eq=False)
+class LatestTuples(memory.Stateful):
+    """Hold the last final tuples of each partition, 12 bytes each and a slot of the pool."""
+
+    window: LastTuples
+    pool: Pool
+    owners: Owners | None
+    queues: Queues[np.int32] = attrs.field(init=False, factory=lambda: Queues(np.int32), metadata=memory.counted())
+    _next: Int64s = attrs.field(init=False, factory=lambda: np.full(1, _NOTHING), metadata=memory.array())
+    """The window-id of the next window to be given, by partition."""
+
+    def __len__(self) -> int:
+        """Number of tuples held."""
+        return len(self.queues)
+
+    def ensure(self, capacity: int) -> None:
+        """Let there be partitions with ids below a capacity."""
+        self.queues.ensure(capacity)
+        self._next = grown(self._next, len(self.queues.heads), fill=_NOTHING)
+
+    def extend(self, final: Final) -> None:
+        """Take final tuples in order."""
+        self.queues.merge(final.parts, final.ends, final.values, final.slots)
+        first = final.values[np.concatenate((np.zeros(1, np.int64), final.ends[:-1]))[: len(final.parts)]]
+        fresh = self._next[final.parts] == _NOTHING
+        self._next[final.parts[fresh]] = (first[fresh] - self.window.origin) // self.window.slide
+
+    def due(self, stop: int) -> Int32s:
+        """Give the partitions with a window below `stop` to be given."""
+        return np.flatnonzero(self._next < stop).astype(np.int32)
+
+    def results(self, parts: Int32s, stop: int) -> Iterator[Found]:
+        """Give the results of the windows below `stop` that were not given yet; slots hold until the next."""
+        parts = parts[self._next[parts] < stop]
+        if len(parts) == 0:
+            return
+        starts, queues, window = self._next[parts], self.queues, self.window
+        room = max(ROWS, int(queues.sizes(parts).max()))
+        rows = ROWS if self.owners is None else max(1, min(ROWS, _PAIRS // window.size))
+        stops, cursor = np.full(len(parts), stop), np.array([0, -(2**63)])
+        while cursor[0] < len(parts):
+            slots, wids, owners = np.empty(room, np.int32), np.empty(rows, np.int64), np.empty(rows, np.int32)
+            lows, highs, begins = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, np.int64)
+            found, held = kernels.plan_edges(
+                parts, starts, stops, window.size, window.slide, window.origin, window.idle,
+                queues.places, queues.keys, queues.items, cursor, slots, wids, owners, lows, highs, begins,
+            )  # fmt: skip
+            if found == 0:
+                continue
+            slots, wids, begins, owners = slots[:held], wids[:found], begins[:found], owners[:found]
+            if self.owners is None:
+                sums, spent = self.pool.sums(slots, lows[:found], highs[:found])
+            else:
+                which, owners, sums = self._by_group(slots, lows[:found], highs[:found], self.owners)
+                wids, begins, spent = wids[which], begins[which], sums
+            yield owners, sums, wids, begins, window.origin + (wids + 1) * window.slide
+            self.pool.give(spent)
+
+    def _by_group(self, slots: Slots, lows: Int64s, highs: Int64s, owners: Owners) -> tuple[Int64s, Int32s, Slots]:
+        pairs = int((highs - lows).sum())
+        which, groups = np.empty(pairs, np.int64), np.empty(pairs, np.int32)
+        into, source = np.empty(pairs, np.int32), np.empty(pairs, np.int32)
+        seen = np.full(owners.capacity, -1)
+        found, pairs = map(
+            int,
+            kernels.by_group(lows, highs, slots, owners.groups, seen, which, groups, into, source),
+        )
+        sums = self.pool.take(found)
+        self.pool.combine(sums[into[:pairs]], source[:pairs])
+        return which[:found], groups[:found], sums
+
+    def forget(self, parts: Int32s, stop: int) -> Slots:
+        """Go on at `stop` and let go of tuples before the last n; gives their slots."""
+        parts = parts[self.queues.sizes(parts) > 0]
+        given = parts[self._next[parts] < stop]
+        last = (self.queues.ends(given) - self.window.origin) // self.window.slide
+        self._next[given] = np.where((last >= stop) | self.window.idle, stop, _NOTHING)
+        return self.queues.take(parts, np.maximum(self.queues.sizes(parts) - self.window.size, 0))[1]
+
+    def drop(self, parts: Int32s) -> Slots:
+        """Let go of partitions; gives their slots."""
+        self._next[parts] = _NOTHING
+        return self.queues.take(parts, self.queues.sizes(parts))[1]
+
+    def state(self) -> State:
+        return super().state() | prefixed("queues.", self.queues.state())
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        super().restore(state)
+        self.ensure(len(self._next))
+        self.queues.restore(part("queues.", state), capacity=len(self._next), items=self.pool.made)

@@ -1,0 +1,239 @@
+"""A partition has its own windows and its own progress; a group is what results are told apart by within them.
+
+Mostly the two are the same and share their ids. With fewer partitioning than grouping attributes a partition has many
+groups, with none the windows are those of the whole stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.data.group_text import group_text
+from operators.data.keys import KeyIndex
+from operators.data.named_groups import matched
+from operators.data.page import Int32s, Int64s, Page
+from operators.data.saved import bounded, part, prefixed, read_int, read_integers
+from operators.data.schema import Schema
+from operators.errors import SchemaError
+from operators.functions.columns import grown
+from operators.protocol import State, StateValue
+from operators.window_aggregate.shell import NEVER, within
+from punctuation import GroupPromise, Pattern, Punctuation
+
+_ONE: Int32s = np.zeros(1, np.int32)
+
+
+@attrs.frozen
+class GroupBound:
+    """A group-wise promise: the patterns on partitioning attributes, and the bound, None when partitions are over."""
+
+    partitions: Punctuation
+    bound: int | None
+
+
+@attrs.define(eq=False)
+class Partitions:
+    """Give ids to groups and partitions, and keep how far each partition has progressed."""
+
+    by: tuple[str, ...]
+    partition: tuple[str, ...]
+    bound: int = attrs.field(init=False, default=NEVER)
+    """What is promised of every partition."""
+    _own: Int64s = attrs.field(init=False, factory=lambda: np.full(1, NEVER))
+    _groups: KeyIndex | None = attrs.field(init=False, default=None)
+    _parts: KeyIndex | None = attrs.field(init=False, default=None)
+    _part_of: Int32s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int32))
+    _members: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64))
+
+    def bind(self, schema: Schema) -> None:
+        """Become ready for tuples of a schema; SchemaError when an attribute is missing or cannot be a key."""
+        self._groups = _index(schema, self.by)
+        self._parts = self._groups if self.same else _index(schema, self.partition)
+
+    def clear(self) -> None:
+        """Forget all groups and partitions, but not what is promised of all."""
+        self._groups = self._parts = None
+        self._own, self._part_of = np.full(1, NEVER), np.zeros(1, np.int32)
+        self._members = np.zeros(1, np.int64)
+
+    @property
+    def same(self) -> bool:
+        """Whether each group is a partition of its own."""
+        return self.by == self.partition
+
+    @property
+    def groups(self) -> int:
+        """Number of live groups; one, when nothing tells groups apart."""
+        return 1 if self._groups is None else len(self._groups)
+
+    @property
+    def numbered(self) -> int:
+        """Number of live partitions; none, when there is but one."""
+        return 0 if self._parts is None else len(self._parts)
+
+    @property
+    def capacity(self) -> int:
+        """One more than the largest id of a group or partition."""
+        indexes = [index.capacity for index in (self._groups, self._parts) if index is not None]
+        return max([1, *indexes])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        indexes = {id(index): index.nbytes for index in (self._groups, self._parts) if index is not None}
+        return sum(indexes.values()) + self._own.nbytes + self._part_of.nbytes + self._members.nbytes
+
+    def parts(self, page: Page) -> Int32s:
+        """Give each tuple's partition, shape (n,)."""
+        if self._parts is None:
+            return np.zeros(len(page), np.int32)
+        ids = self._parts.assign([page.column(name) for name in self.partition])
+        self._ensure()
+        return ids
+
+    def members(self, page: Page, parts: Int32s) -> Int32s:
+        """Give each tuple's group, shape (n,), given its partition."""
+        if self.same:
+            return parts
+        assert self._groups is not None
+        ids, fresh = self._groups.assign_new([page.column(name) for name in self.by])
+        self._ensure()
+        self._part_of[ids] = parts
+        np.add.at(self._members, parts[fresh], 1)
+        return ids
+
+    def _ensure(self) -> None:
+        size = self.capacity
+        if size > len(self._own):
+            size = max(size, 2 * len(self._own))
+            self._own = grown(self._own, size, fill=NEVER)
+            if not self.same:
+                self._part_of, self._members = grown(self._part_of, size), grown(self._members, size)
+
+    def part_of(self, groups: Int32s) -> Int32s:
+        """Give the partition of each group."""
+        return groups if self.same else self._part_of[groups]
+
+    def limits(self, parts: Int32s) -> Int64s:
+        """Give for each partition the value below which nothing more is to come."""
+        return np.maximum(self._own[parts], self.bound)
+
+    def raise_own(self, parts: Int32s, bound: int) -> None:
+        """Take a promise on these partitions alone."""
+        self._own[parts] = np.maximum(self._own[parts], bound)
+
+    def groups_of(self, parts: Int32s) -> Int32s:
+        """Give the live groups of these partitions, for groups that are partitions in the same order."""
+        if self.same:
+            return parts
+        assert self._groups is not None
+        live = self._groups.live()
+        if self._parts is None:
+            return live if len(parts) else live[:0]
+        wanted = np.zeros(len(self._own), np.bool_)
+        wanted[parts] = True
+        return live[wanted[self._part_of[live]]]
+
+    def matching(self, promise: GroupBound) -> Int32s:
+        """Give the live partitions that a promise speaks of."""
+        if self._parts is None or len(self._parts) == 0:
+            return _ONE[:0]
+        return np.sort(matched(self._parts, promise.partitions))
+
+    def keys(self, groups: Int32s) -> list[pa.Array]:
+        """Give the grouping attributes of groups."""
+        return [] if self._groups is None else self._groups.keys(groups)
+
+    def part_keys(self, parts: Int32s) -> list[pa.Array]:
+        """Give the partitioning attributes of partitions."""
+        return [] if self._parts is None else self._parts.keys(parts)
+
+    def free_groups(self, groups: Int32s) -> Int32s:
+        """Forget groups; gives the partitions that have none left. Groups that are partitions are kept for that."""
+        if self.same:
+            return groups
+        assert self._groups is not None
+        parts = self._part_of[groups]
+        np.subtract.at(self._members, parts, 1)
+        self._groups.free(groups)
+        touched = np.unique(parts)
+        return touched[self._members[touched] == 0]
+
+    def free_parts(self, parts: Int32s) -> None:
+        """Forget partitions that have no groups."""
+        self._own[parts] = NEVER
+        if self._parts is not None:
+            self._parts.free(parts)
+
+    def describe(self, group: int, schema: Schema) -> str:
+        """Name a group in a message, whose keys are attributes of the schema."""
+        return group_text(schema, self.by, self.keys(np.array([group], np.int32)))
+
+    def state(self) -> State:
+        """Give ids and bounds."""
+        known = np.flatnonzero(self._own != NEVER)
+        state: State = {"bound": self.bound, "known": known, "own": self._own[known]}
+        if self._groups is not None:
+            state |= prefixed("groups.", self._groups.state())
+        if not self.same:
+            assert self._groups is not None
+            live = self._groups.live()
+            state |= {"live": live, "part_of": self._part_of[live]}
+            if self._parts is not None:
+                state |= prefixed("parts.", self._parts.state())
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Become what gave this state; called on a fresh one."""
+        self.bound = read_int(state, "bound")
+        if self._groups is not None:
+            self._groups.restore(part("groups.", state))
+        if self._parts is not None and not self.same:
+            self._parts.restore(part("parts.", state))
+        self._ensure()
+        known = read_integers(state, "known", least=0, below=len(self._own))
+        self._own[known] = read_integers(state, "own", length=len(known))
+        if not self.same:
+            assert self._groups is not None
+            live = read_integers(state, "live")
+            self._groups.check_live(live, "live")
+            part_of = read_integers(state, "part_of", length=len(live))
+            if self._parts is None:
+                bounded(part_of, "part_of", below=1)
+            else:
+                self._parts.check_live(part_of, "part_of")
+            self._part_of[live] = part_of
+            np.add.at(self._members, part_of, 1)
+
+
+def group_bound(punctuation: Punctuation, partition: tuple[str, ...], wattr: str) -> GroupBound | None:
+    """Read a group-wise promise on partitions; None for a promise that settles nothing about them."""
+    promise = GroupPromise.of(punctuation)
+    if promise is None or not set(promise.shape[0]) <= set(partition) or promise.shape[1] not in (None, wattr):
+        return None
+    if promise.shape[1] is None:
+        return GroupBound(punctuation, None)
+    patterns: dict[str, Pattern] = dict(punctuation.patterns)
+    patterns.pop(wattr)
+    bound = within(promise.bound)
+    return None if bound is None else GroupBound(Punctuation(patterns), bound)
+
+
+def _index(schema: Schema, names: tuple[str, ...]) -> KeyIndex | None:
+    return KeyIndex([schema.field(name, where="aggregate") for name in names]) if names else None
+
+
+def checked_partition(by: tuple[str, ...], partition: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Give the partitioning attributes, those of the groups when none are named; SchemaError for others."""
+    if partition is None:
+        return by
+    if missing := [name for name in partition if name not in by]:
+        raise SchemaError(
+            f"aggregate(partition={partition}): results would not tell which {missing[0]} a window is of.\n"
+            f"  Name {', '.join(missing)} in `by` too."
+        )
+    return by if set(partition) == set(by) else partition

@@ -1,0 +1,141 @@
+"""Windows that tuples define live the life of all window aggregates, in ticks, and by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Generic, TypeVar
+
+import attrs
+import pyarrow as pa
+
+from operators.data.page import Int32s, Int64s
+from operators.data.saved import read_counts
+from operators.data.schema import Schema
+from operators.functions.protocol import Accumulator, AggregateFunction, Slots
+from operators.protocol import Emit, State, StateValue
+from operators.window.counted import CountedWindow
+from operators.window_aggregate.results import ROWS, WID, columns_of, ordering, result_fields, result_page
+from operators.window_aggregate.shell import Shell
+from operators.window_aggregate.stores.ranked.intake import Intake
+from operators.window_aggregate.stores.ranked.partitions import GroupBound, Partitions, checked_partition, group_bound
+from punctuation import Punctuation
+
+W = TypeVar("W", bound=CountedWindow)
+
+
+@attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
+class RankedShell(Shell, Generic[W]):
+    """Aggregate tuples in the windows of each partition: the groups, unless `partition` names fewer attributes."""
+
+    numbers: ClassVar[Mapping[str, str]] = {
+        "bound": "_bound",
+        "count.results": "_results",
+        "count.windows": "_windows",
+        "count.peak_state_tuples": "_peak",
+        "count.peak_state_bytes": "_peak_bytes",
+    }
+    added: ClassVar[Mapping[str, int]] = {"count.windows": 0}
+
+    window: W
+    functions: Mapping[str, AggregateFunction]
+    by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    partition: tuple[str, ...] | None = attrs.field(default=None, kw_only=True)
+    _partitions: Partitions = attrs.field(init=False)
+    _accumulators: Sequence[Accumulator] = attrs.field(init=False, default=())
+    _counts: dict[str, int] = attrs.field(init=False, factory=lambda: {"late": 0, "without_value": 0})
+
+    def __attrs_post_init__(self) -> None:
+        self._partitions = Partitions(self.by, checked_partition(self.by, self.partition))
+        self._progressing = self.window.wattr
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        kind = ordering(schema, self.window.wattr)
+        Partitions(self.by, self._partitions.partition).bind(schema)
+        arrow = result_fields(schema, self.functions, self.by, self._times(kind))
+        return Schema(arrow, progress=self._progress(schema))
+
+    def _times(self, kind: pa.DataType) -> pa.DataType:
+        """Return the type of what windows begin and end at, for an attribute of a type."""
+        return kind
+
+    def _progress(self, schema: Schema) -> list[frozenset[str]]:
+        """Return what the results will be punctuated on."""
+        raise NotImplementedError
+
+    def _promises(self, schema: Schema, linear: Sequence[str], *, over: bool = True) -> list[frozenset[str]]:
+        """Return promises on the results: `linear` ones on these attributes, those on partitions as they come.
+
+        Unless `over`, nothing follows of a promise that a partition is over.
+        """
+        wattr, partition = frozenset((self.window.wattr,)), set(self._partitions.partition)
+        progress: list[frozenset[str]] = []
+        for promise in schema.progress:
+            if promise == wattr:
+                progress += [frozenset((name,)) for name in linear]
+            elif promise - wattr <= partition and (over or promise & wattr):
+                progress.append(promise - wattr | {WID} if promise & wattr else promise)
+        return progress
+
+    def _advance_groups(self, punctuation: Punctuation, emit: Emit) -> None:
+        promise = group_bound(punctuation, self._partitions.partition, self.window.wattr)
+        if promise is not None:
+            self._advance_parts(promise, punctuation, emit)
+
+    def _advance_parts(self, promise: GroupBound, punctuation: Punctuation, emit: Emit) -> None:
+        """Take a promise on single partitions."""
+        raise NotImplementedError
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._partitions.clear()
+
+    def _emit(self, groups: Int32s, slots: Slots, wids: Int64s, begins: Int64s, ends: Int64s, emit: Emit) -> None:
+        """Emit one result a group, slot and window, all of shape (n,)."""
+        output, partitions = self._output, self._partitions
+        assert output is not None
+        for at in range(0, len(wids), ROWS):
+            some = slice(at, at + ROWS)
+            owners = groups[some]
+
+            def keys(which: slice, owners: Int32s = owners) -> list[pa.Array]:
+                return partitions.keys(owners[which])
+
+            columns = partitions.keys(owners) + columns_of(
+                output, self.by, self.functions, self._accumulators, slots[some], self.overflow, wids[some], keys
+            )
+            emit(result_page(output, columns, wids[some], begins[some], ends[some]))
+        self._results += len(wids)
+
+    def statistics(self) -> dict[str, int]:
+        return {
+            **super().statistics(),
+            **self._counts,
+            "groups": 0 if self._input is None else self._partitions.groups,
+            "null_arguments": sum(accumulator.nulls for accumulator in self._accumulators),
+        }
+
+    def state(self) -> State:
+        return super().state() | {f"count.{name}": value for name, value in self._counts.items()}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._counts.update(read_counts(state, self._counts))
+        super().restore(state)
+        self._partitions.bound = self._bound
+
+
+@attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
+class WaitingShell(RankedShell[W]):
+    """Let tuples wait until a promise makes their order final."""
+
+    _intake: Intake = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        self._intake = Intake(self.window.wattr, self._partitions, self.functions, self._counts)
+
+    def _bind(self, schema: Schema) -> None:
+        intake = self._intake
+        self._input, self._output = schema, self.output_schema(schema)
+        intake.bind(schema)
+        self._accumulators = intake.pool.accumulators

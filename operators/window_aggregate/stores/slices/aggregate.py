@@ -1,0 +1,547 @@
+"""The slicing aggregate answers any mix of concurrent windows over one attribute from slices that all of them share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.data.keys import KeyIndex
+from operators.data.named_groups import matched
+from operators.data.page import Int64s, Page
+from operators.data.saved import part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
+from operators.data.schema import Schema
+from operators.drive import deliver
+from operators.errors import SchemaError
+from operators.functions.arrival import ARRIVAL
+from operators.functions.columns import frozen
+from operators.functions.protocol import AggregateFunction, Plain
+from operators.functions.sharing import accumulators
+from operators.kernels.slicing import place as kernels
+from operators.overflow import Overflow
+from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
+from operators.protocol import Emit, Promises, State, StateValue
+from operators.retractions import Retracted, Retracting
+from operators.window import LandmarkWindow, SlidingWindow
+from operators.window.delimited import FixedBandWindow
+from operators.window.protocol import LIMIT
+from operators.window.session import SessionWindow
+from operators.window_aggregate import facts
+from operators.window_aggregate.facts import open_for
+from operators.window_aggregate.stores.slices.answers import Answers
+from operators.window_aggregate.stores.slices.batched import Batched, Summed, batched
+from operators.window_aggregate.stores.slices.decisions import Decision, splits_any, waits
+from operators.window_aggregate.stores.slices.eager import Eager
+from operators.window_aggregate.stores.slices.grouped import Grouped
+from operators.window_aggregate.stores.slices.intake import LOST, Intake
+from operators.window_aggregate.stores.slices.lazy import Lazy
+from operators.window_aggregate.stores.slices.results import LATE, START, STOP, WID, Output, Results, revised
+from operators.window_aggregate.stores.slices.revisions import Revisions
+from operators.window_aggregate.stores.slices.slices import Slices
+from operators.window_aggregate.stores.slices.vectors import Vectors
+from operators.window_aggregate.stores.slices.waiting import Waiting
+from operators.window_aggregate.stores.slices.windows import NEVER, Spec, Windows, dump_windows, read_windows
+from punctuation import END, Below, GroupPromise, Pattern, Progress, Punctuation, below, whole
+from punctuation.plain import dump_progress, read_progress
+
+_MANY = 256
+"""Slices a window from which combining ahead pays."""
+
+
+def _copied(windows: Mapping[str, Spec]) -> Mapping[str, Spec]:
+    return dict(windows)
+
+
+_NONE = np.empty(0, np.int64)
+_NO_TICKS = frozen(_NONE)
+_AT_ONCE = np.zeros(1, np.int64)
+_COUNTS = ("results", "windows", "peak_state_tuples", "peak_state_bytes")
+
+
+@attrs.define(on_setattr=attrs.setters.NO_OP)
+class SlicingAggregate:
+    """Aggregate the tuples of each window and group, for several windows over one attribute at once.
+
+    Emits the grouping attributes, one attribute a function, `window` (the name, where there are several windows), then
+    wid, window_start and window_end; the wid of a session is its first tick.
+    Pass: the results of a window on the promise that completes it. Keep: one partial aggregate for each slice and
+    group; slices between which no open window begins are joined, those before all open windows dropped. Tuples only
+    where order matters (see `waits`), until a promise makes it certain. Propagate: `[ts < v]` as `[window_start < b]`
+    and `[window_end < e]`, and `[wid < w]` when there is one window; promises on single groups as promises on their
+    window_end.
+    Cost: O(aggregates) a tuple, however many windows; O(log windows) an edge; a release as its store says (`lazy`,
+    `eager`, `grouped`). Source: Scotty (TODS 2021), Algorithms 1 to 6 over out-of-order pages; sessions as in its
+    section 6.
+
+    With `lateness`, a window that changes within so many ticks behind the promise is given again at the next one. There
+    is an attribute `revision`, 0 at first, then 1, 2, ...: the last one of each (by, window, wid) holds. A session that
+    is no more, because a late tuple joined it to another, is given with null aggregates and a null window_end.
+
+    >>> from operators.drive import drive, rows
+    >>> from operators.functions import count
+    >>> from operators.window import SlidingWindow
+    >>> from operators.window.session import SessionWindow
+    >>> from punctuation import before
+    >>> windows = {"ten": SlidingWindow("ts", size=10, slide=10), "busy": SessionWindow("ts", gap=5)}
+    >>> page = Page.of(Schema.of(ts=pa.int64(), progress=["ts"]), {"ts": [7, 3, 12]})
+    >>> operator = SlicingAggregate(windows, {"n": count()})
+    >>> rows(drive(operator, [page, before("ts", 12)]))  # doctest: +NORMALIZE_WHITESPACE
+    [{'n': 2, 'window': 'ten', 'wid': 0, 'window_start': 0, 'window_end': 10},
+     {'n': 2, 'window': 'busy', 'wid': 3, 'window_start': 3, 'window_end': 12}]
+    """
+
+    windows: Mapping[str, Spec] = attrs.field(converter=_copied)
+    functions: Mapping[str, AggregateFunction]
+    by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    store: Literal["auto", "lazy", "eager"] = attrs.field(default="auto", kw_only=True)
+    lateness: int = attrs.field(default=0, kw_only=True)
+    """For so many ticks behind the promise, late tuples still change windows, which are then given again."""
+    named: bool = attrs.field(default=attrs.Factory(lambda self: len(self.windows) > 1, takes_self=True), kw_only=True)
+    """Give the attribute `window`; by default where there are several windows. Needed to add others to one."""
+    ordered: bool = attrs.field(default=False, kw_only=True)
+    """Whether tuples come in order of time, so that none waits for its order to be certain but for FCA windows."""
+    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
+    _used: Windows = attrs.field(init=False)
+    _wattr: str = attrs.field(init=False)
+    _input: Schema | None = attrs.field(init=False, default=None)
+    _output: Output | None = attrs.field(init=False, default=None)
+    _intake: Intake | None = attrs.field(init=False, default=None)
+    _batched: Batched | Summed | None = attrs.field(init=False, default=None)
+    _plain: Sequence[Plain] = attrs.field(init=False, default=())
+    """The accumulators, when results of all of them are of 64 bits."""
+    _bound: int = attrs.field(init=False, default=-NEVER)
+    _promised: Progress = attrs.field(init=False, factory=Progress)
+    _counts: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(_COUNTS, 0))
+    _lost: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(LOST, 0))
+
+    def __attrs_post_init__(self) -> None:
+        if not self.windows:
+            raise SchemaError('slicing: there is no window; give one, as {"w": tumbling("ts", 10)}.')
+        if len(self.windows) > 1 and not self.named:
+            raise SchemaError("slicing(named=False): with several windows, only `window` tells their results apart.")
+        wattr = next(iter(self.windows.values())).wattr
+        for name, spec in self.windows.items():
+            if spec.wattr != wattr:
+                raise _other(name, spec, wattr)
+        if self.lateness < 0:
+            raise SchemaError(f"slicing(lateness={self.lateness}): allowed lateness is a number of ticks from 0 on.")
+        self._used = Windows.of(self.windows)
+        self._wattr = wattr
+
+    attributes_read = facts.attributes_read
+    promises_asked = facts.promises_asked
+    order_wanted = facts.order_wanted
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    @property
+    def wattr(self) -> str:
+        """The windowing attribute of all windows."""
+        return self._wattr
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        (schema,) = inputs
+        output = self._outputs(schema)
+        progress: list[frozenset[str]] = []
+        for promise in schema.progress:
+            if promise == frozenset((self.wattr,)):
+                progress += [frozenset((name,)) for name in ([] if self.named else [WID]) + [START, STOP]]
+            elif promise <= {self.wattr, *self.by} and self._by_group:
+                progress.append(frozenset(STOP if name == self.wattr else name for name in promise))
+        return output.schema.with_progress(progress)
+
+    def _outputs(self, schema: Schema) -> Output:
+        """Give the output over an input; SchemaError for one that does not fit."""
+        where = "slicing"
+        kind = schema.field(self.wattr, where=where).type
+        if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
+            raise SchemaError(
+                f'{where}: the windowing attribute "{self.wattr}" has type {kind}.\n'
+                "  A window needs an attribute that counts: an integer or a time."
+            )
+        if self.store == "eager" and self.by:
+            raise SchemaError(
+                f'{where}(store="eager"): slices are combined ahead of the windows for streams without groups only.\n'
+                f'  Leave out by=({", ".join(self.by)}), or write store="lazy".'
+            )
+        if self.lateness and self.store == "eager":
+            raise SchemaError(
+                f'{where}(store="eager"): what is combined ahead of the windows cannot change, but with'
+                f' lateness={self.lateness} it does.\n  Write store="lazy", or leave out the lateness.'
+            )
+        if self.lateness and self.waits:
+            raise SchemaError(
+                f"{where}(lateness={self.lateness}): tuples wait here until their order is certain, because"
+                f" {self.waits.why};\n  a later one could not change that. Leave out the lateness and promise later."
+            )
+        for used in self._used.used:
+            for name in () if used.tracked is None else used.tracked.spec.reads:
+                schema.field(name, where=f'{where}: window "{used.name}"')
+        if self.waits and ARRIVAL in schema:
+            raise SchemaError(f'{where}: "{ARRIVAL}" is the name of what tells when tuples arrived; rename yours.')
+        times = kind if pa.types.is_temporal(kind) else pa.int64()
+        return Output.of(schema, self.functions, self.by, times, named=self.named, revised=self.lateness > 0)
+
+    @property
+    def _by_group(self) -> bool:
+        """Tell whether single groups are released: edges, order and lateness are certain for all groups at once."""
+        return not (self.waits or self.lateness or self._used.tracked)
+
+    @property
+    def waits(self) -> Decision:
+        """Tell whether tuples wait until a promise makes their order certain, and why (Fig 4 of the paper)."""
+        return waits(self.functions.values(), self._used.contexts, in_order=self.ordered)
+
+    @property
+    def splits(self) -> Decision:
+        """Tell whether slices may have to be cut in two, and why (Fig 5 of the paper)."""
+        return splits_any(self._used.contexts, in_order=self.ordered)
+
+    @property
+    def combines_ahead(self) -> Decision:
+        """Tell whether slices are combined ahead of the windows, the eager store, and why."""
+        if self.by:
+            return Decision(False, "with groups, slices are combined when a window is complete")
+        if self.lateness:
+            return Decision(False, "released windows may change")
+        if self._used.tracked:
+            return Decision(False, "only tuples show where windows begin and end")
+        if self.store != "auto":
+            return Decision(self.store == "eager", "asked for")
+        many = self._used.slices_a_window()
+        return Decision(many > _MANY, f"about {many} slices a window, and it pays beyond {_MANY}")
+
+    def add(self, name: str, window: Spec) -> int:
+        """Let another window count from now on; gives the tick from which on its windows begin that are given.
+
+        That is one more than the largest tick that is in a slice, or what was promised if that is more: up to there,
+        slices may not be cut at the new edges. For a session window it is a gap later, less a tick: a session that
+        begins before may be part of one that had begun when the window was added.
+        """
+        if name in self.windows:
+            raise SchemaError(f'slicing: there is a window "{name}" already; choose another name, or remove it first.')
+        if not self.named:
+            raise SchemaError(f'slicing: results of "{name}" could not be told apart; write named=True at the start.')
+        if window.wattr != self.wattr:
+            raise _other(name, window, self.wattr)
+        since = self._bound
+        if self._intake is not None:
+            since = max(since, int(self._intake.answers.slices.ledger[kernels.TOP]) + 1)
+        self._used.add(name, window, since)
+        if self.lateness and self.waits:
+            why = self.waits.why
+            self._used.remove(name)
+            raise SchemaError(f'slicing: "{name}" cannot be added to windows with a lateness: {why}.')
+        self.windows = {**self.windows, name: window}
+        self._change(self._used.bit(name))
+        return since + window.gap - 1 if isinstance(window, SessionWindow) and since > -NEVER else since
+
+    def remove(self, name: str) -> None:
+        """Give no more results of a window, and let go of what only it needed."""
+        if name not in self.windows:
+            known = ", ".join(self.windows)
+            raise SchemaError(f'slicing: there is no window "{name}" to remove; there are {known}.')
+        self.windows = {key: window for key, window in self.windows.items() if key != name}
+        bit, place = self._used.bit(name), self._used.names.index(name)
+        self._used.remove(name)
+        self._change(bit, removed=place)
+
+    def _change(self, bit: int, *, removed: int | None = None) -> None:
+        """Fit slices to other windows; those held are of no use to a new session window, and forget an old one.
+
+        `bit` is that of the window that was added, or removed from a place.
+        """
+        if not self.in_vectors:
+            self._link()
+        intake = self._intake
+        if intake is None:
+            return
+        slices, used = intake.answers.slices, self._used
+        intake.recut()
+        slices.use(used.bands, used.sessions, gappy=used.gappy, asked=bool(used.asked))
+        slices.mark(bit, done=removed is None)
+        if intake.waiting is None and self.waits:
+            intake.waiting = Waiting(self.wattr)
+        intake.answers.change(removed)
+        intake.forget(self._bound)
+        self._batched = batched(intake, plain=bool(self._plain))
+
+    def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
+        return "refused" if found else LATE if self.lateness else None
+
+    def together(self, *inputs: Schema) -> Together:
+        sliced = SlidingWindow | SessionWindow | FixedBandWindow
+        if own := [window for window in self.windows.values() if not isinstance(window, sliced)]:
+            return Together(arrival=True, why=f"the edges of {type(own[0]).__name__} may depend on all tuples")
+        if self.lateness:
+            why = "which windows are given again depends on when promises came"
+            return Together.by(self.by, arrival=True, why=why)
+        return facts.grouped(None, self.functions, self.by)
+
+    def late_tolerance(self, attribute: str, melded: bool) -> Tolerance:
+        windows = self.windows.values()
+        if any(window.wattr != attribute for window in windows):
+            return Tolerance()
+        # What is given again, and where tuples set the edges, is told by each promise that comes.
+        edged = all(isinstance(window, SlidingWindow | LandmarkWindow | FixedBandWindow) for window in windows)
+        ticks = ANY_DISTANCE if melded else self.lateness + max(map(open_for, windows))
+        return Tolerance(ticks, fixed=edged and not self.lateness)
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        intake = self._intake if self._intake is not None else self._begin(page.schema)
+        if len(page) == 0:
+            return
+        if isinstance(self._batched, Batched):
+            self._take(self._batched, page, _NONE, _NONE, emit)
+            return
+        intake.take(page)
+        if self._batched is not None:
+            self._batched.grown = True
+        if intake.wasteful:
+            self._link()
+
+    def process_with(self, page: Page, promises: Promises, emit: Emit, port: int = 0) -> None:
+        """Take a page with the linear promises in it: at once, where nothing but a promise completes windows."""
+        if self._intake is None:
+            self._begin(page.schema)
+        road, (positions, bounds) = self._batched, (promises.positions, promises.bounds)
+        if road is None or promises.attribute != self.wattr or not _within(self._bound, bounds):
+            for element in promises.one_by_one(page):
+                deliver(self, element, emit, port)
+            return
+        self._take(road, page, positions, bounds, emit)
+        self._promise(self._bound, promises.assumed, emit)
+
+    def _take(self, road: Batched | Summed, page: Page | None, positions: Int64s, bounds: Int64s, emit: Emit) -> None:
+        """Take a page and hear rising promises in it, and give the results of the windows that they complete."""
+        ticks, valid = (_NO_TICKS, None) if page is None else page.timed(self._wattr)
+        for results in road.take(page, ticks, valid, positions, bounds):
+            self._emit(results, emit)
+        if len(bounds):
+            self._bound = int(bounds[-1])
+            if road.grown:
+                road.grown = False
+                self._measure(road.intake)
+            if road.peak > self._counts["peak_state_tuples"]:
+                self._counts["peak_state_tuples"] = road.peak
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        if punctuation.is_end:
+            self._release(NEVER, emit)
+            self._forget()
+            emit(END)
+            return
+        patterns: dict[str, Pattern] = dict(punctuation.patterns)
+        bound: int | None = None
+        if self.wattr in patterns:
+            bound = whole(below(patterns.pop(self.wattr)))
+            if bound is None:
+                return
+            bound = max(-2 * LIMIT, min(bound, 2 * LIMIT))
+            if not patterns:
+                if bound > self._bound:
+                    self._advance(bound, punctuation.assumed, emit)
+                elif self._intake is not None and self._intake.answers.revising:
+                    self._release(self._bound, emit)
+                return
+        groups = Punctuation(patterns)
+        promise = GroupPromise.of(groups)
+        if promise is None or not set(promise.shape[0]) <= set(self.by) or promise.shape[1] is not None:
+            return
+        if not self._by_group:
+            return
+        if bound is None or bound > self._bound:
+            self._release_groups(groups, NEVER if bound is None else bound, emit)
+        if bound is not None:
+            patterns[STOP] = Below(bound + 1)
+        out = Punctuation(patterns, assumed=punctuation.assumed)
+        if self._promised.advance(out):
+            emit(out)
+
+    def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
+        if self._batched is not None and -LIMIT < bound < LIMIT:
+            self._take(self._batched, None, _AT_ONCE, np.array((bound,)), emit)
+        else:
+            self._bound = bound
+            self._release(bound, emit)
+        self._promise(bound, assumed, emit)
+
+    def _release(self, bound: int, emit: Emit) -> None:
+        """Give the results of the windows that a bound completes, and let go of what they needed."""
+        intake = self._intake
+        if intake is None:
+            return
+        self._measure(intake)
+        for results in intake.answers.linear(bound, intake.settle(bound)):
+            self._emit(results, emit)
+        intake.forget(bound)
+
+    def _release_groups(self, promise: Punctuation, bound: int, emit: Emit) -> None:
+        intake = self._intake
+        if intake is None or intake.groups is None or not len(intake.groups):
+            return
+        which = matched(intake.groups, promise)
+        which = which[intake.answers.bounds(which) < bound]
+        if len(which):
+            self._measure(intake)
+            for results in intake.answers.of_groups(which, bound):
+                self._emit(results, emit)
+            intake.forget(self._bound)
+
+    def _promise(self, bound: int, assumed: bool, emit: Emit) -> None:
+        """Promise what every later result is beyond: the windows that the bound leaves open."""
+        used = self._used
+        answers = None if self._intake is None else self._intake.answers
+        settled = bound - self.lateness
+        begin, end = used.unfinished(settled) if answers is None else (answers.begin, answers.end)
+        if len(used.sessions):
+            begin = min(begin, settled if answers is None else answers.earliest())
+            end = min(end, settled + 1)
+        for name, value in ((WID, None if self.named else used.wid(settled, begin)), (START, begin), (STOP, end)):
+            if value is not None and abs(value) < NEVER:
+                promise = self._promised.rise(name, value, assumed=assumed)
+                if promise is not None:
+                    emit(promise)
+
+    def _emit(self, results: Results, emit: Emit) -> None:
+        output, intake = self._output, self._intake
+        assert output is not None and intake is not None
+        groups, labels, revisions = intake.groups, self._used.labels, intake.answers.revisions
+        page = output.plain(results, self._plain, labels) if self._plain else None
+        if page is not None:
+            emit(page)
+        else:
+            columns = output.aggregates(results, intake.accumulators, groups, labels, self.overflow)
+            if revisions is not None and not results.gone:
+                results, columns = revised(results, columns, revisions)
+            for page in output.pages(results, columns, groups, labels):
+                emit(page)
+        self._counts["results"] += len(results)
+        self._counts["windows"] += results.windows if self.by else len(results)
+
+    @property
+    def in_vectors(self) -> bool:
+        """Tell whether edges are the same for all groups, and aggregates of slices may be combined in any order."""
+        if not self.by or len(self._used.sessions) or self._used.asked or self.waits:
+            return False
+        return all(function.commutative and not function.arrival_order for function in self.functions.values())
+
+    def _link(self) -> None:
+        """Let slices be of one group each from now on."""
+        intake = self._intake
+        if intake is not None and intake.vectors is not None and self._input is not None:
+            self._measure(intake)
+            state = intake.linked()
+            self._begin(self._input, vectors=False).restore(state)
+
+    def _begin(self, schema: Schema, *, eager: bool | None = None, vectors: bool | None = None) -> Intake:
+        output = self._outputs(schema).moulded()
+        self._input, self._output = schema, output
+        used = self._used
+        if eager is None:
+            eager = bool(self.combines_ahead)
+        made = accumulators(self.functions.values(), schema)
+        joined = Vectors(made) if vectors or (vectors is None and self.in_vectors) else None
+        plain = [accumulator for accumulator in made if isinstance(accumulator, Plain)]
+        self._plain = plain if output.mould is not None and len(plain) == len(made) else []
+        slices = Slices(made if joined is None else [joined], not self.by or joined is not None)
+        slices.use(used.bands, used.sessions, gappy=used.gappy, asked=bool(used.asked))
+        store = Lazy(slices) if joined is None else Grouped(slices, joined)
+        if eager:
+            store = Eager(slices, bool(self._plain))
+        slices.make_room(4 * store.slots * len(used.bands))
+        revisions = Revisions() if self.lateness else None
+        answers = Answers(slices, used, store, self._bound, self.lateness, revisions)
+        groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None
+        waiting = Waiting(self.wattr) if self.waits else None
+        self._intake = intake = Intake(self.wattr, self.by, answers, groups, waiting, joined)
+        self._batched = batched(intake, plain=bool(self._plain))
+        return intake
+
+    def _forget(self) -> None:
+        self._lost = self._lost_so_far()
+        self._intake = self._batched = None
+        self._promised = Progress()
+
+    def _measure(self, intake: Intake) -> None:
+        self._raise_peaks(intake.slices + intake.waiting_tuples, intake.nbytes)
+
+    def _raise_peaks(self, tuples: int, nbytes: int) -> None:
+        """Take notice that the state is so many slices and tuples now, and bytes."""
+        counts = self._counts
+        if tuples > counts["peak_state_tuples"]:
+            counts["peak_state_tuples"] = tuples
+        if nbytes > counts["peak_state_bytes"]:
+            counts["peak_state_bytes"] = nbytes
+
+    def statistics(self) -> dict[str, int]:
+        intake = self._intake
+        if intake is None:
+            names = ("state_tuples", "state_bytes", "slices", "cells", "waiting", "groups", "null_arguments")
+            return dict.fromkeys(names, 0) | self._counts | self._lost
+        slices = intake.answers.slices
+        tuples, nbytes = intake.slices + intake.waiting_tuples, intake.nbytes
+        self._raise_peaks(tuples, nbytes)
+        return {
+            "state_tuples": tuples,
+            "state_bytes": nbytes,
+            "slices": intake.slices,
+            "cells": slices.occupied,
+            "waiting": intake.waiting_tuples,
+            "groups": 0 if intake.groups is None else len(intake.groups),
+            "null_arguments": sum(accumulator.nulls for accumulator in slices.accumulators),
+            **self._counts,
+            **self._lost_so_far(),
+        }
+
+    def _lost_so_far(self) -> dict[str, int]:
+        new = {} if self._intake is None else self._intake.lost()
+        return {name: count + new.get(name, 0) for name, count in self._lost.items()}
+
+    def state(self) -> State:
+        state: State = {f"count.{name}": value for name, value in (self._counts | self._lost).items()}
+        state |= {"bound": self._bound, "promised": dump_progress(self._promised), "windows": dump_windows(self._used)}
+        intake = self._intake
+        if intake is not None:
+            assert self._input is not None
+            state["input"] = save_schema(self._input.arrow)
+            state["progress"] = json.dumps(sorted(sorted(promise) for promise in self._input.progress))
+            state["eager"] = isinstance(intake.answers.store, Eager)
+            state["vectors"] = intake.vectors is not None
+            state |= prefixed("intake.", intake.state())
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self._counts = {name: read_int(state, f"count.{name}") for name in _COUNTS}
+        self._lost = {name: read_int(state, f"count.{name}") for name in LOST}
+        self._bound = read_int(state, "bound")
+        self._promised = read_progress(read_text(state, "promised"))
+        self._used = read_windows(read_text(state, "windows"), self.windows)
+        self.windows = {used.name: used.spec for used in self._used.used}
+        if "input" in state:
+            progress: list[list[str]] = json.loads(read_text(state, "progress"))
+            schema = Schema(read_batch(state, "input").schema, progress=progress)
+            eager, vectors = read_flag(state, "eager"), read_flag(state, "vectors")
+            intake = self._begin(schema, eager=eager, vectors=vectors)
+            intake.restore(part("intake.", state))
+            self._batched = batched(intake, plain=bool(self._plain))
+
+
+def _within(since: int, bounds: Int64s) -> bool:
+    """Tell whether bounds rise from a bound on, and are such as the compiled road takes."""
+    if len(bounds) == 0 or not max(since, -LIMIT) < bounds[0] <= bounds[-1] < LIMIT:
+        return False
+    return len(bounds) == 1 or bool((bounds[1:] > bounds[:-1]).all())
+
+
+def _other(name: str, spec: Spec, wattr: str) -> SchemaError:
+    return SchemaError(
+        f'slicing: window "{name}" is over {spec.wattr}, others are over {wattr}; slices are shared over one'
+        " attribute.\n  Use one slicing aggregate for each attribute."
+    )

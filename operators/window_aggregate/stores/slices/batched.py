@@ -1,0 +1,297 @@
+"""A page comes with its promises: one compiled call places the tuples and completes the windows, promise by promise.
+
+It is the road of streams without groups whose windows are combined from slices on demand (`lazy`), where nothing but a
+promise shows that a window ends. What other windows need is done element by element, by `Intake` and `Answers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import attrs
+import numpy as np
+
+from operators.data.page import Bools, Int32s, Int64s, Page
+from operators.functions.columns import frozen
+from operators.functions.protocol import Slots, Step, Stepping, stepwise
+from operators.kernels.slicing import batched as kernels
+from operators.kernels.slicing import place as slicer
+from operators.window_aggregate.stores.slices.eager import Eager
+from operators.window_aggregate.stores.slices.intake import Intake
+from operators.window_aggregate.stores.slices.lazy import Lazy
+from operators.window_aggregate.stores.slices.results import Results
+from operators.window_aggregate.stores.slices.slices import NO_GRID
+
+_GRID, _SCALE = NO_GRID
+_SEEN = np.zeros(1, np.int32)
+_LEAST = 64
+_MOST = 1 << 10
+"""Results from which a page of them may be given before the next are looked for."""
+_NOTHING = np.empty(0, np.int64)
+_NO_TICKS = frozen(np.empty(0, np.int64))
+_ALL_VALID = np.empty(0, np.bool_)
+_NOBODY = np.zeros(0, np.int32)
+
+
+@attrs.define(eq=False)
+class Batched:
+    """Take pages with the linear promises in them for an intake, and give the results.
+
+    Cost: a call and one verb of each accumulator for what it does, however many promises.
+    """
+
+    intake: Intake
+    grown: bool = attrs.field(init=False, default=True)
+    """Whether arrays may have grown; who reads it sets it back."""
+    peak: int = attrs.field(init=False, default=0)
+    """The most slices held before a promise."""
+    _fits: bool = attrs.field(init=False, default=False)
+    """Whether there is room in what a call lists."""
+    _marks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(kernels.MARKS, np.int64))
+    _slots: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
+    _steps: list[Callable[[Slots, Page | None, Step], Int64s | None]] = attrs.field(init=False)
+    _live: Int32s = attrs.field(init=False, default=_NOBODY)
+    _begins: Int64s = attrs.field(init=False, default=_NOTHING)
+    _members: Int32s = attrs.field(init=False)
+    _found: Int64s = attrs.field(init=False)
+    _into: Int32s = attrs.field(init=False)
+    _source: Int32s = attrs.field(init=False)
+    _over: Int32s = attrs.field(init=False, default=_NOBODY)
+    _gone: Int32s = attrs.field(init=False, default=_NOBODY)
+    _numbers: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
+
+    def __attrs_post_init__(self) -> None:
+        self._steps = [
+            one.step if isinstance(one, Stepping) else partial(stepwise, one)
+            for one in self.intake.answers.slices.accumulators
+        ]
+        self._make_lists(_LEAST, _LEAST)
+
+    def _make_lists(self, results: int, pairs: int) -> None:
+        self._members, self._found = np.zeros(results, np.int32), np.zeros((kernels.ROWS, results), np.int64)
+        self._into, self._source = np.zeros(pairs, np.int32), np.zeros(pairs, np.int32)
+
+    def take(
+        self, page: Page | None, ticks: Int64s, valid: Bools | None, positions: Int64s, bounds: Int64s
+    ) -> Iterator[Results]:
+        """Take a page, and hear `bounds[i]`, which rise, behind its first `positions[i]` tuples.
+
+        What results are made of holds until the next are asked for.
+        """
+        intake, marks = self.intake, self._marks
+        answers = intake.answers
+        slices, used = answers.slices, answers.used
+        n, ledger = len(ticks), slices.ledger
+        if n:
+            slices.make_unions(n)
+        if n > len(self._slots):
+            self._slots = np.zeros(n, np.int32)
+        slots, checked, start = self._slots[:n], _ALL_VALID if valid is None else valid, 0
+        marks[kernels.TUPLE] = marks[kernels.PROMISE] = 0
+        marks[kernels.NEXT] = answers.end
+        while True:
+            if not self._fits:
+                self._make_room()
+            why = kernels.advance(
+                ticks, checked, positions, bounds, marks, slices.cells, slices.order, slices.nexts, slices.edges,
+                slices.bands, slices.links, slices.times, slices.sessions, slices.chains, slices.bounds, slices.dues,
+                ledger, slices.unions, slices.table, slots, used.banded, used.gapped, used.nexts, used.ahead, _GRID,
+                _SCALE, self._live, self._begins, _SEEN, self._members, self._found, self._into, self._source,
+                self._over, self._gone, _NOTHING,
+            )  # fmt: skip
+            stop, _, results, pairs, gone, cells_gone, end, self.peak, bound, begin, made, unions, behind = (
+                marks.tolist()
+            )
+            if cells_gone:
+                slices.order = slices.order[cells_gone:]
+            part = None if page is None or stop == start else page if stop - start == n else page.slice(start, stop)
+            answers.heard(bound, begin, end)
+            if part is not None or pairs or gone:
+                placed = slots if stop - start == n else slots[start:stop]
+                if part is not None and unions:
+                    for accumulator in slices.accumulators:
+                        accumulator.update(placed, part)
+                    slices.combine(slices.unions[:unions, 0].copy(), slices.unions[:unions, 1].copy())
+                    placed, part = placed[:0], None
+                made_of = self._slots_of(made, results)
+                step = Step(made_of, self._into[:pairs], self._source[:pairs], self._gone[:gone])
+                values = [one(placed, part, step) for one in self._steps]
+                if results:
+                    yield self._results(results, made_of, values)
+                    for accumulator in slices.accumulators:
+                        accumulator.free(made_of)
+            if why == kernels.DONE:
+                return
+            if behind >= 0:
+                intake.late(ticks[behind:stop], slots[behind:stop])
+            if why == slicer.SPENT:
+                slices.restock(n - stop)
+            elif why == slicer.FULL:
+                slices.more_cells()
+            elif why == kernels.ROOM and results < _MOST:
+                self._make_lists(2 * len(self._members), 4 * len(self._into))
+            self.grown, self._fits = True, False
+            start = stop
+
+    def _slots_of(self, made: int, results: int) -> Slots:
+        """Give the slots of so many results: those behind all that were made."""
+        if results == 0:
+            return _NOBODY
+        if len(self._numbers) < results or self._numbers[0] != made:
+            self._numbers = np.arange(made, made + len(self._members), dtype=np.int32)
+        return self._numbers[:results]
+
+    def _results(self, number: int, slots: Slots, values: Sequence[Int64s | None]) -> Results:
+        known = [value for value in values if value is not None]
+        found = self._found
+        if len(known) == len(values):
+            places, wids, opens, closes = found[:4, :number]
+            return Results(places, wids, opens, closes, _NOBODY, _NOBODY, values=known)
+        # Columns of results are made of these without copying.
+        places, wids, opens, closes = found[:4, :number].copy()
+        return Results(places, wids, opens, closes, _NOBODY, slots)
+
+    def _make_room(self) -> None:
+        """Let there be room in what a call lists, whatever it does."""
+        slices = self.intake.answers.slices
+        slices.reserve_results(len(self._members))
+        if len(slices.cells) > len(self._live):
+            self._live, self._begins = np.zeros(len(slices.cells), np.int32), np.zeros(len(slices.cells), np.int64)
+        if len(slices.links) > len(self._gone):
+            self._over, self._gone = np.zeros(len(slices.links), np.int32), np.zeros(len(slices.links), np.int32)
+        self._fits = True
+
+
+@attrs.define(eq=False)
+class Summed:
+    """Take pages and promises where windows are differences of running totals; a call for each promise."""
+
+    intake: Intake
+    store: Eager
+    grown: bool = attrs.field(init=False, default=True)
+    """As in `Batched`."""
+    peak: int = attrs.field(init=False, default=0)
+    _marks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(kernels.MARKS, np.int64))
+    _queued: Int64s = attrs.field(init=False, factory=lambda: np.zeros(kernels.QUEUED, np.int64))
+    _slots: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
+    _gone: Int32s = attrs.field(init=False, default=_NOBODY)
+    _freed: Int32s = attrs.field(init=False, default=_NOBODY)
+    _totals: Int32s = attrs.field(init=False, factory=lambda: np.zeros((2, _LEAST), np.int32))
+    _busy: Int64s = attrs.field(init=False, factory=lambda: np.zeros((kernels.ROWS, 0), np.int64))
+    _ends: Int32s = attrs.field(init=False)
+    _lists: Int32s = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._make_lists(_LEAST)
+
+    def _make_lists(self, sessions: int) -> None:
+        """Make room to list so many sessions."""
+        if sessions > self._busy.shape[1]:
+            self._busy, self._ends = np.zeros((kernels.ROWS, sessions), np.int64), np.zeros((2, sessions), np.int32)
+            self._lists = np.zeros((4, sessions), np.int32)
+
+    def take(
+        self, page: Page | None, ticks: Int64s, valid: Bools | None, positions: Int64s, bounds: Int64s
+    ) -> Iterator[Results]:
+        """Take a page, and hear promises in it, as `Batched.take` does."""
+        at, checked = 0, _ALL_VALID if valid is None else valid
+        for position, bound in zip(positions.tolist(), bounds.tolist(), strict=True):
+            yield from self._hear(page, ticks, checked, at, position, bound)
+            at = position
+        if at < len(ticks):
+            yield from self._hear(page, ticks, checked, at, len(ticks), None)
+
+    def _hear(
+        self, page: Page | None, ticks: Int64s, valid: Bools, first: int, last: int, bound: int | None
+    ) -> Iterator[Results]:
+        """Take the tuples first <= i < last of a page, and hear a bound behind them."""
+        if last - first < len(ticks):
+            ticks, valid = ticks[first:last], valid[first:last]
+        intake, store, marks, queued = self.intake, self.store, self._marks, self._queued
+        answers, n = intake.answers, last - first
+        slices, used = answers.slices, answers.used
+        if n:
+            slices.make_unions(n)
+        if n > len(self._slots):
+            self._slots = np.zeros(n, np.int32)
+        slots, start = self._slots[:n], 0
+        marks[kernels.TUPLE], marks[kernels.NEXT] = 0, answers.end
+        room = 0 if bound is None else used.room
+        found, ends = np.empty((kernels.ROWS, room), np.int64), np.empty((2, room), np.int32)
+        while True:
+            if len(slices.links) >= len(self._gone):
+                self._gone, self._freed = np.zeros((2, len(slices.links) + 1), np.int32)
+            store.enter(queued)
+            why = kernels.advance_summed(
+                ticks, valid, bound is not None, 0 if bound is None else bound, marks, slices.cells, slices.order,
+                slices.nexts, slices.edges, slices.bands, slices.links, slices.times, slices.sessions, slices.chains,
+                slices.bounds, slices.dues, slices.ledger, slices.unions, slices.table, slots, used.banded, used.gapped,
+                used.nexts, used.ahead, store.grid[0], store.grid[1], store.rows, queued, store.near, found, ends,
+                self._busy, self._ends, self._lists[0], self._lists[1], self._lists[2], self._lists[3],
+                self._totals[0], self._totals[1], self._gone, self._freed,
+            )  # fmt: skip
+            stop, busy, results, appended, gone, cells_gone, end, self.peak, gridded, starved, freed, unions, behind = (
+                marks.tolist()
+            )
+            if page is not None and stop > start:
+                whole = stop - start == len(page)
+                part = page if whole else page.slice(first + start, first + stop)
+                for accumulator in slices.accumulators:
+                    accumulator.update(slots if whole else slots[start:stop], part)
+            if unions:
+                slices.combine(slices.unions[:unions, 0].copy(), slices.unions[:unions, 1].copy())
+            made_of = self._totals[:, :appended]
+            if why == kernels.MORE:
+                store.appended(made_of[0], made_of[1], gridded=bool(gridded), starved=bool(starved))
+            elif appended:
+                store.accumulate(made_of[0], made_of[1])
+            if results:
+                yield from store.told(found[:, :results], ends[0, :results], ends[1, :results])
+            if busy:
+                # Columns of results may be made of these without copying.
+                yield from store.told(self._busy[:, :busy].copy(), self._ends[0, :busy], self._ends[1, :busy])
+            if why == kernels.MORE and bound is not None:
+                yield from answers.linear(bound)
+                return
+            if cells_gone:
+                slices.order = slices.order[cells_gone:]
+            for accumulator in slices.accumulators if gone or freed else ():
+                accumulator.free(self._gone[:gone])
+                accumulator.init(self._gone[:gone])
+                accumulator.free(self._freed[:freed])
+            store.leave(queued)
+            if why == kernels.DONE:
+                if bound is not None:
+                    used.tell(results)
+                    answers.heard(bound, int(slices.ledger[slicer.LOW]), end)
+                return
+            if behind >= 0:
+                store.disturb()
+                intake.late(ticks[behind:stop], slots[behind:stop])
+            if why == slicer.SPENT:
+                slices.restock(n - stop)
+            elif why == slicer.FULL:
+                slices.more_cells()
+            elif why == kernels.ROOM:
+                more = store.make_room()
+                self._totals = np.zeros((2, max(2 * more, self._totals.shape[1])), np.int32)
+                self._make_lists(2 * len(slices) * len(used.sessions))
+            self.grown, start = True, stop
+
+
+def batched(intake: Intake, *, plain: bool) -> Batched | Summed | None:
+    """Give what takes pages with their promises for an intake; None where other things than promises show windows.
+
+    `plain` tells whether results are numbers of 64 bits.
+    """
+    answers = intake.answers
+    store = answers.store
+    waits = intake.groups is not None or intake.waiting is not None or bool(answers.used.asked)
+    if waits or answers.revisions is not None:
+        return None
+    if type(store) is Lazy:
+        return Batched(intake)
+    if isinstance(store, Eager) and plain and store.summed:
+        return Summed(intake, store)
+    return None

@@ -1,0 +1,327 @@
+"""A slice of many groups is a vector: it has one aggregate for each of its groups, at a place that follows from its id.
+
+To those who handle slices, vectors are the accumulator of a stream without groups: what adds up, joins or drops slices
+adds up, joins or drops vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NoReturn
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from operators.data.page import Bools, Int32s, Int64s, Page
+from operators.data.saved import ROOM, apart, bounded, part, prefixed, read_int, read_integers, read_words
+from operators.functions.protocol import Accumulator, Slots
+from operators.kernels.slicing import place as slicer
+from operators.kernels.slicing import vectors as kernels
+from operators.protocol import State, StateValue
+from operators.window_aggregate.stores.slices.slices import NEVER, Held, Slices
+
+LINKS = 24
+"""Bytes that links cost a slice of one group."""
+SMALL = 1 << 20
+"""Bytes for which it does not matter how they are used."""
+_LEAST = 4
+_RESULTS = 1 << 12
+_TOGETHER = 16
+"""Slices that are added to a vector at a time."""
+
+
+@attrs.define(eq=False)
+class Vectors:
+    """Hold the aggregates of each (slice, group) in blocks of 64 groups: no byte but theirs where blocks are full.
+
+    Cost: O(1) a tuple; O(groups) to add vectors, to list one or to let it go.
+    """
+
+    accumulators: Sequence[Accumulator]
+    groups: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
+    """The groups of the tuples that are added next."""
+    own: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
+    """Up to where groups were promised alone, by group as far as any was."""
+    seats: int = attrs.field(init=False, default=0)
+    """All groups ever had ids below."""
+    _width: int = attrs.field(init=False)
+    _table: Int32s = attrs.field(init=False, factory=lambda: np.zeros((0, 1), np.int32))
+    _bits: npt.NDArray[np.uint64] = attrs.field(init=False, factory=lambda: np.zeros(0, np.uint64))
+    _left: npt.NDArray[np.uint64] = attrs.field(init=False, factory=lambda: np.zeros(1, np.uint64))
+    _spare: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
+    _ledger: Int64s = attrs.field(init=False, factory=lambda: np.zeros(3, np.int64))
+    _looked: int = attrs.field(init=False, default=0)
+
+    def __attrs_post_init__(self) -> None:
+        self._grow(1)
+        self._width = self._bytes_a_slot
+
+    def __len__(self) -> int:
+        """Number of groups in all vectors together."""
+        return int(self._ledger[kernels.MEMBERS])
+
+    @property
+    def nbytes(self) -> int:
+        own = (self._table, self._bits, self._left, self._spare, self.own)
+        return sum(a.nbytes for a in own) + sum(a.nbytes for a in self.accumulators)
+
+    @property
+    def nulls(self) -> int:
+        return sum(accumulator.nulls for accumulator in self.accumulators)
+
+    @property
+    def capacity(self) -> int:
+        """Groups have ids below."""
+        return 64 * self._table.shape[1]
+
+    def seat(self, capacity: int) -> None:
+        """Make room for groups with ids below."""
+        self.seats = max(self.seats, capacity)
+        if capacity > self.capacity:
+            columns = max(-(-capacity // 64), self._table.shape[1] + self._table.shape[1] // 4)
+            table = np.full((len(self._table), columns), -1, np.int32)
+            table[:, : self._table.shape[1]] = self._table
+            self._table = table
+            self._left = np.append(self._left, np.zeros(columns - len(self._left), np.uint64))
+
+    def reserve(self, capacity: int) -> None:
+        if capacity > len(self._table):
+            table = np.full((capacity, self._table.shape[1]), -1, np.int32)
+            table[: len(self._table)] = self._table
+            self._table = table
+
+    def _grow(self, blocks: int) -> None:
+        """Make sure that there are so many blocks to be had."""
+        made, spare = int(self._ledger[kernels.BLOCKS]), int(self._ledger[kernels.SPARES])
+        room = len(self._bits)
+        if spare + room - made < blocks:
+            room = max(made - spare + blocks, room + max(_LEAST, room // 8))
+            self._bits = np.append(self._bits, np.zeros(room - len(self._bits), np.uint64))
+            self._spare = np.append(self._spare, np.zeros(room - len(self._spare), np.int32))
+            for accumulator in self.accumulators:
+                accumulator.reserve(64 * room)
+
+    def init(self, slots: Slots) -> None:
+        """Set nothing: a slice that is not held has no blocks."""
+
+    def update(self, slots: Slots, page: Page) -> None:
+        """Add each tuple to its slice and group; the groups were told in `groups`."""
+        found, fresh = np.empty(len(slots), np.int32), np.empty(len(slots), np.int32)
+        done = 0
+        while done < len(slots):
+            done, new = kernels.locate(
+                slots, self.groups, self._table, self._bits, self._spare, self._ledger, found, fresh, done
+            )
+            self._init(fresh[:new])
+            if done < len(slots):
+                self._grow(1)
+        for accumulator in self.accumulators:
+            accumulator.update(found, page)
+
+    def _init(self, slots: Slots) -> None:
+        for accumulator in self.accumulators:
+            accumulator.init(slots)
+
+    def combine(self, into: Slots, source: Slots) -> None:
+        for to, of in zip(into.tolist(), source.tolist(), strict=True):
+            self.pour(np.array([of], np.int32), self._table[to])
+
+    def running(self) -> Int32s:
+        """Give an empty vector that is no slice."""
+        return np.full(self._table.shape[1], -1, np.int32)
+
+    def pour(self, slots: Slots, target: Int32s) -> None:
+        """Add slices to a vector."""
+        columns = len(target)
+        self._grow(min(int(np.count_nonzero(target < 0)), int(np.count_nonzero(self._table[slots] >= 0))))
+        fresh, room, done = np.empty(64 * columns, np.int32), 64 * columns * min(len(slots), _TOGETHER), 0
+        into, source = np.empty(room, np.int32), np.empty(room, np.int32)
+        while done < len(slots):
+            counts = kernels.pour(
+                slots, done, self._table, target, self._bits, self._spare, self._ledger, fresh, into, source
+            )
+            done, new, pairs = map(int, counts)
+            self._init(fresh[:new])
+            for accumulator in self.accumulators:
+                accumulator.combine(into[:pairs], source[:pairs])
+
+    def held(self, window: int, slot: int | Int32s, close: int) -> Held:
+        """Give the aggregates of a slice, or of a vector, as the results of a window that ends at `close`."""
+        row = self._table[slot] if isinstance(slot, int) else slot
+        room = 64 * int(np.count_nonzero(row >= 0))
+        groups, slots = np.empty(room, np.int32), np.empty(room, np.int32)
+        n = kernels.members(row, self._bits, self.own, close, groups, slots)
+        return Held(np.full(n, window), groups[:n], slots[:n])
+
+    def empty(self, row: Int32s) -> None:
+        """Let go of what a vector holds that is no slice."""
+        self._clear(row, np.zeros(0, np.uint64))
+
+    def _clear(self, row: Int32s, left: npt.NDArray[np.uint64]) -> None:
+        gone = np.empty(64 * int(np.count_nonzero(row >= 0)), np.int32)
+        self._release(gone[: kernels.clear(row, self._bits, self._spare, self._ledger, left, gone)])
+
+    def _release(self, slots: Slots) -> None:
+        for accumulator in self.accumulators:
+            accumulator.free(slots)
+
+    def free(self, slots: Slots) -> None:
+        for slot in slots.tolist():
+            self._clear(self._table[slot], self._left)
+
+    def remove(self, which: Int32s, slots: Slots) -> None:
+        """Forget what single groups have in slices."""
+        for slot in slots.tolist():
+            gone = np.empty(len(which), np.int32)
+            n = kernels.remove(which, self._table[slot], self._bits, self._spare, self._ledger, self._left, gone)
+            self._release(gone[:n])
+
+    def idle(self) -> Int32s:
+        """Give the groups that were left without a slice since the last call, and reset what is known of them."""
+        if not self._left.any():
+            return np.zeros(0, np.int32)
+        out = np.empty(self.capacity, np.int32)
+        idle = out[: kernels.idle(self._left, self._table, self._bits, out)].copy()
+        self.own[idle[idle < len(self.own)]] = -NEVER
+        return idle
+
+    def holds(self, groups: Int32s) -> Bools:
+        """Tell of each group whether it is in a slice."""
+        out = np.empty(len(groups), np.bool_)
+        kernels.held(groups, self._table, self._bits, out)
+        return out
+
+    def bounds(self, which: Int32s) -> Int64s:
+        """Give up to where each of these groups was promised alone."""
+        known = which < len(self.own)
+        bounds = np.full(len(which), -NEVER)
+        bounds[known] = self.own[which[known]]
+        return bounds
+
+    def promise(self, which: Int32s, bound: int) -> None:
+        """Take notice that no tuple of these groups before a bound will come."""
+        if len(self.own) < self.capacity:
+            self.own = np.append(self.own, np.full(self.capacity - len(self.own), -NEVER))
+        self.own[which] = np.maximum(self.own[which], bound)
+
+    def having(self, which: Int32s, slots: Slots) -> Bools:
+        """Tell of each slice whether it has any of these groups."""
+        blocks = self._table[np.ix_(slots, which >> 6)]
+        bits = np.uint64(1) << (which & 63).astype(np.uint64)
+        return np.asarray(((blocks >= 0) & (self._bits[blocks] & bits != 0)).any(axis=1))
+
+    def everyone(self) -> Int32s:
+        """Give all groups that there may be."""
+        return np.arange(self.seats, dtype=np.int32)
+
+    def of_groups(
+        self, which: Int32s, past: int, closes: Int64s, starts: Int64s, stops: Int64s, rows: Slots
+    ) -> Iterator[Held]:
+        """Give the results of single groups in windows over rows[starts[i] : stops[i]] that end after `past`."""
+        since, done = np.maximum(self.bounds(which), past), 0
+        room = max(_RESULTS, len(which)), max(4 * _RESULTS, len(which) * int((stops - starts).max()))
+        while done < len(closes):
+            windows, groups = np.empty(room[0], np.int64), np.empty(room[0], np.int32)
+            into, source = np.empty(room[1], np.int32), np.empty(room[1], np.int32)
+            counts = kernels.cover(
+                which, since, closes, starts, stops, rows, self._table, self._bits, done, windows, groups, into, source
+            )
+            done, n, pairs = map(int, counts)
+            if n:
+                row = np.full(-(-n // 64), -1, np.int32)
+                yield Held(windows[:n], groups[:n], self._made(row, n, into[:pairs], source[:pairs]))
+                self.empty(row)
+
+    def _made(self, row: Int32s, number: int, into: Int32s, source: Slots) -> Slots:
+        """Combine results of so many into a vector and give their slots; there the places mean nothing."""
+        self._grow(len(row))
+        everything, slots = np.arange(number, dtype=np.int32), np.empty(number, np.int32)
+        kernels.locate(
+            np.zeros(number, np.int32), everything, row.reshape(1, -1), self._bits, self._spare, self._ledger, slots,
+            np.empty(number, np.int32), 0,
+        )  # fmt: skip
+        self._init(slots)
+        for accumulator in self.accumulators:
+            accumulator.combine(slots[into], source)
+        return slots
+
+    @property
+    def _used(self) -> int:
+        return int(self._ledger[kernels.BLOCKS] - self._ledger[kernels.SPARES])
+
+    @property
+    def grown(self) -> bool:
+        """Tell whether there are many more blocks than when it was last asked whether they are wasteful."""
+        return self._used > self._looked + self._looked // 8
+
+    def wasteful(self, slots: Slots) -> bool:
+        """Tell whether these slices would take fewer bytes if each group of them were a slice of its own."""
+        self._looked = self._used
+        blocks = self._table[slots]
+        blocks = blocks[blocks >= 0]
+        members = int(np.bitwise_count(self._bits[blocks]).sum())
+        # What accumulators hold besides, as bags do, they hold either way.
+        width = min(self._width, self._bytes_a_slot)
+        held = 64 * len(blocks) * width + 4 * len(slots) * self._table.shape[1]
+        return held > SMALL + members * (LINKS + width)
+
+    @property
+    def _bytes_a_slot(self) -> int:
+        return sum(accumulator.nbytes for accumulator in self.accumulators) // (64 * len(self._bits))
+
+    def finalize(self, slots: Slots) -> NoReturn:
+        raise NotImplementedError("the result of a vector is that of its accumulators, at the slots of its groups")
+
+    def state(self) -> State:
+        """Give everything held, copied."""
+        state: State = {
+            "table": self._table.copy(),
+            "bits": self._bits.copy(),
+            "spare": self._spare.copy(),
+            "ledger": self._ledger.copy(),
+            "own": self.own.copy(),
+            "seats": self.seats,
+        }
+        return state | self._aggregates()
+
+    def _aggregates(self) -> State:
+        state: State = {}
+        for i, accumulator in enumerate(self.accumulators):
+            state |= prefixed(f"aggregate{i}.", accumulator.state())
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Become the vectors whose `state` this was."""
+        self._bits = read_words(state, "bits")
+        room = len(self._bits)
+        self._ledger = read_integers(state, "ledger", least=0, length=len(self._ledger))
+        made, spares = int(self._ledger[kernels.BLOCKS]), int(self._ledger[kernels.SPARES])
+        table = read_integers(state, "table", least=-1, below=made)
+        spare = read_integers(state, "spare", least=0, below=ROOM, length=room)
+        if made > room or spares > made or table.ndim != 2:
+            raise ValueError(f"the saved state has {made} blocks and {spares} spare ones of {room}")
+        apart(np.concatenate((table[table >= 0], spare[:spares])), "table", below=made)
+        self._table, self._spare = table.astype(np.int32), spare.astype(np.int32)
+        self._left = np.zeros(table.shape[1], np.uint64)
+        self.seats = read_int(state, "seats", least=0, most=self.capacity)
+        self.own = read_integers(state, "own")
+        bounded(self.own, "own", least=None, below=None, length=min(len(self.own), self.capacity))
+        for i, accumulator in enumerate(self.accumulators):
+            accumulator.restore(part(f"aggregate{i}.", state))
+            accumulator.reserve(64 * room)
+
+    def linked(self, slices: Slices) -> State:
+        """Give the state of slices of single groups that hold the same; these vectors are the slices' accumulator."""
+        links, chains = np.zeros((64 * len(self._bits), 6), np.int32), np.full((self.capacity, 3), -1, np.int32)
+        made_cells = int(slices.ledger[slicer.CELLS_MADE])
+        cells, order = slices.cells[:made_cells].copy(), slices.order[: slices.cell_count].copy()
+        free = kernels.link(cells, order, self._table, self._bits, links, chains)
+        bounds = np.full((self.capacity, 2), NEVER)
+        bounds[:, slicer.OWN] = self.bounds(np.arange(self.capacity, dtype=np.int32))
+        ledger = slices.ledger.copy()
+        ledger[slicer.SINGLE], ledger[slicer.SLICES] = 0, len(self)
+        ledger[slicer.MADE], ledger[slicer.FREE], ledger[slicer.DUES] = len(links), free, 0
+        made: State = {"cells": cells, "order": order, "links": links, "times": np.zeros((0, 3), np.int64)}
+        made |= {"dues": slices.dues[:0].copy(), "chains": chains, "bounds": bounds}
+        return made | {"ledger": ledger, "room": len(links)} | self._aggregates()

@@ -1,0 +1,319 @@
+"""The windows that share slices, as the arrays that the slicer reads: bands, session gaps, and windows to be asked.
+
+A band is a context-free window that repeats: sliding, tumbling, or one fixed stretch. Sessions share the slices of the
+smallest gap. All others say themselves where a cell ends, once for each cell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import attrs
+import numpy as np
+
+from operators.data.labels import Labels
+from operators.data.page import Int64s
+from operators.errors import SchemaError
+from operators.kernels.slicing import release as kernels
+from operators.window import SlidingWindow
+from operators.window.delimited import DelimitedWindow, FixedBandWindow
+from operators.window.session import SessionWindow
+from operators.window_aggregate.stores.slices.decisions import Context
+from operators.window_aggregate.stores.slices.slices import Grid
+from operators.window_aggregate.stores.slices.tracked import Contextual, Tracked
+from operators.window_aggregate.stores.slices.user_windows import AskedWindow, CountingFrom
+
+NEVER = 2**62
+_UNKNOWN = np.zeros(0, np.int64)
+_LEAST = -(2**63)
+_BITS = 62
+CHUNK = 1 << 14
+"""Windows looked for at a time, once there are more than usual."""
+Columns: TypeAlias = tuple[Int64s, Int64s, Int64s, Int64s, Int64s]
+"""Windows in columns: place, window-id, begin, end, and which of the ticks that were asked about is the first in it."""
+Spec: TypeAlias = SlidingWindow | FixedBandWindow | SessionWindow | AskedWindow | Contextual
+_KNOWN = (SlidingWindow, FixedBandWindow, SessionWindow)
+"""The windows of which arrays say everything."""
+
+
+@attrs.define
+class _Used:
+    """A window in use: its place among bands or sessions, and from which tick it counts."""
+
+    name: str
+    spec: Spec
+    since: int = -NEVER
+    bit: int = 0
+    next: int = _LEAST
+    tracked: Tracked | None = None
+
+
+@attrs.define(eq=False)
+class Windows:
+    """Hold windows by name, and the arrays made of them, anew after `add` and `remove`."""
+
+    used: list[_Used] = attrs.field(factory=list)
+    bands: Int64s = attrs.field(init=False, factory=lambda: np.zeros((0, 5), np.int64))
+    nexts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
+    """The first window of each band that is not released."""
+    ahead: Int64s = attrs.field(init=False, factory=lambda: _nothing_known(0))
+    """What is known of these; see `complete`."""
+    sessions: Int64s = attrs.field(init=False, factory=lambda: np.zeros((0, 3), np.int64))
+    banded: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
+    """Which window each band is."""
+    gapped: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
+    """Which window each session gap is, in the order of `sessions`."""
+    asked: list[tuple[int, AskedWindow]] = attrs.field(init=False, factory=list)
+    """The windows that are asked for every cell, with their places."""
+    tracked: list[tuple[int, Tracked]] = attrs.field(init=False, factory=list)
+    """Those of them that have a context."""
+    contexts: Sequence[Context] = attrs.field(init=False, default=())
+    """The classes of the windows, each once."""
+    _told: int = attrs.field(init=False, default=0)
+    """How many windows were told last; a guess before."""
+    _following: tuple[int, int] = attrs.field(init=False, default=(NEVER, NEVER))
+    """The least begin and the least end of the windows after those that `completed` told."""
+    labels: Labels = attrs.field(init=False, factory=lambda: Labels.of(()))
+
+    @classmethod
+    def of(cls, windows: Mapping[str, Spec]) -> Windows:
+        """Take windows that count from the beginning."""
+        self = cls()
+        for name, spec in windows.items():
+            self._use(name, spec, -NEVER)
+        self.compile()
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        return [used.name for used in self.used]
+
+    @property
+    def looks_back(self) -> bool:
+        """Tell whether some context may find a window that begins where no edge was set."""
+        return any(window.horizon < NEVER for _, window in self.tracked)
+
+    def bit(self, name: str) -> int:
+        """Give the bit of a session window among those of slices, 0 for other windows."""
+        return next(used.bit for used in self.used if used.name == name)
+
+    def unfinished(self, bound: int) -> tuple[int, int]:
+        """Give the least begin and the least end of the windows, sessions apart, that a bound does not complete."""
+        begin, end = kernels.unfinished(self.bands, bound)
+        return self._with_asked(bound, int(begin), int(end))
+
+    def upcoming(self, bound: int) -> tuple[int, int]:
+        """As `unfinished`, when the bands have told all that a bound completes."""
+        return self._with_asked(bound, *self._following)
+
+    def completed(self, bound: int, keys: Int64s, grid: Grid, nexts: Int64s | None = None) -> Iterator[Columns]:
+        """Give the windows of bands that a bound completes and that have one of these ascending ticks, then go on.
+
+        `nexts` are the first windows to tell, by default those after the ones told before.
+        """
+        if len(self.bands) == 0:
+            return
+        starts, ahead = (self.nexts, self.ahead) if nexts is None else (nexts, _nothing_known(len(nexts)))
+        # More windows than there is room for are told in several rounds.
+        count = room = self.room
+        while count == room:
+            found = np.empty((5, room), np.int64)
+            count, begin, end = kernels.complete(
+                self.bands, self.banded, starts, ahead, bound, keys, len(keys), *grid, 0, _UNKNOWN, found[0],
+                found[1], found[2], found[3], found[4], _UNKNOWN,
+            )  # fmt: skip
+            # Columns of results are made of these without copying, so what is not used must not live on with them.
+            places, wids, opens, closes, firsts = found[:, :count] if 2 * count > room else found[:, :count].copy()
+            yield places, wids, opens, closes, firsts
+            if count == room:
+                count = room = CHUNK
+            elif nexts is None:
+                self.follow(int(count), int(begin), int(end))
+
+    @property
+    def room(self) -> int:
+        """How many windows to look for at first: some more than there were last, so that they lie close together."""
+        return 16 + max(2 * self._told, len(self.banded) // 4)
+
+    def follow(self, told: int, begin: int, end: int) -> None:
+        """Take how many were told, and the least begin and the least end of the windows after these."""
+        self.tell(told)
+        self._following = begin, end
+
+    def tell(self, told: int) -> None:
+        """Take how many were told, for `room`."""
+        self._told = told
+
+    def _with_asked(self, bound: int, begin: int, end: int) -> tuple[int, int]:
+        for _, window in self.asked:
+            # Only a tuple at the bound may show a context that a window ends there.
+            end = min(end, bound if isinstance(window, Tracked) else bound + 1)
+            begin = min(begin, window.unfinished(bound))
+        return begin, end
+
+    def skip(self, bound: int) -> None:
+        """Count the windows of bands that a bound completes as given."""
+        if bound > -NEVER:
+            given = (bound - self.bands[:, 2]) // self.bands[:, 1]
+            self.nexts = np.maximum(self.nexts, np.maximum(given, self.bands[:, 3]))
+            self.ahead = _nothing_known(len(self.nexts))
+
+    def wid(self, bound: int, begin: int) -> int | None:
+        """Give the first window-id that is not complete when one window alone tells ids apart, by bound or by begin."""
+        if len(self.used) != 1 or self.asked:
+            return None
+        if len(self.sessions):
+            return begin
+        _, slide, origin, least, _ = self.bands[0].tolist()
+        return max((bound - origin) // slide, least)
+
+    def slices_a_window(self) -> int:
+        """Estimate how many slices the longest window has when it is complete and slices were joined behind it."""
+        if len(self.bands) == 0:
+            return 1
+        sizes, slides = self.bands[:, 0], self.bands[:, 1]
+        edges = float((np.where(sizes % slides, 2, 1) / slides).sum())
+        return int(min(np.ceil(sizes / slides).sum(), edges * float(sizes.max())))
+
+    @property
+    def gappy(self) -> bool:
+        """Tell whether some tick may be in no window, as far as the specifications say."""
+        if len(self.sessions):
+            return False
+        endless = (self.bands[:, 3] == _LEAST) & (self.bands[:, 4] >= NEVER)
+        return not bool(((self.bands[:, 0] >= self.bands[:, 1]) & endless).any())
+
+    def add(self, name: str, spec: Spec, since: int) -> None:
+        """Take a window, of which those that begin before `since` do not count."""
+        self.keep()
+        self._use(name, spec, since)
+        self.compile()
+
+    def _use(self, name: str, spec: Spec, since: int) -> None:
+        # Windows may be thousands, and asking what a protocol has takes long.
+        tracked = None if isinstance(spec, _KNOWN) else _tracked(name, spec, since)
+        bit = self._free_bit() if isinstance(spec, SessionWindow) else 0
+        self.used.append(_Used(name, spec, since, bit, _LEAST, tracked))
+
+    def _free_bit(self) -> int:
+        taken = {used.bit for used in self.used}
+        bit = next((1 << i for i in range(_BITS) if 1 << i not in taken), 0)
+        if bit == 0:
+            raise SchemaError(f"slicing: {_BITS} session windows share slices at most; run the others apart.")
+        return bit
+
+    def remove(self, name: str) -> None:
+        """Let a window go."""
+        self.keep()
+        self.used = [used for used in self.used if used.name != name]
+        self.compile()
+
+    def keep(self) -> None:
+        """Take notice in `used` of how far each band has been released."""
+        for place, following in zip(self.banded.tolist(), self.nexts.tolist(), strict=True):
+            self.used[place].next = following
+
+    def compile(self) -> None:
+        """Make the arrays anew."""
+        # Windows may be thousands: what is made for each of them here is numbers.
+        bands: list[int] = []
+        banded: list[int] = []
+        gaps: list[tuple[int, int, int, int]] = []
+        asked: list[tuple[int, AskedWindow]] = []
+        tracked: list[tuple[int, Tracked]] = []
+        contexts: dict[Context, None] = {}
+        for i, used in enumerate(self.used):
+            spec = used.spec
+            if isinstance(spec, SlidingWindow):
+                least = spec.least
+                if used.since > -NEVER:
+                    # The first window that begins at `since` or later.
+                    least = max(least, -((spec.origin - spec.size - used.since) // spec.slide) - 1)
+                bands += (spec.size, spec.slide, spec.origin, least, NEVER)
+                banded.append(i)
+                contexts["CF"] = None
+                continue
+            if isinstance(spec, FixedBandWindow):
+                counts = spec.start >= used.since
+                bands += (spec.size, spec.size, spec.start, 0, 0 if counts else -1)
+                banded.append(i)
+            elif isinstance(spec, SessionWindow):
+                gaps.append((spec.gap, used.since, used.bit, i))
+            elif used.tracked is not None:
+                asked.append((i, used.tracked))
+                tracked.append((i, used.tracked))
+            elif isinstance(spec, AskedWindow):
+                asked.append((i, CountingFrom(spec, used.since) if used.since > -NEVER else spec))
+            contexts["session" if isinstance(spec, SessionWindow) else _class(spec.context)] = None
+        gaps.sort()
+        # Without a band, none would ever be told to follow.
+        self._following = NEVER, NEVER
+        self._told = 2 * len(banded)
+        self.labels = Labels.of(self.names)
+        self.asked, self.tracked, self.contexts = asked, tracked, tuple(contexts)
+        self.bands = np.array(bands, np.int64).reshape(-1, 5)
+        self.banded = np.array(banded, np.int64)
+        self.nexts = np.array([self.used[i].next for i in banded], np.int64)
+        self.ahead = _nothing_known(len(banded))
+        self.sessions = np.array([gap[:3] for gap in gaps], np.int64).reshape(-1, 3)
+        self.gapped = np.array([gap[3] for gap in gaps], np.int64)
+
+
+def _nothing_known(bands: int) -> Int64s:
+    """Give what is known of the next window of so many bands before any was told; see `complete`."""
+    return np.full((2, bands), -NEVER, np.int64)
+
+
+def _tracked(name: str, spec: Spec, since: int) -> Tracked | None:
+    """Give the context of a window at work, where it has one."""
+    return Tracked(name, spec, since) if isinstance(spec, Contextual) else None
+
+
+def dump_windows(windows: Windows) -> str:
+    """Give the windows in use as text; a user's window is saved by its name and has to be there again."""
+    windows.keep()
+    listed: list[dict[str, object]] = []
+    for used in windows.used:
+        kind = type(used.spec).__name__
+        listed.append(
+            {
+                "name": used.name,
+                "kind": kind,
+                "spec": attrs.asdict(used.spec) if kind in _KINDS else None,  # type: ignore[arg-type]
+                "since": used.since,
+                "bit": used.bit,
+                "next": used.next,
+                "tracked": None if used.tracked is None else used.tracked.state(),
+            }
+        )
+    return json.dumps(listed)
+
+
+def read_windows(text: str, known: Mapping[str, Spec]) -> Windows:
+    """Give the windows that `dump_windows` saved; ValueError when a user's window is not among the known ones."""
+    windows = Windows()
+    for saved in json.loads(text):
+        name = saved["name"]
+        if saved["spec"] is None and name not in known:
+            raise ValueError(
+                f'the saved state has a window "{name}" of the user\'s own kind {saved["kind"]}, which is not among'
+                f" {', '.join(known)}; make the operator with it, or add it, before restoring"
+            )
+        spec = known[name] if saved["spec"] is None else _KINDS[saved["kind"]](**saved["spec"])
+        tracked = _tracked(name, spec, saved["since"])
+        if tracked is not None:
+            tracked.restore(saved["tracked"])
+        windows.used.append(_Used(name, spec, saved["since"], saved["bit"], saved["next"], tracked))
+    windows.compile()
+    return windows
+
+
+_KINDS: dict[str, Callable[..., Spec]] = {
+    kind.__name__: kind for kind in (SlidingWindow, FixedBandWindow, SessionWindow, DelimitedWindow)
+}
+
+
+def _class(context: str) -> Context:
+    return "CF" if context == "CF" else "FCF" if context == "FCF" else "FCA"
