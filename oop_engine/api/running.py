@@ -32,8 +32,8 @@ from operators.pace import pace_of
 from operators.protocol import OneByOne
 from operators.window_aggregate.early.firing import Fire
 from operators.window_aggregate.facts import open_for
+from operators.window_aggregate.results import WINDOW
 from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
-from operators.window_aggregate.stores.slices.results import WINDOW
 from operators.window_aggregate.stores.slices.windows import Spec
 
 

@@ -17,9 +17,9 @@ from oop_engine.plan.windows import Windowing
 from operators.functions.protocol import AggregateFunction
 from operators.window import PartitionedWindow
 from operators.window_aggregate.bucket import FROM
+from operators.window_aggregate.results import WINDOW
 from operators.window_aggregate.stores.per_window.wid import START, STOP, WID
 from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
-from operators.window_aggregate.stores.slices.results import WINDOW
 
 if TYPE_CHECKING:
     from oop_engine.api.early import Early

@@ -32,9 +32,9 @@ from operators.rows.project import Project
 from operators.window import SlidingWindow
 from operators.window.session import SessionWindow
 from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.results import START, STOP, WID, WINDOW
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from operators.window_aggregate.stores.slices import Portion, SlicingAggregate
-from operators.window_aggregate.stores.slices.results import START, STOP, WID, WINDOW
 from operators.window_aggregate.stores.slices.windows import Spec
 
 FEWEST: Final = 3

@@ -19,7 +19,7 @@ from operators.data.schema import ROW_NUM, Schema
 from operators.expression import Column, Expression, Literal, Null
 from operators.rows.project import Project
 from operators.window.counted import CountWindow
-from operators.window_aggregate.stores.slices.results import START, STOP, WID, WINDOW
+from operators.window_aggregate.results import START, STOP, WID, WINDOW
 
 Windows: TypeAlias = Mapping[str, Windowing]
 

@@ -4,13 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
 import numpy as np
 import pyarrow as pa
 
 from operators.data.keys import Ids, KeyIndex
 from operators.data.page import Page
 from operators.data.schema import Schema
-from punctuation import Below, GroupPromise, Pattern, Punctuation, Value
+from operators.window.protocol import LIMIT
+from punctuation import Below, GroupPromise, Pattern, Punctuation, Value, whole
+
+
+def within(bound: Value | None) -> int | None:
+    """Return a bound as a whole number not far out of the range of values that count; None when it bounds nothing.
+
+    Values out of range are in no window, so bounds further out promise nothing more.
+    """
+    number = whole(bound)
+    return None if number is None else max(-2 * LIMIT, min(number, 2 * LIMIT))
+
+
+@attrs.frozen
+class GroupBound:
+    """A group-wise promise: which groups or partitions, and below which bound they are over; None: altogether."""
+
+    groups: Punctuation
+    bound: int | None
+
+
+def group_bound(punctuation: Punctuation, by: Sequence[str], wattr: str) -> GroupBound | None:
+    """Read a promise on groups by these attributes; None where it settles nothing about them."""
+    promise = GroupPromise.of(punctuation)
+    if promise is None or not set(promise.shape[0]) <= set(by) or promise.shape[1] not in (None, wattr):
+        return None
+    if promise.shape[1] is None:
+        return GroupBound(punctuation, None)
+    patterns: dict[str, Pattern] = dict(punctuation.patterns)
+    patterns.pop(wattr)
+    bound = within(promise.bound)
+    return None if bound is None else GroupBound(Punctuation(patterns), bound)
 
 
 def promised(

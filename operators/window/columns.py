@@ -8,12 +8,15 @@ from operators.data.page import Int64s, tick_column
 from operators.window.protocol import FOREVER
 
 
-def extent_columns(wids: Int64s, begins: Int64s, ends: Int64s, kind: pa.DataType) -> list[pa.Array]:
+def extent_columns(
+    wids: Int64s, begins: Int64s, ends: Int64s, kind: pa.DataType, *, bounded: bool = False
+) -> list[pa.Array]:
     """Give window-ids, begins and ends as columns, the last two of the type of the windowing attribute.
 
-    Null where a window begins with the stream (landmark windows), or ends with it.
+    Null where a window begins with the stream (landmark windows), or ends with it: not where all are `bounded`.
     """
-    return [tick_column(wids), *(tick_column(ticks, kind, beyond=FOREVER) for ticks in (begins, ends))]
+    beyond = None if bounded else FOREVER
+    return [tick_column(wids), tick_column(begins, kind, beyond=beyond), tick_column(ends, kind, beyond=beyond)]
 
 
 def in_steps(kind: pa.DataType) -> bool:

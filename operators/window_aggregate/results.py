@@ -8,14 +8,14 @@ from typing import Final
 import pyarrow as pa
 
 from operators.data.group_text import group_text
-from operators.data.page import Int64s, Page
+from operators.data.page import Int64s, Page, tick_column
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.protocol import Accumulator, AggregateFunction, Slots
 from operators.overflow import Finalizing, Overflow
 from operators.window.columns import extent_columns, in_steps
 
-WID, START, STOP = "wid", "window_start", "window_end"
+WINDOW, WID, START, STOP, REVISION = "window", "wid", "window_start", "window_end", "revision"
 ROWS: Final = 1 << 16
 """Results of a page, at most."""
 
@@ -46,12 +46,25 @@ def ordering(schema: Schema, wattr: str, where: str = "window") -> pa.DataType:
 
 
 def result_fields(
-    schema: Schema, functions: Mapping[str, AggregateFunction], by: Iterable[str], times: pa.DataType
+    schema: Schema,
+    functions: Mapping[str, AggregateFunction],
+    by: Iterable[str],
+    times: pa.DataType,
+    where: str = "aggregate",
+    *,
+    named: bool = False,
+    revised: bool = False,
 ) -> pa.Schema:
-    """Return the attributes of the results for tuples of a schema; SchemaError when a function does not fit it."""
-    fields = [schema.field(name, where="aggregate") for name in by]
-    fields += [function.output_field(schema, name) for name, function in functions.items()]
-    return named_apart([*fields, *window_fields(times)])
+    """Return the attributes of the results for tuples of a schema; SchemaError when a function does not fit it.
+
+    If `named`, they tell which of several windows a result is of; if `revised`, how often it was given before.
+    """
+    fields = [schema.field(name, where=where) for name in by]
+    made = [function.output_field(schema, name) for name, function in functions.items()]
+    fields += [field.with_nullable(True) for field in made] if revised else made
+    fields += [pa.field(WINDOW, pa.string())] if named else []
+    fields += window_fields(times)
+    return named_apart([*fields, pa.field(REVISION, pa.int64())] if revised else fields, where)
 
 
 def columns_of(
@@ -63,14 +76,16 @@ def columns_of(
     overflow: Overflow,
     wids: Int64s,
     keys: Callable[[slice], list[pa.Array]],
+    label: Callable[[int], str] | None = None,
 ) -> list[pa.Array]:
     """Return the columns of functions for results in these slots; `keys` gives the groups of some of the results.
 
-    AggregateOverflow names the function, the window and the group of a result that does not fit its type.
+    AggregateOverflow names the function, the window, by its `label` too, and the group of a result that does not fit.
     """
 
     def where(at: int) -> str:
-        return f"window {wids[at]}, {group_text(output, by, keys(slice(at, at + 1)))}"
+        named = "" if label is None else f' of "{label(at)}"'
+        return f"window {wids[at]}{named}, {group_text(output, by, keys(slice(at, at + 1)))}"
 
     kinds = output.arrow
     return [
@@ -79,9 +94,20 @@ def columns_of(
     ]
 
 
-def result_page(output: Schema, columns: list[pa.Array], wids: Int64s, begins: Int64s, ends: Int64s) -> Page:
-    """Return a page of results: their groups and functions in `columns`, then their windows."""
-    columns += extent_columns(wids, begins, ends, output.arrow.field(START).type)
+def result_page(
+    output: Schema,
+    columns: list[pa.Array],
+    wids: Int64s,
+    begins: Int64s,
+    ends: Int64s,
+    revisions: Int64s | None = None,
+    *,
+    bounded: bool = False,
+) -> Page:
+    """Return a page of results: what stands before their windows in `columns`, then these; see `extent_columns`."""
+    columns += extent_columns(wids, begins, ends, output.arrow.field(START).type, bounded=bounded)
+    if revisions is not None:
+        columns.append(tick_column(revisions))
     return Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow))
 
 

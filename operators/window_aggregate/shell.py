@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data.keys import KeyIndex
-from operators.data.named_groups import matched, promised
+from operators.data.named_groups import matched, promised, within
 from operators.data.page import Int32s, Int64s, Page
-from operators.data.saved import part, prefixed, read_input, read_int, read_text, save_input
+from operators.data.saved import part, prefixed, read_counts, read_input, read_int, read_text, save_input
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.protocol import AggregateFunction
@@ -30,7 +30,7 @@ from operators.overflow import Overflow
 from operators.protocol import Emit, State, StateValue
 from operators.retractions import refused
 from operators.window import FOREVER, PartitionedWindow, Window
-from operators.window.protocol import LIMIT
+from operators.window.protocol import Int32s
 from operators.window_aggregate import facts
 from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.results import (
@@ -46,21 +46,20 @@ from operators.window_aggregate.results import (
 )
 from operators.window_aggregate.store import Released, WindowStore
 from operators.window_aggregate.stores.per_window.partitions import Lasts, is_endless
-from punctuation import END, Progress, Punctuation, Value, before, whole
+from punctuation import END, Progress, Punctuation, before
 from punctuation.plain import dump_progress, read_progress
 
 NEVER: Final = -(2**63)
 """The window-id, or tick, that is before all others."""
+NUMBERS: Final[Mapping[str, str]] = {
+    "bound": "_bound",
+    "count.results": "_results",
+    "count.windows": "_windows",
+    "count.peak_state_tuples": "_peak",
+    "count.peak_state_bytes": "_peak_bytes",
+}
+"""The numbers of shells that work in ticks."""
 _SHOWN = 1000
-
-
-def within(bound: Value | None) -> int | None:
-    """Return a bound as a whole number not far out of the range of values that count; None when it bounds nothing.
-
-    Values out of range are in no window, so bounds further out promise nothing more.
-    """
-    number = whole(bound)
-    return None if number is None else max(-2 * LIMIT, min(number, 2 * LIMIT))
 
 
 @attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
@@ -73,6 +72,8 @@ class Shell:
     """The numbers remembered: the field of each, by the name that it has in a saved state."""
     added: ClassVar[Mapping[str, int]] = {}
     """The numbers that older states do not have, and what they were then."""
+    beyond: ClassVar[int] = FOREVER
+    """Nothing is promised of values as far out."""
 
     overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
     _progressing: str = attrs.field(init=False, default=FROM)
@@ -86,6 +87,8 @@ class Shell:
     _windows: int = attrs.field(init=False, default=0)
     _peak: int = attrs.field(init=False, default=0)
     _peak_bytes: int = attrs.field(init=False, default=0)
+    _lost: dict[str, int] = attrs.field(init=False, factory=dict)
+    """Tuples that are in no window, or too late for some, by why."""
 
     attributes_read = facts.attributes_read
     promises_asked = facts.promises_asked
@@ -109,13 +112,20 @@ class Shell:
             self._advance_groups(punctuation, emit)
             return
         bound = within(linear) if self.in_ticks else linear
-        if isinstance(bound, int) and bound > self._bound:
+        if not isinstance(bound, int):
+            return
+        if bound > self._bound:
             self._bound = bound
             self._advance(bound, punctuation.assumed, emit)
+        else:
+            self._revise(emit)
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
         """Release what a new bound completes, then promise what follows."""
         raise NotImplementedError
+
+    def _revise(self, emit: Emit) -> None:
+        """Release again what late tuples have changed: nothing, where they change nothing that was released."""
 
     def _advance_groups(self, punctuation: Punctuation, emit: Emit) -> None:
         """Release what any other promise completes, then promise what follows: nothing, where there are no groups."""
@@ -143,9 +153,9 @@ class Shell:
 
     def _promise(self, wid: int, begin: int, end: int, assumed: bool, emit: Emit) -> None:
         """Promise that later results are of windows from `wid` on, which begins at `begin` and ends at `end`."""
-        rise = self._promised.rise
+        rise, beyond = self._promised.rise, self.beyond
         for name, value in ((WID, wid), (START, begin), (STOP, end)):
-            if -FOREVER < value < FOREVER and (promise := rise(name, value, assumed=assumed)) is not None:
+            if -beyond < value < beyond and (promise := rise(name, value, assumed=assumed)) is not None:
                 emit(promise)
 
     def _size(self) -> tuple[int, int]:
@@ -168,10 +178,16 @@ class Shell:
             "peak_state_bytes": max(self._peak_bytes, nbytes),
             "windows": self._windows,
             "results": self._results,
+            **self._left_out(),
         }
+
+    def _left_out(self) -> dict[str, int]:
+        """Count the tuples that are in no window, or too late for some, by why."""
+        return self._lost
 
     def state(self) -> State:
         state: State = {name: getattr(self, field) for name, field in self.numbers.items()}
+        state |= prefixed("count.", self._lost)
         state["promised"] = dump_progress(self._promised)
         return state if self._input is None else state | save_input(self._input) | self._parts()
 
@@ -180,6 +196,7 @@ class Shell:
             setattr(
                 self, field, self.added[name] if name in self.added and name not in state else read_int(state, name)
             )
+        self._lost.update(read_counts(state, self._lost))
         self._promised = read_progress(read_text(state, "promised"))
         schema = read_input(state)
         if schema is not None:

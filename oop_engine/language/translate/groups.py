@@ -34,8 +34,8 @@ from operators.functions.protocol import AggregateFunction
 from operators.retractions import SIGN
 from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.early.firing import FINAL, FIRED
+from operators.window_aggregate.results import WINDOW as PART
 from operators.window_aggregate.stores.per_window.wid import START, STOP, WID
-from operators.window_aggregate.stores.slices.results import WINDOW as PART
 
 WINDOW, EARLY = (WID, START, STOP), (FIRED, FINAL)
 """The attributes that a windowed result has after its own, and one that may be given early."""

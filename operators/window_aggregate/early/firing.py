@@ -18,7 +18,7 @@ from operators.data.page import Int64s, Page, tick_column
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.protocol import Emit
-from operators.window_aggregate.stores.slices.results import START, STOP, WINDOW
+from operators.window_aggregate.results import START, STOP, WINDOW
 from punctuation import Below, Pattern, Punctuation, below
 
 FIRED, FINAL = "fired", "final"

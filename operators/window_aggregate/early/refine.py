@@ -19,8 +19,8 @@ from operators.plan_facts import Together
 from operators.protocol import Emit
 from operators.retractions import SIGN, Retracted, Retracting
 from operators.window_aggregate.early.firing import FINAL, FIRED
+from operators.window_aggregate.results import START, STOP, WID, WINDOW
 from operators.window_aggregate.stores.slices.digests import digests
-from operators.window_aggregate.stores.slices.results import START, STOP, WID, WINDOW
 from punctuation import Punctuation, below
 
 EARLY = Retracted(

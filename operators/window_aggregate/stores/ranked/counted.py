@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data.named_groups import GroupBound
 from operators.data.page import Int32s, Page, plain_values
 from operators.data.saved import part, prefixed
 from operators.data.schema import Schema
@@ -16,7 +17,6 @@ from operators.protocol import Emit, State, StateValue
 from operators.window.counted import CountWindow
 from operators.window.protocol import FOREVER
 from operators.window_aggregate.results import START, STOP, WID
-from operators.window_aggregate.stores.ranked.partitions import GroupBound
 from operators.window_aggregate.stores.ranked.shell import WaitingShell
 from operators.window_aggregate.stores.ranked.slices import RankSlices
 from punctuation import Punctuation, group_punctuation

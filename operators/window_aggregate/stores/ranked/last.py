@@ -8,6 +8,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
+from operators.data.named_groups import GroupBound
 from operators.data.page import Int32s, Page
 from operators.data.saved import part, prefixed
 from operators.data.schema import Schema
@@ -17,7 +18,6 @@ from operators.window.protocol import FOREVER
 from operators.window_aggregate.results import START, STOP, WID
 from operators.window_aggregate.shell import NEVER
 from operators.window_aggregate.stores.ranked.latest import LatestTuples
-from operators.window_aggregate.stores.ranked.partitions import GroupBound
 from operators.window_aggregate.stores.ranked.shell import RankedShell, WaitingShell
 from punctuation import Below, Pattern, Punctuation
 
@@ -93,7 +93,7 @@ class LastAggregate(WaitingShell[LastTuples]):
         self._promise_from(stop, assumed, emit)
 
     def _advance_parts(self, promise: GroupBound, punctuation: Punctuation, emit: Emit) -> None:
-        patterns: dict[str, Pattern] = dict(promise.partitions.patterns)
+        patterns: dict[str, Pattern] = dict(promise.groups.patterns)
         bound = FOREVER if promise.bound is None else promise.bound
         stop = self._stop(bound) if promise.bound is not None or self.window.idle else FOREVER
         if stop != FOREVER:

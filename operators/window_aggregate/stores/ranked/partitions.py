@@ -14,25 +14,17 @@ import pyarrow as pa
 
 from operators.data.group_text import group_text
 from operators.data.keys import KeyIndex
-from operators.data.named_groups import matched
+from operators.data.named_groups import GroupBound, matched
 from operators.data.page import Int32s, Int64s, Page
 from operators.data.saved import bounded, part, prefixed, read_int, read_integers
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.columns import grown
 from operators.protocol import State, StateValue
-from operators.window_aggregate.shell import NEVER, within
-from punctuation import GroupPromise, Pattern, Punctuation
+from operators.window.protocol import Int32s
+from operators.window_aggregate.shell import NEVER
 
 _ONE: Int32s = np.zeros(1, np.int32)
-
-
-@attrs.frozen
-class GroupBound:
-    """A group-wise promise: the patterns on partitioning attributes, and the bound, None when partitions are over."""
-
-    partitions: Punctuation
-    bound: int | None
 
 
 @attrs.define(eq=False)
@@ -142,7 +134,7 @@ class Partitions:
         """Give the live partitions that a promise speaks of."""
         if self._parts is None or len(self._parts) == 0:
             return _ONE[:0]
-        return np.sort(matched(self._parts, promise.partitions))
+        return np.sort(matched(self._parts, promise.groups))
 
     def keys(self, groups: Int32s) -> list[pa.Array]:
         """Give the grouping attributes of groups."""
@@ -208,19 +200,6 @@ class Partitions:
                 self._parts.check_live(part_of, "part_of")
             self._part_of[live] = part_of
             np.add.at(self._members, part_of, 1)
-
-
-def group_bound(punctuation: Punctuation, partition: tuple[str, ...], wattr: str) -> GroupBound | None:
-    """Read a group-wise promise on partitions; None for a promise that settles nothing about them."""
-    promise = GroupPromise.of(punctuation)
-    if promise is None or not set(promise.shape[0]) <= set(partition) or promise.shape[1] not in (None, wattr):
-        return None
-    if promise.shape[1] is None:
-        return GroupBound(punctuation, None)
-    patterns: dict[str, Pattern] = dict(punctuation.patterns)
-    patterns.pop(wattr)
-    bound = within(promise.bound)
-    return None if bound is None else GroupBound(Punctuation(patterns), bound)
 
 
 def _index(schema: Schema, names: tuple[str, ...]) -> KeyIndex | None:

@@ -8,16 +8,16 @@ from typing import ClassVar, Generic, TypeVar
 import attrs
 import pyarrow as pa
 
+from operators.data.named_groups import GroupBound, group_bound
 from operators.data.page import Int32s, Int64s
-from operators.data.saved import read_counts
 from operators.data.schema import Schema
 from operators.functions.protocol import Accumulator, AggregateFunction, Slots
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Emit, StateValue
 from operators.window.counted import CountedWindow
 from operators.window_aggregate.results import ROWS, WID, columns_of, ordering, result_fields, result_page
-from operators.window_aggregate.shell import Shell
+from operators.window_aggregate.shell import NUMBERS, Shell
 from operators.window_aggregate.stores.ranked.intake import Intake
-from operators.window_aggregate.stores.ranked.partitions import GroupBound, Partitions, checked_partition, group_bound
+from operators.window_aggregate.stores.ranked.partitions import Partitions, checked_partition
 from punctuation import Punctuation
 
 W = TypeVar("W", bound=CountedWindow)
@@ -27,13 +27,7 @@ W = TypeVar("W", bound=CountedWindow)
 class RankedShell(Shell, Generic[W]):
     """Aggregate tuples in the windows of each partition: the groups, unless `partition` names fewer attributes."""
 
-    numbers: ClassVar[Mapping[str, str]] = {
-        "bound": "_bound",
-        "count.results": "_results",
-        "count.windows": "_windows",
-        "count.peak_state_tuples": "_peak",
-        "count.peak_state_bytes": "_peak_bytes",
-    }
+    numbers: ClassVar[Mapping[str, str]] = NUMBERS
     added: ClassVar[Mapping[str, int]] = {"count.windows": 0}
 
     window: W
@@ -42,7 +36,7 @@ class RankedShell(Shell, Generic[W]):
     partition: tuple[str, ...] | None = attrs.field(default=None, kw_only=True)
     _partitions: Partitions = attrs.field(init=False)
     _accumulators: Sequence[Accumulator] = attrs.field(init=False, default=())
-    _counts: dict[str, int] = attrs.field(init=False, factory=lambda: {"late": 0, "without_value": 0})
+    _lost: dict[str, int] = attrs.field(init=False, factory=lambda: {"late": 0, "without_value": 0})
 
     def __attrs_post_init__(self) -> None:
         self._partitions = Partitions(self.by, checked_partition(self.by, self.partition))
@@ -110,16 +104,11 @@ class RankedShell(Shell, Generic[W]):
     def statistics(self) -> dict[str, int]:
         return {
             **super().statistics(),
-            **self._counts,
             "groups": 0 if self._input is None else self._partitions.groups,
             "null_arguments": sum(accumulator.nulls for accumulator in self._accumulators),
         }
 
-    def state(self) -> State:
-        return super().state() | {f"count.{name}": value for name, value in self._counts.items()}
-
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._counts.update(read_counts(state, self._counts))
         super().restore(state)
         self._partitions.bound = self._bound
 
@@ -132,7 +121,7 @@ class WaitingShell(RankedShell[W]):
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
-        self._intake = Intake(self.window.wattr, self._partitions, self.functions, self._counts)
+        self._intake = Intake(self.window.wattr, self._partitions, self.functions, self._lost)
 
     def _bind(self, schema: Schema) -> None:
         intake = self._intake

@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data.named_groups import GroupBound
 from operators.data.page import Bools, Int32s, Int64s, Page
 from operators.data.saved import part, prefixed, read_integers
 from operators.data.schema import Schema
@@ -21,7 +22,6 @@ from operators.window.counted import SlideByRank, SlideByRows, SlideWindow
 from operators.window.protocol import FOREVER, LIMIT
 from operators.window_aggregate.results import ROWS, START, STOP, WID, ordering
 from operators.window_aggregate.stores.ranked.bins import BinStore
-from operators.window_aggregate.stores.ranked.partitions import GroupBound
 from operators.window_aggregate.stores.ranked.shell import RankedShell
 from operators.window_aggregate.stores.ranked.slots import Pool
 from punctuation import Below, Pattern, Punctuation
@@ -63,7 +63,7 @@ class SlideAggregate(RankedShell[SlideWindow]):
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
-        self._counts["late_for_some"] = 0
+        self._lost["late_for_some"] = 0
 
     def _forget(self) -> None:
         super()._forget()
@@ -125,8 +125,8 @@ class SlideAggregate(RankedShell[SlideWindow]):
         some_late = bool(late.any())
         if some_late:
             dropped = late if self.consistent else late & (values + window.size <= limits)
-            self._counts["late"] += int(dropped.sum())
-            self._counts["late_for_some"] += int((late & ~dropped).sum())
+            self._lost["late"] += int(dropped.sum())
+            self._lost["late_for_some"] += int((late & ~dropped).sum())
             self._settle(np.setdiff1d(groups[dropped], groups[~dropped]))
             page, values, weights, _ = _some(~dropped, page, values, weights, None)
             parts, groups = parts[~dropped], groups[~dropped]
@@ -161,8 +161,8 @@ class SlideAggregate(RankedShell[SlideWindow]):
         if valid is not None:
             usable &= valid
         kept = usable & (values >= floor)
-        self._counts["without_value"] += int((~usable).sum())
-        self._counts["late"] += int((usable & ~kept).sum())
+        self._lost["without_value"] += int((~usable).sum())
+        self._lost["late"] += int((usable & ~kept).sum())
         return kept
 
     def _enter(
@@ -192,7 +192,7 @@ class SlideAggregate(RankedShell[SlideWindow]):
 
     def _advance_parts(self, promise: GroupBound, punctuation: Punctuation, emit: Emit) -> None:
         partitions = self._partitions
-        patterns: dict[str, Pattern] = dict(promise.partitions.patterns)
+        patterns: dict[str, Pattern] = dict(promise.groups.patterns)
         bound = FOREVER
         if promise.bound is not None:
             bound = promise.bound

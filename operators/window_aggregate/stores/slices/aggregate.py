@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data.batches import Mould
 from operators.data.keys import KeyIndex
-from operators.data.named_groups import matched
+from operators.data.named_groups import group_bound, matched
 from operators.data.page import Int64s, Page
-from operators.data.saved import part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
+from operators.data.saved import part, prefixed, read_flag, read_text
 from operators.data.schema import Schema
 from operators.drive import deliver
 from operators.errors import SchemaError
@@ -22,7 +22,6 @@ from operators.functions.columns import frozen
 from operators.functions.protocol import AggregateFunction, Plain
 from operators.functions.sharing import accumulators
 from operators.kernels.slicing import place as kernels
-from operators.overflow import Overflow
 from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit, Promises, State, StateValue
 from operators.retractions import Retracted, Retracting
@@ -32,6 +31,8 @@ from operators.window.protocol import LIMIT
 from operators.window.session import SessionWindow
 from operators.window_aggregate import facts
 from operators.window_aggregate.facts import open_for
+from operators.window_aggregate.results import ROWS, START, STOP, WID, columns_of, ordering, result_fields, result_page
+from operators.window_aggregate.shell import NUMBERS, Shell
 from operators.window_aggregate.stores.slices.answers import Answers
 from operators.window_aggregate.stores.slices.batched import Batched, Summed, batched
 from operators.window_aggregate.stores.slices.decisions import Decision, splits_any, waits
@@ -39,14 +40,13 @@ from operators.window_aggregate.stores.slices.eager import Eager
 from operators.window_aggregate.stores.slices.grouped import Grouped
 from operators.window_aggregate.stores.slices.intake import LOST, Intake
 from operators.window_aggregate.stores.slices.lazy import Lazy
-from operators.window_aggregate.stores.slices.results import LATE, START, STOP, WID, Output, Results, revised
+from operators.window_aggregate.stores.slices.results import LATE, Results, revised
 from operators.window_aggregate.stores.slices.revisions import Revisions
 from operators.window_aggregate.stores.slices.slices import Slices
 from operators.window_aggregate.stores.slices.vectors import Vectors
 from operators.window_aggregate.stores.slices.waiting import Waiting
 from operators.window_aggregate.stores.slices.windows import NEVER, Spec, Windows, dump_windows, read_windows
-from punctuation import END, Below, GroupPromise, Pattern, Progress, Punctuation, below, whole
-from punctuation.plain import dump_progress, read_progress
+from punctuation import Below, Pattern, Punctuation
 
 _MANY = 256
 """Slices a window from which combining ahead pays."""
@@ -59,11 +59,10 @@ def _copied(windows: Mapping[str, Spec]) -> Mapping[str, Spec]:
 _NONE = np.empty(0, np.int64)
 _NO_TICKS = frozen(_NONE)
 _AT_ONCE = np.zeros(1, np.int64)
-_COUNTS = ("results", "windows", "peak_state_tuples", "peak_state_bytes")
 
 
-@attrs.define(on_setattr=attrs.setters.NO_OP)
-class SlicingAggregate:
+@attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
+class SlicingAggregate(Shell):
     """Aggregate the tuples of each window and group, for several windows over one attribute at once.
 
     Emits the grouping attributes, one attribute a function, `window` (the name, where there are several windows), then
@@ -94,6 +93,9 @@ class SlicingAggregate:
      {'n': 2, 'window': 'busy', 'wid': 3, 'window_start': 3, 'window_end': 12}]
     """
 
+    numbers: ClassVar[Mapping[str, str]] = NUMBERS
+    beyond: ClassVar[int] = NEVER
+
     windows: Mapping[str, Spec] = attrs.field(converter=_copied)
     functions: Mapping[str, AggregateFunction]
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
@@ -104,18 +106,14 @@ class SlicingAggregate:
     """Give the attribute `window`; by default where there are several windows. Needed to add others to one."""
     ordered: bool = attrs.field(default=False, kw_only=True)
     """Whether tuples come in order of time, so that none waits for its order to be certain but for FCA windows."""
-    overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
     _used: Windows = attrs.field(init=False)
-    _wattr: str = attrs.field(init=False)
-    _input: Schema | None = attrs.field(init=False, default=None)
-    _output: Output | None = attrs.field(init=False, default=None)
+    _mould: Mould | None = attrs.field(init=False, default=None)
+    """What makes a page of results in one step, where all columns are of 64 bits but the name of the window."""
     _intake: Intake | None = attrs.field(init=False, default=None)
     _batched: Batched | Summed | None = attrs.field(init=False, default=None)
     _plain: Sequence[Plain] = attrs.field(init=False, default=())
     """The accumulators, when results of all of them are of 64 bits."""
     _bound: int = attrs.field(init=False, default=-NEVER)
-    _promised: Progress = attrs.field(init=False, factory=Progress)
-    _counts: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(_COUNTS, 0))
     _lost: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(LOST, 0))
 
     def __attrs_post_init__(self) -> None:
@@ -130,41 +128,32 @@ class SlicingAggregate:
         if self.lateness < 0:
             raise SchemaError(f"slicing(lateness={self.lateness}): allowed lateness is a number of ticks from 0 on.")
         self._used = Windows.of(self.windows)
-        self._wattr = wattr
-
-    attributes_read = facts.attributes_read
-    promises_asked = facts.promises_asked
-    order_wanted = facts.order_wanted
-
-    @property
-    def inputs(self) -> int:
-        return 1
+        self._progressing = wattr
 
     @property
     def wattr(self) -> str:
         """The windowing attribute of all windows."""
-        return self._wattr
+        return self._progressing
 
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs
-        output = self._outputs(schema)
+        kind = ordering(schema, self.wattr, "slicing")
+        self._check(schema)
         progress: list[frozenset[str]] = []
         for promise in schema.progress:
             if promise == frozenset((self.wattr,)):
                 progress += [frozenset((name,)) for name in ([] if self.named else [WID]) + [START, STOP]]
             elif promise <= {self.wattr, *self.by} and self._by_group:
                 progress.append(frozenset(STOP if name == self.wattr else name for name in promise))
-        return output.schema.with_progress(progress)
+        arrow = result_fields(
+            schema, self.functions, self.by, kind, "slicing", named=self.named, revised=self.lateness > 0
+        )
+        KeyIndex([arrow.field(name) for name in self.by])
+        return Schema(arrow, progress=progress)
 
-    def _outputs(self, schema: Schema) -> Output:
-        """Give the output over an input; SchemaError for one that does not fit."""
+    def _check(self, schema: Schema) -> None:
+        """Refuse an input that does not fit; SchemaError says why."""
         where = "slicing"
-        kind = schema.field(self.wattr, where=where).type
-        if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
-            raise SchemaError(
-                f'{where}: the windowing attribute "{self.wattr}" has type {kind}.\n'
-                "  A window needs an attribute that counts: an integer or a time."
-            )
         if self.store == "eager" and self.by:
             raise SchemaError(
                 f'{where}(store="eager"): slices are combined ahead of the windows for streams without groups only.\n'
@@ -185,8 +174,6 @@ class SlicingAggregate:
                 schema.field(name, where=f'{where}: window "{used.name}"')
         if self.waits and ARRIVAL in schema:
             raise SchemaError(f'{where}: "{ARRIVAL}" is the name of what tells when tuples arrived; rename yours.')
-        times = kind if pa.types.is_temporal(kind) else pa.int64()
-        return Output.of(schema, self.functions, self.by, times, named=self.named, revised=self.lateness > 0)
 
     @property
     def _by_group(self) -> bool:
@@ -294,7 +281,7 @@ class SlicingAggregate:
         return Tolerance(ticks, fixed=edged and not self.lateness)
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
-        intake = self._intake if self._intake is not None else self._begin(page.schema)
+        intake = self._intake if self._intake is not None else self._bind(page.schema)
         if len(page) == 0:
             return
         if isinstance(self._batched, Batched):
@@ -309,75 +296,62 @@ class SlicingAggregate:
     def process_with(self, page: Page, promises: Promises, emit: Emit, port: int = 0) -> None:
         """Take a page with the linear promises in it: at once, where nothing but a promise completes windows."""
         if self._intake is None:
-            self._begin(page.schema)
+            self._bind(page.schema)
         road, (positions, bounds) = self._batched, (promises.positions, promises.bounds)
         if road is None or promises.attribute != self.wattr or not _within(self._bound, bounds):
             for element in promises.one_by_one(page):
                 deliver(self, element, emit, port)
             return
         self._take(road, page, positions, bounds, emit)
-        self._promise(self._bound, promises.assumed, emit)
+        self._promise_open(self._bound, promises.assumed, emit)
 
     def _take(self, road: Batched | Summed, page: Page | None, positions: Int64s, bounds: Int64s, emit: Emit) -> None:
         """Take a page and hear rising promises in it, and give the results of the windows that they complete."""
-        ticks, valid = (_NO_TICKS, None) if page is None else page.timed(self._wattr)
+        ticks, valid = (_NO_TICKS, None) if page is None else page.timed(self._progressing)
         for results in road.take(page, ticks, valid, positions, bounds):
             self._emit(results, emit)
         if len(bounds):
             self._bound = int(bounds[-1])
             if road.grown:
                 road.grown = False
-                self._measure(road.intake)
-            if road.peak > self._counts["peak_state_tuples"]:
-                self._counts["peak_state_tuples"] = road.peak
+                self._measure()
+            if road.peak > self._peak:
+                self._peak = road.peak
 
-    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
-        if punctuation.is_end:
-            self._release(NEVER, emit)
-            self._forget()
-            emit(END)
+    def _advance_groups(self, punctuation: Punctuation, emit: Emit) -> None:
+        promise = group_bound(punctuation, self.by, self.wattr) if self._by_group else None
+        if promise is None:
             return
-        patterns: dict[str, Pattern] = dict(punctuation.patterns)
-        bound: int | None = None
-        if self.wattr in patterns:
-            bound = whole(below(patterns.pop(self.wattr)))
-            if bound is None:
-                return
-            bound = max(-2 * LIMIT, min(bound, 2 * LIMIT))
-            if not patterns:
-                if bound > self._bound:
-                    self._advance(bound, punctuation.assumed, emit)
-                elif self._intake is not None and self._intake.answers.revising:
-                    self._release(self._bound, emit)
-                return
-        groups = Punctuation(patterns)
-        promise = GroupPromise.of(groups)
-        if promise is None or not set(promise.shape[0]) <= set(self.by) or promise.shape[1] is not None:
-            return
-        if not self._by_group:
-            return
-        if bound is None or bound > self._bound:
-            self._release_groups(groups, NEVER if bound is None else bound, emit)
-        if bound is not None:
+        patterns: dict[str, Pattern] = dict(promise.groups.patterns)
+        bound = NEVER
+        if promise.bound is not None:
+            bound = promise.bound
             patterns[STOP] = Below(bound + 1)
+        if bound > self._bound:
+            self._release_groups(promise.groups, bound, emit)
         out = Punctuation(patterns, assumed=punctuation.assumed)
         if self._promised.advance(out):
             emit(out)
 
+    def _revise(self, emit: Emit) -> None:
+        if self._intake is not None and self._intake.answers.revising:
+            self._measure()
+            self._release(self._intake, self._bound, emit)
+
+    def _end(self, emit: Emit) -> None:
+        assert self._intake is not None
+        self._release(self._intake, NEVER, emit)
+
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
         if self._batched is not None and -LIMIT < bound < LIMIT:
             self._take(self._batched, None, _AT_ONCE, np.array((bound,)), emit)
-        else:
-            self._bound = bound
-            self._release(bound, emit)
-        self._promise(bound, assumed, emit)
+        elif self._intake is not None:
+            self._measure()
+            self._release(self._intake, bound, emit)
+        self._promise_open(bound, assumed, emit)
 
-    def _release(self, bound: int, emit: Emit) -> None:
+    def _release(self, intake: Intake, bound: int, emit: Emit) -> None:
         """Give the results of the windows that a bound completes, and let go of what they needed."""
-        intake = self._intake
-        if intake is None:
-            return
-        self._measure(intake)
         for results in intake.answers.linear(bound, intake.settle(bound)):
             self._emit(results, emit)
         intake.forget(bound)
@@ -389,12 +363,12 @@ class SlicingAggregate:
         which = matched(intake.groups, promise)
         which = which[intake.answers.bounds(which) < bound]
         if len(which):
-            self._measure(intake)
+            self._measure()
             for results in intake.answers.of_groups(which, bound):
                 self._emit(results, emit)
             intake.forget(self._bound)
 
-    def _promise(self, bound: int, assumed: bool, emit: Emit) -> None:
+    def _promise_open(self, bound: int, assumed: bool, emit: Emit) -> None:
         """Promise what every later result is beyond: the windows that the bound leaves open."""
         used = self._used
         answers = None if self._intake is None else self._intake.answers
@@ -403,27 +377,64 @@ class SlicingAggregate:
         if len(used.sessions):
             begin = min(begin, settled if answers is None else answers.earliest())
             end = min(end, settled + 1)
-        for name, value in ((WID, None if self.named else used.wid(settled, begin)), (START, begin), (STOP, end)):
-            if value is not None and abs(value) < NEVER:
-                promise = self._promised.rise(name, value, assumed=assumed)
-                if promise is not None:
-                    emit(promise)
+        wid = None if self.named else used.wid(settled, begin)
+        self._promise(NEVER if wid is None else wid, begin, end, assumed, emit)
 
     def _emit(self, results: Results, emit: Emit) -> None:
-        output, intake = self._output, self._intake
-        assert output is not None and intake is not None
-        groups, labels, revisions = intake.groups, self._used.labels, intake.answers.revisions
-        page = output.plain(results, self._plain, labels) if self._plain else None
+        n = len(results.wids)
+        page = self._moulded(self._mould, results) if self._plain and self._mould and 0 < n <= ROWS else None
         if page is not None:
             emit(page)
         else:
-            columns = output.aggregates(results, intake.accumulators, groups, labels, self.overflow)
-            if revisions is not None and not results.gone:
-                results, columns = revised(results, columns, revisions)
-            for page in output.pages(results, columns, groups, labels):
-                emit(page)
-        self._counts["results"] += len(results)
-        self._counts["windows"] += results.windows if self.by else len(results)
+            intake, columns = self._intake, self._columns(results)
+            if intake is not None and intake.answers.revisions is not None and not results.gone:
+                results, columns = revised(results, columns, intake.answers.revisions)
+                n = len(results.wids)
+            if 0 < n <= ROWS:
+                emit(self._page(results, columns))
+            for at in range(0, n, ROWS) if n > ROWS else ():
+                emit(self._page(results.where(slice(at, at + ROWS)), [column.slice(at, ROWS) for column in columns]))
+        self._results += n
+        self._windows += results.windows if self.by else n
+
+    def _moulded(self, mould: Mould, results: Results) -> Page | None:
+        """Return results as a page that is made in one step; None when it has to be made column by column."""
+        values = list(results.values)
+        for accumulator in () if values else self._plain:
+            if (found := accumulator.bits(results.slots)) is None:
+                return None
+            values.append(found)
+        assert self._output is not None
+        columns = (*values, results.wids, results.opens, results.closes)
+        return Page(self._output, mould.batch(columns, results.places, self._used.labels))
+
+    def _columns(self, results: Results) -> list[pa.Array]:
+        """Return the aggregates of results, one column a function; null for what is gone."""
+        output, intake, places = self._output, self._intake, results.places
+        assert output is not None and intake is not None
+        if results.gone:
+            return [pa.nulls(len(places), output.arrow.field(name).type) for name in self.functions]
+
+        def keys(which: slice) -> list[pa.Array]:
+            return [] if intake.groups is None else intake.groups.keys(results.groups[which])
+
+        def label(at: int) -> str:
+            return self._used.labels[int(places[at])]
+
+        return columns_of(
+            output, self.by, self.functions, intake.accumulators, results.slots, self.overflow, results.wids, keys,
+            label if self.named else None,
+        )  # fmt: skip
+
+    def _page(self, results: Results, columns: list[pa.Array]) -> Page:
+        output, intake = self._output, self._intake
+        assert output is not None and intake is not None
+        columns = columns if intake.groups is None else intake.groups.keys(results.groups) + columns
+        if self.named:
+            columns.append(self._used.labels.take(results.places))
+        revisions = results.revisions if self.lateness else None
+        ends = results.closes
+        return result_page(output, columns, results.wids, results.opens, ends, revisions, bounded=not results.gone)
 
     @property
     def in_vectors(self) -> bool:
@@ -436,20 +447,20 @@ class SlicingAggregate:
         """Let slices be of one group each from now on."""
         intake = self._intake
         if intake is not None and intake.vectors is not None and self._input is not None:
-            self._measure(intake)
+            self._measure()
             state = intake.linked()
-            self._begin(self._input, vectors=False).restore(state)
+            self._bind(self._input, vectors=False).restore(state)
 
-    def _begin(self, schema: Schema, *, eager: bool | None = None, vectors: bool | None = None) -> Intake:
-        output = self._outputs(schema).moulded()
-        self._input, self._output = schema, output
+    def _bind(self, schema: Schema, *, eager: bool | None = None, vectors: bool | None = None) -> Intake:
+        self._input, self._output = schema, self.output_schema(schema)
+        self._mould = None if self.by or self.lateness else Mould.of(self._output.arrow)
         used = self._used
         if eager is None:
             eager = bool(self.combines_ahead)
         made = accumulators(self.functions.values(), schema)
         joined = Vectors(made) if vectors or (vectors is None and self.in_vectors) else None
         plain = [accumulator for accumulator in made if isinstance(accumulator, Plain)]
-        self._plain = plain if output.mould is not None and len(plain) == len(made) else []
+        self._plain = plain if self._mould is not None and len(plain) == len(made) else []
         slices = Slices(made if joined is None else [joined], not self.by or joined is not None)
         slices.use(used.bands, used.sessions, gappy=used.gappy, asked=bool(used.asked))
         store = Lazy(slices) if joined is None else Grouped(slices, joined)
@@ -465,72 +476,48 @@ class SlicingAggregate:
         return intake
 
     def _forget(self) -> None:
-        self._lost = self._lost_so_far()
+        self._lost = self._left_out()
+        super()._forget()
         self._intake = self._batched = None
-        self._promised = Progress()
 
-    def _measure(self, intake: Intake) -> None:
-        self._raise_peaks(intake.slices + intake.waiting_tuples, intake.nbytes)
+    def _size(self) -> tuple[int, int]:
+        intake = self._intake
+        return (0, 0) if intake is None else (intake.slices + intake.waiting_tuples, intake.nbytes)
 
-    def _raise_peaks(self, tuples: int, nbytes: int) -> None:
-        """Take notice that the state is so many slices and tuples now, and bytes."""
-        counts = self._counts
-        if tuples > counts["peak_state_tuples"]:
-            counts["peak_state_tuples"] = tuples
-        if nbytes > counts["peak_state_bytes"]:
-            counts["peak_state_bytes"] = nbytes
+    def _left_out(self) -> dict[str, int]:
+        if self._intake is None:
+            return self._lost
+        new = self._intake.lost()
+        return {name: count + new[name] for name, count in self._lost.items()}
 
     def statistics(self) -> dict[str, int]:
         intake = self._intake
-        if intake is None:
-            names = ("state_tuples", "state_bytes", "slices", "cells", "waiting", "groups", "null_arguments")
-            return dict.fromkeys(names, 0) | self._counts | self._lost
-        slices = intake.answers.slices
-        tuples, nbytes = intake.slices + intake.waiting_tuples, intake.nbytes
-        self._raise_peaks(tuples, nbytes)
-        return {
-            "state_tuples": tuples,
-            "state_bytes": nbytes,
-            "slices": intake.slices,
-            "cells": slices.occupied,
-            "waiting": intake.waiting_tuples,
-            "groups": 0 if intake.groups is None else len(intake.groups),
-            "null_arguments": sum(accumulator.nulls for accumulator in slices.accumulators),
-            **self._counts,
-            **self._lost_so_far(),
-        }
-
-    def _lost_so_far(self) -> dict[str, int]:
-        new = {} if self._intake is None else self._intake.lost()
-        return {name: count + new.get(name, 0) for name, count in self._lost.items()}
+        told = dict.fromkeys(("slices", "cells", "waiting", "groups", "null_arguments"), 0)
+        if intake is not None:
+            slices = intake.answers.slices
+            groups = 0 if intake.groups is None else len(intake.groups)
+            nulls = sum(accumulator.nulls for accumulator in slices.accumulators)
+            told = dict(zip(told, (intake.slices, slices.occupied, intake.waiting_tuples, groups, nulls), strict=True))
+        return super().statistics() | told
 
     def state(self) -> State:
-        state: State = {f"count.{name}": value for name, value in (self._counts | self._lost).items()}
-        state |= {"bound": self._bound, "promised": dump_progress(self._promised), "windows": dump_windows(self._used)}
-        intake = self._intake
-        if intake is not None:
-            assert self._input is not None
-            state["input"] = save_schema(self._input.arrow)
-            state["progress"] = json.dumps(sorted(sorted(promise) for promise in self._input.progress))
-            state["eager"] = isinstance(intake.answers.store, Eager)
-            state["vectors"] = intake.vectors is not None
-            state |= prefixed("intake.", intake.state())
-        return state
+        return super().state() | {"windows": dump_windows(self._used)}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._counts = {name: read_int(state, f"count.{name}") for name in _COUNTS}
-        self._lost = {name: read_int(state, f"count.{name}") for name in LOST}
-        self._bound = read_int(state, "bound")
-        self._promised = read_progress(read_text(state, "promised"))
         self._used = read_windows(read_text(state, "windows"), self.windows)
         self.windows = {used.name: used.spec for used in self._used.used}
-        if "input" in state:
-            progress: list[list[str]] = json.loads(read_text(state, "progress"))
-            schema = Schema(read_batch(state, "input").schema, progress=progress)
-            eager, vectors = read_flag(state, "eager"), read_flag(state, "vectors")
-            intake = self._begin(schema, eager=eager, vectors=vectors)
-            intake.restore(part("intake.", state))
-            self._batched = batched(intake, plain=bool(self._plain))
+        super().restore(state)
+
+    def _parts(self) -> State:
+        intake = self._intake
+        assert intake is not None
+        state: State = {"eager": isinstance(intake.answers.store, Eager), "vectors": intake.vectors is not None}
+        return state | prefixed("intake.", intake.state())
+
+    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
+        intake = self._bind(schema, eager=read_flag(state, "eager"), vectors=read_flag(state, "vectors"))
+        intake.restore(part("intake.", state))
+        self._batched = batched(intake, plain=bool(self._plain))
 
 
 def _within(since: int, bounds: Int64s) -> bool:

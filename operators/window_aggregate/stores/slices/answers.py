@@ -19,6 +19,7 @@ from operators.kernels.slicing import release as kernels
 from operators.kernels.slicing import sessions
 from operators.kernels.slicing import settle as settling
 from operators.protocol import State, StateValue
+from operators.window.protocol import FOREVER, Int32s
 from operators.window_aggregate.stores.slices.eager import Eager
 from operators.window_aggregate.stores.slices.grouped import Grouped
 from operators.window_aggregate.stores.slices.lazy import Lazy, combined
@@ -243,7 +244,8 @@ class Answers:
         gone = revisions.lost((places, wids, groups), self.used.gapped, revisions.groups)
         if len(gone):
             places, wids, owners, numbers = gone.T.copy()
-            yield Results(places, wids, wids, wids, owners.astype(np.int32), none[2], numbers, gone=True)
+            never = np.full(len(gone), FOREVER)
+            yield Results(places, wids, wids, never, owners.astype(np.int32), none[2], numbers, gone=True)
 
     def _sessions(self, buffers: _Buffers, results: int, pairs: int) -> Iterator[Results]:
         if results <= 0:

@@ -21,7 +21,7 @@ from operators.protocol import Emit, State, StateValue
 from operators.window import SlidingWindow
 from operators.window.delimited import FixedBandWindow
 from operators.window.session import SessionWindow
-from operators.window_aggregate.stores.slices.results import START, STOP, WID, WINDOW
+from operators.window_aggregate.results import START, STOP, WID, WINDOW
 from operators.window_aggregate.stores.slices.windows import NEVER, Spec
 from punctuation import END, Below, Pattern, Progress, Punctuation, before, below, whole
 from punctuation.plain import dump_progress, read_progress
