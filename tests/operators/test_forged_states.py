@@ -6,15 +6,27 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from operators.baselines.negative.aggregate import SignedAggregate
+from operators.baselines.negative.expire import Expire
 from operators.chain import Chain
 from operators.data.page import Page
 from operators.data.saved import ROOM, apart, bounded, chained, read_int, read_integers, restore
 from operators.data.schema import Schema
-from operators.functions import count, count_distinct
-from operators.window import SlidingWindow
+from operators.drive import drive
+from operators.errors import OperatorBug
+from operators.fresh import fresh
+from operators.functions import AggregateFunction, concat, count, count_distinct, min
+from operators.protocol import Element, Operator
+from operators.window import SlidingWindow, tumbling
+from operators.window.counted import CountWindow
 from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
+from operators.window_aggregate.stores.ranked import CountAggregate
+from operators.window_aggregate.stores.slices import SlicingAggregate
+from punctuation import END, before
 from tests.surviving import survive
+
+SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts"])
 
 FUZZ = "from tests.fuzz.fuzz_states import main; import sys; main([int(sys.argv[1])], int(sys.argv[2]))"
 TRIES = 12
@@ -50,6 +62,55 @@ def test_what_is_refused_names_the_operator_the_entry_and_the_way_out() -> None:
             restore(make(), {**state, entry: value})
         assert said in str(error.value) and "begin anew, or give the state that was saved" in str(error.value)
     restore(make(), state)
+
+
+def forged(operator: Operator, elements: list[Element], **entries: object) -> Operator:
+    """Give a fresh operator that was restored from the state of one that has had these elements, with other entries."""
+    drive(operator, elements)
+    again = fresh(operator)
+    restore(again, {**operator.state(), **{name.replace("__", "."): value for name, value in entries.items()}})  # type: ignore[arg-type]
+    return again
+
+
+@pytest.mark.parametrize("function", [count(), concat("k")])
+def test_slices_are_of_groups_that_there_are(function: AggregateFunction) -> None:
+    page = Page.of(SCHEMA, {"ts": [1, 2, 3], "k": ["a", "b", "c"], "v": [1, 2, 3]})
+    operator = SlicingAggregate({"w": tumbling("ts", 4)}, {"x": function}, ("k",))
+    forged(operator, [page])
+    for ids, free in (([0, 1], [2]), ([0], [2, 1])):
+        texts = pa.RecordBatch.from_arrays([pa.array([b"x"] * len(ids), pa.large_binary())], ["bytes"])
+        groups = {"ids": np.array(ids), "free": np.array(free), "words": np.zeros(2 * len(ids), np.uint64)}
+        with pytest.raises(ValueError, match='names keys in "groups" that it does not have'):
+            forged(
+                fresh(operator),
+                [page],
+                intake__groups__heap0=texts,
+                **{f"intake__groups__{name}": value for name, value in groups.items()},
+            )
+
+
+def test_ranks_that_were_complete_were_given() -> None:
+    page = Page.of(SCHEMA, {"ts": [1, 2, 3], "k": ["a", "b", "c"], "v": [1, 2, 3]})
+    operator = CountAggregate(CountWindow("ts", size=2, slide=2), {"n": count()})
+    with pytest.raises(ValueError, match='complete windows in "ranked" that are not in "given"'):
+        forged(operator, [page, before("ts", 3)], slices__ranked=np.array([2**61]))
+
+
+def test_what_takes_back_more_than_was_there_says_that_the_state_may_be_at_fault() -> None:
+    window = tumbling("ts", 4)
+    page = Page.of(SCHEMA, {"ts": [1, 2], "k": ["a", "b"], "v": [1, 2]})
+    changes = drive(Expire(), drive(Bucket(window), [page, END]))
+    operator = SignedAggregate(window, {"n": count(), "least": min("v")}, ("k",))
+    begun, rest = [*changes[:1], before("wid", 1)], changes[1:]
+    with pytest.raises(ValueError, match='-1 in "members"'):
+        forged(fresh(operator), begun, members=np.array([-1, 1]))
+    with pytest.raises(ValueError, match='2 in "members", where all should be below 2'):
+        forged(fresh(operator), begun, members=np.array([1, 1, 1]))
+    for entries in ({"aggregate1__keys": np.array([7, 8])}, {"members": np.array([0, 1])}):
+        again = forged(fresh(operator), begun, **entries)
+        with pytest.raises(OperatorBug, match=r"not been inserted\.\n  Or the state that the run"):
+            drive(again, rest)
+    drive(forged(fresh(operator), begun), rest)
 
 
 def test_bounds_of_what_is_read_are_checked() -> None:

@@ -15,6 +15,7 @@ from operators.baselines.negative.multiset import Signed, signed
 from operators.data import memory
 from operators.data.keys import KeyIndex
 from operators.data.page import Int64s, Page
+from operators.data.saved import bounded
 from operators.data.schema import Schema
 from operators.errors import OperatorBug, SchemaError
 from operators.functions.protocol import AggregateFunction
@@ -78,6 +79,8 @@ class SignedAggregate(memory.Stateful, Shell):
     _windows: int = attrs.field(init=False, default=0, metadata=memory.integer())
     _peak: int = attrs.field(init=False, default=0, metadata=memory.integer())
     _peak_bytes: int = attrs.field(init=False, default=0, metadata=memory.integer(since=1))
+    _restored: bool = attrs.field(init=False, default=False)
+    """Whether a saved state, and not the stream, may be at fault."""
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
         return None
@@ -142,7 +145,15 @@ class SignedAggregate(memory.Stateful, Shell):
             stop = int(np.searchsorted(wids, w, side="right"))
             if stop > done:
                 # Within one window changes may be made in any order, and the log gives them in its own.
-                self._change(np.sort(positions[done:stop]))
+                try:
+                    self._change(np.sort(positions[done:stop]))
+                except OperatorBug as bug:
+                    if not self._restored:
+                        raise
+                    raise OperatorBug(
+                        f"{bug}.\n  Or the state that the run goes on from is damaged, or of another stream: begin"
+                        " anew, or give the state that was saved."
+                    ) from bug
                 done = stop
             self._measure()
             self._emit(w, emit)
@@ -214,5 +225,9 @@ class SignedAggregate(memory.Stateful, Shell):
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         super().restore(state)
+        self._restored = True
+        bounded(self._members, "members", below=None)
+        if self._index is not None:
+            self._index.check_live(np.flatnonzero(self._members), "members")
         for aggregate in self._signed:
             aggregate.start(np.empty(0, np.int32), len(self._members))

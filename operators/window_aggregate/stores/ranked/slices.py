@@ -144,5 +144,7 @@ class RankSlices(memory.Stateful):
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         super().restore(state)
+        if (self._given < self._ranked // self.window.slide).any():
+            raise ValueError('the saved state has complete windows in "ranked" that are not in "given"')
         self.ensure(max(len(self._ranked), self.partitions.capacity))
         self.queues.restore(part("queues.", state), capacity=len(self._ranked), items=self.pool.made)

@@ -252,6 +252,10 @@ class Intake:
         self.answers.restore(part("answers.", state))
         if self.groups is not None:
             self.groups.restore(part("groups.", state))
+            slices, vectors = self.answers.slices, self.vectors
+            chained = slices.chains[:, kernels.NEWEST] >= 0
+            held = chained if vectors is None else vectors.holds(np.arange(vectors.capacity, dtype=np.int32))
+            self.groups.check_live(np.flatnonzero(held), "groups")
         if any(name.startswith("waiting.") for name in state):
             # Where the window that tuples waited for was removed, they are still to be let in.
             self.waiting = self.waiting or Waiting(self.wattr)
