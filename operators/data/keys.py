@@ -50,6 +50,7 @@ class KeyIndex(memory.Stateful):
     _free: Ids = attrs.field(init=False)
     _counters: npt.NDArray[np.int64] = attrs.field(init=False)
     _heaps: list[_Heap] = attrs.field(init=False)
+    _places: Words = attrs.field(init=False, factory=lambda: np.empty(kernels.AHEAD, np.uint64))
 
     def __attrs_post_init__(self) -> None:
         self._layout, at = [], 0
@@ -236,10 +237,13 @@ class KeyIndex(memory.Stateful):
                     ids,
                     fresh,
                     done,
+                    self._places,
                 )
                 done = kernels.assign_single(*args)
             else:
-                done = kernels.assign(words, self._keys, self._table, self._counters, self._free, ids, fresh, done)
+                done = kernels.assign(
+                    words, self._keys, self._table, self._counters, self._free, ids, fresh, done, self._places
+                )
             if done == len(words):
                 return
             self._grow()

@@ -3,7 +3,8 @@
 Open addressing with linear probing, at most half full. A table holds ids alone (-1: empty), four bytes each, so that
 much of it stays in the cache; ids are made in order of first appearance, so the keys that are seen most stand together.
 Keys of one word stand beside their ids as well, `beside` of shape (len(table),), so that a search looks nowhere else;
-`beside` is empty where keys have more.
+`beside` is empty where keys have more. Of some keys at a time, the places to look at are asked for from memory before
+the first is looked at, since a table is larger than the nearest cache as soon as there are 50,000 keys or so.
 """
 
 from __future__ import annotations
@@ -11,10 +12,15 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.compile.prefetch import prefetch
 
 EMPTY = np.int32(-1)
 SEED = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
+AHEAD = 64
+"""Keys whose places are asked for at a time."""
+NEAR = 1 << 15
+"""Places that a near cache holds."""
 
 
 @kernel
@@ -27,87 +33,106 @@ def _mix(h):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def assign(words, keys, table, counters, free, ids, fresh, start):  # type: ignore[no-untyped-def]
+def assign(words, keys, table, counters, free, ids, fresh, start, places):  # type: ignore[no-untyped-def]
     """Write the id of each key words[i, :] from i = start on, making ids for new keys; stops when a table is full.
 
-    counters = [live ids, ids ever made, free ids]. Returns the number of keys done; fresh[i] says that i made its key.
+    counters = [live ids, ids ever made, free ids]; `places` has room for AHEAD of them. Returns the number of keys
+    done; fresh[i] says that i made its key.
     """
     width = words.shape[1]
     mask = np.uint64(len(table) - 1)
     # Counting in memory would make each step wait for the store of the last one.
     live, made, spare = counters[0], counters[1], counters[2]
     room = np.int64(len(table) // 2)
-    done = np.int64(len(words))
-    for i in range(start, len(words)):
-        h = SEED
-        for w in range(width):
-            h = _mix(h ^ words[i, w])
-        place = (h >> _HALF) & mask
-        while True:
-            found = table[place]
-            if found < 0:
-                break
-            same = True
+    i, n = np.int64(start), np.int64(len(words))
+    while i < n:
+        first, stop = i, min(i + AHEAD, n)
+        for j in range(first, stop):
+            h = SEED
             for w in range(width):
-                if keys[found, w] != words[i, w]:
-                    same = False
+                h = _mix(h ^ words[j, w])
+            place = (h >> _HALF) & mask
+            places[j - first] = place
+            prefetch(table, place)
+        for j in range(first, stop):
+            prefetch(keys, max(np.int64(table[places[j - first]]), np.int64(0)) * keys.shape[1])
+        while i < stop:
+            place = places[i - first]
+            while True:
+                found = table[place]
+                if found < 0:
                     break
-            if same:
-                break
-            place = (place + np.uint64(1)) & mask
-        fresh[i] = found < 0
-        if found < 0:
-            if live >= room or (spare == 0 and made >= len(keys)):
-                done = np.int64(i)
-                break
-            if spare > 0:
-                spare -= 1
-                found = free[spare]
-            else:
-                found = np.int32(made)
-                made += 1
-            live += 1
-            for w in range(width):
-                keys[found, w] = words[i, w]
-            table[place] = found
-        ids[i] = found
+                same = True
+                for w in range(width):
+                    if keys[found, w] != words[i, w]:
+                        same = False
+                        break
+                if same:
+                    break
+                place = (place + np.uint64(1)) & mask
+            fresh[i] = found < 0
+            if found < 0:
+                if live >= room or (spare == 0 and made >= len(keys)):
+                    counters[0], counters[1], counters[2] = live, made, spare
+                    return i
+                if spare > 0:
+                    spare -= 1
+                    found = free[spare]
+                else:
+                    found = np.int32(made)
+                    made += 1
+                live += 1
+                for w in range(width):
+                    keys[found, w] = words[i, w]
+                table[place] = found
+            ids[i] = found
+            i += 1
     counters[0], counters[1], counters[2] = live, made, spare
-    return done
+    return n
 
 
 @kernel
-def assign_single(words, keys, table, beside, counters, free, ids, fresh, start):  # type: ignore[no-untyped-def]
+def assign_single(words, keys, table, beside, counters, free, ids, fresh, start, places):  # type: ignore[no-untyped-def]
     """Write the id of each key of one word, words and keys of shape (n,), as `keys.assign` does for several words."""
     mask = np.uint64(len(table) - 1)
     live, made, spare = counters[0], counters[1], counters[2]
     room = np.int64(len(table) // 2)
-    done = np.int64(len(words))
-    for i in range(start, len(words)):
-        word = words[i]
-        place = (_mix(SEED ^ word) >> _HALF) & mask
-        while True:
-            found = np.int64(table[place])
-            if found < 0 or beside[place] == word:
-                break
-            place = (place + np.uint64(1)) & mask
-        fresh[i] = found < 0
-        if found < 0:
-            if live >= room or (spare == 0 and made >= len(keys)):
-                done = np.int64(i)
-                break
-            if spare > 0:
-                spare -= 1
-                found = np.int64(free[spare])
-            else:
-                found = made
-                made += 1
-            live += 1
-            keys[found] = word
-            table[place] = found
-            beside[place] = word
-        ids[i] = found
+    far = len(table) > NEAR
+    i, n = np.int64(start), np.int64(len(words))
+    while i < n:
+        first, stop = i, min(i + AHEAD, n)
+        for j in range(first, stop if far else first):
+            place = (_mix(SEED ^ words[j]) >> _HALF) & mask
+            places[j - first] = place
+            prefetch(table, place)
+            prefetch(beside, place)
+        while i < stop:
+            word = words[i]
+            place = places[i - first] if far else (_mix(SEED ^ word) >> _HALF) & mask
+            while True:
+                found = np.int64(table[place])
+                if found < 0 or beside[place] == word:
+                    break
+                place = (place + np.uint64(1)) & mask
+            fresh[i] = found < 0
+            if found < 0:
+                if live >= room or (spare == 0 and made >= len(keys)):
+                    counters[0], counters[1], counters[2] = live, made, spare
+                    return i
+                if spare > 0:
+                    spare -= 1
+                    found = np.int64(free[spare])
+                else:
+                    found = made
+                    made += 1
+                live += 1
+                keys[found] = word
+                table[place] = found
+                beside[place] = word
+            ids[i] = found
+            i += 1
     counters[0], counters[1], counters[2] = live, made, spare
-    return done
+    return n
 
 
 @kernel
