@@ -36,8 +36,15 @@ class Labels:
 
         >>> Labels.of(["ten", "busy"]).take(np.array([1, 0, 1])).to_pylist()
         ['busy', 'ten', 'busy']
+        >>> Labels.of(["ten", "busy"]).take(np.broadcast_to(1, 3)).to_pylist()
+        ['busy', 'busy', 'busy']
         """
         n = len(places)
+        if n > 0 and places.strides[0] == 0:
+            # One name for all: its letters are written over and over, as fast as memory takes them.
+            letters = self.letters[self.offsets[places[0]] : self.offsets[places[0] + 1]].tobytes()
+            offsets = np.arange(n + 1, dtype=np.int32) * np.int32(len(letters))
+            return pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(offsets), pa.py_buffer(letters * n)], 0)
         offsets, letters = np.empty(n + 1, np.int32), np.empty(n * self.longest, np.uint8)
         messages.take(places, self.offsets, self.letters, offsets, letters)
         return pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(offsets), pa.py_buffer(letters)], 0)

@@ -13,7 +13,14 @@ from operators.functions.arguments import argument, call, whole
 from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.protocol import Accumulator, Slots, Step, stepwise
 from operators.kernels.functions.partials import merge_counts
-from operators.kernels.functions.sums import add_counts, count_slots, step_counts, subtract_counts
+from operators.kernels.functions.sums import (
+    BLOCK,
+    add_count_blocks,
+    add_counts,
+    count_slots,
+    step_counts,
+    subtract_counts,
+)
 
 
 @attrs.frozen
@@ -77,6 +84,12 @@ class Counts(StateColumns):
 
     def combine(self, into: Slots, source: Slots) -> None:
         add_counts(frozen(into), frozen(source), self._counts)
+
+    def clear_blocks(self, blocks: Slots) -> None:
+        self._counts.reshape(-1, BLOCK)[blocks] = 0
+
+    def combine_blocks(self, into: Slots, source: Slots) -> None:
+        add_count_blocks(frozen(into), frozen(source), self._counts)
 
     def subtract(self, into: Slots, source: Slots) -> None:
         subtract_counts(frozen(into), frozen(source), self._counts)

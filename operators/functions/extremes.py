@@ -20,7 +20,14 @@ from operators.functions.choice import Choice
 from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.order import FIRST, LAST, is_keyed, is_ordered, keys, unkeyed
 from operators.functions.protocol import Accumulator, Slots
-from operators.kernels.functions.extremes import combine_least, combine_least_pair, keep_least, keep_least_pair
+from operators.kernels.functions.extremes import (
+    combine_least,
+    combine_least_blocks,
+    combine_least_pair,
+    keep_least,
+    keep_least_pair,
+)
+from operators.kernels.functions.sums import BLOCK
 
 PAIR = 16
 
@@ -103,6 +110,13 @@ class KeyedExtremes(StateColumns):
 
     def combine(self, into: Slots, source: Slots) -> None:
         combine_least(frozen(into), frozen(source), self._least, self._seen)
+
+    def clear_blocks(self, blocks: Slots) -> None:
+        self._least.reshape(-1, BLOCK)[blocks] = LAST
+        self._seen.reshape(-1, BLOCK)[blocks] = False
+
+    def combine_blocks(self, into: Slots, source: Slots) -> None:
+        combine_least_blocks(frozen(into), frozen(source), self._least, self._seen)
 
     def finalize(self, slots: Slots) -> pa.Array:
         return unkeyed(self._least[slots], self._seen[slots], self.kind, descending=self.descending)

@@ -112,6 +112,22 @@ class Totalling(Protocol):
 
 
 @runtime_checkable
+class Blockwise(Protocol):
+    """What an accumulator also is when it combines blocks of slots: block b has the slots 64 b <= slot < 64 (b + 1).
+
+    Slots in which there is nothing are empty: to combine with one changes nothing.
+    """
+
+    def clear_blocks(self, blocks: Slots) -> None:
+        """Do what `free` and then `init` do to all slots of these blocks."""
+        ...
+
+    def combine_blocks(self, into: Slots, source: Slots) -> None:
+        """Do what `combine` does to each slot of block into[j] and its like of block source[j], for each j in order."""
+        ...
+
+
+@runtime_checkable
 class Plain(Protocol):
     """What an accumulator also is when its results are numbers or times of 64 bits."""
 

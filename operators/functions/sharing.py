@@ -84,6 +84,12 @@ class View(memory.Slotted):
     def combine(self, into: Slots, source: Slots) -> None:
         pass
 
+    def clear_blocks(self, blocks: Slots) -> None:
+        pass
+
+    def combine_blocks(self, into: Slots, source: Slots) -> None:
+        pass
+
     def finalize(self, slots: Slots) -> pa.Array:
         return self.answer(slots)
 

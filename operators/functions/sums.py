@@ -39,7 +39,7 @@ from operators.functions.protocol import Accumulator, Slots, Step, stepwise
 from operators.functions.sharing import view
 from operators.functions.totalling import Stepwise
 from operators.functions.totals import FEW, NO_ROWS, Rows, Words
-from operators.kernels.functions.sums import add_floating, clear, combine_floating
+from operators.kernels.functions.sums import BLOCK, add_floating, clear, combine_floating, combine_floating_blocks
 from operators.protocol import State, StateValue
 
 Of: TypeAlias = Literal["sum", "avg"]
@@ -154,6 +154,12 @@ class WholeTotals(StateColumns):
     def combine(self, into: Slots, source: Slots) -> None:
         self._held.combine(into, source)
 
+    def clear_blocks(self, blocks: Slots) -> None:
+        self._held.clear_blocks(blocks)
+
+    def combine_blocks(self, into: Slots, source: Slots) -> None:
+        self._held.combine_blocks(into, source)
+
     def subtract(self, into: Slots, source: Slots) -> None:
         self._held.subtract(into, source)
 
@@ -250,6 +256,12 @@ class FloatingTotals(StateColumns):
 
     def combine(self, into: Slots, source: Slots) -> None:
         combine_floating(frozen(into), frozen(source), self._sums)
+
+    def clear_blocks(self, blocks: Slots) -> None:
+        self._sums.reshape(-1, BLOCK, 3)[blocks] = 0
+
+    def combine_blocks(self, into: Slots, source: Slots) -> None:
+        combine_floating_blocks(frozen(into), frozen(source), self._sums)
 
     def finalize(self, slots: Slots) -> pa.Array:
         return self.answer(self.of, slots)

@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 from operators.data import memory
 from operators.data.page import Bools, Int64s
@@ -19,6 +18,7 @@ from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Slots, Step
 from operators.kernels.functions import totals
 from operators.kernels.functions.sums import (
+    BLOCK,
     LANE,
     LANES,
     SIGNED,
@@ -29,7 +29,6 @@ from operators.kernels.functions.sums import (
     clear,
     combine_whole,
     difference_whole,
-    judge,
     read_sums,
     read_whole,
     step_whole,
@@ -73,6 +72,14 @@ class Rows(memory.Slotted):
     def combine(self, into: Slots, source: Slots) -> None:
         """Add the sums of `source` to those of `into`, in order."""
         combine_whole(frozen(into), frozen(source), self._sums)
+
+    def clear_blocks(self, blocks: Slots) -> None:
+        """Set the sums of all slots of blocks to nothing."""
+        self.clear(of_blocks(blocks))
+
+    def combine_blocks(self, into: Slots, source: Slots) -> None:
+        """Combine all slots of blocks, as `Blockwise` says."""
+        self.combine(of_blocks(into), of_blocks(source))
 
     def subtract(self, into: Slots, source: Slots) -> None:
         """Take the sums of `source` from those of `into`, in order."""
@@ -120,7 +127,7 @@ class Words(memory.Slotted):
     def of(cls, rows: Int64s) -> Words:
         """Take over rows of low limb, high limb and number of values."""
         self, given = cls(np.zeros(len(rows), np.int64)), frozen(rows)
-        self._go_on(given, lambda done: totals.write(given, done, self._words, self._wide, self._ledger))
+        self._go_on(len(given), lambda done: totals.write(given, done, self._words, self._wide, self._ledger))
         return self
 
     def clear(self, slots: Slots) -> None:
@@ -134,22 +141,36 @@ class Words(memory.Slotted):
     def add(self, slots: Slots, values: Int64s, *, signed: bool) -> None:
         """Add each value to its slot, -1 for none."""
         kind = SIGNED if signed else UNSIGNED
-        self._go_on(slots, lambda done: totals.add(slots, values, kind, done, self._words, self._wide, self._ledger))
+        self._go_on(
+            len(slots), lambda done: totals.add(slots, values, kind, done, self._words, self._wide, self._ledger)
+        )
 
     def combine(self, into: Slots, source: Slots) -> None:
         """Add the sums of `source` to those of `into`, in order."""
         into, source = frozen(into), frozen(source)
-        self._go_on(into, lambda done: totals.combine(into, source, done, self._words, self._wide, self._ledger))
+        self._go_on(len(into), lambda done: totals.combine(into, source, done, self._words, self._wide, self._ledger))
+
+    def clear_blocks(self, blocks: Slots) -> None:
+        """Set the sums of all slots of blocks to nothing, and take back their rows."""
+        totals.clear_blocks(frozen(blocks), self._words, self._wide, self._ledger)
+
+    def combine_blocks(self, into: Slots, source: Slots) -> None:
+        """Combine all slots of blocks, as `Blockwise` says."""
+        into, source = frozen(into), frozen(source)
+        self._go_on(
+            BLOCK * len(into),
+            lambda done: totals.combine_blocks(into, source, done, self._words, self._wide, self._ledger),
+        )
 
     def subtract(self, into: Slots, source: Slots) -> None:
         """Take the sums of `source` from those of `into`, in order."""
         into, source = frozen(into), frozen(source)
-        self._go_on(into, lambda done: totals.subtract(into, source, done, self._words, self._wide, self._ledger))
+        self._go_on(len(into), lambda done: totals.subtract(into, source, done, self._words, self._wide, self._ledger))
 
-    def _go_on(self, of: npt.NDArray[np.signedinteger], some: Callable[[int], np.signedinteger]) -> None:
+    def _go_on(self, number: int, some: Callable[[int], np.signedinteger]) -> None:
         """Call what gives how far it came until it has come to the end, with more rows each time."""
         done = int(some(0))
-        while done < len(of):
+        while done < number:
             self._wide = grown(self._wide, max(4, 2 * len(self._wide)))
             done = int(some(done))
 
@@ -161,11 +182,15 @@ class Words(memory.Slotted):
 
     def sums(self, slots: Slots) -> Given:
         """Give the low limb of each slot and what it is worth."""
-        low, high, number = self.limbs(slots)
-        there = np.empty(len(slots), np.bool_)
-        full, wide = judge(low, high, number, there)
+        low, there = np.empty(len(slots), np.int64), np.empty(len(slots), np.bool_)
+        full, wide = totals.read_sums(frozen(slots), self._words, self._wide, low, there)
         return low, there, bool(full), int(wide)
 
     def all(self) -> Int64s:
         """Give the rows of all slots."""
         return np.stack(self.limbs(np.arange(len(self._words), dtype=np.int32)), axis=1)
+
+
+def of_blocks(blocks: Slots) -> Slots:
+    """Give the slots of blocks, in order."""
+    return (BLOCK * blocks[:, None] + np.arange(BLOCK, dtype=np.int32)).ravel()

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.functions.sums import BLOCK
 
 LARGEST = np.int64(np.iinfo(np.int64).max)
 SMALLEST = np.int64(np.iinfo(np.int64).min)
@@ -53,6 +54,22 @@ def combine_least(
             if least[of] < least[to]:
                 least[to] = least[of]
             seen[to] = True
+
+
+@kernel
+def combine_least_blocks(
+    into: npt.NDArray[np.int32],
+    source: npt.NDArray[np.int32],
+    least: npt.NDArray[np.int64],
+    seen: npt.NDArray[np.bool_],
+) -> None:
+    """Lower the least of block into[j] to those of block source[j], in order; where nothing was seen it is LAST."""
+    for j in range(len(into)):
+        to, of = np.int64(into[j]) * BLOCK, np.int64(source[j]) * BLOCK
+        lowest, other, had, has = least[to : to + BLOCK], least[of : of + BLOCK], seen[to : to + BLOCK], seen[of:]
+        for i in range(BLOCK):
+            lowest[i] = min(lowest[i], other[i])
+            had[i] |= has[i]
 
 
 @kernel

@@ -20,9 +20,8 @@ LANES, LANE = 4, 64
 """Sums of few slots are made in so many lanes, of so many slots: an addition to one that was just written waits."""
 SIGNED = np.int64(-1)
 UNSIGNED = np.int64(0)
-
-
-_BLOCK = 64
+BLOCK = 64
+"""Slots that are combined together, and that are looked at together where a run of one may end."""
 _SHORT = 24
 """Runs that are shorter than this on average are not worth looking for."""
 
@@ -44,14 +43,14 @@ def _run(slots, start):  # type: ignore[no-untyped-def]
     slot = slots[start]
     stop = start + 1
     # Block by block without a branch a slot.
-    while stop + _BLOCK <= len(slots):
-        block = slots[stop : stop + _BLOCK]
+    while stop + BLOCK <= len(slots):
+        block = slots[stop : stop + BLOCK]
         others = 0
-        for i in range(_BLOCK):
+        for i in range(BLOCK):
             others += block[i] != slot
         if others:
             break
-        stop += _BLOCK
+        stop += BLOCK
     while stop < len(slots) and slots[stop] == slot:
         stop += 1
     return stop
@@ -82,7 +81,10 @@ def read_whole(
 def read_sums(
     slots: npt.NDArray[np.int32], sums: npt.NDArray[np.int64], low: npt.NDArray[np.int64], there: npt.NDArray[np.bool_]
 ) -> tuple[bool, np.int64]:
-    """Write the low limb of each slot and whether it has a value; gives what `judge` does."""
+    """Write the low limb of each slot and whether it has a value; gives whether all have.
+
+    And the first one whose sum does not fit 64 bits, or -1.
+    """
     full = True
     wide = np.int64(-1)
     for i in range(len(slots)):
@@ -91,24 +93,6 @@ def read_sums(
         there[i] = sums[slot, 2] > 0
         full &= sums[slot, 2] > 0
         if sums[slot, 1] != low[i] >> np.int64(63) and wide < 0:
-            wide = np.int64(i)
-    return full, wide
-
-
-@kernel
-def judge(
-    low: npt.NDArray[np.int64],
-    high: npt.NDArray[np.int64],
-    number: npt.NDArray[np.int64],
-    there: npt.NDArray[np.bool_],
-) -> tuple[bool, np.int64]:
-    """Write which sums have a value; gives whether all have, and the first that does not fit 64 bits, or -1."""
-    full = True
-    wide = np.int64(-1)
-    for i in range(len(low)):
-        there[i] = number[i] > 0
-        full &= number[i] > 0
-        if high[i] != low[i] >> np.int64(63) and wide < 0:
             wide = np.int64(i)
     return full, wide
 
@@ -357,19 +341,36 @@ def add_floating(slots: npt.NDArray[np.int32], values: npt.NDArray[np.float64], 
 
 
 @kernel
+def _combine_floating(to, of, sums):  # type: ignore[no-untyped-def]
+    """Add one row to another by Knuth's two-sum."""
+    value = sums[of, 0]
+    lost = sums[of, 1]
+    number = sums[of, 2]
+    old = sums[to, 0]
+    new = old + value
+    taken = new - old
+    sums[to, 0] = new
+    sums[to, 1] += ((old - (new - taken)) + (value - taken)) + lost
+    sums[to, 2] += number
+
+
+@kernel
 def combine_floating(into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], sums: npt.NDArray[np.float64]) -> None:
-    """Add sums[source[j]] to sums[into[j]], in order, by Knuth's two-sum."""
+    """Add sums[source[j]] to sums[into[j]], in order."""
     for j in range(len(into)):
-        to, of = into[j], source[j]
-        value = sums[of, 0]
-        lost = sums[of, 1]
-        number = sums[of, 2]
-        old = sums[to, 0]
-        new = old + value
-        taken = new - old
-        sums[to, 0] = new
-        sums[to, 1] += ((old - (new - taken)) + (value - taken)) + lost
-        sums[to, 2] += number
+        _combine_floating(into[j], source[j], sums)
+
+
+@kernel
+def combine_floating_blocks(
+    into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], sums: npt.NDArray[np.float64]
+) -> None:
+    """Add the rows of block source[j] that have a value to those of block into[j], in order."""
+    for j in range(len(into)):
+        to, of = np.int64(into[j]) * BLOCK, np.int64(source[j]) * BLOCK
+        for i in range(BLOCK):
+            if sums[of + i, 2] > 0:
+                _combine_floating(to + i, of + i, sums)
 
 
 @kernel
@@ -407,6 +408,16 @@ def add_counts(into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], count
     """Add counts[source[j]] to counts[into[j]], in order."""
     for j in range(len(into)):
         counts[into[j]] += counts[source[j]]
+
+
+@kernel
+def add_count_blocks(into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]) -> None:
+    """Add the counts of block source[j] to those of block into[j], in order."""
+    for j in range(len(into)):
+        to, of = np.int64(into[j]) * BLOCK, np.int64(source[j]) * BLOCK
+        sums, more = counts[to : to + BLOCK], counts[of : of + BLOCK]
+        for i in range(BLOCK):
+            sums[i] += more[i]
 
 
 @kernel

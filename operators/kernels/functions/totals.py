@@ -12,12 +12,18 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.compile.prefetch import LINE, prefetch
+from operators.kernels.functions.sums import BLOCK
 
 MADE, FREE = 0, 1
 """Places of `ledger`: rows ever made, and the first free one."""
 BITS = np.int64(20)
 OWN_ROW = np.int64((1 << 20) - 1)
 HALF = np.int64(1 << 43)
+NEAR, AHEAD = 1 << 15, 16
+"""Words that a near cache holds; and how far ahead those are asked for that it may not hold."""
+NEXT = 4
+"""How many blocks ahead one is asked for."""
 
 
 @kernel
@@ -61,7 +67,10 @@ def add(slots, values, signed, start, words, wide, ledger):  # type: ignore[no-u
 
     `signed` is 0 when the values are the bits of unsigned numbers, else -1.
     """
+    far = len(words) > NEAR
     for i in range(start, len(slots)):
+        if far:
+            prefetch(words, max(slots[min(i + AHEAD, len(slots) - 1)], 0))
         slot = slots[i]
         if slot < 0:
             continue
@@ -84,24 +93,57 @@ def add(slots, values, signed, start, words, wide, ledger):  # type: ignore[no-u
 
 
 @kernel
+def _combine(slot, more, words, wide, ledger):  # type: ignore[no-untyped-def]
+    """Add what the word `more` says to the sum of a slot; False when there is no row for it."""
+    word = words[slot]
+    # A row of its own counts as more values than a word has room for.
+    small = (word & OWN_ROW) + (more & OWN_ROW) < OWN_ROW
+    if small and -HALF <= (word >> BITS) + (more >> BITS) < HALF:
+        words[slot] = word + more
+        return True
+    taken, high, number = _limbs(more, wide)
+    row = _own_row(slot, words, wide, ledger)
+    if row < 0:
+        return False
+    low = np.uint64(wide[row, 0]) + np.uint64(taken)
+    wide[row, 0] = np.int64(low)
+    wide[row, 1] += high + np.int64(low < np.uint64(taken))
+    wide[row, 2] += number
+    return True
+
+
+@kernel
 def combine(into, source, start, words, wide, ledger):  # type: ignore[no-untyped-def]
     """Add the sum of source[j] to that of into[j], in order from j = start on; gives the number of pairs done."""
     for j in range(start, len(into)):
-        slot, word, more = into[j], words[into[j]], words[source[j]]
-        # A row of its own counts as more values than a word has room for.
-        small = (word & OWN_ROW) + (more & OWN_ROW) < OWN_ROW
-        if small and -HALF <= (word >> BITS) + (more >> BITS) < HALF:
-            words[slot] = word + more
-            continue
-        taken, high, number = _limbs(more, wide)
-        row = _own_row(slot, words, wide, ledger)
-        if row < 0:
+        if not _combine(into[j], words[source[j]], words, wide, ledger):
             return np.int64(j)
-        low = np.uint64(wide[row, 0]) + np.uint64(taken)
-        wide[row, 0] = np.int64(low)
-        wide[row, 1] += high + np.int64(low < np.uint64(taken))
-        wide[row, 2] += number
     return np.int64(len(into))
+
+
+@kernel
+def combine_blocks(into, source, start, words, wide, ledger):  # type: ignore[no-untyped-def]
+    """Do as `combine` with blocks; `start`, and what it gives, are numbers of slots."""
+    for j in range(start // BLOCK, len(into)):
+        following = np.int64(source[min(j + NEXT, len(source) - 1)]) * BLOCK
+        for i in range(0, BLOCK, LINE // 8):
+            prefetch(words, following + i)
+        to, of = np.int64(into[j]) * BLOCK, np.int64(source[j]) * BLOCK
+        sums, more = words[to : to + BLOCK], words[of : of + BLOCK]
+        # Negative when a sum is of too many bits, or of too many values: words then carry, or have rows.
+        beyond = np.int64(0 if j * BLOCK >= start else -1)
+        for i in range(BLOCK):
+            both = sums[i] + more[i]
+            beyond |= (sums[i] ^ both) & (more[i] ^ both)
+            beyond |= OWN_ROW - np.int64(1) - (sums[i] & OWN_ROW) - (more[i] & OWN_ROW)
+        if beyond >= 0:
+            for i in range(BLOCK):
+                sums[i] += more[i]
+            continue
+        for i in range(max(start - j * BLOCK, 0), BLOCK):
+            if not _combine(to + i, more[i], words, wide, ledger):
+                return np.int64(j * BLOCK + i)
+    return np.int64(len(into) * BLOCK)
 
 
 @kernel
@@ -133,6 +175,43 @@ def clear(slots, words, wide, ledger):  # type: ignore[no-untyped-def]
             wide[word >> BITS, 0] = ledger[FREE]
             ledger[FREE] = word >> BITS
         words[slots[i]] = 0
+
+
+@kernel
+def clear_blocks(blocks, words, wide, ledger):  # type: ignore[no-untyped-def]
+    """Do as `clear` with blocks."""
+    for j in range(len(blocks)):
+        first = np.int64(blocks[j]) * BLOCK
+        some = words[first : first + BLOCK]
+        own = 0
+        for i in range(BLOCK):
+            own += (some[i] & OWN_ROW) == OWN_ROW
+        for i in range(BLOCK if own else 0):
+            if (some[i] & OWN_ROW) == OWN_ROW:
+                wide[some[i] >> BITS, 0] = ledger[FREE]
+                ledger[FREE] = some[i] >> BITS
+        some[:] = 0
+
+
+@kernel
+def read_sums(slots, words, wide, low, there):  # type: ignore[no-untyped-def]
+    """Write the low limb of each slot and whether it has a value; gives whether all have.
+
+    And the first one whose sum does not fit 64 bits, or -1.
+    """
+    full = True
+    far = np.int64(-1)
+    for i in range(len(slots)):
+        word = words[slots[i]]
+        number = word & OWN_ROW
+        low[i] = word >> BITS
+        if number == OWN_ROW:
+            low[i], high, number = _limbs(word, wide)
+            if high != low[i] >> np.int64(63) and far < 0:
+                far = np.int64(i)
+        there[i] = number > 0
+        full &= number > 0
+    return full, far
 
 
 @kernel

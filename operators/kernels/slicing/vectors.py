@@ -29,6 +29,15 @@ def _bit(g):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _count(bits):  # type: ignore[no-untyped-def]
+    """Give how many bits are set."""
+    bits -= (bits >> _ONE) & np.uint64(0x5555555555555555)
+    bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((bits * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@kernel
 def locate(slices, groups, table, bits, spare, ledger, slots, fresh, start):  # type: ignore[no-untyped-def]
     """Write the slot of each tuple's slice and group from tuple `start` on, -1 where the slice is -1.
 
@@ -58,10 +67,10 @@ def locate(slices, groups, table, bits, spare, ledger, slots, fresh, start):  # 
             table[s, g >> 6] = block
         slot = 64 * block + (g & 63)
         held = bits[block]
-        if held & _bit(g) == _NONE:
-            bits[block] = held | _bit(g)
-            fresh[new] = slot
-            new += 1
+        # Written in any case: whether a slice has a group is too hard to guess.
+        fresh[new] = slot
+        new += np.int64(1) - np.int64((held >> np.uint64(g & 63)) & _ONE)
+        bits[block] = held | _bit(g)
         slots[i] = slot
     ledger[BLOCKS], ledger[SPARES] = made, spares
     ledger[MEMBERS] += new
@@ -69,23 +78,27 @@ def locate(slices, groups, table, bits, spare, ledger, slots, fresh, start):  # 
 
 
 @kernel
-def pour(slices, first, table, target, bits, spare, ledger, fresh, into, source):  # type: ignore[no-untyped-def]
-    """List what adds slices from the first one on to a vector: its new slots, and from which slot to which.
+def pour(  # type: ignore[no-untyped-def]
+    slices, first, table, target, bits, spare, ledger, blocks_into, blocks_source, fresh, into, source
+):
+    """List what adds slices to a vector from its place `first` on: from which block to which, place by place.
 
-    There are blocks enough; stops at a slice for which there may be no room in the lists. Gives (slices done, new
-    slots, pairs).
+    And its new slots, and from which slot to which, if `into` has any length. There are blocks enough; stops at a place
+    for which there may be no room in the lists. Gives (places done, pairs of blocks, new slots, pairs of slots).
     """
-    new, pairs = np.int64(0), np.int64(0)
-    for i in range(first, len(slices)):
-        s = slices[i]
-        if pairs + 64 * len(target) > len(into):
-            ledger[MEMBERS] += new
-            return np.int64(i), new, pairs
-        for k in range(len(target)):
-            block = np.int64(table[s, k])
+    blocks, new, pairs, added = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    done = np.int64(len(target))
+    for k in range(first, len(target)):
+        if blocks + len(slices) > len(blocks_into) or (len(into) > 0 and pairs + 64 * len(slices) > len(into)):
+            done = np.int64(k)
+            break
+        to = np.int64(target[k])
+        had = bits[to] if to >= 0 else _NONE
+        there = had
+        for i in range(len(slices)):
+            block = np.int64(table[slices[i], k])
             if block < 0:
                 continue
-            to = np.int64(target[k])
             if to < 0:
                 if ledger[SPARES] > 0:
                     ledger[SPARES] -= 1
@@ -93,10 +106,11 @@ def pour(slices, first, table, target, bits, spare, ledger, fresh, into, source)
                 else:
                     to = ledger[BLOCKS]
                     ledger[BLOCKS] += 1
-                bits[to] = _NONE
                 target[k] = to
-            held, there = bits[block], bits[to]
-            for j in range(64):
+            held = bits[block]
+            blocks_into[blocks], blocks_source[blocks] = to, block
+            blocks += 1
+            for j in range(64 if len(into) > 0 else 0):
                 if held & _bit(j) != _NONE:
                     if there & _bit(j) == _NONE:
                         fresh[new] = 64 * to + j
@@ -104,9 +118,12 @@ def pour(slices, first, table, target, bits, spare, ledger, fresh, into, source)
                     into[pairs] = 64 * to + j
                     source[pairs] = 64 * block + j
                     pairs += 1
-            bits[to] = there | held
-    ledger[MEMBERS] += new
-    return np.int64(len(slices)), new, pairs
+            there |= held
+        if to >= 0:
+            bits[to] = there
+            added += _count(there & ~had)
+    ledger[MEMBERS] += added
+    return done, blocks, new, pairs
 
 
 @kernel
@@ -120,27 +137,34 @@ def members(row, bits, own, close, groups, slots):  # type: ignore[no-untyped-de
         block = np.int64(row[k])
         if block < 0:
             continue
-        held = bits[block]
+        held, first = bits[block], 64 * np.int64(k)
+        for j in range(64 if first < len(own) else 0):
+            if first + j < len(own) and own[first + j] >= close:
+                held &= ~_bit(j)
         for j in range(64):
-            if held & _bit(j) != _NONE:
-                g = 64 * np.int64(k) + j
-                if g >= len(own) or own[g] < close:
-                    groups[n] = g
-                    slots[n] = 64 * block + j
-                    n += 1
+            # Written in any case: which groups there are is too hard to guess.
+            groups[n] = first + j
+            slots[n] = 64 * block + j
+            n += np.int64((held >> np.uint64(j)) & _ONE)
     return n
 
 
 @kernel
-def clear(row, bits, spare, ledger, left, gone):  # type: ignore[no-untyped-def]
-    """Empty a vector: its slots are listed in `gone`, its groups are marked in `left`; gives how many there are."""
-    n = np.int64(0)
+def clear(row, bits, spare, ledger, left, blocks, gone):  # type: ignore[no-untyped-def]
+    """Empty a vector: its blocks are listed in `blocks`, its slots in `gone`, if that has any length.
+
+    Its groups are marked in `left`. Gives how many blocks and slots are listed.
+    """
+    m, n, groups = np.int64(0), np.int64(0), np.int64(0)
     for k in range(len(row)):
         block = np.int64(row[k])
         if block < 0:
             continue
         held = bits[block]
-        for j in range(64):
+        blocks[m] = block
+        m += 1
+        groups += _count(held)
+        for j in range(64 if len(gone) > 0 else 0):
             if held & _bit(j) != _NONE:
                 gone[n] = 64 * block + j
                 n += 1
@@ -149,8 +173,8 @@ def clear(row, bits, spare, ledger, left, gone):  # type: ignore[no-untyped-def]
         row[k] = -1
         spare[ledger[SPARES]] = block
         ledger[SPARES] += 1
-    ledger[MEMBERS] -= n
-    return n
+    ledger[MEMBERS] -= groups
+    return m, n
 
 
 @kernel

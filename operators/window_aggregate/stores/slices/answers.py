@@ -208,8 +208,8 @@ class Answers:
     ) -> Iterator[Results]:
         if len(wids):
             for held in self.store.answers(opens, closes, firsts):
-                w = held.windows
-                yield Results(places[w], wids[w], opens[w], closes[w], held.groups, held.slots)
+                of = held.of
+                yield Results(of(places), of(wids), of(opens), of(closes), held.groups, held.slots)
 
     def _complete_sessions(self, over: list[Int32s]) -> Iterator[Results]:
         slices = self.slices
@@ -258,8 +258,8 @@ class Answers:
             args = buffers.groups[:results], buffers.into[:pairs], buffers.source[:pairs]
             held = combined(self.slices, np.arange(results), *args)
         for some in held:
-            w = some.windows
-            yield Results(places[w], firsts[w], firsts[w], closes[w], some.groups, some.slots)
+            of = some.of
+            yield Results(of(places), of(firsts), of(firsts), of(closes), some.groups, some.slots)
 
     def _over(self, over: list[Int32s]) -> None:
         """Drop slices that no session needs any more, unless another window does."""
@@ -322,8 +322,8 @@ class Answers:
         nexts = np.maximum((since - bands[:, slicer.ORIGIN]) // bands[:, slicer.SLIDE], bands[:, slicer.LEAST])
         for places, wids, opens, closes, _ in self.used.completed(bound, store.begins(which), NO_GRID, nexts):
             for held in store.of_groups(which, self.bound, opens, closes):
-                w = held.windows
-                yield Results(places[w], wids[w], opens[w], closes[w], held.groups, held.slots)
+                of = held.of
+                yield Results(of(places), of(wids), of(opens), of(closes), held.groups, held.slots)
         store.vectors.promise(which, bound)
         store.drop_groups(which, self.used.unfinished(bound)[0])
 

@@ -48,8 +48,8 @@ class Results:
     @property
     def windows(self) -> int:
         """Number of windows, where the results of one stand together."""
-        if len(self) == 0:
-            return 0
+        if len(self) == 0 or self.wids.strides[0] == 0:
+            return min(len(self), 1)
         other = (self.wids[1:] != self.wids[:-1]) | (self.places[1:] != self.places[:-1])
         return int(np.count_nonzero(other)) + 1
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Int32s, Int64s
 from operators.data.saved import ROOM, part, prefixed, read_integers, read_words
+from operators.functions.columns import frozen
 from operators.kernels.slicing.release import touched
 from operators.protocol import State, StateValue
 from operators.window_aggregate.stores.slices.digests import Words
@@ -62,7 +63,7 @@ class Revisions:
     def touched(self, groups: Int32s, opens: Int64s, closes: Int64s) -> Bools:
         """Tell for each result, [open, close) of a group, whether a tuple came late to it."""
         out = np.zeros(len(groups), np.bool_)
-        touched(self._groups, self._ticks, groups, opens, closes, out)
+        touched(self._groups, self._ticks, groups, frozen(opens), frozen(closes), out)
         return out
 
     def number(self, places: Int64s, wids: Int64s, groups: Int32s, closes: Int64s, digests: Words) -> Int64s:

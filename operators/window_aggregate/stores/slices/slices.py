@@ -43,10 +43,15 @@ NO_GRID: Grid = np.zeros(0, np.int32), np.zeros(4, np.int64)
 class Held:
     """Results of complete windows: the window and the group of each, and the slot with its aggregate."""
 
-    windows: Int64s | slice
-    """Which of the windows asked for each is of; a slice when each of these has one result."""
+    windows: Int64s | slice | int
+    """Which of the windows asked for each is of; a slice when each of these has one, a number when all are of one."""
     groups: Int32s
     slots: Slots
+
+    def of(self, column: Int64s) -> Int64s:
+        """Give what a column says of the window of each result; where all are of one, it is not written for each."""
+        windows = self.windows
+        return np.broadcast_to(column[windows], len(self.groups)) if isinstance(windows, int) else column[windows]
 
 
 @attrs.define(eq=False)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from operators.data.page import Bools, Int32s, Int64s, Page
 from operators.data.saved import ROOM, apart, bounded, part, prefixed, read_int, read_integers, read_words
-from operators.functions.protocol import Accumulator, Slots
+from operators.functions.protocol import Accumulator, Blockwise, Slots
 from operators.kernels.slicing import place as slicer
 from operators.kernels.slicing import vectors as kernels
 from operators.protocol import State, StateValue
@@ -27,15 +27,16 @@ SMALL = 1 << 20
 """Bytes for which it does not matter how they are used."""
 _LEAST = 4
 _RESULTS = 1 << 12
-_TOGETHER = 16
-"""Slices that are added to a vector at a time."""
+_TOGETHER = 1 << 15
+"""Blocks that are added to a vector at a time."""
 
 
 @attrs.define(eq=False)
 class Vectors:
     """Hold the aggregates of each (slice, group) in blocks of 64 groups: no byte but theirs where blocks are full.
 
-    Cost: O(1) a tuple; O(groups) to add vectors, to list one or to let it go.
+    Cost: O(1) a tuple; O(groups) to add vectors, to list one or to let it go. Accumulators that can, add blocks as a
+    whole: then what no group has in a block is kept empty.
     """
 
     accumulators: Sequence[Accumulator]
@@ -52,8 +53,13 @@ class Vectors:
     _spare: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
     _ledger: Int64s = attrs.field(init=False, factory=lambda: np.zeros(3, np.int64))
     _looked: int = attrs.field(init=False, default=0)
+    _blockwise: Sequence[Blockwise] = attrs.field(init=False)
+    _slotwise: Sequence[Accumulator] = attrs.field(init=False)
+    """The accumulators that are told slot by slot what is added and let go."""
 
     def __attrs_post_init__(self) -> None:
+        self._blockwise = [one for one in self.accumulators if isinstance(one, Blockwise)]
+        self._slotwise = [one for one in self.accumulators if not isinstance(one, Blockwise)]
         self._grow(1)
         self._width = self._bytes_a_slot
 
@@ -101,6 +107,8 @@ class Vectors:
             self._spare = np.append(self._spare, np.zeros(room - len(self._spare), np.int32))
             for accumulator in self.accumulators:
                 accumulator.reserve(64 * room)
+            for accumulator in self._blockwise:
+                accumulator.clear_blocks(np.arange(made, room, dtype=np.int32))
 
     def init(self, slots: Slots) -> None:
         """Set nothing: a slice that is not held has no blocks."""
@@ -120,7 +128,7 @@ class Vectors:
             accumulator.update(found, page)
 
     def _init(self, slots: Slots) -> None:
-        for accumulator in self.accumulators:
+        for accumulator in self._slotwise:
             accumulator.init(slots)
 
     def combine(self, into: Slots, source: Slots) -> None:
@@ -135,15 +143,19 @@ class Vectors:
         """Add slices to a vector."""
         columns = len(target)
         self._grow(min(int(np.count_nonzero(target < 0)), int(np.count_nonzero(self._table[slots] >= 0))))
-        fresh, room, done = np.empty(64 * columns, np.int32), 64 * columns * min(len(slots), _TOGETHER), 0
-        into, source = np.empty(room, np.int32), np.empty(room, np.int32)
-        while done < len(slots):
+        room, listed, done = max(len(slots), min(columns * len(slots), _TOGETHER)), 64 if self._slotwise else 0, 0
+        blocks_into, blocks_source = np.empty((2, room), np.int32)
+        fresh, into, source = np.empty((3, listed * room), np.int32)
+        while done < columns:
             counts = kernels.pour(
-                slots, done, self._table, target, self._bits, self._spare, self._ledger, fresh, into, source
-            )
-            done, new, pairs = map(int, counts)
+                slots, done, self._table, target, self._bits, self._spare, self._ledger, blocks_into, blocks_source,
+                fresh, into, source,
+            )  # fmt: skip
+            done, blocks, new, pairs = map(int, counts)
+            for accumulator in self._blockwise:
+                accumulator.combine_blocks(blocks_into[:blocks], blocks_source[:blocks])
             self._init(fresh[:new])
-            for accumulator in self.accumulators:
+            for accumulator in self._slotwise:
                 accumulator.combine(into[:pairs], source[:pairs])
 
     def held(self, window: int, slot: int | Int32s, close: int) -> Held:
@@ -152,19 +164,20 @@ class Vectors:
         room = 64 * int(np.count_nonzero(row >= 0))
         groups, slots = np.empty(room, np.int32), np.empty(room, np.int32)
         n = kernels.members(row, self._bits, self.own, close, groups, slots)
-        return Held(np.full(n, window), groups[:n], slots[:n])
+        return Held(window, groups[:n], slots[:n])
 
     def empty(self, row: Int32s) -> None:
         """Let go of what a vector holds that is no slice."""
         self._clear(row, np.zeros(0, np.uint64))
 
     def _clear(self, row: Int32s, left: npt.NDArray[np.uint64]) -> None:
-        gone = np.empty(64 * int(np.count_nonzero(row >= 0)), np.int32)
-        self._release(gone[: kernels.clear(row, self._bits, self._spare, self._ledger, left, gone)])
-
-    def _release(self, slots: Slots) -> None:
-        for accumulator in self.accumulators:
-            accumulator.free(slots)
+        room = int(np.count_nonzero(row >= 0))
+        blocks, gone = np.empty(room, np.int32), np.empty(64 * room if self._slotwise else 0, np.int32)
+        _, number = kernels.clear(row, self._bits, self._spare, self._ledger, left, blocks, gone)
+        for accumulator in self._blockwise:
+            accumulator.clear_blocks(blocks)
+        for accumulator in self._slotwise:
+            accumulator.free(gone[:number])
 
     def free(self, slots: Slots) -> None:
         for slot in slots.tolist():
@@ -175,7 +188,9 @@ class Vectors:
         for slot in slots.tolist():
             gone = np.empty(len(which), np.int32)
             n = kernels.remove(which, self._table[slot], self._bits, self._spare, self._ledger, self._left, gone)
-            self._release(gone[:n])
+            for accumulator in self.accumulators:
+                accumulator.free(gone[:n])
+                accumulator.init(gone[:n])
 
     def idle(self) -> Int32s:
         """Give the groups that were left without a slice since the last call, and reset what is known of them."""
@@ -310,6 +325,11 @@ class Vectors:
         for i, accumulator in enumerate(self.accumulators):
             accumulator.restore(part(f"aggregate{i}.", state))
             accumulator.reserve(64 * room)
+        held = np.zeros((room, 64), np.bool_)
+        used = table[table >= 0]
+        held[used] = np.unpackbits(self._bits[used].view(np.uint8), bitorder="little").reshape(-1, 64)
+        for accumulator in self.accumulators:
+            accumulator.init(np.flatnonzero(~held).astype(np.int32))
 
     def linked(self, slices: Slices) -> State:
         """Give the state of slices of single groups that hold the same; these vectors are the slices' accumulator."""
