@@ -22,6 +22,7 @@ NO_TIME = int(np.iinfo(np.int64).min)
 NEVER = int(np.iinfo(np.int64).max)
 _BLOCK = 1024
 _FEW = 4
+_TOGETHER = 1 << 15
 _EMPTY = np.empty(0, np.int64)
 
 
@@ -84,9 +85,13 @@ class SuffixMinimum:
             return
         if self.step is None:
             self._feed_blocks(values)
-        else:
-            self._feed_steps(values, self.step)
-        self._count += len(values)
+            self._count += len(values)
+            return
+        # What is looked at several times is to stay in the cache, and is in few steps as a rule.
+        for at in range(0, len(values), _TOGETHER):
+            some = values[at : at + _TOGETHER]
+            self._feed_steps(some, self.step)
+            self._count += len(some)
 
     def finish(self) -> Schedule:
         """Give the schedule of what was fed."""

@@ -97,6 +97,9 @@ def convert(array: pa.Array, field: pa.Field, word: str | pa.DataType | None) ->
         return array.cast(pa.int64()).view(field.type)
     if pa.types.is_timestamp(field.type) and pa.types.is_string(kind):
         return _times(array, field.type)
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(field.type) and kind.unit == field.type.unit:
+        # Times of any zone, and of none, are counted in UTC: nothing is to be written anew.
+        return array.view(field.type)
     return array.cast(field.type)
 
 

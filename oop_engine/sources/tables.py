@@ -194,7 +194,7 @@ class Table:
 
     def outline(self, column: str) -> Outline | None:
         """Give the row groups and the least tick in each; None when the files do not say, or it would not pay."""
-        if not self.rewindable:
+        if not self.rewindable or self._types.get(column) == "epoch":
             return None
         lengths: list[int] = []
         leasts: list[int] = []
@@ -202,8 +202,9 @@ class Table:
             opened = self._open(given, self.settled)
             try:
                 found = opened.outline(column) if isinstance(opened, ParquetFile) else None
-                # A unit that is not the first file's is converted, which its statistics are not.
-                if found is None or opened.file_schema.field(column).type != self.schema.field(column).type:
+                if found is None or not _same_ticks(
+                    opened.file_schema.field(column).type, self.schema.field(column).type
+                ):
                     return None
             finally:
                 opened.close()
@@ -331,6 +332,13 @@ def _not_text(name: str, column: str) -> str:
         f'{name}: column "{column}" is not UTF-8 and is read as bytes, which are written as hexadecimal digits; '
         "convert the file for text, e.g. iconv -f LATIN1 -t UTF-8 FILE"
     )
+
+
+def _same_ticks(ours: pa.DataType, theirs: pa.DataType) -> bool:
+    """Tell whether values of one type are those of another: what is converted is not what its statistics are of."""
+    # Times of any zone, and of none, are counted in UTC.
+    times = pa.types.is_timestamp(ours) and pa.types.is_timestamp(theirs)
+    return ours.unit == theirs.unit if times else ours == theirs
 
 
 def _too_large(name: str) -> str:

@@ -82,6 +82,20 @@ def test_a_piece_that_is_not_as_outlined_is_refused() -> None:
 
 
 @pytest.mark.usefixtures("small_groups")
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+def test_times_of_any_zone_and_of_none_are_those_of_their_statistics(tmp_path: Path, zone: str | None) -> None:
+    path = tmp_path / "a.parquet"
+    times = [5, 1, 9, None, 8, 20, 11]
+    pq.write_table(pa.table({"ts": pa.array(times, pa.timestamp("us", zone))}), path, row_group_size=3)
+    table = Table(path)
+    found = table.outline("ts")
+    assert found is not None and found.leasts.tolist() == [1, 8, 11]
+    assert [v for ticks in table.values("ts") for v in ticks.tolist()] == [NO_TIME if t is None else t for t in times]
+    # Times of another unit are converted.
+    assert Table(path, types={"ts": "timestamp[ns]"}).outline("ts") is None
+
+
+@pytest.mark.usefixtures("small_groups")
 @pytest.mark.parametrize("times", [[5, 1, 9, 3, 8, 20, 11, 12], [5, None, 9, None, None, None, 2, 30], [4] * 7])
 def test_windows_are_the_same_with_and_without_an_outline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: list[int | None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from punctuation import (
     SuffixMinimum,
     TupleSlack,
     low_watermarks,
+    schedule,
 )
 from punctuation.largest import running_largest
 
@@ -139,12 +141,13 @@ def test_numbered_blocks_promise_the_highest_value_before_the_block(rows, pace, 
 
 
 @settings(deadline=None)
-@given(values_lists, paces, cuts)
-def test_a_schedule_is_the_low_watermark_at_any_granularity(values, pace, cut):
+@given(values_lists, paces, cuts, st.sampled_from([1, 3, schedule._TOGETHER]))
+def test_a_schedule_is_the_low_watermark_at_any_granularity(values, pace, cut, together):
     collected = SuffixMinimum(step=pace["step"] or 3, origin=pace["origin"])
-    for part in pages(values, cut):
-        collected.feed(part)
-    schedule = collected.finish()
+    with patch.object(schedule, "_TOGETHER", together):
+        for part in pages(values, cut):
+            collected.feed(part)
+    finished = collected.finish()
     assert collected.count == len(values)
     step, origin = pace["step"] or 3, pace["origin"]
     follows = low_watermarks(np.array(values, np.int64)).tolist()
@@ -154,8 +157,8 @@ def test_a_schedule_is_the_low_watermark_at_any_granularity(values, pace, cut):
     first = min((v for v in values if v != NO_TIME), default=None)
     if exact and exact[0][1] <= origin + (first - origin) // step * step:
         exact = exact[1:]
-    assert list(zip(schedule.positions.tolist(), schedule.bounds.tolist(), strict=True)) == exact
-    said = observed(Scheduled("ts", schedule, **pace), pages(values, cut))
+    assert list(zip(finished.positions.tolist(), finished.bounds.tolist(), strict=True)) == exact
+    said = observed(Scheduled("ts", finished, **pace), pages(values, cut))
     known = dict(exact)
     bounds, last = [], None
     for i in range(len(values)):
