@@ -11,20 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.slicing_layout import *
 
-NEVER = np.int64(2**62)
-BEGIN, END, UNTIL, HEAD, SIZE = 0, 1, 2, 3, 4
-GROUP, CELL, OLDER, NEWER, NEXT, PREVIOUS = 0, 1, 2, 3, 4, 5
-FIRST, LAST, DONE = 0, 1, 2
-NEWEST, IN_CELL, OLDEST = 0, 1, 2
-OWN, DUE = 0, 1
-START, NUMBER = 0, 1
-RANGE, SLIDE, ORIGIN, LEAST, MOST = 0, 1, 2, 3, 4
-NEAR, MADE, FREE = 2, 12, 13
-NEXT_END, NEXT_BEGIN = 0, 1
-"""Rows of what is known of the next window of each band."""
-KEY, SLOT, TOTAL = 0, 1, 2
-"""Rows of the queue of final slices: a tick that stands for each, its slot, that of the running total up to it."""
 NEAR_BY = 4
 """Keys that are looked at one after the other before steps are doubled."""
 FROM, SHIFT, GONE, LAST_PART = 0, 1, 2, 3

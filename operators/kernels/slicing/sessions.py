@@ -9,14 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
-
-NEVER = np.int64(2**62)
-BEGIN, END, UNTIL, HEAD, SIZE = 0, 1, 2, 3, 4
-GROUP, CELL, OLDER, NEWER, NEXT, PREVIOUS = 0, 1, 2, 3, 4, 5
-FIRST, LAST, DONE = 0, 1, 2
-NEWEST, IN_CELL, OLDEST = 0, 1, 2
-OWN, DUE = 0, 1
-GAP, SINCE, BIT = 0, 1, 2
+from operators.kernels.slicing_layout import *
 
 
 @kernel

@@ -9,19 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.slicing_layout import *
 
-NEVER = np.int64(2**62)
 DEAD = -(2**62) - 1
 """The `until` of a cell that no context-free window needs and that has been gone through."""
-BEGIN, END, UNTIL, HEAD, SIZE = 0, 1, 2, 3, 4
-NOBODY = -2
-GROUP, CELL, OLDER, NEWER, NEXT, PREVIOUS = 0, 1, 2, 3, 4, 5
-FIRST, LAST, DONE = 0, 1, 2
-NEWEST, IN_CELL, OLDEST = 0, 1, 2
-OWN, DUE = 0, 1
-START, NUMBER = 0, 1
-NEAR, ALL = 2, 3
-CELLS, CELLS_FREE, SLICES, FREE, STOCK = 8, 10, 11, 13, 14
 
 
 @kernel

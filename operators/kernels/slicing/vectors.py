@@ -11,14 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.slicing_layout import *
 
 BLOCKS, SPARES, MEMBERS = 0, 1, 2
 """Places of `ledger`: blocks ever made, blocks in `spare`, and groups in all slices together."""
-NEVER = np.int64(2**62)
-BEGIN, END, UNTIL, HEAD, SIZE = 0, 1, 2, 3, 4
-GROUP, CELL, OLDER, NEWER, NEXT, PREVIOUS = 0, 1, 2, 3, 4, 5
-NEWEST, IN_CELL, OLDEST = 0, 1, 2
-NUMBER = 1
 _ONE = np.uint64(1)
 _NONE = np.uint64(0)
 
