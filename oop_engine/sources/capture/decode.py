@@ -12,6 +12,7 @@ from typing import Final
 from numpy import int32, int64, uint8, uint16, uint64
 from numpy.typing import NDArray
 
+from operators.kernels.byte_order import u16_be, u16_le, u32_le, u64_le
 from operators.kernels.compile.kernel import kernel
 
 # What a row has (bits of `seen`); a column without its bit is null in that row.
@@ -47,20 +48,7 @@ _OTHER = 0x10000  # nothing that is decoded
 _SHORT = 0x10001  # the captured bytes end here
 _GUESS = 0x10002  # IP of the version its first nibble says
 _PPP = 0x10003  # a PPP protocol number
-
-
-@kernel
-def _pair(a: uint8, b: uint8) -> int64:
-    """Join two bytes in network order."""
-    return int64(a) << 8 | int64(b)
-
-
-@kernel
-def _eight(a: uint8, b: uint8, c: uint8, d: uint8, e: uint8, f: uint8, g: uint8, h: uint8) -> uint64:
-    """Join eight bytes of memory to the uint64 that a little-endian machine stores as those bytes."""
-    low = uint64(a) | uint64(b) << uint64(8) | uint64(c) << uint64(16) | uint64(d) << uint64(24)
-    high = uint64(e) | uint64(f) << uint64(8) | uint64(g) << uint64(16) | uint64(h) << uint64(24)
-    return low | high << uint64(32)
+_MAPPED = 0xFFFF0000  # what stands before an IPv4 address in memory
 
 
 @kernel
@@ -93,28 +81,28 @@ def decode(
         if link == 1:  # Ethernet
             ether = int64(_SHORT)
             if at + 14 <= end:
-                ether = _pair(data[uint64(at + 12)], data[uint64(at + 13)])
+                ether = u16_be(data, at + 12)
                 at += 14
         elif link == 101 or link == 12 or link == 14 or link == 228 or link == 229:  # raw IP
             ether = int64(_GUESS)
         elif link == 113:  # Linux cooked
             ether = int64(_SHORT)
             if at + 16 <= end:
-                ether = _pair(data[uint64(at + 14)], data[uint64(at + 15)])
+                ether = u16_be(data, at + 14)
                 at += 16
         elif link == 276:  # Linux cooked 2
             ether = int64(_SHORT)
             if at + 20 <= end:
-                ether = _pair(data[uint64(at)], data[uint64(at + 1)])
+                ether = u16_be(data, at)
                 at += 20
         elif link == 0 or link == 108:  # BSD loopback: a family in the writer's byte order, or the network's
             ether = int64(_SHORT)
             if at + 4 <= end:
-                family = _pair(data[uint64(at + 1)], data[uint64(at)])
+                family = u16_le(data, at)
                 if family == 0:
-                    family = _pair(data[uint64(at + 2)], data[uint64(at + 3)])
+                    family = u16_be(data, at + 2)
                 # What is no family may be an EtherType in the last two bytes.
-                ether = max(_pair(data[uint64(at + 2)], data[uint64(at + 3)]), int64(1536))
+                ether = max(u16_be(data, at + 2), int64(1536))
                 if family == 2:
                     ether = int64(_IPV4)
                 elif family == 24 or family == 28 or family == 30 or family == 10:
@@ -133,11 +121,11 @@ def decode(
             ether = int64(_SHORT)
             at += 4
             while at + 4 <= end:
-                size = _pair(data[uint64(at + 1)], data[uint64(at)])
-                kind = _pair(data[uint64(at + 3)], data[uint64(at + 2)])
+                size = u16_le(data, at)
+                kind = u16_le(data, at + 2)
                 if kind & 0x3FFF > 255:
-                    size = _pair(data[uint64(at)], data[uint64(at + 1)])
-                    kind = _pair(data[uint64(at + 2)], data[uint64(at + 3)])
+                    size = u16_be(data, at)
+                    kind = u16_be(data, at + 2)
                 if size < 4:
                     ether = int64(_OTHER)
                     break
@@ -149,7 +137,7 @@ def decode(
         elif link == 105 or link == 127:  # 802.11, alone or behind a radiotap header
             ether = int64(_SHORT)
             if link == 127:
-                at += _pair(data[uint64(at + 3)], data[uint64(at + 2)]) if at + 4 <= end else int64(4)
+                at += u16_le(data, at + 2) if at + 4 <= end else int64(4)
             if at + 26 <= end:
                 control = int64(data[uint64(at)])
                 bits = int64(data[uint64(at + 1)])
@@ -174,9 +162,9 @@ def decode(
                     ether = int64(_SHORT)
                     break
                 if has & HAS_VLAN == 0:
-                    tag = _pair(data[uint64(at)], data[uint64(at + 1)]) & 0xFFF
+                    tag = u16_be(data, at) & 0xFFF
                     has |= HAS_VLAN
-                ether = _pair(data[uint64(at + 2)], data[uint64(at + 3)])
+                ether = u16_be(data, at + 2)
                 at += 4
             elif ether < 1536:
                 if at + 3 > end:
@@ -189,9 +177,9 @@ def decode(
                 elif at + 8 > end:
                     ether = int64(_SHORT)
                 else:
-                    ether = _pair(data[uint64(at + 6)], data[uint64(at + 7)])
+                    ether = u16_be(data, at + 6)
                     # 0 is an encapsulated EtherType, F8 the bridge-tunnel form of it; others are a vendor's own.
-                    organisation = _pair(data[uint64(at + 3)], data[uint64(at + 4)]) << 8 | int64(data[uint64(at + 5)])
+                    organisation = u16_be(data, at + 3) << 8 | int64(data[uint64(at + 5)])
                     if organisation != 0 and organisation != 0xF8:
                         ether = int64(_OTHER)
                     at += 8
@@ -254,18 +242,12 @@ def decode(
             elif data[uint64(at)] >> 4 == 4:
                 condition = IP_ONLY
                 has |= HAS_IP | HAS_PROTO
-                total = _pair(data[uint64(at + 2)], data[uint64(at + 3)])
-                word = _pair(data[uint64(at + 6)], data[uint64(at + 7)])
+                total = u16_be(data, at + 2)
+                word = u16_be(data, at + 6)
                 hops = int64(data[uint64(at + 8)])
                 number = int64(data[uint64(at + 9)])
-                source_low = _eight(
-                    uint8(0), uint8(0), uint8(255), uint8(255),
-                    data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)],
-                )  # fmt: skip
-                target_low = _eight(
-                    uint8(0), uint8(0), uint8(255), uint8(255),
-                    data[uint64(at + 16)], data[uint64(at + 17)], data[uint64(at + 18)], data[uint64(at + 19)],
-                )  # fmt: skip
+                source_low = uint64(_MAPPED) | uint64(u32_le(data, at + 12)) << uint64(32)
+                target_low = uint64(_MAPPED) | uint64(u32_le(data, at + 16)) << uint64(32)
                 if total == 0:  # left to the network card, or longer than the number can say
                     total = max(wire - at, 20)
                 if word & 0x3FFF:
@@ -281,25 +263,13 @@ def decode(
             elif data[uint64(at)] >> 4 == 6:
                 condition = IP_ONLY
                 has |= HAS_IP | HAS_PROTO
-                total = _pair(data[uint64(at + 4)], data[uint64(at + 5)]) + 40
+                total = u16_be(data, at + 4) + 40
                 number = int64(data[uint64(at + 6)])
                 hops = int64(data[uint64(at + 7)])
-                source_high = _eight(
-                    data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)],
-                    data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)],
-                )  # fmt: skip
-                source_low = _eight(
-                    data[uint64(at + 16)], data[uint64(at + 17)], data[uint64(at + 18)], data[uint64(at + 19)],
-                    data[uint64(at + 20)], data[uint64(at + 21)], data[uint64(at + 22)], data[uint64(at + 23)],
-                )  # fmt: skip
-                target_high = _eight(
-                    data[uint64(at + 24)], data[uint64(at + 25)], data[uint64(at + 26)], data[uint64(at + 27)],
-                    data[uint64(at + 28)], data[uint64(at + 29)], data[uint64(at + 30)], data[uint64(at + 31)],
-                )  # fmt: skip
-                target_low = _eight(
-                    data[uint64(at + 32)], data[uint64(at + 33)], data[uint64(at + 34)], data[uint64(at + 35)],
-                    data[uint64(at + 36)], data[uint64(at + 37)], data[uint64(at + 38)], data[uint64(at + 39)],
-                )  # fmt: skip
+                source_high = u64_le(data, at + 8)
+                source_low = u64_le(data, at + 16)
+                target_high = u64_le(data, at + 24)
+                target_low = u64_le(data, at + 32)
                 if total == 40:  # a jumbogram or a segment left to the network card: what was on the wire
                     total = max(wire - at, 40)
                 limit = at + total
@@ -316,7 +286,7 @@ def decode(
                         break
                     following = int64(data[uint64(at)])
                     if number == 44:
-                        word = _pair(data[uint64(at + 2)], data[uint64(at + 3)])
+                        word = u16_be(data, at + 2)
                         if word & 0xFFF9:  # all zero: an atomic fragment, which is a whole packet
                             part = word & 0xFFF8
                             has |= HAS_FRAGMENT
@@ -352,8 +322,8 @@ def decode(
                     second = int64(data[uint64(at + 1)])
                     has |= HAS_PORTS
                 elif number != 1 and number != 58 and at + 4 <= edge:
-                    first = _pair(data[uint64(at)], data[uint64(at + 1)])
-                    second = _pair(data[uint64(at + 2)], data[uint64(at + 3)])
+                    first = u16_be(data, at)
+                    second = u16_be(data, at + 2)
                     has |= HAS_PORTS
                 if number == 6:
                     if at + 14 <= edge:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.capture.rows import STRETCH
 from oop_engine.sources.capture.walk import CUT, FULL, MAX_CAPLEN, REACH
+from operators.kernels.byte_order import u32_le, u64_le
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.compile.prefetch import LINE, prefetch
 
@@ -57,20 +58,6 @@ _MAPPED = 0xFFFF0000  # what stands before an IPv4 address in memory
 _HAS_TCP = 0x1F  # all but a VLAN and a fragment
 _HAS_FLAGS = 0x08
 _HAS_VLAN = 0x20
-
-
-@kernel
-def _four(a: uint8, b: uint8, c: uint8, d: uint8) -> int64:
-    """Join four bytes to an unsigned number, the lowest first."""
-    return int64(a) | int64(b) << 8 | int64(c) << 16 | int64(d) << 24
-
-
-@kernel
-def _eight(a: uint8, b: uint8, c: uint8, d: uint8, e: uint8, f: uint8, g: uint8, h: uint8) -> uint64:
-    """Join eight bytes to an unsigned number, the lowest first."""
-    low = uint64(a) | uint64(b) << uint64(8) | uint64(c) << uint64(16) | uint64(d) << uint64(24)
-    high = uint64(e) | uint64(f) << uint64(8) | uint64(g) << uint64(16) | uint64(h) << uint64(24)
-    return low | high << uint64(32)
 
 
 @kernel
@@ -133,9 +120,9 @@ def decode_frames(
                 if at + _HEADER > stop:
                     why = CUT
                     break
-                kept = _four(data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)])
+                kept = u32_le(data, at + 8)
                 if kept > MAX_CAPLEN or at + _HEADER + max(kept, _LEAST) > stop:
-                    high = _four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)])
+                    high = u32_le(data, at + 4)
                     doubtful = kept > MAX_CAPLEN or _doubtful(uint64(high) << uint64(32), uint64(1))
                     why = ODD if doubtful or at + _HEADER + kept <= stop else CUT
                     break
@@ -155,37 +142,16 @@ def decode_frames(
         for k in range(n):
             p = place[uint64(k)]
             prefetch(data, p + ahead)
-            times[uint64(k)] = _eight(
-                data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)],
-                data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)],
-            )  # fmt: skip
-            sizes[uint64(k)] = _eight(
-                data[uint64(p + 8)], data[uint64(p + 9)], data[uint64(p + 10)], data[uint64(p + 11)],
-                data[uint64(p + 12)], data[uint64(p + 13)], data[uint64(p + 14)], data[uint64(p + 15)],
-            )  # fmt: skip
-            kinds[uint64(k)] = _eight(
-                data[uint64(p + 28)], data[uint64(p + 29)], data[uint64(p + 30)], data[uint64(p + 31)],
-                data[uint64(p + 32)], data[uint64(p + 33)], data[uint64(p + 34)], data[uint64(p + 35)],
-            )  # fmt: skip
-            parts[uint64(k)] = _eight(
-                data[uint64(p + 36)], data[uint64(p + 37)], data[uint64(p + 38)], data[uint64(p + 39)],
-                data[uint64(p + 40)], data[uint64(p + 41)], data[uint64(p + 42)], data[uint64(p + 43)],
-            )  # fmt: skip
-            pairs[uint64(k)] = _eight(
-                data[uint64(p + 42)], data[uint64(p + 43)], data[uint64(p + 44)], data[uint64(p + 45)],
-                data[uint64(p + 46)], data[uint64(p + 47)], data[uint64(p + 48)], data[uint64(p + 49)],
-            )  # fmt: skip
-            ports[uint64(k)] = _eight(
-                data[uint64(p + 50)], data[uint64(p + 51)], data[uint64(p + 52)], data[uint64(p + 53)],
-                data[uint64(p + 54)], data[uint64(p + 55)], data[uint64(p + 56)], data[uint64(p + 57)],
-            )  # fmt: skip
+            times[uint64(k)] = u64_le(data, p)
+            sizes[uint64(k)] = u64_le(data, p + 8)
+            kinds[uint64(k)] = u64_le(data, p + 28)
+            parts[uint64(k)] = u64_le(data, p + 36)
+            pairs[uint64(k)] = u64_le(data, p + 42)
+            ports[uint64(k)] = u64_le(data, p + 50)
         if controlled:
             for k in range(n):
                 p = place[uint64(k)]
-                controls[uint64(k)] = _eight(
-                    data[uint64(p + 56)], data[uint64(p + 57)], data[uint64(p + 58)], data[uint64(p + 59)],
-                    data[uint64(p + 60)], data[uint64(p + 61)], data[uint64(p + 62)], data[uint64(p + 63)],
-                )  # fmt: skip
+                controls[uint64(k)] = u64_le(data, p + 56)
         least = ~uint64(0)
         untagged = ~uint64(0)
         differ = uint64(0)
@@ -219,26 +185,11 @@ def decode_frames(
                     )
                     p = place[uint64(k)] + 4
                     place[uint64(k)] = p
-                    kinds[uint64(k)] = _eight(
-                        data[uint64(p + 28)], data[uint64(p + 29)], data[uint64(p + 30)], data[uint64(p + 31)],
-                        data[uint64(p + 32)], data[uint64(p + 33)], data[uint64(p + 34)], data[uint64(p + 35)],
-                    )  # fmt: skip
-                    parts[uint64(k)] = _eight(
-                        data[uint64(p + 36)], data[uint64(p + 37)], data[uint64(p + 38)], data[uint64(p + 39)],
-                        data[uint64(p + 40)], data[uint64(p + 41)], data[uint64(p + 42)], data[uint64(p + 43)],
-                    )  # fmt: skip
-                    pairs[uint64(k)] = _eight(
-                        data[uint64(p + 42)], data[uint64(p + 43)], data[uint64(p + 44)], data[uint64(p + 45)],
-                        data[uint64(p + 46)], data[uint64(p + 47)], data[uint64(p + 48)], data[uint64(p + 49)],
-                    )  # fmt: skip
-                    ports[uint64(k)] = _eight(
-                        data[uint64(p + 50)], data[uint64(p + 51)], data[uint64(p + 52)], data[uint64(p + 53)],
-                        data[uint64(p + 54)], data[uint64(p + 55)], data[uint64(p + 56)], data[uint64(p + 57)],
-                    )  # fmt: skip
-                    controls[uint64(k)] = _eight(
-                        data[uint64(p + 56)], data[uint64(p + 57)], data[uint64(p + 58)], data[uint64(p + 59)],
-                        data[uint64(p + 60)], data[uint64(p + 61)], data[uint64(p + 62)], data[uint64(p + 63)],
-                    )  # fmt: skip
+                    kinds[uint64(k)] = u64_le(data, p + 28)
+                    parts[uint64(k)] = u64_le(data, p + 36)
+                    pairs[uint64(k)] = u64_le(data, p + 42)
+                    ports[uint64(k)] = u64_le(data, p + 50)
+                    controls[uint64(k)] = u64_le(data, p + 56)
 
         # 4. Which are common. There an odd protocol number is UDP's, 17, and an even one TCP's, 6.
         wrong = uint64(0)

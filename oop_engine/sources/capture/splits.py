@@ -34,6 +34,7 @@ from oop_engine.sources.capture.formats import Classic, recognise
 from oop_engine.sources.capture.rows import WALKED, Rows
 from oop_engine.sources.capture.schema import prune
 from oop_engine.sources.capture.supply import Stored
+from operators.kernels.byte_order import u32
 from operators.kernels.compile.kernel import kernel
 
 HEAD: Final = 24
@@ -218,30 +219,6 @@ def _damage(path: Path, at: int, why: int) -> str:
 
 
 @kernel
-def _number(a: uint8, b: uint8, c: uint8, d: uint8, swapped: bool) -> int64:
-    """Join four bytes to an unsigned number: the first is the lowest, or with `swapped` the highest."""
-    if swapped:
-        return int64(d) | int64(c) << 8 | int64(b) << 16 | int64(a) << 24
-    return int64(a) | int64(b) << 8 | int64(c) << 16 | int64(d) << 24
-
-
-@kernel
-def _is_header(seconds: int64, ticks: int64, kept: int64) -> bool:
-    """Tell whether a file or section header stands where a record should, as the walk of records does."""
-    if seconds == 0x0A0D0D0A:
-        return kept == 0x1A2B3C4D or kept == 0x4D3C2B1A
-    magic = (
-        seconds == 0xA1B2C3D4
-        or seconds == 0xA1B23C4D
-        or seconds == 0xA1B2CD34
-        or seconds == 0xD4C3B2A1
-        or seconds == 0x4D3CB2A1
-        or seconds == 0x34CDB2A1
-    )
-    return magic and (ticks == 0x00040002 or ticks == 0x00020004 or ticks == 0x04000200 or ticks == 0x02000400)
-
-
-@kernel
 def skim(
     data: NDArray[uint8], start: int, stop: int, swapped: bool, extra: int, old: bool, rows: int, until: int
 ) -> tuple[int64, int64, int]:
@@ -254,17 +231,13 @@ def skim(
     while row < rows:
         if at + 16 + extra > stop:
             return at, row, walk.CUT
-        seconds = _number(data[uint64(at)], data[uint64(at + 1)], data[uint64(at + 2)], data[uint64(at + 3)], swapped)
-        ticks = _number(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)], swapped)
-        kept = _number(
-            data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)], swapped
-        )
-        wire = _number(
-            data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)], swapped
-        )
+        seconds = u32(data, at, swapped)
+        ticks = u32(data, at + 4, swapped)
+        kept = u32(data, at + 8, swapped)
+        wire = u32(data, at + 12, swapped)
         if kept == 0 and wire == 0 and seconds == 0 and ticks == 0:
             return at, row, walk.ZEROS
-        if _is_header(seconds, ticks, kept):
+        if walk.is_header(seconds, ticks, kept):
             return at, row, walk.HEADER
         if old and kept > wire:
             kept = wire
@@ -300,24 +273,20 @@ def enters(
         if at + 16 + extra > end:
             ended = True
             continue
-        kept = _number(
-            data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)], swapped
-        )
+        kept = u32(data, at + 8, swapped)
         # Few places begin like a header, and most claim too much: the rest of those is not looked at.
         low = data[uint64(at)]
         may = low == 0xA1 or low == 0xD4 or low == 0x4D or low == 0x34 or low == 0x0A
         if kept > most - 24 and not may and not old:
             continue
-        seconds = _number(data[uint64(at)], data[uint64(at + 1)], data[uint64(at + 2)], data[uint64(at + 3)], swapped)
-        ticks = _number(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)], swapped)
-        if may and _is_header(seconds, ticks, kept):
+        seconds = u32(data, at, swapped)
+        ticks = u32(data, at + 4, swapped)
+        if may and walk.is_header(seconds, ticks, kept):
             after = at + 24
         else:
             wire = int64(0)
             if kept == 0 or old:
-                wire = _number(
-                    data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)], swapped
-                )
+                wire = u32(data, at + 12, swapped)
             if kept == 0 and wire == 0 and seconds == 0 and ticks == 0:
                 continue
             if old and kept > wire:

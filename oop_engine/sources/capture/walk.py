@@ -14,6 +14,7 @@ from numpy import int32, int64, uint8, uint64
 from numpy.typing import NDArray
 
 from oop_engine.sources.capture.rows import NO_TIME
+from operators.kernels.byte_order import u32
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.compile.prefetch import LINE, prefetch
 
@@ -47,15 +48,6 @@ _SHB, _IDB, _PB, _SPB, _EPB = 0x0A0D0D0A, 1, 2, 3, 6
 
 
 @kernel
-def _word(a: uint8, b: uint8, c: uint8, d: uint8, swapped: bool) -> int64:
-    """Join four bytes to an unsigned number: the first is the lowest, or with `swapped` the highest."""
-    value = int64(a) | int64(b) << 8 | int64(c) << 16 | int64(d) << 24
-    if swapped:
-        value = value >> 24 | (value >> 8 & 0xFF00) | (value & 0xFF00) << 8 | (value & 0xFF) << 24
-    return value
-
-
-@kernel
 def _ask(data: NDArray[uint8], at: int64, size: int64, alike: int) -> None:
     """Ask for memory further on: where a later record is, if so many were of one size; or else for all there is."""
     if alike >= _ALIKE:
@@ -63,6 +55,22 @@ def _ask(data: NDArray[uint8], at: int64, size: int64, alike: int) -> None:
     else:
         for line in range(at + REACH, at + REACH + size, LINE):
             prefetch(data, line)
+
+
+@kernel
+def is_header(seconds: int64, ticks: int64, kept: int64) -> bool:
+    """Tell whether a file or section header stands where a record should."""
+    if seconds == _SHB:
+        return kept == 0x1A2B3C4D or kept == 0x4D3C2B1A
+    magic = (
+        seconds == 0xA1B2C3D4
+        or seconds == 0xA1B23C4D
+        or seconds == 0xA1B2CD34
+        or seconds == 0xD4C3B2A1
+        or seconds == 0x4D3CB2A1
+        or seconds == 0x34CDB2A1
+    )
+    return magic and (ticks == 0x00040002 or ticks == 0x00020004 or ticks == 0x04000200 or ticks == 0x02000400)
 
 
 @kernel
@@ -84,25 +92,13 @@ def walk_pcap(
     while row < room:
         if at + 16 + extra > stop:
             return at, row, 0, CUT
-        seconds = _word(data[uint64(at)], data[uint64(at + 1)], data[uint64(at + 2)], data[uint64(at + 3)], swapped)
-        ticks = _word(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)], swapped)
-        kept = _word(data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)], swapped)
-        wire = _word(
-            data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)], swapped
-        )
+        seconds = u32(data, at, swapped)
+        ticks = u32(data, at + 4, swapped)
+        kept = u32(data, at + 8, swapped)
+        wire = u32(data, at + 12, swapped)
         if kept == 0 and wire == 0 and seconds == 0 and ticks == 0:
             return at, row, 0, ZEROS
-        # A second file's header stands where a record should: magic as seconds, version 2.4 as fraction.
-        if (
-            seconds == 0xA1B2C3D4
-            or seconds == 0xA1B23C4D
-            or seconds == 0xA1B2CD34
-            or seconds == 0xD4C3B2A1
-            or seconds == 0x4D3CB2A1
-            or seconds == 0x34CDB2A1
-        ) and (ticks == 0x00040002 or ticks == 0x00020004 or ticks == 0x04000200 or ticks == 0x02000400):
-            return at, row, 0, HEADER
-        if seconds == _SHB and (kept == 0x1A2B3C4D or kept == 0x4D3C2B1A):
+        if is_header(seconds, ticks, kept):
             return at, row, 0, HEADER
         if old and kept > wire:
             kept, wire = wire, kept
@@ -176,8 +172,8 @@ def walk_pcapng(
     while row < room:
         if at + 12 > stop:
             return at, row, untimed, CUT
-        kind = _word(data[uint64(at)], data[uint64(at + 1)], data[uint64(at + 2)], data[uint64(at + 3)], swapped)
-        size = _word(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)], swapped)
+        kind = u32(data, at, swapped)
+        size = u32(data, at + 4, swapped)
         if kind == 0 and size == 0:
             return at, row, untimed, ZEROS
         if kind == _SHB:
@@ -199,39 +195,25 @@ def walk_pcapng(
         after = at + size
         if after > stop:
             return at, row, untimed, CUT
-        tail = _word(
-            data[uint64(after - 4)], data[uint64(after - 3)], data[uint64(after - 2)], data[uint64(after - 1)], swapped
-        )
+        tail = u32(data, after - 4, swapped)
         if tail != size:
             return at, row, untimed, MISMATCH
         if kind == _SPB:
             which = 0
-            wire = _word(
-                data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)], swapped
-            )
+            wire = u32(data, at + 8, swapped)
             kept = min(wire, size - 16)
             if known > 0 and table[0, 4] > 0:
                 kept = min(kept, table[0, 4])
             time = int64(NO_TIME)
             place = at + 12
         else:
-            which = _word(
-                data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)], swapped
-            )
+            which = u32(data, at + 8, swapped)
             if kind == _PB:  # two 16-bit numbers: the interface, then a drop count
                 which = which >> 16 if swapped else which & 0xFFFF
-            high = _word(
-                data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)], swapped
-            )
-            low = _word(
-                data[uint64(at + 16)], data[uint64(at + 17)], data[uint64(at + 18)], data[uint64(at + 19)], swapped
-            )
-            kept = _word(
-                data[uint64(at + 20)], data[uint64(at + 21)], data[uint64(at + 22)], data[uint64(at + 23)], swapped
-            )
-            wire = _word(
-                data[uint64(at + 24)], data[uint64(at + 25)], data[uint64(at + 26)], data[uint64(at + 27)], swapped
-            )
+            high = u32(data, at + 12, swapped)
+            low = u32(data, at + 16, swapped)
+            kept = u32(data, at + 20, swapped)
+            wire = u32(data, at + 24, swapped)
             if kept > size - 32:
                 return at, row, untimed, OVERRUN
             time = int64(NO_TIME)

@@ -16,6 +16,7 @@ from oop_engine.sources.capture.rows import Rows
 from oop_engine.sources.capture.supply import Supply
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.stored import any_stored
+from operators.kernels.byte_order import each_be
 
 PORTS: Final = frozenset({2055, 2056, 4432, 4739, 6343, 9555, 9995, 9996})
 """Where collectors listen by custom: NetFlow 2055, 2056, 9555, 9995 and 9996, IPFIX 4739 and 4432, sFlow 6343."""
@@ -55,7 +56,7 @@ class CapturedDatagrams:
         kept = np.flatnonzero(chosen & whole & (packets.seen & d.HAS_PAYLOAD != 0))
         offset, caplen = rows.offset[kept], rows.caplen[kept]
         start = _transport(data, offset, caplen, rows.length[kept], rows.link[kept])
-        said = data[offset + start + 4].astype(np.int32) << 8 | data[offset + start + 5]
+        said = each_be(data, offset + start + 4, 2)
         length = packets.payload[kept]
         length = np.where((said >= 8) & (said - 8 < length), said - 8, length)
         here = np.maximum(caplen - start - 8, 0)

@@ -15,19 +15,8 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows.entries import Whole
+from operators.kernels.byte_order import u16_be, u32_be, u32_le, u64_be
 from operators.kernels.compile.kernel import kernel
-
-
-@kernel
-def two(a: uint8, b: uint8) -> Whole:
-    """Join two bytes in network order."""
-    return int64(a) << 8 | int64(b)
-
-
-@kernel
-def four(a: uint8, b: uint8, c: uint8, d: uint8) -> Whole:
-    """Join four bytes in network order."""
-    return int64(a) << 24 | int64(b) << 16 | int64(c) << 8 | int64(d)
 
 
 @kernel
@@ -54,27 +43,18 @@ def load(
     if length == 4:
         for k in range(n):
             p = place[uint64(first + k)] + skip
-            value[uint64(k)] = four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
+            value[uint64(k)] = u32_be(data, p)
     elif length == 2:
         for k in range(n):
             p = place[uint64(first + k)] + skip
-            value[uint64(k)] = two(data[uint64(p)], data[uint64(p + 1)])
+            value[uint64(k)] = u16_be(data, p)
     elif length == 1:
         for k in range(n):
             value[uint64(k)] = int64(data[uint64(place[uint64(first + k)] + skip)])
     elif length == 8:
         for k in range(n):
             p = place[uint64(first + k)] + skip
-            value[uint64(k)] = (
-                int64(data[uint64(p)]) << 56
-                | int64(data[uint64(p + 1)]) << 48
-                | int64(data[uint64(p + 2)]) << 40
-                | int64(data[uint64(p + 3)]) << 32
-                | int64(data[uint64(p + 4)]) << 24
-                | int64(data[uint64(p + 5)]) << 16
-                | int64(data[uint64(p + 6)]) << 8
-                | int64(data[uint64(p + 7)])
-            )
+            value[uint64(k)] = int64(u64_be(data, p))
     else:
         for k in range(n):
             p = place[uint64(first + k)] + skip
@@ -137,24 +117,24 @@ def move(
         to >>= 3
         for k in range(n):
             p = place[uint64(first + k)] + skip
-            word = four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
+            word = u32_be(data, p)
             out64[uint64(to + k)] = uint64(word)
     elif length == 4 and width == 4:
         to >>= 2
         for k in range(n):
             p = place[uint64(first + k)] + skip
-            word = four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
+            word = u32_be(data, p)
             out32[uint64(to + k)] = uint32(word)
     elif length == 2 and width == 4:
         to >>= 2
         for k in range(n):
             p = place[uint64(first + k)] + skip
-            out32[uint64(to + k)] = uint32(two(data[uint64(p)], data[uint64(p + 1)]))
+            out32[uint64(to + k)] = uint32(u16_be(data, p))
     elif length == 2 and width == 2:
         to >>= 1
         for k in range(n):
             p = place[uint64(first + k)] + skip
-            out16[uint64(to + k)] = uint16(two(data[uint64(p)], data[uint64(p + 1)]))
+            out16[uint64(to + k)] = uint16(u16_be(data, p))
     elif length == 1 and width == 2:
         to >>= 1
         for k in range(n):
@@ -176,7 +156,7 @@ def move_uptimes(
     to >>= 3
     for k in range(begin, end):
         p = place[uint64(first + k)] + skip
-        word = four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
+        word = u32_be(data, p)
         # Both are 32 bits that wrap, and the field may even be a little ahead of the header's.
         out64[uint64(to + k)] = uint64(export - signed32(uptime - word) * 1_000_000)
 
@@ -240,12 +220,7 @@ def move_addresses(
     to >>= 3
     for k in range(n):
         p = place[uint64(first + k)] + skip
-        word = (
-            uint64(data[uint64(p)]) << uint64(32)
-            | uint64(data[uint64(p + 1)]) << uint64(40)
-            | uint64(data[uint64(p + 2)]) << uint64(48)
-            | uint64(data[uint64(p + 3)]) << uint64(56)
-        )
+        word = uint64(u32_le(data, p)) << uint64(32)
         if not some or word != uint64(0):
             out64[uint64(to + 2 * k)] = uint64(0)
             out64[uint64(to + 2 * k + 1)] = word | uint64(0xFFFF0000)
@@ -264,7 +239,7 @@ def note_varying(
             size = int64(data[uint64(p)])
             p += 1
             if size == 255:
-                size = two(data[uint64(p)], data[uint64(p + 1)])
+                size = u16_be(data, p)
                 p += 2
         if text:
             while size > 0 and data[uint64(p + size - 1)] == 0:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows import fields as f
 from oop_engine.sources.flows.entries import Whole
+from operators.kernels.byte_order import u16_be
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.compile.prefetch import LINE, prefetch
 
@@ -103,7 +104,7 @@ def _lay_varying(
             size = int64(data[uint64(at)])
             at += 1
             if size == 255:
-                size = f.two(data[uint64(at)], data[uint64(at + 1)])
+                size = u16_be(data, at)
                 at += 2
             at += size
         place[uint64(variable * n + k)] = at

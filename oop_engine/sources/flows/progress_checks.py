@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.entries import EARLIEST, IPFIX, LATEST, NO_TIME, V5, V9
 from operators.data.page import Int64s
+from operators.kernels.byte_order import each_be
 from operators.kernels.compile.kernel import kernel
 
 if TYPE_CHECKING:
@@ -167,9 +168,7 @@ def _came(datagrams: Datagrams) -> Int64s:
         return datagrams.arrival
     data, unknown = datagrams.data, unknown & (datagrams.length >= _HEAD)
     place = np.where(unknown, datagrams.offset, 0)
-    version = data[place].astype(np.int64) << 8 | data[place + 1]
-    second = place + np.where(version == IPFIX, 4, 8)
-    seconds = sum(data[second + i].astype(np.int64) << (24 - 8 * i) for i in range(4))
-    sent = np.asarray(seconds, np.int64) * 1_000_000_000
+    version = each_be(data, place, 2)
+    sent = each_be(data, place + np.where(version == IPFIX, 4, 8), 4) * 1_000_000_000
     told = unknown & np.isin(version, (V5, V9, IPFIX)) & (sent >= EARLIEST) & (sent < LATEST)
     return np.where(told, sent, datagrams.arrival)

@@ -13,6 +13,7 @@ from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows import samples as s
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.layout import Room, Runs
+from operators.kernels.byte_order import each_be
 
 _SAID: Final = {
     "in_if": s.S_IN, "out_if": s.S_OUT, "src_mask": s.S_SRC_MASK, "dest_mask": s.S_DST_MASK, "src_as": s.S_SRC_AS,
@@ -147,7 +148,7 @@ def _services(data: NDArray[np.uint8], samples: NDArray[np.int64], six: NDArray[
     start = samples[:, s.S_HEADER] + 14
     plain = (samples[:, s.S_LINK] == 1) & (samples[:, s.S_CAPLEN] >= 34)
     near = np.where(plain, start, 2)
-    kind = data[near - 2].astype(np.int32) << 8 | data[near - 1]
+    kind = each_be(data, near - 2, 2)
     other = np.flatnonzero(~plain | (kind != np.where(six, 0x86DD, 0x0800)))
     if len(other):
         start[other] = _found(data, samples[other]) - np.where(six[other], 40, 20)

@@ -12,7 +12,7 @@ from numpy import int64, uint8, uint64
 from numpy.typing import NDArray
 
 from oop_engine.sources.flows.entries import Whole
-from oop_engine.sources.flows.fields import four
+from operators.kernels.byte_order import u32_be
 from operators.kernels.compile.kernel import kernel
 
 # What is known of a sample; -1 where it was not said.
@@ -66,8 +66,8 @@ def read_samples(
             at = run_at[run]
             left_here = run_count[run]
             run += 1
-        kind = four(data[uint64(at)], data[uint64(at + 1)], data[uint64(at + 2)], data[uint64(at + 3)])
-        size = four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)])
+        kind = u32_be(data, at)
+        size = u32_be(data, at + 4)
         p = at + 8
         last = p + size
         at = last
@@ -77,8 +77,8 @@ def read_samples(
             samples[row, s] = -1
         if kind == 1:
             rate = p + 8
-            inward = four(data[uint64(p + 20)], data[uint64(p + 21)], data[uint64(p + 22)], data[uint64(p + 23)])
-            outward = four(data[uint64(p + 24)], data[uint64(p + 25)], data[uint64(p + 26)], data[uint64(p + 27)])
+            inward = u32_be(data, p + 20)
+            outward = u32_be(data, p + 24)
             # The two upper bits say what the number is: 0 for an interface.
             samples[row, S_IN] = inward if inward >> 30 == 0 else -1
             samples[row, S_OUT] = outward if outward >> 30 == 0 else -1
@@ -86,18 +86,12 @@ def read_samples(
         else:
             rate = p + 12
             if data[uint64(p + 27)] == 0:
-                samples[row, S_IN] = four(
-                    data[uint64(p + 28)], data[uint64(p + 29)], data[uint64(p + 30)], data[uint64(p + 31)]
-                )
+                samples[row, S_IN] = u32_be(data, p + 28)
             if data[uint64(p + 35)] == 0:
-                samples[row, S_OUT] = four(
-                    data[uint64(p + 36)], data[uint64(p + 37)], data[uint64(p + 38)], data[uint64(p + 39)]
-                )
+                samples[row, S_OUT] = u32_be(data, p + 36)
             p += 40
-        samples[row, S_RATE] = max(
-            four(data[uint64(rate)], data[uint64(rate + 1)], data[uint64(rate + 2)], data[uint64(rate + 3)]), 1
-        )
-        left = four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
+        samples[row, S_RATE] = max(u32_be(data, rate), 1)
+        left = u32_be(data, p)
         p += 4
         fault = False
         while left > 0:
@@ -105,22 +99,20 @@ def read_samples(
             if p + 8 > last:
                 fault = True
                 break
-            record = four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
-            length = four(data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)])
+            record = u32_be(data, p)
+            length = u32_be(data, p + 4)
             p += 8
             if p + length > last:
                 fault = True
                 break
             edge = p + length
             if record == 1 and length >= 16:
-                kept = four(data[uint64(p + 12)], data[uint64(p + 13)], data[uint64(p + 14)], data[uint64(p + 15)])
+                kept = u32_be(data, p + 12)
                 if p + 16 + kept > edge:
                     fault = True
                     kept = edge - p - 16
-                samples[row, S_LINK] = _link(
-                    four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
-                )
-                wire = four(data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)])
+                samples[row, S_LINK] = _link(u32_be(data, p))
+                wire = u32_be(data, p + 4)
                 samples[row, S_LENGTH] = min(wire, 0x7FFFFFFF)
                 samples[row, S_CAPLEN] = kept
                 samples[row, S_HEADER] = p + 16
@@ -131,9 +123,7 @@ def read_samples(
                 samples[row, S_PACKET] = p
                 samples[row, S_PACKET_BYTES] = 16
             elif record == 1001 and length >= 16:
-                samples[row, S_VLAN] = (
-                    four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)]) & 0xFFF
-                )
+                samples[row, S_VLAN] = u32_be(data, p) & 0xFFF
             elif (record == 1002 or record == 1003) and length >= 4:
                 kind = int64(data[uint64(p + 3)])
                 hop = int64(0)
@@ -152,26 +142,22 @@ def read_samples(
                     samples[row, S_SRC_MASK] = int64(data[uint64(q + 3)])
                     samples[row, S_DST_MASK] = int64(data[uint64(q + 7)])
                 elif record == 1003 and q + 16 <= edge:
-                    samples[row, S_SRC_AS] = four(
-                        data[uint64(q + 4)], data[uint64(q + 5)], data[uint64(q + 6)], data[uint64(q + 7)]
-                    )
+                    samples[row, S_SRC_AS] = u32_be(data, q + 4)
                     # The destination is the last of the last segment of the path.
-                    parts = four(data[uint64(q + 12)], data[uint64(q + 13)], data[uint64(q + 14)], data[uint64(q + 15)])
+                    parts = u32_be(data, q + 12)
                     q += 16
                     while parts > 0:
                         parts -= 1
                         if q + 8 > edge:
                             fault = True
                             break
-                        many = four(data[uint64(q + 4)], data[uint64(q + 5)], data[uint64(q + 6)], data[uint64(q + 7)])
+                        many = u32_be(data, q + 4)
                         q += 8 + 4 * many
                         if q > edge:
                             fault = True
                             break
                         if many:
-                            samples[row, S_DST_AS] = four(
-                                data[uint64(q - 4)], data[uint64(q - 3)], data[uint64(q - 2)], data[uint64(q - 1)]
-                            )
+                            samples[row, S_DST_AS] = u32_be(data, q - 4)
             p = edge
         bad[run - 1] += fault
         left_here -= 1
@@ -188,7 +174,7 @@ def read_packets(data: NDArray[uint8], samples: NDArray[int64], entry: Whole, fo
             if entry > 1:
                 p += 2 * samples[k, S_PACKET_BYTES]
             p += 4 * entry
-            found[k] = four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
+            found[k] = u32_be(data, p)
 
 
 @kernel

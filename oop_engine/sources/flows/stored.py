@@ -14,6 +14,7 @@ from oop_engine.sources.capture.errors import DecodeError
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.entries import NO_TIME
 from oop_engine.sources.flows.undamaged import Undamaged
+from operators.kernels.byte_order import each_be
 
 _PIECE: Final = 1 << 22
 _MOST_WHOLE: Final = 1 << 26
@@ -28,7 +29,7 @@ def is_stored(head: bytes) -> bool:
 def any_stored(datagrams: Datagrams) -> bool:
     """Tell whether any datagram begins as `is_stored` has it."""
     at = datagrams.offset[datagrams.length >= 4]
-    first, second = (datagrams.data[at + k].astype(np.int32) << 8 | datagrams.data[at + k + 1] for k in (0, 2))
+    first, second = (each_be(datagrams.data, at + k, 2) for k in (0, 2))
     return bool(np.any((first == 5) | (first == 9) | (first == 10) | ((first == 0) & (second == 5))))
 
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows.entries import Whole
-from oop_engine.sources.flows.fields import four, signed32, two
+from oop_engine.sources.flows.fields import signed32
+from operators.kernels.byte_order import u16_be, u32_be, u32_le, u64_le
 from operators.kernels.compile.kernel import kernel
 
 # How a datagram stands to its session's sequence.
@@ -156,11 +157,9 @@ def least_template(
 
 
 @kernel
-def _stir(word: uint64, a: uint8, b: uint8, c: uint8, d: uint8, e: uint8, f: uint8, g: uint8, h: uint8) -> uint64:
+def _stir(word: uint64, more: uint64) -> uint64:
     """Stir eight bytes into a mark."""
-    low = uint64(a) | uint64(b) << uint64(8) | uint64(c) << uint64(16) | uint64(d) << uint64(24)
-    high = uint64(e) | uint64(f) << uint64(8) | uint64(g) << uint64(16) | uint64(h) << uint64(24)
-    word = (word ^ (low | high << uint64(32))) * uint64(0x9E3779B97F4A7C15)
+    word = (word ^ more) * uint64(0x9E3779B97F4A7C15)
     return word ^ word >> uint64(32)
 
 
@@ -401,7 +400,7 @@ def measure(
             field = int64(data[uint64(p)])
             p += 1
             if field == 255:
-                field = two(data[uint64(p)], data[uint64(p + 1)])
+                field = u16_be(data, p)
                 p += 2
             p += field
         p += int64(segments[plan, variable])
@@ -460,7 +459,7 @@ def walk(
             end = at + int64(length[uint64(i)])
             version = int64(0)
             if at + 2 <= end:
-                version = two(data[uint64(at)], data[uint64(at + 1)])
+                version = u16_be(data, at)
             domain = int64(0)
             sequence = int64(0)
             uptime = int64(-1)
@@ -475,15 +474,13 @@ def walk(
             high = sent_high
             low = sent_low
             if version == 5 and at + 24 <= end:
-                count = two(data[uint64(at + 2)], data[uint64(at + 3)])
-                uptime = four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)])
-                seconds = four(data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)])
-                part = four(data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)])
-                sequence = four(
-                    data[uint64(at + 16)], data[uint64(at + 17)], data[uint64(at + 18)], data[uint64(at + 19)]
-                )
-                domain = two(data[uint64(at + 20)], data[uint64(at + 21)])
-                rate = max(two(data[uint64(at + 22)], data[uint64(at + 23)]) & 0x3FFF, 1)
+                count = u16_be(data, at + 2)
+                uptime = u32_be(data, at + 4)
+                seconds = u32_be(data, at + 8)
+                part = u32_be(data, at + 12)
+                sequence = u32_be(data, at + 16)
+                domain = u16_be(data, at + 20)
+                rate = max(u16_be(data, at + 22) & 0x3FFF, 1)
                 export = seconds * 1_000_000_000 + min(part, 999_999_999)
                 units = count
                 body = at + 24
@@ -491,62 +488,40 @@ def walk(
                     fault = int64(e.BAD_LENGTH)
                 count = min(count, (end - body) // 48)
             elif version == 9 and at + 20 <= end:
-                uptime = four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)])
-                seconds = four(data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)])
-                sequence = four(
-                    data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)]
-                )
-                domain = four(
-                    data[uint64(at + 16)], data[uint64(at + 17)], data[uint64(at + 18)], data[uint64(at + 19)]
-                )
+                uptime = u32_be(data, at + 4)
+                seconds = u32_be(data, at + 8)
+                sequence = u32_be(data, at + 12)
+                domain = u32_be(data, at + 16)
                 export = seconds * 1_000_000_000
                 body = at + 20
             elif version == 10 and at + 16 <= end:
-                seconds = four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)])
-                sequence = four(
-                    data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)]
-                )
-                domain = four(
-                    data[uint64(at + 12)], data[uint64(at + 13)], data[uint64(at + 14)], data[uint64(at + 15)]
-                )
+                seconds = u32_be(data, at + 4)
+                sequence = u32_be(data, at + 8)
+                domain = u32_be(data, at + 12)
                 export = seconds * 1_000_000_000
                 body = at + 16
                 units = int64(0)
-                said = two(data[uint64(at + 2)], data[uint64(at + 3)])
+                said = u16_be(data, at + 2)
                 if at + said != end:
                     fault = int64(e.BAD_LENGTH)
                 end = max(min(end, at + said), body)
-            elif (
-                version == 0
-                and at + 28 <= end
-                and two(data[uint64(at + 2)], data[uint64(at + 3)]) == 5
-                and four(data[uint64(at + 4)], data[uint64(at + 5)], data[uint64(at + 6)], data[uint64(at + 7)]) <= 2
-            ):
+            elif version == 0 and at + 28 <= end and u16_be(data, at + 2) == 5 and u32_be(data, at + 4) <= 2:
                 # The agent's address is none, IPv4 or IPv6.
                 agent = 4 * int64(data[uint64(at + 7)]) ** 2
                 p = at + 8 + (agent if agent <= 4 else 16)
                 if p + 16 <= end:
                     version = e.SFLOW
-                    domain = four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
-                    sequence = four(data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)])
-                    uptime = four(data[uint64(p + 8)], data[uint64(p + 9)], data[uint64(p + 10)], data[uint64(p + 11)])
-                    count = four(data[uint64(p + 12)], data[uint64(p + 13)], data[uint64(p + 14)], data[uint64(p + 15)])
+                    domain = u32_be(data, p)
+                    sequence = u32_be(data, p + 4)
+                    uptime = u32_be(data, p + 8)
+                    count = u32_be(data, p + 12)
                     body = p + 16
                     # An agent that does not know its address has that of who sends for it.
-                    if agent == 4 and four(
-                        data[uint64(at + 8)], data[uint64(at + 9)], data[uint64(at + 10)], data[uint64(at + 11)]
-                    ):
+                    if agent == 4 and u32_be(data, at + 8):
                         high = uint64(0)
-                        low = uint64(0xFFFF0000)
-                        for b in range(4):
-                            low |= uint64(data[uint64(at + 8 + b)]) << uint64(32 + 8 * b)
+                        low = uint64(0xFFFF0000) | uint64(u32_le(data, at + 8)) << uint64(32)
                     elif agent > 4:
-                        words = uint64(0), uint64(0)
-                        for b in range(8):
-                            words = (
-                                words[0] | uint64(data[uint64(at + 8 + b)]) << uint64(8 * b),
-                                words[1] | uint64(data[uint64(at + 16 + b)]) << uint64(8 * b),
-                            )
+                        words = u64_le(data, at + 8), u64_le(data, at + 16)
                         if words[0] != uint64(0) or words[1] != uint64(0):
                             high, low = words
             if body == 0:
@@ -600,10 +575,7 @@ def walk(
             for part in range(6):
                 p = at + 8 * part if part < 5 else end - 8
                 if p + 8 <= end:
-                    word = _stir(
-                        word, data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)],
-                        data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)],
-                    )  # fmt: skip
+                    word = _stir(word, u64_le(data, p))
             mark = int64(word >> uint64(1)) | 1
             mode = int64(_NEXT)
             if sequence != table[session, e.T_EXPECTED] or table[session, e.T_IDLE]:
@@ -685,8 +657,8 @@ def walk(
                 if p + 8 > end:
                     cut = True
                     break
-                kind = four(data[uint64(p)], data[uint64(p + 1)], data[uint64(p + 2)], data[uint64(p + 3)])
-                size = four(data[uint64(p + 4)], data[uint64(p + 5)], data[uint64(p + 6)], data[uint64(p + 7)])
+                kind = u32_be(data, p)
+                size = u32_be(data, p + 4)
                 if p + 8 + size > end:
                     cut = True
                     break
@@ -694,15 +666,11 @@ def walk(
                     samples += 1
                     # What an agent could not sample it counts from its start on, for each source of its own.
                     wide = int64(4) if kind == 3 else int64(0)
-                    source = four(
-                        data[uint64(p + 12)], data[uint64(p + 13)], data[uint64(p + 14)], data[uint64(p + 15)]
-                    )
+                    source = u32_be(data, p + 12)
                     if wide:
-                        source = source << 32 | four(
-                            data[uint64(p + 16)], data[uint64(p + 17)], data[uint64(p + 18)], data[uint64(p + 19)]
-                        )
+                        source = source << 32 | u32_be(data, p + 16)
                     q = p + 24 + wide
-                    dropped = four(data[uint64(q)], data[uint64(q + 1)], data[uint64(q + 2)], data[uint64(q + 3)])
+                    dropped = u32_be(data, q)
                     place = source & (drops.shape[1] - 1)
                     more = signed32(dropped - drops[session, place, 1])
                     if drops[session, place, 0] != source + 1:
@@ -740,8 +708,8 @@ def walk(
         else:
             # 5. Sets of records, each of one template.
             while at + 4 <= end:
-                kind = two(data[uint64(at)], data[uint64(at + 1)])
-                size = two(data[uint64(at + 2)], data[uint64(at + 3)])
+                kind = u16_be(data, at)
+                size = u16_be(data, at + 2)
                 if kind == 0 and size == 0:  # filled up with zeros
                     break
                 if size < 4 or at + size > end:

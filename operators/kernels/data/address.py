@@ -5,6 +5,7 @@ from __future__ import annotations
 from numpy import bool_, int32, int64, uint8, uint64
 from numpy.typing import NDArray
 
+from operators.kernels.byte_order import u16_be
 from operators.kernels.compile.kernel import kernel
 
 
@@ -86,7 +87,7 @@ def write_addresses(
                 if k > 0 and k != best + longest:
                     text[uint64(at)] = 58
                     at += 1
-                group = int64(data[uint64(p + 2 * k)]) << 8 | int64(data[uint64(p + 2 * k + 1)])
+                group = u16_be(data, p + 2 * k)
                 begun = False
                 for shift in (12, 8, 4, 0):
                     digit = group >> shift & 15
