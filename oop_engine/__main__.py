@@ -22,8 +22,11 @@ def main() -> None:
 
 def _run() -> None:
     import gc
+    import sys
 
     gc.set_threshold(COLLECTED)
+    if sys.argv[1:2] != ["pipeline"]:
+        sys.meta_path.insert(0, _WithoutPandas())
     from oop_engine.cli import commands
     from oop_engine.cli.errors import STOPPED
 
@@ -33,6 +36,18 @@ def _run() -> None:
         if end.code == STOPPED:
             _leave(STOPPED)
         raise
+
+
+class _WithoutPandas:
+    """Hide pandas from a process that needs none of it: Arrow loads it where it is installed, a sixth of a start.
+
+    Spark does need it. In a program of the user's own this would change what Arrow makes of times, so it stays here.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("commands run without pandas", name=name)
 
 
 def _obey_signals() -> None:

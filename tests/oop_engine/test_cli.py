@@ -667,6 +667,9 @@ def test_a_wrong_command_is_corrected() -> None:
     assert "is run with" in oop("SELECT count(*) FROM Main").stderr
 
 
+UNUSED = {"pandas", "pyspark", "rich", "matplotlib", "hypothesis", "asyncio", "oop_engine.spark"}
+
+
 def test_help_loads_no_compiler_no_arrow_and_no_runtime() -> None:
     script = (
         "import sys\nsys.argv[1:] = ['query', '--help']\nfrom oop_engine.__main__ import main\n"
@@ -675,6 +678,19 @@ def test_help_loads_no_compiler_no_arrow_and_no_runtime() -> None:
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     assert found.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_query_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
+    query = "SELECT srcIP, count(*), sum(len) [RANGE 1 minute, SLIDE 1 minute, WA ts] FROM Main GROUP BY srcIP"
+    for to in ("-", f"{tmp_path}/out.parquet"):
+        arguments = ["query", query, "--stream", f"Main={ROOT}/demos/captures/web.pcap.gz", "--to", to]
+        script = (
+            f"import sys\nsys.argv[1:] = {arguments}\nfrom oop_engine.__main__ import main\n"
+            "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+            f"print(sorted({UNUSED} & set(sys.modules)))"
+        )
+        found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+        assert found.stdout.splitlines()[-1] == "[]"
 
 
 def test_whether_kernels_are_compiled_is_seen_on_disk(tmp_path: Path) -> None:
