@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
-from typing import Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
 import attrs
 
@@ -19,8 +19,9 @@ from oop_engine.plan.windows import Windowing, amount_text, window_text
 from operators.data.schema import Schema
 from operators.protocol import Operator
 from operators.window import SlidingWindow
-from operators.window_aggregate.early.firing import Fire, Part
-from operators.window_aggregate.early.refine import Refine
+
+if TYPE_CHECKING:
+    from operators.window_aggregate.early.firing import Fire
 
 Refinement: TypeAlias = Literal["accumulate", "discard", "retract"]
 _SAID: Mapping[Refinement, str] = {"accumulate": "", "discard": ", discarding", "retract": ", retracting"}
@@ -46,6 +47,8 @@ class Early:
 
         With `named`, results bear the names of their windows.
         """
+        from operators.window_aggregate.early.firing import Fire, Part
+
         computed: dict[str, SlidingWindow] = {}
         parts: dict[str, Part] = {}
         discard = self.refine == "discard"
@@ -82,7 +85,11 @@ class Early:
 
     def follow(self, by: Sequence[str]) -> Operator | None:
         """Give what takes results back, if they are to be."""
-        return Refine(tuple(by)) if self.refine == "retract" else None
+        if self.refine != "retract":
+            return None
+        from operators.window_aggregate.early.refine import Refine
+
+        return Refine(tuple(by))
 
     def __str__(self) -> str:
         return " and ".join(self._said()) + _SAID[self.refine]

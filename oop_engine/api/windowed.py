@@ -19,7 +19,7 @@ from operators.window import PartitionedWindow
 from operators.window_aggregate.bucket import FROM
 from operators.window_aggregate.results import WINDOW
 from operators.window_aggregate.stores.per_window.wid import START, STOP, WID
-from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
+from operators.window_aggregate.stores.slices import is_slicing
 
 if TYPE_CHECKING:
     from oop_engine.api.early import Early
@@ -246,4 +246,4 @@ class Windowed:
 def _bears_names(stream: Stream) -> bool:
     """Tell whether the results of a window aggregate bear the names of their windows."""
     node = stream.node
-    return isinstance(node, OperatorNode) and isinstance(node.operator, SlicingAggregate) and node.operator.named
+    return isinstance(node, OperatorNode) and is_slicing(node.operator) and node.operator.named

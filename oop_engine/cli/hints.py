@@ -14,8 +14,6 @@ from oop_engine.language.translate import query
 from oop_engine.plan.graph import SourceNode
 from oop_engine.query_errors import LanguageError
 from oop_engine.sources.files import Files
-from oop_engine.sources.flows import FLOW_ALIASES, FLOW_SCHEMA
-from oop_engine.sources.flows.elements import element
 from oop_engine.sources.packets import Packets
 from oop_engine.sources.protocol import Source
 from operators.errors import SchemaError
@@ -58,6 +56,9 @@ def _hints(
                 "Standard input is read as a capture, since nothing says otherwise;\n"
                 "  of a table say --format csv (tsv, ndjson, parquet, arrow)."
             )
+        from oop_engine.sources.flows import FLOW_ALIASES, FLOW_SCHEMA
+        from oop_engine.sources.flows.elements import element
+
         for attribute in sorted(names):
             if attribute in FLOW_SCHEMA.names or attribute in FLOW_ALIASES or element(attribute) is not None:
                 yield (

@@ -16,7 +16,6 @@ import attrs
 from oop_engine.cli.compiling import NOTICE, compiled
 from oop_engine.cli.errors import say
 from oop_engine.cli.naming import STDOUT
-from oop_engine.cli.partial import Partial
 from oop_engine.cli.progress import Minutely, Progress
 from oop_engine.cli.summary import WIDTH, table
 from oop_engine.cli.words import counted
@@ -85,6 +84,8 @@ def run_shown(
     mark = None if marking is None else marking.mark
     so_far = None
     if wishes.partial is not None:
+        from oop_engine.cli.partial import Partial
+
         every, spreadsheet = wishes.partial_every, wishes.spreadsheet
         so_far = Partial.of(wishes.partial, every, schema, say, mark=mark, spreadsheet=spreadsheet)
     check_files(plan, (sink,), None if so_far is None else so_far.sink)

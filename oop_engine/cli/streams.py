@@ -37,8 +37,7 @@ def opened(text: str, naming: Naming, to: str | None = None) -> dict[str, Stream
         raise click.UsageError(
             "late tuples and results cannot both go to standard output; name a file with --to, or with --late-to."
         )
-    elements = flow_elements(text)
-    return {name: _opened(name, paths, naming, late.get(name), elements) for name, paths in places.items()}
+    return {name: _opened(name, paths, naming, late.get(name), text) for name, paths in places.items()}
 
 
 def placed(text: str, naming: Naming) -> dict[str, tuple[str, ...]]:
@@ -145,7 +144,7 @@ def flow_elements(text: str) -> list[str]:
     return [word for word in words if element(word) and word not in FLOW_ALIASES and word not in FLOW_SCHEMA.names]
 
 
-def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | None, elements: list[str]) -> Stream:
+def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | None, text: str) -> Stream:
     if STDIN in paths and len(paths) > 1:
         raise click.UsageError(f'stream {name} reads standard input ("-") and files; give it one or the other.')
     known = naming.format_of(name)
@@ -157,7 +156,7 @@ def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | Non
         format=known,
         strict=naming.strict and "strict" in takes,
         types=naming.types if "types" in takes else None,
-        columns=elements if "columns" in takes else (),
+        columns=flow_elements(text) if "columns" in takes else (),
         punctuate=promises_of(name, naming if _silent(paths) else attrs.evolve(naming, lull=None)) or None,
         late=naming.late,
         divert=divert,

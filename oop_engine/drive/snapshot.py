@@ -21,7 +21,7 @@ from operators.fresh import fresh
 from operators.overflow import overflows
 from operators.protocol import Element, Operator
 from operators.streams.input import Input
-from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
+from operators.window_aggregate.stores.slices import is_slicing
 from punctuation import END
 
 
@@ -91,7 +91,7 @@ def _restored(circuit: Circuit, place: int, prototype: Operator, schemas: Sequen
         _told(twin, schemas)
         return twin
     running = circuit.operators[place]
-    if isinstance(prototype, SlicingAggregate) and isinstance(running, SlicingAggregate):
+    if is_slicing(prototype) and is_slicing(running):
         # Windows came and went: the state says which there are, and needs to know those of the user's own kind.
         twin = attrs.evolve(prototype, windows={**prototype.windows, **running.windows})
     else:

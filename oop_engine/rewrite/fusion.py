@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import attrs
 
@@ -34,8 +34,11 @@ from operators.window.session import SessionWindow
 from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.results import START, STOP, WID, WINDOW
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
-from operators.window_aggregate.stores.slices import Portion, SlicingAggregate
-from operators.window_aggregate.stores.slices.windows import Spec
+from operators.window_aggregate.stores.slices import is_slicing
+
+if TYPE_CHECKING:
+    from operators.window_aggregate.stores.slices import SlicingAggregate
+    from operators.window_aggregate.stores.slices.windows import Spec
 
 FEWEST: Final = 3
 """With groups, from so many different windows on shared slices are cheaper than an aggregate each, also where windows
@@ -45,7 +48,7 @@ _SESSIONS: Final = 62
 _ESTIMATES: Final = (ApproxCountDistinct, ApproxHeavyHitters, ApproxQuantile)
 """Functions that estimate otherwise when their partial aggregates are others."""
 _Functions: TypeAlias = Mapping[str, AggregateFunction]
-_Windows: TypeAlias = Mapping[str, Spec]
+_Windows: TypeAlias = "Mapping[str, Spec]"
 
 
 def fused(plan: Plan, *, fewest: int = FEWEST) -> Plan:
@@ -87,6 +90,8 @@ def _named(node: OperatorNode, made: Mapping[int, Node]) -> Node | None:
     query = _Query.of(node.inputs[0]) if isinstance(name, Literal) and isinstance(name.value, str) else None
     if query is None or query.sliced or not isinstance(name, Literal):
         return None
+    from operators.window_aggregate.stores.slices import SlicingAggregate
+
     operator = SlicingAggregate(
         {str(name.value): query.windows[""]}, query.operator.functions, query.operator.by, named=True
     )
@@ -111,7 +116,7 @@ class _Query:
         if not isinstance(node, OperatorNode) or node.logical is None:
             return None
         operator, (below, *_) = node.operator, node.inputs
-        if isinstance(operator, SlicingAggregate):
+        if is_slicing(operator):
             windows = operator.windows
             twice = any(one == other for one, other in combinations(windows.values(), 2))
             asked = operator.lateness or operator.store != "auto"
@@ -127,12 +132,12 @@ class _Query:
     @property
     def sliced(self) -> bool:
         """Tell whether it is computed from slices by itself."""
-        return isinstance(self.operator, SlicingAggregate)
+        return is_slicing(self.operator)
 
     @property
     def named(self) -> bool:
         """Tell whether its results bear the names of windows."""
-        return isinstance(self.operator, SlicingAggregate) and self.operator.named
+        return is_slicing(self.operator) and self.operator.named
 
     @property
     def movable(self) -> bool:
@@ -143,7 +148,7 @@ class _Query:
     @property
     def kind(self) -> tuple[object, ...]:
         """What fused queries have in common: stream, groups, attribute, and whether tuples are kept."""
-        slicing = self.operator if isinstance(self.operator, SlicingAggregate) else None
+        slicing = self.operator if is_slicing(self.operator) else None
         needs = (False, False) if slicing is None else (bool(slicing.waits), slicing.ordered)
         wattr = next(iter(self.windows.values())).wattr
         return (id(self.entry), frozenset(self.operator.by), wattr, *needs)
@@ -234,7 +239,9 @@ class _Fusion:
             why = f"{number} queries fused: their windows are equal; equal functions computed once"
             below = operator_node(bucket.operator, entry, label=bucket.label, remarks=bucket.remarks)
             return operator_node(united.operator, below, label=united.label, remarks=(why, *united.remarks))
-        ordered = any(isinstance(q.operator, SlicingAggregate) and q.operator.ordered for q in self.queries)
+        from operators.window_aggregate.stores.slices import SlicingAggregate
+
+        ordered = any(is_slicing(q.operator) and q.operator.ordered for q in self.queries)
         operator = SlicingAggregate(self.windows, self.functions, first.operator.by, named=self.named, ordered=ordered)
         why = f"{number} queries fused, equal functions computed once (Algorithm 2)"
         remarks = slicing_remarks(operator, entry.schema, why)
@@ -255,6 +262,8 @@ class _Fusion:
         called = {name: self._label(window) for name, window in query.windows.items()}
         own = {called[name]: window for name, window in query.windows.items()}
         labels = {called[name]: name for name in called} if query.named else {}
+        from operators.window_aggregate.stores.slices import Portion
+
         portion = Portion(own, columns, labels, by_group=STOP if query.sliced else WID)
         remark += f": window {', '.join(own)}"
         return operator_node(portion, aggregate, label=label, remarks=(remark,))

@@ -1,13 +1,14 @@
 """Which operators compute a window aggregate: all give the same answer, and differ in time and in what they keep.
 
 The logical aggregate says windows, functions and groups. A strategy, chosen here from the window's class and the
-functions' properties or by the user, says how. What was chosen, and why, is told by `explain`.
+functions' properties or by the user, says how. What was chosen, and why, is told by `explain`. The operators of one are
+imported when it is chosen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 
@@ -16,10 +17,6 @@ from oop_engine.plan.aggregates import listed
 from oop_engine.plan.strategies import STRATEGIES, flush_of
 from oop_engine.plan.windows import OwnWindow, Windowing, gaps, window_remarks, window_text
 from oop_engine.rewrite.state_size import state_size
-from operators.baselines.adaptive.adaptive import AdaptiveAggregate
-from operators.baselines.buffer.aggregate import BufferAggregate
-from operators.baselines.negative.aggregate import SignedAggregate
-from operators.baselines.negative.expire import Expire
 from operators.chain import Chain
 from operators.data.schema import ROW_NUM, Schema
 from operators.expression import Column
@@ -32,17 +29,13 @@ from operators.window.counted import CountWindow, LastTuples, SlideByRank, Slide
 from operators.window.delimited import FixedBandWindow
 from operators.window.session import SessionWindow
 from operators.window_aggregate.bucket import FROM, UNTIL, Bucket
-from operators.window_aggregate.partial_final import two_level
-from operators.window_aggregate.partial_final.low import PROBES, TABLE
 from operators.window_aggregate.stores.per_window.paned import Costs, split
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
-from operators.window_aggregate.stores.ranked.counted import CountAggregate
-from operators.window_aggregate.stores.ranked.last import LastAggregate
-from operators.window_aggregate.stores.ranked.slide import SlideAggregate
-from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
-from operators.window_aggregate.stores.slices.windows import Spec
-from operators.window_aggregate.stores.stacks.aggregate import StackAggregate
-from operators.window_aggregate.stores.stacks.technique import Technique
+
+if TYPE_CHECKING:
+    from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
+    from operators.window_aggregate.stores.slices.windows import Spec
+    from operators.window_aggregate.stores.stacks.technique import Technique
 
 _COMBINED: Final = ("wid", "panes", "differential", "two_stacks")
 _BUCKETED: Final = (*_COMBINED, "adaptive", "adaptive_panes", "buffer", "buffer_panes", "negative", "two_level")
@@ -208,6 +201,8 @@ def _chosen(wanted: Wanted, schema: Schema) -> tuple[str, str]:
 
 def _stackable(window: SlidingWindow, functions: Mapping[str, AggregateFunction], schema: Schema) -> bool:
     """Tell whether stacks hold what these functions aggregate."""
+    from operators.window_aggregate.stores.stacks.aggregate import StackAggregate
+
     try:
         StackAggregate(window, functions).output_schema(schema)
     except SchemaError:
@@ -232,9 +227,13 @@ def _bucketed(wanted: Wanted, schema: Schema, strategy: str, why: str) -> Sequen
     aggregate: Operator
     match strategy:
         case "adaptive" | "adaptive_panes":
+            from operators.baselines.adaptive.adaptive import AdaptiveAggregate
+
             panes = strategy.endswith("panes")
             aggregate = AdaptiveAggregate(window, functions, by, panes=panes, **wanted.options)  # type: ignore[arg-type]
         case "buffer" | "buffer_panes":
+            from operators.baselines.buffer.aggregate import BufferAggregate
+
             aggregate = BufferAggregate(window, functions, by, panes=strategy.endswith("panes"))
         case "wid" | "panes" | "differential" | "two_stacks":
             aggregate = WindowAggregate(window, functions, by, empty=wanted.empty, strategy=strategy)
@@ -256,6 +255,9 @@ def _two_level(wanted: Wanted, window: Window, schema: Schema, why: str) -> Sequ
     process the table in front mostly costs more than it saves (0.8 to 3 times the whole was measured), and a plan does
     not know how uneven the groups are.
     """
+    from operators.window_aggregate.partial_final import two_level
+    from operators.window_aggregate.partial_final.low import PROBES, TABLE
+
     for name, function in wanted.functions.items():
         # Of what cannot be aggregated at all, its own words.
         function.output_field(schema, name)
@@ -278,6 +280,9 @@ def _two_level(wanted: Wanted, window: Window, schema: Schema, why: str) -> Sequ
 
 def _negative(wanted: Wanted, window: Window, schema: Schema, why: str) -> Sequence[Step]:
     """Give what inserts tuples and deletes them again behind a bucket, and what follows the relation that they make."""
+    from operators.baselines.negative.aggregate import SignedAggregate
+    from operators.baselines.negative.expire import Expire
+
     remark = f"strategy negative: {STRATEGIES['negative']}; {why}"
     aggregate = SignedAggregate(window, wanted.functions, wanted.by)
     return (
@@ -308,12 +313,14 @@ def _panes(window: Windowing, schema: Schema, strategy: str) -> list[str]:
 
 
 def _slicing(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
+    from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
+
     if not isinstance(wanted.window, SLICED):
         raise PlanError(
             f'aggregate(strategy="slicing"): {window_text(wanted.window, schema)} is not made of slices.\n'
             "  Leave strategy out."
         )
-    shared = cast(Mapping[str, Spec], wanted.windows)
+    shared = cast("Mapping[str, Spec]", wanted.windows)
     operator = SlicingAggregate(
         shared,
         wanted.functions,
@@ -352,6 +359,8 @@ def slicing_remarks(operator: SlicingAggregate, schema: Schema, why: str) -> tup
 
 
 def _stacks(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
+    from operators.window_aggregate.stores.stacks.aggregate import StackAggregate
+
     window = wanted.window
     if not isinstance(window, SlidingWindow) or wanted.by:
         what = "groups" if wanted.by else window_text(window, schema)
@@ -360,7 +369,7 @@ def _stacks(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
             '  Write strategy="two_stacks", which has a stack for every group, or leave it out.'
         )
     remark = f"strategy stacks: {STRATEGIES['stacks']}; {why}"
-    technique = cast(Technique, wanted.options.get("technique", "auto"))
+    technique = cast("Technique", wanted.options.get("technique", "auto"))
     label = f"{wanted.label()} {window_text(window, schema)}"
     operator = StackAggregate(window, wanted.functions, technique=technique)
     return (Step(operator, label, (*window_remarks(window, schema), remark)),)
@@ -371,12 +380,18 @@ def _ranked(wanted: Wanted, schema: Schema) -> Sequence[Step]:
     operator: Operator
     match window:
         case CountWindow():
+            from operators.window_aggregate.stores.ranked.counted import CountAggregate
+
             operator = CountAggregate(window, functions, by, partition=partition)
             how = "tuples wait, as partial aggregates, until punctuation makes their ranks final"
         case LastTuples():
+            from operators.window_aggregate.stores.ranked.last import LastAggregate
+
             operator = LastAggregate(window, functions, by, partition=partition)
             how = "the last tuples are kept, as partial aggregates, and those not final"
         case SlideByTuple() | SlideByRows() | SlideByRank():
+            from operators.window_aggregate.stores.ranked.slide import SlideAggregate
+
             operator = SlideAggregate(window, functions, by, partition=partition, consistent=wanted.consistent)
             how = "start and end bins, no tuple is kept (Fig 6-7)"
         case _:

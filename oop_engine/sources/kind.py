@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from oop_engine.sources.capture.compression import PackedDamage, Plain, unpack
-from oop_engine.sources.flows.stored import is_stored
 
 Kind: TypeAlias = Literal["pcap", "netflow", "zeek", "nfdump"]
 KINDS: Final[tuple[Kind, ...]] = ("pcap", "netflow", "zeek", "nfdump")
@@ -35,6 +34,11 @@ def kind_of(path: Path) -> Kind | None:
     if head[:2] in _NFDUMP:
         return "nfdump"
     return "zeek" if head.startswith(b"#separator") or _is_json_log(head) else None
+
+
+def is_stored(head: bytes) -> bool:
+    """Tell whether a file that begins so holds datagrams: the version of NetFlow v5, v9, IPFIX or sFlow v5."""
+    return head[:2] in (b"\0\x05", b"\0\x09", b"\0\x0a") or head[:4] == b"\0\0\0\5"
 
 
 def _is_json_log(head: bytes) -> bool:

@@ -11,7 +11,6 @@ from oop_engine.language.placed import placed
 from oop_engine.language.quoted import Known
 from oop_engine.language.translate.checks import refuse_quoted, refuse_results
 from oop_engine.language.translate.groups import aggregated
-from oop_engine.language.translate.join import joined
 from oop_engine.language.translate.plain import Starred, selected
 from oop_engine.language.translate.scope import check_condition
 from oop_engine.language.translate.source import Sources, given
@@ -41,6 +40,8 @@ def _stream_of(tree: s.Query, streams: Mapping[str, Stream]) -> Stream:
     sources = Sources(streams, tree.text, lambda nested: _stream_of(nested, streams))
     starred: Starred
     if isinstance(tree.source, s.Join):
+        from oop_engine.language.translate.join import joined
+
         tree, scope, starred = joined(tree, tree.source, sources)
     else:
         scope = sources.scope(tree.source)

@@ -1,14 +1,21 @@
 """Flow exports, NetFlow v5 and v9, IPFIX and sFlow v5, become Arrow batches; so do files of nfdump and logs of Zeek."""
 
-from oop_engine.sources.flows.captured import PORTS
-from oop_engine.sources.flows.counters import ExporterCounters
-from oop_engine.sources.flows.datagrams import Datagrams
-from oop_engine.sources.flows.decoder import FlowDecoder, flow_columns
-from oop_engine.sources.flows.elements import ELEMENTS, Element
-from oop_engine.sources.flows.nfdump import NfdumpFiles
-from oop_engine.sources.flows.schema import FLOW_ALIASES, FLOW_SCHEMA
-from oop_engine.sources.flows.source import FlowExports, FlowReader
-from oop_engine.sources.flows.zeek import ZEEK_ALIASES, ZeekLogs
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from oop_engine.lazy import lazily
+
+if TYPE_CHECKING:
+    from oop_engine.sources.flows.captured import PORTS
+    from oop_engine.sources.flows.counters import ExporterCounters
+    from oop_engine.sources.flows.datagrams import Datagrams
+    from oop_engine.sources.flows.decoder import FlowDecoder, flow_columns
+    from oop_engine.sources.flows.elements import ELEMENTS, Element
+    from oop_engine.sources.flows.nfdump import NfdumpFiles
+    from oop_engine.sources.flows.schema import FLOW_ALIASES, FLOW_SCHEMA
+    from oop_engine.sources.flows.source import FlowExports, FlowReader
+    from oop_engine.sources.flows.zeek import ZEEK_ALIASES, ZeekLogs
 
 __all__ = [
     "ELEMENTS",
@@ -26,3 +33,18 @@ __all__ = [
     "ZeekLogs",
     "flow_columns",
 ]
+
+lazily(
+    __name__,
+    {
+        "oop_engine.sources.flows.captured": "PORTS",
+        "oop_engine.sources.flows.counters": "ExporterCounters",
+        "oop_engine.sources.flows.datagrams": "Datagrams",
+        "oop_engine.sources.flows.decoder": "FlowDecoder flow_columns",
+        "oop_engine.sources.flows.elements": "ELEMENTS Element",
+        "oop_engine.sources.flows.nfdump": "NfdumpFiles",
+        "oop_engine.sources.flows.schema": "FLOW_ALIASES FLOW_SCHEMA",
+        "oop_engine.sources.flows.source": "FlowExports FlowReader",
+        "oop_engine.sources.flows.zeek": "ZEEK_ALIASES ZeekLogs",
+    },
+)

@@ -24,7 +24,8 @@ from oop_engine.sources.flows.decoder import LIFETIME, MOST_RECORDS, FlowDecoder
 from oop_engine.sources.flows.elements import Element
 from oop_engine.sources.flows.progress_checks import Look, Looks
 from oop_engine.sources.flows.schema import Column
-from oop_engine.sources.flows.stored import StoredDatagrams, is_stored
+from oop_engine.sources.flows.stored import StoredDatagrams
+from oop_engine.sources.kind import is_stored
 from oop_engine.sources.paths import called, stream_name
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.turn import Turn

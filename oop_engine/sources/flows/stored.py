@@ -21,11 +21,6 @@ _MOST_WHOLE: Final = 1 << 26
 _SFLOW: Final = b"\0\0\0\5"
 
 
-def is_stored(head: bytes) -> bool:
-    """Tell whether a file that begins so holds datagrams: the version of NetFlow v5, v9, IPFIX or sFlow v5."""
-    return head[:2] in (b"\0\x05", b"\0\x09", b"\0\x0a") or head[:4] == _SFLOW
-
-
 def any_stored(datagrams: Datagrams) -> bool:
     """Tell whether any datagram begins as `is_stored` has it."""
     at = datagrams.offset[datagrams.length >= 4]

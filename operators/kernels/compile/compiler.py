@@ -21,7 +21,7 @@ Compiled: TypeAlias = t.Any
 
 
 _HASHES: t.Final = b"_numba_hashsecret"
-"""How the names of the seeds of hashes begin: the only addresses in machine code that need more of numba than itself."""
+"""How the names of the seeds of hashes begin: no other addresses in machine code need more than numba itself."""
 
 
 class Storage(t.Protocol):

@@ -16,10 +16,17 @@ What leaves the table when is the flush: `CompleteFlush`, `InOrderFlush`, `SlowF
 under each and for any size of the table; what differs is how many partial aggregates there are, and when they leave.
 """
 
-from operators.window_aggregate.partial_final.flush import CompleteFlush, Flush, InOrderFlush, LazyFlush, SlowFlush
-from operators.window_aggregate.partial_final.high import HighAggregate
-from operators.window_aggregate.partial_final.low import LowAggregate
-from operators.window_aggregate.partial_final.split import TwoLevel, two_level
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from operators.lazy import loader
+
+if TYPE_CHECKING:
+    from operators.window_aggregate.partial_final.flush import CompleteFlush, Flush, InOrderFlush, LazyFlush, SlowFlush
+    from operators.window_aggregate.partial_final.high import HighAggregate
+    from operators.window_aggregate.partial_final.low import LowAggregate
+    from operators.window_aggregate.partial_final.split import TwoLevel, two_level
 
 __all__ = [
     "CompleteFlush",
@@ -32,3 +39,13 @@ __all__ = [
     "TwoLevel",
     "two_level",
 ]
+
+__getattr__ = loader(
+    __name__,
+    {
+        "flush": "CompleteFlush Flush InOrderFlush LazyFlush SlowFlush",
+        "high": "HighAggregate",
+        "low": "LowAggregate",
+        "split": "TwoLevel two_level",
+    },
+)

@@ -1,6 +1,24 @@
-"""General stream slicing: any mix of concurrent windows over one attribute shares one set of slices."""
+"""General stream slicing: any mix of concurrent windows over one attribute shares one set of slices.
 
-from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
-from operators.window_aggregate.stores.slices.portion import Portion
+Its modules are imported when a plan first needs slices.
+"""
 
-__all__ = ["Portion", "SlicingAggregate"]
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, TypeGuard
+
+from operators.lazy import loader
+
+if TYPE_CHECKING:
+    from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
+    from operators.window_aggregate.stores.slices.portion import Portion
+
+__getattr__ = loader(__name__, {"aggregate": "SlicingAggregate", "portion": "Portion"})
+__all__ = ["Portion", "SlicingAggregate", "is_slicing"]
+
+
+def is_slicing(operator: object) -> TypeGuard[SlicingAggregate]:
+    """Tell whether an operator is a SlicingAggregate, without importing that: nothing is one before it is imported."""
+    module = sys.modules.get("operators.window_aggregate.stores.slices.aggregate")
+    return module is not None and isinstance(operator, module.SlicingAggregate)
