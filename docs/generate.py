@@ -202,7 +202,7 @@ STRUCTURE = frozenset(
 
 
 def rules() -> set[str]:
-    """Give the names of the grammar's rules and of the aliases of their alternatives."""
+    """Return the names of the grammar's rules and of the aliases of their alternatives."""
     text = (ROOT / "oop_engine" / "language" / "grammar.lark").read_text(encoding="utf-8")
     named = set(re.findall(r"^\??([a-z_]+):", text, re.M))
     return named | set(re.findall(r"->\s*([a-z_]+)", text))
@@ -238,7 +238,7 @@ def language() -> Iterator[str]:
 
 
 def answered(text: str) -> str:
-    """Run an example and give the header and the first rows of its result, as its CSV file has them."""
+    """Run an example and return the header and the first rows of its result, as its CSV file has them."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "result.csv"
         oop.query(text, {"Main": oop.pcap(str(CAPTURE))}).to(file).run()
@@ -278,7 +278,7 @@ def functions() -> Iterator[str]:
         made = getattr(oop, name)
         yield f"## {name}\n"
         yield f"`{form}`\n"
-        yield f"{inspect.getdoc(made)}\n"
+        yield f"{documented(made)}\n"
         yield f"In Python: `oop.{name}{inspect.signature(made)}`\n".replace("'", "").replace(
             " -> AggregateFunction", ""
         )
@@ -286,7 +286,7 @@ def functions() -> Iterator[str]:
 
 
 def types(name: str, form: str) -> Iterator[str]:
-    """Yield the types of the results, and what nulls give."""
+    """Yield the types of the results, and the results of nulls."""
     arguments = call(form)
     found: dict[str, str] = {}
     for kind, field in KINDS.items():
@@ -309,7 +309,7 @@ def types(name: str, form: str) -> Iterator[str]:
 
 
 def call(form: str) -> list[str | float]:
-    """Give the arguments of a call as `by_name` takes them."""
+    """Return the arguments of a call as `by_name` takes them."""
     inside = re.search(r"\((.*?)\)", form)
     assert inside is not None
     words = [word.strip().removeprefix("distinct ") for word in inside.group(1).split(",")]
@@ -319,13 +319,13 @@ def call(form: str) -> list[str | float]:
 
 
 def schema_of(field: pa.Field) -> Schema:
-    """Give a schema with x, and what else a call may name."""
+    """Return a schema with x, and what else a call may name."""
     others = [pa.field("y", pa.int64()), pa.field("w", pa.int64()), pa.field("ts", pa.timestamp("ns", "UTC"))]
     return Schema(pa.schema([field, *others]), progress=[frozenset({"ts"})])
 
 
 def nulls(name: str, arguments: Sequence[str | float], found: Mapping[str, str]) -> str:
-    """Say what a window gives in which x is null, found by computing two."""
+    """Describe the results of windows in which x is null, found by computing two."""
     kind = next(kind for kind, type_ in found.items() if type_ != "\N{EM DASH}")
     schema = schema_of(KINDS[kind]).arrow
     told: list[str] = []
@@ -453,7 +453,10 @@ def command(path: str, shown: click.Command) -> Iterator[str]:
 def python() -> Iterator[str]:
     """Yield the page of the Python API: every name that `oop_engine` exports, with its signature and docstring."""
     yield "# Python\n"
-    yield "Everything that `import oop_engine as oop` gives. What begins with an underscore is nobody's affair.\n"
+    yield (
+        "The public names of `oop_engine`; names that begin with an underscore are private. Examples follow "
+        "`import oop_engine as oop`, and read the files of `demos`.\n"
+    )
     everything = {name: getattr(oop, name) for name in sorted(oop.__all__, key=str.lower)}
     groups: dict[str, dict[str, object]] = {"Functions": {}, "Classes": {}, "Errors": {}}
     for name, given in everything.items():
@@ -490,7 +493,7 @@ def entry(name: str, given: object) -> Iterator[str]:
 
 
 def documented(given: object) -> str:
-    """Give a docstring as Markdown: examples of the interpreter become blocks of code."""
+    """Return a docstring as Markdown: examples of the interpreter become blocks of code."""
     text = inspect.getdoc(given) or ""
     lines: list[str] = []
     inside = False
@@ -504,7 +507,7 @@ def documented(given: object) -> str:
 
 
 def signature(given: object) -> str:
-    """Give how a function is called, without the quotes and folders of its annotations."""
+    """Return how a function is called, without the quotes and folders of its annotations."""
     assert callable(given)
     text = str(inspect.signature(given)).replace("'", '"')
     text = re.sub(r"<factory>|<object object at 0x[0-9a-f]+>", "...", text)

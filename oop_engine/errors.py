@@ -1,4 +1,4 @@
-"""Whose fault an error is; all are an `Error`. Those of files, sinks, processes, Spark are beside what raises them."""
+"""The errors of plans, data and operators, by whose fault they are; files, sinks and Spark have their own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from punctuation.errors import Error, StreamError, StreamViolation
 
 
 class PlanError(Error, ValueError):
-    """Say that a plan cannot do what is asked of it: nothing promises an attribute, an input is missing."""
+    """Report that a plan cannot do what is asked of it, for example because nothing promises an attribute, and what to
+    change.
+    """
 
 
 __all__ = [

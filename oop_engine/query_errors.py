@@ -1,4 +1,4 @@
-"""A language error names what the query says, where, and what to write instead."""
+"""A language error says what is wrong in a query, where, and what to write instead."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ CONTEXT_BEFORE = 24
 class LanguageError(Error, ValueError):
     """Report what is wrong with the text of a query.
 
-    `line` and `column` are 1-based, and 0 when the fault stands in no text; `message` is the bare sentence,
-    `str(error)` adds the place, the text around it and a caret line.
+    `line` and `column` count from 1, and are 0 when the fault stands in no text. `message` is the bare sentence;
+    `str(error)` adds the place, the text around it and a line that marks it.
     """
 
     def __init__(self, message: str, *, span: Span = NOWHERE, text: str = "", hint: str = "") -> None:
@@ -32,9 +32,13 @@ class LanguageError(Error, ValueError):
 
     @classmethod
     def at(cls, span: Span, message: str, text: str, *, hint: str = "") -> LanguageError:
-        """Build the error that points at `span` of the query `text`; `hint` follows on a line of its own.
+        """Make the error that points at a `span` of a query.
 
-        A later stage writes `raise LanguageError.at(name.span, 'no attribute "sorceIP".', query.text)`.
+        - `message`: the sentence.
+        - `text`: the whole query.
+        - `hint`: what to write instead, on a line of its own.
+
+            raise LanguageError.at(name.span, 'no attribute "sorceIP".', query.text)
         """
         return cls(message, span=span, text=text, hint=hint)
 

@@ -1,4 +1,4 @@
-"""Whose fault an error is: the plan's (`SchemaError`), ours (`OperatorBug`); the data's are in `punctuation`."""
+"""Errors tell whose fault they are: the plan's (`SchemaError`), ours (`OperatorBug`); `punctuation` has the data's."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from punctuation.errors import Error
 
 
 class SchemaError(Error, ValueError):
-    """Say that an operator does not fit its input: an unknown attribute, a wrong type."""
+    """Report that an operator does not fit its input: an unknown attribute, a wrong type. The message lists the
+    attributes.
+    """
 
 
 class OperatorBug(Error, RuntimeError):
-    """Say that an operator broke one of the laws of `check_operator`; the fault is the operator's author's."""
+    """Report that an operator broke one of the laws of `check_operator`. Its author must mend it."""
 
 
 class AggregateOverflow(Error, ArithmeticError):
-    """Say that an exact integer result does not fit its type, naming the operator and the group."""
+    """Report that an exact integer result does not fit its type, with operator and group; cast to float64 before."""
 
     slot: int | None = None
     """The slot that overflowed, by which the operator finds the group."""
 
 
 class AggregateFailure(Error, ArithmeticError):
-    """Say that a user's function raised, with its name and the values it was given."""
+    """Report that a user's function raised, with its name and the values it was given."""
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """Give the sentence that suggests the nearest known name, or lists the first twelve when none is near."""
+    """Return the sentence that suggests the nearest known name, or lists the first twelve when none is near."""
     names = list(known)
     near = get_close_matches(wrong, names, n=1, cutoff=0.55) or get_close_matches(
         wrong.lower(), [n.lower() for n in names], n=1, cutoff=0.55

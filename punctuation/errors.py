@@ -1,15 +1,17 @@
-"""What all errors are, and those that are the stream's fault, whose data breaks what it promised."""
+"""The base of all errors, and the errors of streams whose data breaks what they promised."""
 
 from __future__ import annotations
 
 
 class Error(Exception):
-    """Say what is wrong, where, and the way out: the base of all that the engine raises of its own."""
+    """Report what is wrong, where, and what to do about it: the base of all errors that the engine raises itself."""
 
 
 class StreamError(Error):
-    """Say that something is wrong with the data of a stream, not with the plan or the engine."""
+    """Report that the data of a stream is wrong, not the plan or the engine."""
 
 
 class StreamViolation(StreamError):
-    """Say that a tuple matched an earlier punctuation of its own stream: the stream is not grammatical."""
+    """Report that a tuple breaks an earlier punctuation of its own stream. Allow more slack, or let late tuples be
+    dropped.
+    """

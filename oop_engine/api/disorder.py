@@ -1,10 +1,10 @@
-"""What the disorder of a capture, an export or any stream looks like, measured in one pass and in bounded memory.
+"""Measure the disorder of a capture, an export or any stream, in one pass and in bounded memory.
 
     print(oop.disorder("exports.pcap", format="netflow"))
 
-tells, by each time attribute and each exporter, how many tuples are late and by how much, whether the disorder is a
-band or sorted in blocks, and which promises would fit: what `oop-engine disorder` shows. Nothing is dropped on the way:
-a file, or a stream with nothing between it and its source, is read as it arrives, whatever it promises.
+shows what `oop-engine disorder` shows: for each time attribute and each exporter, how many tuples are late and by how
+much, whether the disorder is a band or sorted in blocks, and which promises would fit. No tuple is dropped: a file, or
+a stream with nothing between it and its source, is read as it arrives, whatever it promises.
 """
 
 from __future__ import annotations
@@ -51,12 +51,24 @@ def disorder(
     format: str | None = None,
     types: Mapping[str, str | pa.DataType] | None = None,
 ) -> Disorder:
-    """Measure the disorder of a stream, or of files that `oop.read` can read; `format` and `types` as there.
+    """Measure the disorder of a stream or of files, and suggest promises that fit.
 
-    `on` are the attributes, by default all times but that of arrival; `by` those whose values are told apart, by
-    default the exporter of flows and the interface of packets. `against` is what stands on the x axis of a plot, by
-    default the number of arrival. `share` is how much may stay late beyond the slack that is suggested; `samples` the
-    points of a plot, 0 for none.
+    - `what`: a stream, or a file that `oop.read` can read.
+    - `more`: further files.
+    - `on`: the attributes; by default all times but that of arrival.
+    - `by`: measure each value of these attributes separately; by default the exporter of flows and the interface of
+      packets.
+    - `against`: the attribute on the x axis of a plot; by default the number of arrival.
+    - `share`: how much, from 0 to 1, may stay late beyond the slack that is suggested.
+    - `samples`: points of a plot; 0 for none.
+    - `format`, `types`: as in `oop.read`.
+
+    PlanError when the stream has no time.
+
+    >>> stream = oop.rows([(3,), (1,), (5,)], oop.Schema.of(ts="int64"))
+    >>> found = oop.disorder(stream).of("ts")
+    >>> found.late, found.most, found.promise
+    (1, 2, 'oop.slack(2, "ts")')
     """
     if not 0 <= share < 1:
         raise PlanError(f"share = {share}: the share of tuples that may stay late is from 0 to below 1, e.g. 0.001.")

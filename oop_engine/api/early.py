@@ -1,6 +1,6 @@
 """Results of windows before they are complete: `aggregate(..., early=oop.early("10 s"))`.
 
-Triggers on event time: a part of a window that ends early is a window of its own, computed from the same slices.
+Triggers are on event time: a part of a window that ends early is a window of its own, computed from the same slices.
 """
 
 from __future__ import annotations
@@ -31,9 +31,13 @@ _MOST = 1000
 
 @attrs.frozen
 class Early:
-    """When windows give results before they are complete, and what the next result of a window makes of these.
+    """Hold when windows fire before they are complete; `oop.early` makes it, and several windows may share it.
 
-    The same one can be used for several windows.
+    `every`, `at` and `refine` are as in `oop.early`.
+
+    >>> early = oop.early("10 s", at=0.5)
+    >>> early.every, early.at, early.refine, early.follow(["k"])
+    ('10 s', (0.5,), 'accumulate', None)
     """
 
     every: Amount | None = None
@@ -43,9 +47,19 @@ class Early:
     def parts(
         self, windows: Mapping[str, Windowing], schema: Schema, *, named: bool
     ) -> tuple[dict[str, SlidingWindow], Fire]:
-        """Give the windows to compute, and what makes early results of theirs; PlanError where there are none.
+        """Return the windows to compute, and the operator that makes early results of them.
 
-        With `named`, results bear the names of their windows.
+        - `windows`: sliding windows by name.
+        - `schema`: that of the stream.
+        - `named`: results bear the names of their windows.
+
+        PlanError where a window has no early part.
+
+        >>> from operators.window import SlidingWindow
+        >>> window = SlidingWindow("ts", size=10, slide=10)
+        >>> parts, _ = oop.early(4).parts({"": window}, oop.Schema.of(ts="int64"), named=False)
+        >>> list(parts)
+        ['after 4', 'after 8', 'after 10']
         """
         from operators.window_aggregate.early.firing import Fire, Part
 
@@ -84,7 +98,7 @@ class Early:
         return computed, Fire(parts, named=named, whole=not discard)
 
     def follow(self, by: Sequence[str]) -> Operator | None:
-        """Give what takes results back, if they are to be."""
+        """Return the operator that takes results back, for groups `by`; None unless they are retracted."""
         if self.refine != "retract":
             return None
         from operators.window_aggregate.early.refine import Refine
@@ -117,24 +131,27 @@ def early(
     at: float | Amount | Iterable[float | Amount] = (),
     refine: Refinement = "accumulate",
 ) -> Early:
-    """Say when windows give results before they are complete: triggers on event time, which compose.
+    """Make windows give results before they are complete: pass it as `aggregate(..., early=...)`.
 
-    `every`: so long after a window begins, and again and again. `at`: shares of a window, as 0.5, or times since it
-    begins. A result that fires at a tick T is given when all tuples before T are promised, and is over these alone: it
-    is the same whatever the order of arrival. `refine` says what the next result of a window makes of those before:
-    "accumulate" has all since the window began, "discard" only what is new since the last firing, "retract" gives the
-    last one again with `sign` -1 before the new one with `sign` 1, and leaves out what has not changed.
+    - `every`: fire when so much of a window has passed, and again and again, such as "10 s".
+    - `at`: fire at these shares of a window, as 0.5, or times since it began; one or several.
+    - `refine`: how a result relates to the last one of its window. "accumulate" repeats the whole so far, "discard" has
+      only what is new, "retract" repeats the last one with `sign` -1 before the new one with `sign` 1, and leaves out
+      what has not changed.
 
-    Results of "discard" add up to those of whole windows. Of "accumulate" only the `final` ones do: filter these before
-    you aggregate again. Behind "retract", aggregates, joins and `distinct` are refused without `filter("final")`, as
-    they do not know of signs.
+    A result that fires at a tick T comes when all tuples before T are promised, and is over these alone: it is the same
+    whatever the order of arrival. Results of "discard" add up to those of whole windows. Of the others, filter the
+    `final` ones before you aggregate again; aggregates, joins and `distinct` refuse retractions without
+    `filter("final")`.
 
-    A tuple that breaks the promise is missing in the results that were given, and is in the next ones of its window;
-    with "discard" it is in none, and counted as late. With "discard", a window has no final result when nothing came
-    behind its last firing.
+    A tuple that breaks the promise is missing in the results so far, and is in the next ones of its window; with
+    "discard" it is in none, and counted as late. With "discard" a window has no final result if nothing came after its
+    last firing. PlanError when it never fires.
 
-    >>> str(early("10 s", at=[0.5], refine="retract"))
-    'every 10 s and at 0.5, retracting'
+    >>> stream = oop.rows([(1,), (6,)], oop.Schema.of(ts="int64"))
+    >>> results = stream.window(range=10).aggregate(oop.count(), early=oop.early(at=0.5))
+    >>> results.project("count", "fired", "final").to_arrow().to_pylist()
+    [{'count': 1, 'fired': 5, 'final': False}, {'count': 2, 'fired': 10, 'final': True}]
     """
     if every is not None:
         positive(every, what="early(every)")

@@ -1,6 +1,6 @@
-"""Streams of what Python has: dictionaries and tuples, Arrow data, pages of one's own, and packets that are generated.
+"""Streams of data that Python holds: dictionaries and tuples, Arrow data, pages, and generated packets.
 
-What is said of promises and late tuples is in `oop_engine.api.promising`; all take all of it.
+`oop_engine.api.promising` explains promises and late tuples; all functions take its parameters.
 """
 
 from __future__ import annotations
@@ -39,11 +39,20 @@ def rows(
     divert: Divert = None,
     arrival_ts: Arrival = False,
 ) -> Stream:
-    """Make a stream of dictionaries or tuples, IP addresses also as text.
+    """Make a stream of dictionaries or tuples.
 
-    A collection can be punctuated exactly. An iterator, read only once, needs `punctuate` or `slack`, or brings its own
-    punctuations between the tuples: then `schema` is a `Schema` that says on what. Its rows wait for one another no
-    longer than 50 ms, also while the next one is waited for; in `for page in stream` without `lull`, until it comes.
+    - `records`: a collection, or an iterator, which is read only once. Addresses may be text.
+    - `schema`: the attributes, as `oop.Schema` or `pyarrow.Schema`.
+    - `name`: how plans and messages call the stream.
+    - `punctuate`, `slack`, `on`, `late`, `divert`, `arrival_ts`: see `oop.from_source`.
+
+    A collection is promised exactly. An iterator needs `punctuate` or `slack`, or yields punctuations between its
+    tuples; then `schema` is an `oop.Schema` that says what they promise. Its rows wait at most 50 ms to share a page;
+    in `for page in stream` without `lull`, until the next one comes. PlanError without a schema.
+
+    >>> stream = oop.rows([{"ts": 3, "v": 1.5}, {"ts": 1, "v": 2.5}], oop.Schema.of(ts="int64", v="float64"))
+    >>> stream.aggregate(oop.sum("v")).to_arrow().to_pylist()
+    [{'sum_v': 4.0}]
     """
     if not isinstance(schema, (Schema, pa.Schema)):
         raise PlanError(
@@ -73,13 +82,19 @@ def arrow(
     divert: Divert = None,
     arrival_ts: Arrival = False,
 ) -> Stream:
-    """Make a stream of an Arrow table, of record batches, or of what exports Arrow data (`__arrow_c_stream__`).
+    """Make a stream of Arrow data, or of anything that exports it: frames of Polars and pandas, relations of DuckDB.
 
-    Frames of Polars and pandas and relations of DuckDB are such. They are asked for their tuples anew in every run and
-    read as a stream; only exact promises, where neither `punctuate` nor `slack` says others, keep the tuples in memory.
-    A reader or an iterator of batches is read once and needs `punctuate` or `slack`, an iterator of batches also
-    `schema`. Dictionaries, as of pandas' categories, are numbered by int32 at least: batches together have more words
-    than one. PlanError for anything else.
+    - `data`: a table, a record batch, several of them, a reader, or an object with `__arrow_c_stream__`.
+    - `schema`: that of the batches, if `data` is an iterator of batches.
+    - `name`: how plans and messages call the stream.
+    - `punctuate`, `slack`, `on`, `late`, `divert`, `arrival_ts`: see `oop.from_source`.
+
+    Frames and relations are asked for their tuples anew in every run. Only exact promises, which are the default, keep
+    the tuples in memory. A reader or an iterator is read once and needs `punctuate` or `slack`. Dictionary columns,
+    such as pandas' categories, get indices of at least 32 bits. PlanError for other objects.
+
+    >>> oop.arrow(pa.table({"ts": [3, 1], "v": [5, 7]})).aggregate(oop.max("v")).to_arrow().to_pylist()
+    [{'max_v': 7}]
     """
     source: Source
     schema = None if schema is None else widely_numbered(schema)
@@ -127,9 +142,20 @@ def pages(
     divert: Divert = None,
     arrival_ts: Arrival = False,
 ) -> Stream:
-    """Make a stream of pages and punctuations of your own; `schema` says on what it is punctuated.
+    """Make a stream of pages and punctuations of your own.
 
-    `punctuate` and `slack` promise besides, for pages that bring no punctuation, or not on an attribute that is needed.
+    - `elements`: pages, and punctuations between them.
+    - `schema`: the attributes, and what the punctuations promise.
+    - `name`: how plans and messages call the stream.
+    - `punctuate`, `slack`, `on`: promise besides, if the pages bring no punctuation, or not on an attribute that is
+      needed.
+    - `late`, `divert`, `arrival_ts`: see `oop.from_source`.
+
+    >>> from punctuation import before
+    >>> schema = oop.Schema.of(ts="int64", progress=["ts"])
+    >>> stream = oop.pages([oop.Page.of_rows(schema, [(3,), (1,)]), before("ts", 5)], schema)
+    >>> stream.window(range=5).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [2]
     """
     again = not isinstance(elements, Iterator)
     source = Once(name, schema.arrow, lambda: from_pages(elements, schema), _promised(schema), again=again)
@@ -148,10 +174,18 @@ def packets(
     arrival_ts: Arrival = False,
     **shape: Any,
 ) -> Stream:
-    """Generate n packets at `rate` a second of event time from a seed; the same seed gives the same stream.
+    """Generate packets from a seed; the same seed gives the same stream.
 
-    `shape` is what `oop_engine.sources.generator.packets` takes: sources, zipf, disorder (`Band`, `Blocks`),
-    late_share, skew, lulls, start, seed, link. Their `arrival_ts` is the generated one, which is always the same.
+    - `n`: how many packets.
+    - `rate`: packets per second of event time.
+    - `shape`: sources, zipf, disorder (`oop.Band`, `oop.Blocks`), late_share, skew, lulls, start, seed and link, as
+      `oop_engine.sources.generator.packets` takes them.
+    - `punctuate`, `slack`, `on`, `late`, `divert`: see `oop.from_source`.
+    - `arrival_ts`: add the arrival times that are generated with the packets, and are the same in every run.
+
+    >>> stream = oop.packets(10_000, rate=1_000, disorder=oop.Band("2 s"), slack="2 s")
+    >>> stream.window(range="5 s").aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [5000, 5000]
     """
     from inspect import signature
 

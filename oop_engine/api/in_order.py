@@ -1,7 +1,7 @@
-"""A plan can be run as in-order engines run it: every stream between operators sorted, for the papers' comparisons.
+"""Run a plan as in-order engines do: sort every stream between operators, for the comparisons of the papers.
 
-Answers are those of the plan as it was, as long as no tuple is late; what differs is what is held back, which the
-statistics of the sorts, merges and joins tell (thesis chapter 8, IOP against OOP).
+As long as no tuple is late, the answers are the same. The statistics of the sorts, merges and joins show what was held
+back (thesis chapter 8, IOP against OOP).
 """
 
 from __future__ import annotations
@@ -24,15 +24,19 @@ _BUFFERS: Final[tuple[Buffer, ...]] = ("output", "input")
 
 
 def in_order(stream: Stream, *, buffer: Buffer = "output") -> Stream:
-    """Give the same stream computed in order: what is read out of order is sorted, melds merge, joins keep order.
+    """Return the same stream computed in order: inputs are sorted, melds merge, joins keep order.
 
-    A stream is sorted by the attribute that its reader progresses on, the windowing attribute of a window or a join; it
-    waits until what is promised allows it. `buffer` says whether joins hold back their pairs (OPOB-Join) or their left
-    tuples (OPIB-Join; the forms with tuples without a partner hold back pairs). Nothing is put in order before its
-    number of arrival is given. PlanError for what is no stream and for another `buffer`.
+    - `stream`: the stream. It is sorted by the attribute that its reader progresses on, as soon as promises allow it.
+      Nothing is sorted before its number of arrival is given.
+    - `buffer`: joins hold back their pairs, "output" (OPOB-Join), or their left tuples, "input" (OPIB-Join). Joins that
+      keep tuples without a partner hold back pairs.
 
-        late = oop.meld(main, control).window(range="1 minute").aggregate(oop.count())
-        print(late.run().statistics.peak_state, oop.in_order(late).run().statistics.peak_state)
+    PlanError for another object or another `buffer`.
+
+    >>> links = [oop.rows([(at,) for at in times], oop.Schema.of(ts="int64")) for times in ((3, 1), (2, 9))]
+    >>> results = oop.meld(*links).window(range=5).aggregate(oop.count())
+    >>> oop.in_order(results).to_arrow()["count"].to_pylist()
+    [3, 1]
     """
     check_stream("in_order", stream)
     if buffer not in _BUFFERS:

@@ -1,4 +1,4 @@
-"""An output is a stream and the sink that takes its results; several of one run share what they have in common."""
+"""An output is a stream and the sink that takes its results; the outputs of one run share what they have in common."""
 
 from __future__ import annotations
 
@@ -17,38 +17,65 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Output:
-    """A stream and where its results go."""
+    """Hold a `stream` and the `sink` that its results go to; `Stream.to` makes it.
+
+    >>> output = oop.rows([(1,), (2,)], oop.Schema.of(ts="int64")).to("rows.csv")
+    >>> output.run().tuples
+    2
+    >>> print(output.explain())
+    rows
+       attributes  ts int64
+       punctuated  on nothing before its end: nothing downstream asks for it
+       - late tuples are dropped and counted
+    >>> import trio
+    >>> trio.run(output.run_async).tuples
+    2
+    """
 
     stream: Stream
     sink: Sink
 
     def run(self) -> Statistics:
-        """Run to the end and give the statistics of the run."""
+        """Run to the end, write the results, and return the statistics of the run."""
         from oop_engine.drive.outcome import run_outputs
 
         return run_outputs((self,))
 
     async def run_async(self) -> Statistics:
-        """Run as `run` does, under a trio loop that is already there."""
+        """Run as `run` does, under a trio loop of yours."""
         from oop_engine.drive.outcome import run_outputs_async
 
         return await run_outputs_async((self,))
 
     def explain(self) -> str:
-        """Give the plan as text."""
+        """Return the plan as text."""
         from oop_engine.drive.outcome import explain_outputs
 
         return explain_outputs((self,))
 
     def on_spark(self, spark: SparkSession, *args: object, **options: object) -> NoReturn:
-        """Raise PlanError: inside Spark a stream gives a DataFrame, which Spark writes."""
+        """Raise PlanError, whatever `spark`, `args` and `options` are: inside Spark a stream gives a DataFrame, which
+        Spark writes.
+
+        >>> output = oop.rows([(1,)], oop.Schema.of(ts="int64")).to("rows.csv")
+        >>> try:
+        ...     output.on_spark(None)
+        ... except oop.PlanError:
+        ...     print("Spark writes its DataFrames itself")
+        Spark writes its DataFrames itself
+        """
         from oop_engine.spark.refused import check_stream
 
         check_stream("on_spark", self)
         raise AssertionError
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
-        """Run into a page log, as `to("out.pages")` names one, and give it as a DataFrame of Spark."""
+        """Run into a page log, as `to("out.pages")` names one, and return it as a DataFrame of the session `spark`.
+
+        >>> spark = oop.spark.session(cores=2)
+        >>> oop.rows([(1,)], oop.Schema.of(ts="int64")).to("out.pages").to_spark(spark).count()
+        1
+        """
         from oop_engine.spark.dataframe import to_spark
 
         return to_spark(self, spark)

@@ -1,20 +1,4 @@
-"""What all ways to make a stream say of its promises, and of the tuples that break them.
-
-By default a bounded stream is punctuated exactly (it is read ahead once, by the attribute that windows use);
-`slack="2s"` or `punctuate=` say otherwise, and are needed for what can be read only once. `on` is the attribute that
-`slack` is on.
-
-`late` is what happens to a tuple that breaks a promise: "drop" leaves it out of the windows that are released (thesis
-6.1.5.2, generous), "refuse" raises StreamViolation at the first, "revise" passes it on (counted as `behind`, and as
-late where a window then refuses it), and `divert=` takes every one out of the stream, to a function of pages or to a
-file such as "late.parquet". All are counted. Where several outputs of a run read the stream, each is judged by the
-promises that its own queries need; but what is refused or diverted is judged once for all, by the finest that any
-needs.
-
-With `arrival_ts` a stream also says when its tuples arrived, in ns by the system's clock (True) or by a function that
-gives ns since 1970: one stamp for all that was read at once, never less than the one before, so windows over arrival_ts
-need no other promise. For a file that is the time of its reading, not of its recording.
-"""
+"""How streams are punctuated, and what becomes of tuples that break a promise: parameters that all sources share."""
 
 from __future__ import annotations
 
@@ -46,9 +30,30 @@ def from_source(
     divert: Divert = None,
     arrival_ts: Arrival = False,
 ) -> Stream:
-    """Make a stream of any source; `slack` is short for `punctuate=oop.slack(slack, on=on)`.
+    """Make a stream of any source, with its promises.
 
-    PlanError for what is no source, promise or policy, SchemaError for an attribute that there is not.
+    - `source`: an object as `oop_engine.sources.protocol.Source` describes it.
+    - `punctuate`: one promise, or several in a list: `oop.ordered()`, `oop.slack("2s")`, `oop.blocks(...)` and others.
+      By default a source that can be read twice is promised exactly: it is read ahead once, by the attribute that
+      windows use. What can be read only once needs `punctuate` or `slack`.
+    - `slack`: short for `punctuate=oop.slack(slack, on=on)`.
+    - `on`: the attribute that `slack` is on.
+    - `late`: what happens to a tuple that breaks a promise. "drop" leaves it out of windows that are released (thesis
+      6.1.5.2), "refuse" raises StreamViolation, "revise" passes it on. All are counted.
+    - `divert`: take late tuples out of the stream, to a function of pages or to a file such as "late.parquet".
+    - `arrival_ts`: add the time of arrival, in ns by the system's clock (True) or by a function that returns ns since
+      1970. Windows over it need no other promise. For a file it is the time of reading, not of recording.
+
+    If several outputs of a run read the stream, "drop" judges a tuple by the promises that each needs. A tuple is
+    refused or diverted by the finest promise that any output needs.
+
+    PlanError when the source, a promise or the policy is none, SchemaError for an unknown attribute.
+
+    >>> import pyarrow as pa
+    >>> from oop_engine.sources.memory import Rows
+    >>> source = Rows("mine", (pa.record_batch({"ts": [3, 1, 7]}),))
+    >>> oop.from_source(source, slack=5).window(range=5).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [2, 1]
     """
     # Callers without a type checker give a path here; the annotation does not stop them.
     if not isinstance(source, Source):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -71,7 +76,7 @@ def from_source(
 
 
 def promises_said(said: object) -> tuple[Promise, ...]:
-    """Give the promises as a tuple; PlanError for whatever else users write there."""
+    """Return the promises as a tuple; PlanError for anything else that a user writes there."""
     given: tuple[object, ...] = tuple(said) if isinstance(said, (list, tuple, set, frozenset, Iterator)) else (said,)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     promises = tuple(promise for promise in given if isinstance(promise, Promise))
     if said is not None and len(promises) < len(given):

@@ -1,8 +1,9 @@
-"""Streams of files and of what comes in by itself: every function gives a `Stream` and reads nothing but what it must.
+"""Streams of files, and of data that arrives by itself: every function returns a `Stream` and reads no more than it
+must.
 
-What is said of promises and late tuples is in `oop_engine.api.promising`. All take all of it but two: `interface` makes
-its promises itself, by the clock and `slack`, and has no `punctuate` and no `on`; flow exports bring the `arrival_ts`
-of their datagrams, so `netflow` adds none.
+`oop_engine.api.promising` explains promises and late tuples. All functions take its parameters, with two exceptions:
+`interface` promises by the clock and `slack`, and has no `punctuate` and no `on`; `netflow` adds no `arrival_ts`,
+because flow exports bring that of their datagrams.
 """
 
 from __future__ import annotations
@@ -54,12 +55,19 @@ def pcap(
     divert: Divert = None,
     arrival_ts: Arrival = False,
 ) -> Stream:
-    """Read captures (pcap or pcapng, plain, gzip or zstd; told by content) as one stream of packets.
+    """Read captures as one stream of packets: pcap or pcapng, plain, gzip or zstd, recognised by content.
 
-    Paths may be patterns; "-" is standard input, and a named pipe is read once, as that is. Attributes: ts, srcIP,
-    destIP, srcPort, destPort, proto, length (bytes on the wire), flags, ... as in
-    `oop_engine.sources.capture.PACKET_SCHEMA`. A truncated or damaged file gives what can be read, and the run's notes
-    say where it stopped; `strict` makes that an error.
+    - `places`: paths, patterns such as "*.pcap", "-" for standard input, or binary streams. A named pipe is read once.
+    - `name`: how plans and messages call the stream.
+    - `strict`: make a cut or damaged file an error. By default it is read as far as possible, and the notes of the run
+      say where it stopped.
+    - `punctuate`, `slack`, `on`, `late`, `divert`, `arrival_ts`: see `oop.from_source`.
+
+    Attributes are ts, srcIP, destIP, srcPort, destPort, proto, length (bytes on the wire), flags and others:
+    `oop_engine.sources.capture.PACKET_SCHEMA`. SourceError for a missing file, DecodeError for one that is no capture.
+
+    >>> oop.pcap("demos/captures/web.pcap.gz").aggregate(oop.count(), oop.sum("length")).to_arrow().to_pylist()
+    [{'count': 4631, 'sum_length': 3738523}]
     """
     check_places("pcap", places, example="capture.pcap")
     source = Packets(opened(places), label=name, strict=strict)
@@ -95,28 +103,46 @@ def netflow(
     late: Late = "drop",
     divert: Divert = None,
 ) -> Stream:
-    """Read flow exports, NetFlow v5 and v9, IPFIX and sFlow v5, from captures, files of datagrams, or as they come.
+    """Read flow exports (NetFlow v5 and v9, IPFIX, sFlow v5) from captures, files of datagrams, or a socket.
 
-    Attributes: ts and end_ts (start and end of the flow), srcIP, destIP, ports, bytes, packets, exporter, sampling, ...
-    as in `oop_engine.sources.flows.FLOW_SCHEMA`; `columns` names further elements as IANA does. Times of v9 that count
-    from an uptime are up to a second early: its header has whole seconds. `ports` are the UDP ports of collectors in
-    captures, `allow` networks that exporters may send from. What is not decoded is counted by exporter and reason, and
-    noted at the end of a run.
+    What to read:
 
-    `listen="127.0.0.1:2055"` (or a UDP socket that is bound) collects what exporters send from now on, until the run is
-    interrupted, `lasting` is over or `most` datagrams came. Elsewhere than on loopback that needs `allow`, or
-    `anyone=True`. `buffer` are the bytes of receive buffer to ask for; what the kernel gave, and what it dropped, is in
-    the notes. Such a stream makes its own promises on `on` ("ts", "end_ts" or both), and of each exporter with
-    `by_exporter`; files do with `progress="exporters"`, as they were exported, and are else promised exactly.
+    - `places`: paths, patterns, "-" or binary streams; or else
+    - `listen`: an address such as "127.0.0.1:2055", or a bound UDP socket. The run goes on until it is interrupted,
+      `lasting` is over, or `most` datagrams came.
+    - `allow`: networks that exporters may send from. To listen elsewhere than on loopback, give these, or
+      `anyone=True`.
+    - `ports`: UDP ports of the collectors in captures.
+    - `columns`: further elements by their IANA names, beside those of `oop_engine.sources.flows.FLOW_SCHEMA`: ts and
+      end_ts (start and end of the flow), srcIP, destIP, ports, bytes, packets, exporter, sampling and others.
+    - `buffer`: bytes of receive buffer to ask for. The notes of the run say what the kernel gave, and what it dropped.
+    - `shed`: if the run cannot keep up, take one of n datagrams by chance, and multiply `sampling` by n, so that sums
+      over `bytes * sampling` stay right in expectation. Without it the kernel drops datagrams, and counts them.
+    - `name`: how plans and messages call the stream.
+    - `strict`: make damage an error; by default it is counted by exporter and reason, and noted.
 
-    An exporter promises its clock less `inactive` + `scan`, on "ts" also less `active`: the timeouts of its flow cache,
-    or, where they are neither given nor announced, the furthest that was seen. Nothing is promised in the first
-    `settle`; an exporter that is silent longer than `lull` is assumed to be that far behind its clock (None: is waited
-    for), one that is longer than `idle` is not waited for. `correct_clocks` puts times right by the estimated skew.
-    `state` names a file in which promises, skews, timeouts and templates are kept: a later run that names it goes on
-    from there, takes back nothing that was promised before, and need not settle. With `shed`, a run that cannot keep up
-    takes one of n datagrams, by chance; `sampling` of each record is n times what it was, so that sums over
-    `bytes * sampling` are right in expectation. Without, the kernel drops what finds no room, and counts it.
+    What is promised. A stream that listens makes its own promises on `on`: "ts", "end_ts" or both. Files are promised
+    exactly, or with `progress="exporters"` as they were exported. `punctuate`, `slack`, `late` and `divert` are as in
+    `oop.from_source`.
+
+    - `by_exporter`: promise for each exporter separately, too.
+    - `active`, `inactive`: timeouts of the exporters' flow caches. An exporter promises its clock less `inactive` +
+      `scan`, on "ts" also less `active`. If they are neither given nor announced, the largest that was seen counts.
+    - `scan`: how long an exporter may take to find an inactive flow.
+    - `settle`: nothing is promised before this time has passed.
+    - `lull`: an exporter that is silent for longer is assumed to be this far behind its clock; None waits for it.
+    - `idle`: an exporter that is silent for longer is no longer waited for.
+    - `correct_clocks`: correct times by the estimated skew of the exporter's clock.
+    - `state`: a file that keeps promises, skews, timeouts and templates. A later run that names it goes on from there,
+      and need not settle.
+
+    Times of v9 that count from an uptime are up to a second early, because its header has whole seconds. PlanError when
+    parameters do not go together; the message says which to leave out.
+
+    >>> exports = oop.netflow("demos/captures/exports.pcap.gz")
+    >>> exports.aggregate(oop.count(), by="exporter").to_arrow()["exporter"].to_pylist()
+    ['192.0.2.3', '192.0.2.1', '192.0.2.2']
+    >>> live = oop.netflow(listen="127.0.0.1:2055", lasting="1 hour", active="1 minute", inactive="15 s")
     """
     if (listen is None) == (not places):
         raise PlanError(
@@ -183,11 +209,20 @@ def interface(
     divert: Divert = None,
     arrival_ts: Arrival = False,
 ) -> Stream:
-    """Read the packets that an interface, such as "eth0" or "lo", sees from now on (Linux, with the right to see them).
+    """Read the packets that a network interface sees from now on (Linux; needs the right to capture).
 
-    Attributes are those of a capture. The stream goes on until the run is interrupted, `lasting` is over or `most`
-    packets came; it promises the time of now less `slack`, also while nothing comes. `promiscuous`: also what is for
-    other machines. What the kernel dropped is in the notes.
+    - `interface`: such as "eth0" or "lo".
+    - `promiscuous`: also read packets for other machines.
+    - `lasting`, `most`: end after this time, or this many packets; by default when the run is interrupted.
+    - `name`: how plans and messages call the stream.
+    - `slack`: how long a packet may take to get here. The stream promises the present time less this, also while
+      nothing comes.
+    - `late`, `divert`, `arrival_ts`: see `oop.from_source`.
+
+    Attributes are those of `oop.pcap`. The notes of the run count what the kernel dropped.
+
+    >>> oop.interface("lo", lasting="10 s").schema.names[:3]
+    ['ts', 'srcIP', 'destIP']
     """
     from oop_engine.sources.live import Interface
 
@@ -213,10 +248,17 @@ def zeek(
     divert: Divert = None,
     arrival_ts: Arrival = False,
 ) -> Stream:
-    """Read logs of Zeek, tab-separated or JSON, plain or packed.
+    r"""Read logs of Zeek, tab-separated or JSON, plain or compressed.
 
-    A last line that is not whole, since Zeek is still writing it, is left out, and the run's notes say so; `strict`
-    makes that an error.
+    - `places`: paths, patterns, "-" for standard input, or binary streams.
+    - `name`: how plans and messages call the stream.
+    - `strict`: make an incomplete last line an error. By default it is left out, because Zeek may still be writing, and
+      noted.
+    - `punctuate`, `slack`, `on`, `late`, `divert`, `arrival_ts`: see `oop.from_source`.
+
+    >>> _ = Path("conn.json").write_text('{"ts": 1.5, "id.orig_h": "10.0.0.1", "orig_bytes": 5}\n')
+    >>> oop.zeek("conn.json").project("ts", "srcIP").to_arrow()["srcIP"].to_pylist()
+    ['10.0.0.1']
     """
     from oop_engine.sources.flows import ZeekLogs
 
@@ -235,7 +277,16 @@ def nfdump(
     divert: Divert = None,
     arrival_ts: Arrival = False,
 ) -> Stream:
-    """Read the flow records of nfcapd files, as nfdump, which must be installed, prints them."""
+    """Read the flow records of nfcapd files by means of nfdump, which must be installed.
+
+    - `places`: paths or patterns.
+    - `name`: how plans and messages call the stream.
+    - `punctuate`, `slack`, `on`, `late`, `divert`, `arrival_ts`: see `oop.from_source`.
+
+    >>> Path("nfcapd.202611211200").touch()
+    >>> oop.nfdump("nfcapd.*", slack="5 minutes").schema.names[:3]
+    ['ts', 'end_ts', 'srcIP']
+    """
     from oop_engine.sources.flows import NfdumpFiles
 
     check_places("nfdump", places, example="nfcapd.202611211200", takes="paths")
@@ -256,12 +307,22 @@ def table(
     divert: Divert = None,
     arrival_ts: Arrival = False,
 ) -> Stream:
-    """Read CSV, TSV, NDJSON, Parquet or Arrow files as one stream, the format told by the suffix or given.
+    r"""Read CSV, TSV, NDJSON, Parquet or Arrow files as one stream.
 
-    `types` overrules what a file says: {"srcIP": "ip", "ts": "timestamp"}. The first lines name the columns, and the
-    first value of each decides its type; of one that has none in the first 64 MiB (of a stream: in what comes within a
-    second) the type must be said if it is not text. Keys and columns that come later are left out and counted in the
-    run's notes; `strict` makes them an error. Damage is an error always.
+    - `places`: paths, patterns, "-" for standard input, or one binary stream.
+    - `name`: how plans and messages call the stream.
+    - `format`: "csv", "tsv", "ndjson", "parquet" or "arrow"; by default the suffix decides.
+    - `types`: column types that overrule the file's: {"srcIP": "ip", "ts": "timestamp"}.
+    - `strict`: make columns that the first lines lack an error; by default they are left out, counted and noted.
+    - `punctuate`, `slack`, `on`, `late`, `divert`, `arrival_ts`: see `oop.from_source`.
+
+    The first lines name the columns, and the first value of each decides its type. A column without a value in the
+    first 64 MiB (of a stream: in the first second) is text unless `types` names it. Damage is always an error
+    (TableError).
+
+    >>> _ = Path("flows.csv").write_text("ts,bytes\n1,5\n2,7\n")
+    >>> oop.table("flows.csv", types={"bytes": "float"}).to_arrow().to_pylist()
+    [{'ts': 1, 'bytes': 5.0}, {'ts': 2, 'bytes': 7.0}]
     """
     check_places("table", places, example="flows.csv")
     paths = [place for place in places if isinstance(place, (str, Path))]
@@ -299,12 +360,23 @@ def read(
     divert: Divert = None,
     arrival_ts: Arrival = False,
 ) -> Stream:
-    """Read files of any known kind: by suffix for tables, by content for captures, flow exports and logs of Zeek.
+    """Read files of any known kind: tables by suffix; captures, flow exports and Zeek logs by content.
 
-    `format` says it where neither does: "netflow" for a capture of export datagrams, "zeek" for a JSON log named
-    .json, "pcap", "nfdump" or a format of tables. `types` are for tables, `columns` for flow exports, `strict` for
-    all but files of nfdump, and `arrival_ts` for all but exports, which bring theirs; PlanError where files are of
-    another kind. What only one kind knows besides, as the `ports` of exports, its own function takes.
+    - `places`: paths, patterns, "-" for standard input, or binary streams.
+    - `name`: how plans and messages call the stream.
+    - `format`: the kind, where neither suffix nor content shows it: "netflow" for a capture of export datagrams, "zeek"
+      for a JSON log named .json, "pcap", "nfdump", or a format of `oop.table`.
+    - `types`: for tables only, see `oop.table`.
+    - `columns`: for flow exports only, see `oop.netflow`.
+    - `strict`: make damage an error; for all but nfdump.
+    - `punctuate`, `slack`, `on`, `late`, `divert`: see `oop.from_source`; `arrival_ts`, too, but for flow exports,
+      which bring theirs.
+
+    PlanError when a parameter is for files of another kind. Parameters of one kind only, such as the `ports` of flow
+    exports, are parameters of its own function.
+
+    >>> oop.read("demos/captures/web.pcap.gz").aggregate(oop.count()).to_arrow().to_pylist()
+    [{'count': 4631}]
     """
     check_places("read", places, example="capture.pcap")
     known = _kind(places, format)

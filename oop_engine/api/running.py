@@ -1,4 +1,4 @@
-"""A stream that runs while its user looks on: pages as they are released, and windows that come and go meanwhile.
+"""Run a stream while its user watches: pages as they are released, and windows that come and go meanwhile.
 
 running = packets.windows(short=oop.tumbling("1 s"), burst=oop.session("200 ms")).aggregate(oop.count()).start()
 for page in running:
@@ -39,9 +39,21 @@ from operators.window_aggregate.stores.slices.windows import Spec
 
 @attrs.define(eq=False, repr=False)
 class Running:
-    """One run of a stream, in the thread that iterates over it; all that is said to it is said between two pages.
+    """Run a stream in the thread that iterates over it; between two pages, add and remove windows.
 
-    Used in a `with`, or told to `close`, it lets go of its files, wherever it was.
+    `Stream.start` makes it from a `plan`, with `page_rows` tuples in a page. Use it in a `with`, or call `close`, to
+    close its files.
+
+    >>> stream = oop.rows([(1,), (12,), (30,)], oop.Schema.of(ts="int64")).windows(short=oop.tumbling(10))
+    >>> with stream.aggregate(oop.count()).start(page_rows=1) as running:
+    ...     first = next(iter(running))
+    ...     at = running.add("long", oop.tumbling(20))
+    ...     running.remove("short")
+    ...     running.poll()
+    ...     later = [row["window"] for page in running for row in page.rows()]
+    >>> later, at, list(running.windows), running.partial().num_rows, running.statistics.tuples
+    (['long'], 10, ['long'], 0, 3)
+    >>> running.close()
     """
 
     plan: Plan
@@ -56,7 +68,7 @@ class Running:
         self._pages = self._released()
 
     def __iter__(self) -> Iterator[Page]:
-        """Give the pages of the result as they are released; again, from where it was left."""
+        """Yield the pages of the result as they are released; called again, go on from there."""
         return self._pages
 
     def __next__(self) -> Page:
@@ -69,7 +81,7 @@ class Running:
         self.close()
 
     def close(self) -> None:
-        """End the run where it is: files are closed, and no more pages come."""
+        """Close the files and end the run; no more pages come."""
         self._pages.close()
 
     def __repr__(self) -> str:
@@ -78,19 +90,22 @@ class Running:
 
     @property
     def windows(self) -> Mapping[str, Windowing]:
-        """The windows that share slices, by name, as they are now."""
+        """Return the windows that share slices, by name, as they are now."""
         _, operator = self._slicing()
         return cast(Mapping[str, Windowing], operator.windows)
 
     def add(self, name: str, window: WindowOf) -> int:
-        """Let another window share the slices from now on; gives the tick from which on its windows begin.
+        """Add a window that shares the slices from now on; return the tick from which on its windows begin.
 
-        Every window that begins there or later is given, as if it had been there from the start; those that begin
-        before are not. For sessions the tick is a gap later than for others, as one that begins before may be part of a
-        session that was under way. A context of your own is shown no tuple before the tick. Where the sources can, they
-        promise as finely as the window asks (row O8); where they cannot, as a file that is promised exactly, its
-        results come with the others' promises.
-        PlanError when the run has ended, has no windows that share slices, or reads not what this one needs;
+        - `name`: a new name, which its results bear.
+        - `window`: over the same attribute as the others, such as `oop.tumbling("1 s")`.
+
+        Every window that begins at this tick or later is given, as if it had been there from the start; earlier ones
+        are not. For sessions the tick is one gap later, because a session that began before may be under way. A context
+        of your own sees no tuple before the tick. Sources promise as finely as the window asks, if they can; if not, as
+        a file that is promised exactly, its results come with the others' promises.
+
+        PlanError when the run has ended, has no windows that share slices, or does not read what this one needs;
         SchemaError for a name that is taken, or a window over another attribute.
         """
         place, operator = self._slicing()
@@ -119,9 +134,9 @@ class Running:
         return since
 
     def remove(self, name: str) -> None:
-        """Give no more results of a window; SchemaError when there is none of that name.
+        """Remove the window called `name`; SchemaError when there is none.
 
-        Those that the last promise completed and that are still to be given are left out, too, unless another
+        Results that the last promise completed and that are still to be given are left out, too, unless another
         operator than `filter`, `derive` and `project` took them in already.
         """
         place, operator = self._slicing()
@@ -130,25 +145,24 @@ class Running:
             self._run.leave_out(functools.partial(_without, attribute=attribute, name=name))
 
     def poll(self) -> None:
-        """Ask the sources how far they are: they promise it as soon as they are read again (row O9)."""
+        """Poll the sources: they promise how far they are as soon as they are read again."""
         for output in self.plan.outputs:
             self._run.circuit.poll(self.plan.position(output))
 
     def partial(self) -> pa.Table:
-        """Give what the run would release if every stream ended here: the windows still open, as far as they are.
+        """Return what the run would release if every stream ended here: the open windows, as far as they are.
 
-        It is one consistent cut: of all tuples that were taken in, and of no other, through the whole plan. Tuples are
-        taken in by pages of at most `page_rows`; those that are read and wait to be taken in are not in it. Neither are
-        pages that were released, also where they wait to be given next: those given so far, those that wait and this
-        table are together the answer of a run that ended here. Windows that were added are in it, those removed are
-        not. With `lateness` it has the revisions that late tuples caused, and no other.
+        It is a consistent cut: it counts all tuples taken in so far, and no other, through the whole plan. Tuples are
+        taken in by pages of at most `page_rows`; those read and not taken in yet are not counted. Pages given so far,
+        pages that wait to be given, and this table are together the answer of a run that ended here. Windows that were
+        added are in it, those removed are not. With `lateness` it has the revisions that late tuples caused.
 
-        The run goes on as if nothing had been asked, and gives all of this again when it is complete. So that nobody
-        takes the one for the other, the table has `oop.partial` among the metadata of its schema, which is otherwise
-        that of `to_arrow`: addresses are text. When the run has ended, it is empty; when it was closed, it is of the
-        place where that was. The user's own operators and functions are called as at the end of their streams.
+        The run goes on as if nothing had been asked, and gives all of this again when it is complete. To tell them
+        apart, the table has `oop.partial` in the metadata of its schema, which is otherwise that of `to_arrow`. After
+        the end of the run it is empty; after `close` it is that of where the run was closed. Your own operators and
+        functions are called as at the end of their streams.
 
-        Cost: the state of all operators is saved, restored and released once, which takes room for it twice more.
+        Cost: the state of all operators is saved, restored and released once, which takes twice its room more.
         PlanError within the run, as in a function that it calls, and when the run has failed.
         """
         from oop_engine.drive.outcome import table_of
@@ -163,7 +177,7 @@ class Running:
 
     @property
     def statistics(self) -> Statistics:
-        """What the operators did so far."""
+        """Return the statistics of the operators so far."""
         return Statistics(self._run.circuit.statistics(), tuple(self._run.circuit.notes()))
 
     def _released(self) -> Generator[Page]:

@@ -1,4 +1,4 @@
-"""A stream is an immutable handle on a node of a plan; every method gives a new handle, nothing runs until it is asked.
+"""Streams are immutable handles on nodes of a plan: every method returns a new handle, and nothing runs until asked.
 
 packets = oop.meld(oop.pcap("main1.pcap"), oop.pcap("main2.pcap"))
 talkers = packets.filter(lambda p: p["length"] > 100).window(range="10 minutes", slide="1 minute", wattr="ts")
@@ -62,22 +62,53 @@ _MODES = ("consistent", "generous")
 
 @attrs.frozen(eq=False, repr=False)
 class Stream:
-    """A stream of tuples: what it has is in `schema`, how it comes about in `explain()`."""
+    """Describe a stream of tuples: sources such as `oop.read` make one, and its methods build further ones.
+
+    `node` is the place of the stream in its plan. Iterating over a stream runs it, page by page.
+
+    >>> stream = oop.rows([(1, 5), (3, 2)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.schema.names
+    ['ts', 'v']
+    >>> [page.rows() for page in stream.filter("v > 2")]
+    [[{'ts': 1, 'v': 5}]]
+    """
 
     node: Node
 
     @property
     def schema(self) -> Schema:
-        """The attributes, and what the stream is punctuated on."""
+        """Return the attributes of the stream, and those that it promises progress on."""
         return self.node.schema
 
     def filter(self, predicate: Computed) -> Stream:
-        """Keep the tuples for which a predicate is true: `lambda p: p["length"] > 100`, or the same as text."""
+        """Keep the tuples for which a condition is true; null counts as not true.
+
+        - `predicate`: a function of the tuple, or the same condition as text.
+
+        SchemaError when the condition does not fit the attributes.
+
+        >>> stream = oop.rows([(1, 5), (3, 2)], oop.Schema.of(ts="int64", v="int64"))
+        >>> stream.filter(lambda p: p["v"] > 2).to_arrow().to_pylist()
+        [{'ts': 1, 'v': 5}]
+        >>> stream.filter("v > 2 and ts < 9").to_arrow().num_rows
+        1
+        """
         expression = expression_of(predicate, self.schema, "filter")
         return self._then(Filter(expression), f"filter {expression}")
 
     def project(self, /, *names: str, **computed: Computed) -> Stream:
-        """Keep the named attributes, in this order, and add computed ones (renaming is `project(source="srcIP")`)."""
+        """Keep some attributes, and add computed ones.
+
+        - `names`: the attributes to keep, in the order of the result.
+        - `computed`: further attributes: a function of the tuple, the same as text, or the name of an attribute to
+          rename.
+
+        PlanError when nothing is named, SchemaError for an unknown attribute.
+
+        >>> stream = oop.rows([(1, 5)], oop.Schema.of(ts="int64", v="int64"))
+        >>> stream.project("ts", value="v", double=lambda p: p["v"] * 2).to_arrow().to_pylist()
+        [{'ts': 1, 'value': 5, 'double': 10}]
+        """
         if not names and not computed:
             raise PlanError('project needs at least one attribute, e.g. project("srcIP", bytes="length * 8")')
         columns: dict[str, Expression] = {n: Column(self.schema.resolve(n, where="project")) for n in names}
@@ -87,16 +118,32 @@ class Stream:
         return self._then(Project(columns), "project " + ", ".join(_shown(n, e) for n, e in columns.items()))
 
     def derive(self, /, **computed: Computed) -> Stream:
-        """Add computed attributes to those there are (thesis: Apply)."""
+        """Add computed attributes to those there are (thesis: Apply).
+
+        - `computed`: a function of the tuple, or the same as text, for each new attribute.
+
+        >>> stream = oop.rows([(1, 5)], oop.Schema.of(ts="int64", length="int64"))
+        >>> stream.derive(bits="length * 8").to_arrow().to_pylist()
+        [{'ts': 1, 'length': 5, 'bits': 40}]
+        """
         if not computed:
             raise PlanError('derive needs at least one attribute, e.g. derive(bits="length * 8")')
         columns = {name: expression_of(value, self.schema, f"derive({name}=...)") for name, value in computed.items()}
         return self._then(Apply(columns), "derive " + ", ".join(_shown(n, e) for n, e in columns.items()))
 
     def apply(self, operator: Operator, *others: Stream) -> Stream:
-        """Put an operator of your own over this stream and, on its further ports, others.
+        """Put an operator of your own over this stream.
 
-        Every run makes its own: an attrs class anew from its public fields, another object as a deep copy.
+        - `operator`: an object as `operators.protocol.Operator` describes it. Each run uses a copy: an attrs class is
+          made anew from its public fields, another object is deep-copied.
+        - `others`: the streams on its further input ports.
+
+        PlanError when it is no operator, or has another number of ports.
+
+        >>> from operators.rows.largest import Largest
+        >>> stream = oop.rows([(1, 5), (1, 7)], oop.Schema.of(ts="int64", v="int64"))
+        >>> stream.apply(Largest("v", 1, ("ts",))).to_arrow().to_pylist()
+        [{'ts': 1, 'v': 7}]
         """
         if not isinstance(operator, Operator):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise PlanError(
@@ -111,7 +158,14 @@ class Stream:
         return Stream(operator_node(operator, self.node, *(o.node for o in others), label=label, remarks=remarks))
 
     def distinct(self, *attributes: str) -> Stream:
-        """Keep the first tuple of each combination of these attributes, of all when none is named (DupElim)."""
+        """Keep the first tuple of each combination of values (thesis: DupElim).
+
+        - `attributes`: the attributes that are compared; all of them if none is named.
+
+        >>> stream = oop.rows([(1, 5), (2, 5), (3, 6)], oop.Schema.of(ts="int64", v="int64"))
+        >>> stream.distinct("v").to_arrow().to_pylist()
+        [{'v': 5}, {'v': 6}]
+        """
         names = tuple(self.schema.resolve(n, where="distinct") for n in attributes)
         return self._then(Distinct(names), "distinct " + (", ".join(names) or "*"))
 
@@ -124,17 +178,24 @@ class Stream:
         into: str | None = None,
         max_panes: int = 4096,
     ) -> Stream:
-        """Share amounts such as bytes out over the panes between a flow's start and its end.
+        """Spread amounts, such as the bytes of a flow, over the panes between its start and its end.
 
-        Each flow becomes one tuple a pane of `step`, whose time is `into` (`start` anew by default): windows over it
-        count bytes where they belong and not where their record came in; late records revise the past. Whole amounts
-        add up exactly. A tuple without a start or an end has no place: it is left out, counted, and noted.
+        Each flow becomes one tuple a pane. So windows count bytes when they were sent, not when their record came in.
+        Whole amounts add up exactly.
 
-        A flow over more than `max_panes` panes is cut into at most as many longer parts, each several panes, so its
-        bytes are still where they belong, to within a part. Only where the stream promises `end` and not `start` do
-        all bytes of such a flow go to its last `max_panes` panes: it could begin at any time, so that no window would
-        ever be complete. Promise `start`, too, then, or raise `max_panes`, which delays windows by as many panes. The
-        notes of the run tell how many flows were cut so.
+        - `columns`: the attributes that hold amounts.
+        - `step`: length of a pane, such as "1 s".
+        - `start`, `end`: the times at which a flow starts and ends. A tuple that lacks one is left out, and counted in
+          the notes of the run.
+        - `into`: name of the pane's time in the result, by default that of `start`.
+        - `max_panes`: most panes for one flow. A longer flow is cut into at most as many parts of several panes each.
+          Only if the stream promises `end` and not `start`, all its bytes go to its last `max_panes` panes instead,
+          because windows would never complete otherwise: promise `start` too, or raise `max_panes`, which delays
+          windows by as many panes. The notes of the run count such flows.
+
+        >>> flows = oop.rows([(0, 20, 300)], oop.Schema.of(ts="int64", end_ts="int64", bytes="int64"))
+        >>> flows.spread("bytes", step=10).to_arrow().to_pylist()
+        [{'ts': 0, 'end_ts': 20, 'bytes': 150}, {'ts': 10, 'end_ts': 20, 'bytes': 150}]
         """
         first, last = (self.schema.resolve(name, where="spread") for name in (start, end))
         operator = Spread(
@@ -149,13 +210,30 @@ class Stream:
         return self._then(operator, f"spread {', '.join(columns)} over [{first}, {last}] by {step}")
 
     def number(self, name: str = "row_num") -> Stream:
-        """Number the tuples in the order in which they arrive here, from 0."""
+        """Number the tuples from 0, in the order in which they arrive here.
+
+        - `name`: the new attribute.
+
+        >>> stream = oop.rows([(3,), (1,)], oop.Schema.of(ts="int64"))
+        >>> stream.number().to_arrow().to_pylist()
+        [{'ts': 3, 'row_num': 0}, {'ts': 1, 'row_num': 1}]
+        """
         return self._then(Number(name), f"number as {name}")
 
     def reorder(
         self, *, on: str = "ts", slack: Amount | None = None, tuples: int | None = None, mode: Mode = "consistent"
     ) -> Stream:
-        """Sort by an attribute as far as a slack in time or tuples allows (BSort); to compare with sorting engines."""
+        """Sort by an attribute within a slack, as sorting engines do (BSort); for comparisons.
+
+        - `on`: the attribute to sort by.
+        - `slack`: how long a tuple may wait, such as "2 s"; or `tuples`: how many tuples may wait. Leave one of them
+          out.
+        - `mode`: "consistent" drops tuples that come too late to be sorted, "generous" passes them on.
+
+        >>> stream = oop.rows([(3,), (1,), (9,)], oop.Schema.of(ts="int64"))
+        >>> stream.reorder(slack=5).to_arrow()["ts"].to_pylist()
+        [1, 3, 9]
+        """
         if mode not in _MODES:
             raise PlanError(f'reorder: mode="{mode}" is none of {", ".join(_MODES)}. {did_you_mean(str(mode), _MODES)}')
         if slack is not None and tuples is not None:
@@ -169,7 +247,12 @@ class Stream:
         return self._then(Reorder(on, slack_time=ticks, slack_tuples=tuples, mode=mode), f"reorder by {on}")
 
     def meld(self, *others: Stream) -> Stream:
-        """Unite this stream with others; see `meld`."""
+        """Unite this stream with `others` of the same schema; see `oop.meld`.
+
+        >>> one = oop.rows([(3,)], oop.Schema.of(ts="int64"))
+        >>> one.meld(oop.rows([(1,)], oop.Schema.of(ts="int64"))).to_arrow().num_rows
+        2
+        """
         return meld(self, *others)
 
     def join(
@@ -190,20 +273,34 @@ class Stream:
         greatest: str = "",
         promises: Promises = "both",
     ) -> Stream:
-        """Join this stream, the left one, with a right one: pairs of tuples that are near in time and equal in keys.
+        """Join this stream, the left one, with another: pairs of tuples that are near in time and equal in keys.
 
-        `range` says how long a tuple of each input stays and waits for partners: "2 minutes" for both, or ("3 minutes",
-        "2 minutes") for left and right, which is left - 2 minutes < right < left + 3 minutes (with `closed`, <=).
-        `tumbling="5 minutes"` joins what is in the same five minutes, from `origin` on. `window` is a join window of
-        your own in ticks, e.g. operators.join.WidJoin. `wattr` is the windowing attribute, or that of each input.
-        `on` names what must be equal: "srcIP", a pair ("srcIP", "destIP") of a left and a right attribute, or several
-        in a list. `where` is a further condition on both: lambda p: p["length"] > p["right_length"], or text.
-        `kind`: "inner"; "left", "right" or "full" add tuples without a partner, once, beside nulls; "semi" and "anti"
-        give the left tuples with, and without, a partner.
+        Say with `range`, `tumbling` or `window` which times meet:
 
-        The result has the attributes of the left, then those of the right, `prefix` before names that the left has
-        too; `least` and `greatest` name two more, the lesser and the greater time. It is punctuated on both times, each
-        by itself and, more finely, jointly (`promises` chooses). PlanError when nothing could ever purge what is kept.
+        - `range`: how long a tuple waits for partners: "2 minutes" for both inputs, or ("3 minutes", "2 minutes") for
+          left and right, which means left - 2 minutes < right < left + 3 minutes; with `closed`, <=.
+        - `tumbling`: join what is in the same interval, such as "5 minutes", counted from `origin`.
+        - `window`: a join window of your own in ticks, such as `operators.join.WidJoin`.
+        - `wattr`: the windowing attribute, or a pair of them for left and right.
+
+        The other parameters:
+
+        - `right`: the other stream.
+        - `on`: attributes that must be equal: "srcIP", a pair ("srcIP", "destIP") of a left and a right one, or a list
+          of these.
+        - `where`: a further condition on both: `lambda p: p["length"] > p["right_length"]`, or text.
+        - `kind`: "inner"; "left", "right" or "full" add each tuple without a partner, beside nulls; "semi" and "anti"
+          return the left tuples with, and without, a partner.
+        - `prefix`: put before names of right attributes that the left has too.
+        - `least`, `greatest`: names for two more attributes, the lesser and the greater of both times.
+        - `promises`: promise both times "individual"ly, "joint"ly, or "both".
+
+        PlanError when no promise could ever remove a stored tuple: let the other input promise its time.
+
+        >>> schema = oop.Schema.of(ts="int64", k="int64")
+        >>> left, right = oop.rows([(1, 7)], schema), oop.rows([(2, 7), (9, 7)], schema)
+        >>> left.join(right, "k", range=3).to_arrow().to_pylist()
+        [{'ts': 1, 'k': 7, 'right_ts': 2, 'right_k': 7}]
         """
         from oop_engine.api.join import Joining, check_choices, entered, join_window, pairs_of
 
@@ -242,23 +339,30 @@ class Stream:
         partial: bool = True,
         consistent: bool = False,
     ) -> Windowed:
-        """Specify the windows of an aggregate: RANGE, SLIDE, WA and PA of the thesis.
+        """Put sliding or tumbling windows over the stream; call `aggregate` on the result.
 
-        `range` and `slide` are durations ("10 minutes"), rows ("1000 rows", on row_num), or integers where `wattr` is
-        a number (beside a time, ticks have a unit: "60 ns"); `range="ALL"` is a landmark window; without `slide`
-        windows are tumbling. Windows end at `origin` and at multiples of `slide` before and after it, and begin `range`
-        earlier. Spark's `window(...)` begins them there: where `range` is no multiple of `slide`, its windows are those
-        with the origin `range` modulo `slide`. `partition` counts rows in each partition separately, while `by` of
-        `aggregate` parts the rows of the windows of the whole stream; over a time both are the same. With "ALL" the
-        last window is the first that has all rows, of each partition its own.
-        `wattr="arrival_ts"`, where the stream has none, is when tuples arrive at their source (see
-        `oop_engine.plan.arrival_attributes.stamped`). `partial=False` leaves out windows that begin before the origin.
-        A tuple that is late for some of its windows is counted in the others, if `consistent` in none (where an
-        operator in between relies on promises, or late tuples are refused or diverted, it stops before). Other windows
-        are given as a value in the place of `range`: `oop.session("30 s")`, `oop.counted(100)`.
+        - `range`: length of a window: a duration ("10 minutes"), rows ("1000 rows"), a number of units where `wattr` is
+          a number, or "ALL" for landmark windows, which all begin with the stream. Or any other window as a value:
+          `oop.session("30 s")`, `oop.counted(100)`; then leave the other parameters out.
+        - `slide`: distance between two windows, in the same form. By default `range`: windows are tumbling.
+        - `wattr`: the windowing attribute, a time or a whole number. "row_num" counts tuples as they arrive;
+          "arrival_ts", unless the stream has it, is when they arrive at their source.
+        - `partition`: attributes; rows are counted for each of their values separately. Over a time that is the same as
+          `by` of `aggregate`.
+        - `origin`: windows end there, and at multiples of `slide` from there; they begin `range` earlier.
+        - `partial`: keep windows that begin before `origin`.
+        - `consistent`: count a tuple that is late for some of its windows in none of them; by default it counts in
+          those still open. A tuple that its source refuses or diverts reaches no window either way.
 
-        A tuple is in no window if its `wattr` is null, or 2**61 ticks or more from 0: in nanoseconds, times before
-        1896-12 and after 2043-01.
+        Spark's `window(...)` begins windows at multiples of the slide. If `range` is no multiple of `slide`, get the
+        same windows with `range` modulo `slide` as `origin`. With "ALL" the last window is the first that holds all
+        rows. A tuple is in no window if its `wattr` is null, or 2**61 ticks or more from 0: in nanoseconds, before
+        1896-12 or after 2043-01.
+
+        >>> stream = oop.rows([(1, 5), (12, 2), (3, 7)], oop.Schema.of(ts="int64", v="int64"))
+        >>> stream.window(range=10).aggregate(oop.sum("v")).to_arrow().to_pylist()
+        [{'sum_v': 12, 'wid': 0, 'window_start': 0, 'window_end': 10}, {'sum_v': 2, 'wid': 1, 'window_start': 10,
+        'window_end': 20}]
         """
         from oop_engine.api.windowed import Windowed
 
@@ -287,13 +391,20 @@ class Stream:
     def windows(
         self, windows: Mapping[str, WindowOf] | None = None, *, consistent: bool = False, **named: WindowOf
     ) -> Windowed:
-        """Specify several windows, of any kinds; results bear the name of theirs in the attribute `window`.
+        """Put several windows of any kinds over the stream; results bear the name of theirs in the attribute `window`.
 
-        Those over one attribute share their slices. Windows that tuples define, landmark windows and those over another
-        attribute are computed beside them; where some windows are over times, those of n tuples or arrivals have no
-        window_start and window_end, which would be ranks.
+        - `windows`, `named`: the windows by name, as a mapping or as keywords.
+        - `consistent`: as in `window`.
 
-        stream.windows(short=oop.tumbling("1 s"), burst=oop.session("200 ms")).aggregate(oop.count(), by="srcIP")
+        Windows over one attribute share their slices. Landmark windows, windows that tuples define, and windows over
+        another attribute are computed beside them. If some windows are over times, those that count tuples have null as
+        window_start and window_end.
+
+        >>> stream = oop.rows([(1,), (2,), (12,)], oop.Schema.of(ts="int64"))
+        >>> several = stream.windows(short=oop.tumbling(10), burst=oop.session(4))
+        >>> several.aggregate(oop.count()).project("window", "count", "wid").to_arrow().to_pylist()
+        [{'window': 'short', 'count': 2, 'wid': 0}, {'window': 'burst', 'count': 2, 'wid': 1}, {'window': 'short',
+        'count': 1, 'wid': 1}, {'window': 'burst', 'count': 1, 'wid': 12}]
         """
         from oop_engine.api.windowed import Windowed
 
@@ -318,7 +429,16 @@ class Stream:
     def aggregate(
         self, /, *functions: AggregateFunction, by: str | Sequence[str] = (), **named: AggregateFunction
     ) -> Stream:
-        """Aggregate without a window: a group leaves when a promise on its attributes ends it, or at the end."""
+        """Aggregate without windows: a group is complete when a promise ends it, or the stream does.
+
+        - `functions`: aggregate functions, whose results are named after them, as `sum_v`.
+        - `named`: further functions, with names for their results.
+        - `by`: one grouping attribute, or several in a list.
+
+        >>> stream = oop.rows([(1, 5), (2, 7)], oop.Schema.of(ts="int64", v="int64"))
+        >>> stream.aggregate(oop.count(), total=oop.sum("v")).to_arrow().to_pylist()
+        [{'count': 2, 'total': 12}]
+        """
         results = named_results(functions, named)
         names = grouping(self.schema, by, "aggregate", "by")
         label = "aggregate " + listed(results) + (f" by {', '.join(names)}" if names else "")
@@ -326,9 +446,14 @@ class Stream:
         return self._then(GroupAggregate(results, names), label, remark)
 
     def to(self, target: str | Path | Sink) -> Output:
-        """Say where the results go: a path ending in .parquet, .csv, .ndjson or .arrow, or "-" for the terminal.
+        """Choose where the results go; call `run` on the output that is returned.
 
-        NDJSON, as JSON, has no NaN and no infinity: they are null there.
+        - `target`: a path that ends in .parquet, .csv, .ndjson, .arrow or .pages, "-" for the terminal, or a sink.
+
+        NDJSON has no NaN and no infinity; they become null there. SinkError for an unknown suffix or a missing folder.
+
+        >>> oop.rows([(1,), (2,)], oop.Schema.of(ts="int64")).to("out.csv").run().tuples
+        2
         """
         from oop_engine.sinks import Sink, sink_for
 
@@ -342,9 +467,16 @@ class Stream:
         return Output(self, target)
 
     def run(self, *, mode: Literal["oop", "iop"] = "oop") -> Outcome:
-        """Run to the end and keep all results in memory; `to(...)` writes them instead.
+        """Run to the end, keep all results in memory, and return them with the statistics of the run.
 
-        `mode="iop"` sorts the streams between operators, as in-order systems do, to compare (`oop.in_order`).
+        - `mode`: "oop" runs out of order; "iop" sorts the streams between operators, as in-order engines do
+          (`oop.in_order`).
+
+        Use `to(...)` for results that are too large for memory.
+
+        >>> outcome = oop.rows([(1,), (2,)], oop.Schema.of(ts="int64")).aggregate(oop.count()).run()
+        >>> outcome.table.to_pylist(), outcome.statistics.late
+        ([{'count': 2}], 0)
         """
         from oop_engine.drive.outcome import collect
 
@@ -357,9 +489,14 @@ class Stream:
         return collect(self._plan())
 
     def start(self, *, page_rows: int = 65_536) -> Running:
-        """Run in this thread, page by page: what is given has windows added and removed while it is iterated over.
+        """Start a run in this thread that you iterate over, and add and remove windows meanwhile.
 
-        `page_rows` tuples at most go through the plan at a time, so that one hears of results so much sooner.
+        - `page_rows`: most tuples that pass through the plan at a time. Fewer bring results sooner, and cost more.
+
+        >>> stream = oop.rows([(1,), (12,)], oop.Schema.of(ts="int64")).windows(short=oop.tumbling(10))
+        >>> with stream.aggregate(oop.count()).start() as running:
+        ...     [page["count"].tolist() for page in running]
+        [[1], [1]]
         """
         from oop_engine.api.running import Running
         from oop_engine.rewrite.fusion import shareable
@@ -369,7 +506,12 @@ class Stream:
         return Running(shareable(self._plan()), page_rows)
 
     async def run_async(self) -> Outcome:
-        """Run as `run` does, under a trio loop that is already there."""
+        """Run as `run` does, under a trio loop of yours.
+
+        >>> import trio
+        >>> trio.run(oop.rows([(1,)], oop.Schema.of(ts="int64")).run_async).table.num_rows
+        1
+        """
         from oop_engine.drive.outcome import collect_async
 
         return await collect_async(self._plan())
@@ -380,21 +522,29 @@ class Stream:
         return prepared(self.node)
 
     def __iter__(self) -> Iterator[Page]:
-        """Give the pages of the result as they are released.
+        """Yield the pages of the result as they are released.
 
-        Operators run in this thread. Where a source promises by the clock (`lull`, `oop.heartbeat`), those that can be
-        read only once are read in threads of their own, and time goes on while they are silent.
+        Operators run in this thread. If a source promises by the clock (`lull`, `oop.heartbeat`), sources that can be
+        read only once are read in threads of their own, so that time goes on while they are silent.
         """
         from oop_engine.drive.synchronous import Run
 
         return (element for _, element in Run(self._plan()) if isinstance(element, Page))
 
     def to_arrow(self) -> pa.Table:
-        """Run to the end and give the results as an Arrow table; addresses are text."""
+        """Run to the end and return the results as an Arrow table; addresses are text.
+
+        >>> oop.rows([(1,)], oop.Schema.of(ts="int64")).to_arrow().to_pylist()
+        [{'ts': 1}]
+        """
         return self.run().table
 
     def to_pandas(self) -> pd.DataFrame:
-        """Run to the end and give the results as a pandas frame (needs the extra `pandas`)."""
+        """Run to the end and return the results as a pandas frame; ImportError without the extra `pandas`.
+
+        >>> len(oop.rows([(1,)], oop.Schema.of(ts="int64")).to_pandas())
+        1
+        """
         if find_spec("pandas") is None:
             raise ImportError(
                 "to_pandas() needs pandas, which is not installed.\n"
@@ -403,7 +553,19 @@ class Stream:
         return self.run().table.to_pandas()
 
     def explain(self, *, spark: bool = False) -> str:
-        """Give the plan as text; with `spark`, which part would run where inside Spark, and why."""
+        """Return the plan as text: its operators, what each promises, and why a strategy was chosen.
+
+        - `spark`: show instead which part would run where inside Spark, and why.
+
+        >>> print(oop.rows([(1,)], oop.Schema.of(ts="int64")).filter("ts > 0").explain())
+        filter ts > 0
+        │  attributes  those of its input
+        │  punctuated  on nothing before its end
+        └─ rows
+              attributes  ts int64
+              punctuated  on nothing before its end: nothing downstream asks for it
+              - late tuples are dropped and counted
+        """
         if spark:
             from oop_engine.spark.explained import explain_on_spark
 
@@ -421,13 +583,28 @@ class Stream:
         counts: Counts | None = None,
         end: bool = False,
     ) -> DataFrame:
-        """Run inside Spark and give a DataFrame, streaming if an input is; see `oop_engine.spark.on_spark`."""
+        """Run inside Spark and return a DataFrame, a streaming one if an input is.
+
+        - `spark`, `inputs`, `buckets`, `counts`, `end`: as `oop.spark.on_spark` explains them.
+
+        >>> spark = oop.spark.session(cores=2)
+        >>> stream = oop.read("demos/captures/web.pcap.gz").aggregate(oop.count())
+        >>> stream.on_spark(spark).collect()
+        [Row(count=4631)]
+        """
         from oop_engine.spark.run import on_spark
 
         return on_spark(self, spark, inputs, buckets=buckets, counts=counts, end=end)
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
-        """Run here, and give the results as a DataFrame of Spark."""
+        """Run here, and return the results as a DataFrame of Spark.
+
+        - `spark`: a session; by default that of this process, or a new one.
+
+        >>> spark = oop.spark.session(cores=2)
+        >>> oop.rows([(1,)], oop.Schema.of(ts="int64")).to_spark(spark).count()
+        1
+        """
         from oop_engine.spark.dataframe import to_spark
 
         return to_spark(self, spark)
@@ -445,7 +622,16 @@ class Stream:
 
 
 def meld(*streams: Stream) -> Stream:
-    """Unite streams of one schema: tuples pass at once, and only what every input promised is promised (Fig 8-2)."""
+    """Unite streams of one schema without waiting for order (Fig 8-2).
+
+    Tuples pass at once. The result promises what every input has promised.
+
+    - `streams`: the streams, at least one.
+
+    >>> links = [oop.rows([(at,)], oop.Schema.of(ts="int64")) for at in (3, 1)]
+    >>> oop.meld(*links).aggregate(oop.count()).to_arrow().to_pylist()
+    [{'count': 2}]
+    """
     _check_streams("meld", streams)
     if len(streams) == 1:
         return streams[0]
@@ -453,7 +639,17 @@ def meld(*streams: Stream) -> Stream:
 
 
 def merge(*streams: Stream, on: str = "ts") -> Stream:
-    """Unite streams in the order of an attribute, holding tuples back until every input allows it; for comparison."""
+    """Merge streams in the order of an attribute, as in-order engines do; for comparisons.
+
+    A tuple is held back until every input has promised to be past it.
+
+    - `streams`: the streams, at least one.
+    - `on`: the attribute.
+
+    >>> links = [oop.rows([(at,)], oop.Schema.of(ts="int64")) for at in (3, 1)]
+    >>> oop.merge(*links).to_arrow()["ts"].to_pylist()
+    [1, 3]
+    """
     _check_streams("merge", streams)
     on = streams[0].schema.resolve(on, where="merge")
     nodes = (s.node for s in streams)

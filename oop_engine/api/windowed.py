@@ -1,4 +1,4 @@
-"""A stream with windows, of which remains to be said what to compute: `aggregate` makes it a stream again."""
+"""`stream.window(...)` returns a `Windowed`: a stream with windows, which `aggregate` makes a stream again."""
 
 from __future__ import annotations
 
@@ -31,7 +31,17 @@ _RELEASING: Final = (FROM, WID, START, STOP)
 
 @attrs.frozen(eq=False, repr=False)
 class Windowed:
-    """A stream with window specifications, mostly one; what remains to be said is what to compute."""
+    """Hold a stream with its windows, until `aggregate` says what to compute.
+
+    - `stream`: the stream below.
+    - `windows`: the windows by name; the name of a single one is empty.
+    - `consistent`, `partition`: as in `Stream.window`.
+
+    >>> stream = oop.rows([(1, 5)], oop.Schema.of(ts="int64", v="int64"))
+    >>> windowed = stream.window(range=10)
+    >>> windowed.named, windowed.compute({"total": oop.sum("v")}).schema.names
+    (False, ['total', 'wid', 'window_start', 'window_end'])
+    """
 
     stream: Stream
     windows: Mapping[str, Windowing]
@@ -54,27 +64,32 @@ class Windowed:
         early: Early | Amount | None = None,
         **named: AggregateFunction,
     ) -> Stream:
-        """Compute aggregates over each window, for each group of `by`.
+        """Aggregate each window, for each group.
 
-        A window without a tuple gives no result; with `empty`, and without groups, those between the first and the last
-        window with a tuple do. `strategy` says how it is computed, which changes time and memory and never the answer
-        (names are in `oop_engine.plan.strategies.STRATEGIES`, `oop.strategy` has options; `explain` says what was
-        chosen and why).
+        - `functions`: aggregate functions, whose results are named after them, as `sum_length`.
+        - `named`: further functions, with names for their results.
+        - `by`: one grouping attribute, or several in a list.
+        - `empty`: also give windows without a tuple, between the first and the last that have one. Without groups only.
+        - `strategy`: how to compute, by name or from `oop.strategy`. It changes time and memory, never the answer;
+          `explain` says what "auto" chose and why.
+        - `lateness`: how late a tuple may be and still change a released window; see below.
+        - `early`: results before a window is complete, from `oop.early`; an amount alone says how often. They are over
+          the tuples before the tick `fired`, and `final` tells whether the window is complete.
 
-        With `lateness`, windows that were released are given again, with a `revision` of 1, 2, ..., when a tuple that
-        is late by no more changes them: the last one of each group, `window` and wid holds. A session that is no more,
-        because a late tuple joined it to another, is taken back by a row with null aggregates and a null window_end.
-        Filter after keeping the last ones: `filter("count > 1")` on the stream leaves out what takes a session back
-        (null is not true), and revisions that no longer pass. Aggregates, joins and `distinct` would count a window
-        once for each revision, so they are refused behind these results, but for the first ones:
-        `filter("revision = 0")`.
+        Return the grouping attributes, one attribute a function, `window` for those of `windows(...)`, then wid,
+        window_start and window_end. PlanError when no promise could ever release a window: punctuate the source on the
+        windowing attribute.
 
-        With `early`, sliding windows give results before they are complete, over the tuples before the tick `fired`,
-        and say whether they are `final` (see `oop.early`; an amount alone is how often they fire).
+        With `lateness`, a window that a late tuple changes is given again, with `revision` 1, 2, ...: the last one of
+        each group, `window` and wid holds. If a late tuple joins two sessions, the one that is gone is taken back by a
+        row of null aggregates and a null window_end. Filter after you have kept the last ones: `filter("count > 1")`
+        drops such rows. Aggregates, joins and `distinct` would count a window once for each revision, and refuse these
+        results; put `filter("revision = 0")` between.
 
-        The result has the grouping attributes, one attribute a function (named as the keyword, else `count`,
-        `sum_length`, ...), `window` for those of `windows(...)`, then wid, window_start, window_end. PlanError when
-        nothing could ever release a window.
+        >>> stream = oop.rows([(1, 5), (12, 2), (3, 7)], oop.Schema.of(ts="int64", v="int64"))
+        >>> stream.window(range=10).aggregate(oop.count(), most=oop.max("v")).to_arrow().to_pylist()
+        [{'count': 2, 'most': 7, 'wid': 0, 'window_start': 0, 'window_end': 10}, {'count': 1, 'most': 2, 'wid': 1,
+        'window_start': 10, 'window_end': 20}]
         """
         options: dict[str, Any] = {"by": by, "empty": empty, "strategy": strategy, "lateness": lateness}
         return self.compute(named_results(functions, named), **options, early=early)
@@ -89,7 +104,11 @@ class Windowed:
         lateness: Amount = 0,
         early: Early | Amount | None = None,
     ) -> Stream:
-        """Compute aggregates as `aggregate` does, by the names of their results."""
+        """Compute aggregates as `aggregate` does, from a mapping.
+
+        - `functions`: aggregate functions by the names of their results.
+        - `by`, `empty`, `strategy`, `lateness`, `early`: as in `aggregate`.
+        """
         if early is not None:
             if empty or lateness:
                 other = "empty=True" if empty else "lateness=..."
@@ -111,7 +130,7 @@ class Windowed:
 
     @property
     def named(self) -> bool:
-        """Whether windows have names, which their results bear."""
+        """Return whether the windows have names, which their results bear."""
         return "" not in self.windows
 
     def _together(

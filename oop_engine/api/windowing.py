@@ -1,4 +1,4 @@
-"""Window specifications as values: amounts as users write them, made into ticks when the stream is known.
+"""Window specifications as values: amounts as users write them become ticks when the stream is known.
 
 stream.window(oop.session("30 s")).aggregate(oop.count(), by="srcIP")
 stream.windows(short=oop.tumbling("1 s"), long=oop.sliding("10 minutes", "1 minute")).aggregate(oop.count())
@@ -27,7 +27,17 @@ _TS: Final = "ts"
 
 @attrs.frozen
 class WindowOf:
-    """A window that waits for a stream; `of` gives its specification in ticks of the stream's attribute."""
+    """Specify a window before its stream is known; functions such as `oop.tumbling` make one.
+
+    - `text`: how a plan shows it.
+    - `wattr`: its windowing attribute.
+    - `build`: makes the specification of a schema and an attribute.
+    - `counts_arrivals`: the stream must be numbered at its entry.
+
+    >>> window = oop.tumbling("10 s")
+    >>> str(window), window.of(oop.Schema.of(ts=pa.timestamp("ns"))).size
+    ('RANGE 10 s, SLIDE 10 s, WA ts', 10000000000)
+    """
 
     text: str
     wattr: str
@@ -36,7 +46,10 @@ class WindowOf:
     """Whether the stream must have been numbered at its entry."""
 
     def of(self, schema: Schema) -> Windowing:
-        """Make the specification; PlanError or SchemaError when an amount does not fit the attribute."""
+        """Return the specification in ticks of an attribute of `schema`.
+
+        PlanError or SchemaError when an amount does not fit the attribute.
+        """
         return self.build(schema, self.wattr)
 
     def __str__(self) -> str:
@@ -44,14 +57,31 @@ class WindowOf:
 
 
 def tumbling(range: Amount, *, wattr: str = _TS, origin: Amount = 0) -> WindowOf:
-    """Give windows of a range, one after the other."""
+    """Specify tumbling windows: each begins where the last one ends.
+
+    - `range`: length of a window, such as "10 s", or an integer where `wattr` is a number.
+    - `wattr`: the windowing attribute.
+    - `origin`: a point where a window begins.
+
+    >>> stream = oop.rows([(1,), (12,), (3,)], oop.Schema.of(ts="int64"))
+    >>> stream.window(oop.tumbling(10)).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [2, 1]
+    """
     return sliding(range, range, wattr=wattr, origin=origin)
 
 
 def sliding(range: Amount, slide: Amount, *, wattr: str = _TS, origin: Amount = 0, partial: bool = True) -> WindowOf:
-    """Give a window of a range every slide; with `partial`, those too that begin before the origin (Eq. 5.1).
+    """Specify sliding windows: one of length `range` ends every `slide` (Eq. 5.1).
 
-    They end at the origin and at multiples of the slide from it, and begin a range earlier.
+    - `range`: length of a window, such as "10 s"; "ALL" for landmark windows.
+    - `slide`: distance between two windows.
+    - `wattr`: the windowing attribute; "row_num" counts tuples as they arrive.
+    - `origin`: windows end there, and at multiples of `slide` from there.
+    - `partial`: keep windows that begin before `origin`.
+
+    >>> stream = oop.rows([(1,), (7,)], oop.Schema.of(ts="int64"))
+    >>> stream.window(oop.sliding(10, 5)).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [1, 2, 1]
     """
     if not is_landmark(range):
         positive(range, what="RANGE")
@@ -64,7 +94,15 @@ def sliding(range: Amount, slide: Amount, *, wattr: str = _TS, origin: Amount = 
 
 
 def session(gap: Amount, *, wattr: str = _TS) -> WindowOf:
-    """Give the runs of a group's tuples whose distances are below a gap; a distance equal to the gap separates."""
+    """Specify session windows: a silence of at least `gap` separates two sessions of a group.
+
+    - `gap`: the silence, such as "30 s".
+    - `wattr`: the windowing attribute.
+
+    >>> stream = oop.rows([(1,), (3,), (9,)], oop.Schema.of(ts="int64"))
+    >>> stream.window(oop.session(5)).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [2, 1]
+    """
     positive(gap, what="the gap of a session")
 
     def build(schema: Schema, wattr: str) -> Windowing:
@@ -74,7 +112,16 @@ def session(gap: Amount, *, wattr: str = _TS) -> WindowOf:
 
 
 def band(start: Amount, size: Amount, *, wattr: str = _TS) -> WindowOf:
-    """Give one window, from a start (an amount since the attribute's zero) on; its window-id is 0."""
+    """Specify a single window; its window-id is 0.
+
+    - `start`: where it begins: a time or amount since the attribute's zero.
+    - `size`: its length, such as "1 hour".
+    - `wattr`: the windowing attribute.
+
+    >>> stream = oop.rows([(1,), (12,)], oop.Schema.of(ts="int64"))
+    >>> stream.window(oop.band(10, 10)).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [1]
+    """
     positive(size, what="the size of a band")
 
     def build(schema: Schema, wattr: str) -> Windowing:
@@ -85,9 +132,18 @@ def band(start: Amount, size: Amount, *, wattr: str = _TS) -> WindowOf:
 
 
 def counted(tuples: int, *, slide: int | None = None, wattr: str = _TS, partial: bool = True) -> WindowOf:
-    """Give windows of n tuples in the order of an attribute, whatever the order of arrival; ties by arrival.
+    """Specify windows of n tuples, counted in the order of an attribute, whatever the order of arrival.
 
-    Windows of n tuples in the order of arrival are `sliding("n rows", ..., wattr="row_num")`.
+    - `tuples`: how many tuples a window has. Of equal values, the one that arrived first counts first.
+    - `slide`: how many tuples apart windows are; by default `tuples`.
+    - `wattr`: the attribute that orders the tuples.
+    - `partial`: keep the windows at the start that have fewer tuples.
+
+    To count in the order of arrival, write `oop.sliding("100 rows", "100 rows", wattr="row_num")`.
+
+    >>> stream = oop.rows([(7,), (1,), (4,), (2,)], oop.Schema.of(ts="int64"))
+    >>> stream.window(oop.counted(2)).aggregate(oop.max("ts")).to_arrow()["max_ts"].to_pylist()
+    [2, 7]
     """
     _check_tuples(tuples, "counted(tuples)")
     step = tuples if slide is None else slide
@@ -101,7 +157,18 @@ def counted(tuples: int, *, slide: int | None = None, wattr: str = _TS, partial:
 
 
 def latest(tuples: int, *, every: Amount, wattr: str = _TS, origin: Amount = 0, idle: bool = True) -> WindowOf:
-    """Give the last n tuples in the order of an attribute, every so often; `idle=False` leaves out what repeats."""
+    """Specify windows of the last n tuples, in the order of an attribute, that end at regular times.
+
+    - `tuples`: how many tuples a window has.
+    - `every`: distance between the ends of two windows, such as "10 s".
+    - `wattr`: the attribute that orders the tuples.
+    - `origin`: a point where a window ends.
+    - `idle`: also give windows that hold the same tuples as the one before.
+
+    >>> stream = oop.rows([(1,), (4,), (12,)], oop.Schema.of(ts="int64"))
+    >>> stream.window(oop.latest(2, every=10)).aggregate(oop.min("ts")).to_arrow()["min_ts"].to_pylist()
+    [1, 4]
+    """
     _check_tuples(tuples, "latest(tuples)")
     positive(every, what="every")
 
@@ -114,7 +181,15 @@ def latest(tuples: int, *, every: Amount, wattr: str = _TS, origin: Amount = 0, 
 
 
 def slide_by_tuple(range: Amount, *, wattr: str = _TS) -> WindowOf:
-    """Give a window of a range that ends at each distinct value of an attribute (Eq. 5.10)."""
+    """Specify windows that end at each distinct value of an attribute (Eq. 5.10).
+
+    - `range`: length of a window, such as "10 s".
+    - `wattr`: the windowing attribute.
+
+    >>> stream = oop.rows([(1,), (3,), (9,)], oop.Schema.of(ts="int64"))
+    >>> stream.window(oop.slide_by_tuple(5)).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [1, 2, 1]
+    """
     positive(range, what="RANGE")
 
     def build(schema: Schema, wattr: str) -> Windowing:
@@ -124,9 +199,17 @@ def slide_by_tuple(range: Amount, *, wattr: str = _TS) -> WindowOf:
 
 
 def slide_by_rows(range: Amount, rows: int, *, wattr: str = _TS) -> WindowOf:
-    """Give a window of a range that ends at every n-th tuple to arrive at the entry of the plan (Eq. 5.13).
+    """Specify windows over a time that end at every n-th tuple to arrive at the entry of the plan (Eq. 5.13).
 
-    With `window(..., partition=...)` the tuples of each partition are counted by themselves, where the window stands.
+    - `range`: length of a window, such as "10 s".
+    - `rows`: how many tuples apart windows end.
+    - `wattr`: the windowing attribute.
+
+    With `window(..., partition=...)` each partition is counted separately, where the window stands in the plan.
+
+    >>> stream = oop.rows([(1,), (9,), (3,), (10,)], oop.Schema.of(ts="int64"))
+    >>> stream.window(oop.slide_by_rows(5, 2)).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [1, 2]
     """
     positive(range, what="RANGE")
     _check_tuples(rows, "slide_by_rows(rows)")
@@ -138,7 +221,16 @@ def slide_by_rows(range: Amount, rows: int, *, wattr: str = _TS) -> WindowOf:
 
 
 def slide_by_rank(range: Amount, rows: int, *, wattr: str = _TS) -> WindowOf:
-    """Give a window of a range that ends at every n-th tuple in the order of an attribute (Eq. 5.16)."""
+    """Specify windows over a time that end at every n-th tuple in the order of that time (Eq. 5.16).
+
+    - `range`: length of a window, such as "10 s".
+    - `rows`: how many tuples apart windows end.
+    - `wattr`: the windowing attribute.
+
+    >>> stream = oop.rows([(1,), (9,), (3,), (10,)], oop.Schema.of(ts="int64"))
+    >>> stream.window(oop.slide_by_rank(5, 2)).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [2, 2]
+    """
     positive(range, what="RANGE")
     _check_tuples(rows, "slide_by_rank(rows)")
 
@@ -149,9 +241,16 @@ def slide_by_rank(range: Amount, rows: int, *, wattr: str = _TS) -> WindowOf:
 
 
 def marked(mark: str, *, wattr: str = _TS) -> WindowOf:
-    """Give windows between tuples that are marked: where the attribute `mark` is neither null nor false nor 0.
+    """Specify windows between marked tuples.
+
+    - `mark`: an attribute; a tuple is marked if it is neither null nor false nor 0.
+    - `wattr`: the attribute that orders the tuples.
 
     Marks count for the whole stream: with `aggregate(..., by=...)` all groups have the same windows.
+
+    >>> stream = oop.rows([(1, 1), (2, 0), (5, 1)], oop.Schema.of(ts="int64", flag="int64"))
+    >>> stream.window(oop.marked("flag")).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [2]
     """
 
     def build(schema: Schema, wattr: str) -> Windowing:
@@ -162,14 +261,32 @@ def marked(mark: str, *, wattr: str = _TS) -> WindowOf:
 
 
 def edges(next_edge: Callable[[int], int], *, wattr: str = _TS) -> WindowOf:
-    """Give windows between edges of one's own, as months are: `next_edge(t)` is the first edge after t, in ticks."""
+    """Specify windows between edges that you compute, such as the months of a calendar.
+
+    - `next_edge`: a function of a tick that returns the first edge after it, in ticks.
+    - `wattr`: the windowing attribute.
+
+    >>> stream = oop.rows([(1,), (3,), (7,)], oop.Schema.of(ts="int64"))
+    >>> powers = oop.edges(lambda t: 1 << max(t, 0).bit_length())
+    >>> stream.window(powers).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [1, 1, 1]
+    """
     return own(EdgeWindow(wattr, next_edge))
 
 
 def own(window: OwnWindow) -> WindowOf:
-    """Give a window of one's own kind: an `ExtentWindow`, `EdgeWindow` or `ContextWindow` of operators.window.user.
+    """Use a kind of window of your own.
 
-    PlanError for another object: windows are said by their edges, their extents, or by what their tuples notify.
+    - `window`: an `ExtentWindow`, `EdgeWindow` or `ContextWindow` of `operators.window.user`, defined by its extents,
+      its edges, or by what its tuples notify.
+
+    PlanError for another object.
+
+    >>> from operators.window.user import EdgeWindow
+    >>> stream = oop.rows([(1,), (12,)], oop.Schema.of(ts="int64"))
+    >>> tens = oop.own(EdgeWindow("ts", lambda t: t // 10 * 10 + 10))
+    >>> stream.window(tens).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [1, 1]
     """
     if not isinstance(window, OwnWindow):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise PlanError(

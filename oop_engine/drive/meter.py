@@ -71,7 +71,7 @@ class Meter:
 
 @attrs.frozen
 class OperatorStatistics:
-    """What one operator did: counts, progress, and what it says of itself (state size, late tuples, windows)."""
+    """Hold the counts of one operator, its progress, and its own details: size of its state, late tuples, windows."""
 
     label: str
     tuples_in: int
@@ -100,14 +100,26 @@ class OperatorStatistics:
         )
 
     def lag(self, attribute: str) -> int | None:
-        """Give how far the promise trails the highest value, in ticks; None before there are both."""
+        """Return how far the promise trails the highest value, in ticks; None before there are both."""
         low, high = self.lwm.get(attribute), self.hwm.get(attribute)
         return high - low if isinstance(low, int) and high is not None else None
 
 
 @attrs.frozen(repr=False)
 class Statistics:
-    """What a run did, operator by operator and in sum."""
+    """Hold what a run did, operator by operator and in sum.
+
+    - `operators`: counts and progress of each operator.
+    - `notes`: sentences on what may be missing or surprising in the results.
+    - `seconds`: how long the run took.
+    - `interrupted`: a user ended it.
+    - `ended`: the error of a live source that could not go on.
+
+    >>> stream = oop.rows([(1,), (2,), (12,)], oop.Schema.of(ts="int64"))
+    >>> ran = stream.window(range=10).aggregate(oop.count()).run().statistics
+    >>> ran.tuples, ran.windows, ran.late, ran.late_for_some, ran.total("late"), ran.peak_state
+    (3, 2, 0, 0, 0, 2)
+    """
 
     operators: tuple[OperatorStatistics, ...]
     notes: tuple[str, ...] = ()
@@ -119,7 +131,7 @@ class Statistics:
     """Why a live source could not go on, which ended the run as an interruption does."""
 
     def __repr__(self) -> str:
-        """Give the sums; the rest is in `operators` and `notes`."""
+        """Return the sums; the rest is in `operators` and `notes`."""
         texts = [f"{self.tuples:,} tuples in {self.seconds:.3g} s", f"{self.late:,} late", f"{self.windows:,} windows"]
         texts += [f"{len(self.operators)} operators", *([f"{len(self.notes)} notes"] if self.notes else [])]
         texts += ["interrupted"] * self.interrupted
@@ -127,42 +139,42 @@ class Statistics:
         return f"Statistics({', '.join(texts)})"
 
     def total(self, detail: str) -> int:
-        """Add up one detail over all operators, as `late` or `windows`."""
+        """Add up one `detail` over all operators, such as "late" or "windows"."""
         return sum(o.details.get(detail, 0) for o in self.operators)
 
     @property
     def tuples(self) -> int:
-        """Tuples read by the sources."""
+        """Return how many tuples the sources read."""
         return sum(o.tuples_in for o in self.operators if "untimed" in o.details)
 
     @property
     def late(self) -> int:
-        """Tuples that broke a promise and reached no window, whatever became of them.
+        """Return how many tuples broke a promise and reached no window, whatever became of them.
 
-        A tuple that is late for all that read its source counts once, there, also if a filter would have dropped it.
-        Any other counts once for each operator that leaves it out: for windows none of which was open for it, and for a
-        guard before what relies on promises.
+        A tuple that is late for all that read its source counts once, there, even if a filter would have dropped it.
+        Any other counts once for each operator that leaves it out: windows none of which was open for it, and a guard
+        before an operator that relies on promises.
         """
         return self.total("late")
 
     @property
     def late_for_some(self) -> int:
-        """Tuples that were late for some of their windows, and counted in the others."""
+        """Return how many tuples were late for some of their windows, and counted in the others."""
         return self.total("late_for_some")
 
     @property
     def windows(self) -> int:
-        """Windows released."""
+        """Return how many windows were released."""
         return self.total("windows")
 
     @property
     def peak_state(self) -> int:
-        """The most tuples or partial aggregates that operators held, summed over operators."""
+        """Return the most tuples or partial aggregates that operators held, summed over operators."""
         return sum(max(o.details.get("peak_state_tuples", 0), o.details.get("state_tuples", 0)) for o in self.operators)
 
 
 def watched(schema: Schema) -> str | None:
-    """Give the attribute whose progress is worth showing: the first promised one that has an order in ticks."""
+    """Return the attribute whose progress is worth showing: the first promised one that has an order in ticks."""
     names = {next(iter(p)) for p in schema.progress if len(p) == 1}
     times = [f.name for f in schema.arrow if f.name in names and pa.types.is_temporal(f.type)]
     numbers = [f.name for f in schema.arrow if f.name in names and pa.types.is_integer(f.type)]

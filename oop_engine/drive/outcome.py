@@ -1,4 +1,4 @@
-"""What a run leaves: the results as a table and what happened on the way."""
+"""Run plans to their end: with results in memory, as a table, or written by the sinks of outputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False, repr=False)
 class Outcome:
-    """The results of a run, and its statistics."""
+    """Hold the results of a run in `table`, and its `statistics`.
+
+    >>> outcome = oop.rows([(1,), (2,)], oop.Schema.of(ts="int64")).run()
+    >>> outcome.table.num_rows, outcome.statistics.tuples
+    (2, 2)
+    """
 
     table: pa.Table
     statistics: Statistics
@@ -85,8 +90,17 @@ def table_of(arrow: pa.Schema, pages: Sequence[Page]) -> pa.Table:
 def run_outputs(outputs: Sequence[Output], *, watch: Watch | None = None, handle_signals: bool = False) -> Statistics:
     """Run several outputs as one plan, shared parts once, and write their results.
 
-    Window aggregates over one stream are computed together where that pays; `explain_outputs` says which. A live
-    source that cannot go on ends the run: SourceEnded is raised when the results so far are written.
+    - `outputs`: each from `Stream.to`.
+    - `watch`: a function that is called with the running `oop_engine.drive.circuit.Circuit`, about ten times a second.
+    - `handle_signals`: end the run in order at Ctrl-C.
+
+    Window aggregates over one stream are computed together where that pays; `explain_outputs` shows which. If a live
+    source cannot go on, SourceEnded is raised after the results so far are written.
+
+    >>> stream = oop.rows([(1,), (12,)], oop.Schema.of(ts="int64"))
+    >>> all_rows, totals = stream.to("rows.csv"), stream.aggregate(oop.count()).to("total.csv")
+    >>> oop.run_outputs([all_rows, totals]).tuples
+    2
     """
     with ExitStack() as stack:
         statistics = run_to_end(_plan(outputs), _writers(outputs, stack), watch=watch, handle_signals=handle_signals)
@@ -96,7 +110,15 @@ def run_outputs(outputs: Sequence[Output], *, watch: Watch | None = None, handle
 async def run_outputs_async(
     outputs: Sequence[Output], *, watch: Watch | None = None, handle_signals: bool = False
 ) -> Statistics:
-    """Run several outputs under the trio loop that is there; PlanError under asyncio."""
+    """Run several `outputs` as `run_outputs` does, under a trio loop of yours; PlanError under asyncio.
+
+    `watch` and `handle_signals` are as in `run_outputs`.
+
+    >>> import trio
+    >>> stream = oop.rows([(1,)], oop.Schema.of(ts="int64"))
+    >>> trio.run(oop.run_outputs_async, [stream.to("rows.csv")]).tuples
+    1
+    """
     _check_loop()
     with ExitStack() as stack:
         statistics = await run_plan(
@@ -114,7 +136,17 @@ def _completed(statistics: Statistics) -> Statistics:
 
 
 def explain_outputs(outputs: Sequence[Output], *, width: int = WIDTH) -> str:
-    """Give the plan of several outputs as text: what they share, and which queries are computed together, and why."""
+    """Explain several `outputs` as text: what they share, and which queries are computed together, and why.
+
+    `width` is the length of a line.
+
+    >>> stream = oop.rows([(1,)], oop.Schema.of(ts="int64"))
+    >>> print(oop.explain_outputs([stream.to("rows.csv")]))
+    rows
+       attributes  ts int64
+       punctuated  on nothing before its end: nothing downstream asks for it
+       - late tuples are dropped and counted
+    """
     return explain(_plan(outputs, "explain_outputs"), width=width)
 
 

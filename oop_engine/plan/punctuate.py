@@ -1,13 +1,13 @@
-"""How a source is punctuated, said by its user: a frozen description that becomes a punctuator when a plan is run.
+"""How a user says what a source promises: a frozen description that becomes a punctuator when a plan runs.
 
-Amounts are durations as text ("2s", "10 minutes"), or integers where the attribute is a number. The plan adds what it
-alone knows: the granularity, which is the smallest slide downstream (thesis 8.1).
+Amounts are durations as text ("2s", "10 minutes"), or integers where the attribute is a number. The plan adds how often
+to promise: once each smallest slide downstream (thesis 8.1).
 
 `jump` bounds how far one tuple may move a promise. A tuple that is further ahead of the highest time believed so far
-moves none until 16 tuples in a row are that far; with `lull`, which says that tuples come as they happen, it moves none
-while it is further ahead of the clock. The tuple itself stays in the stream and counts in its own windows. "auto" is
-5 minutes with `lull` and 1 hour without, for times; numbers have no unit, and no jump is too far for them unless it is
-given. None believes every tuple.
+moves none, until 16 tuples in a row are that far; with `lull`, which says that tuples come as they happen, it moves
+none while it is further ahead of the clock. The tuple itself stays in the stream and counts in its own windows. "auto"
+is 5 minutes with `lull` and 1 hour without, for times; for numbers there is no bound unless it is given. None believes
+every tuple.
 """
 
 from __future__ import annotations
@@ -75,7 +75,18 @@ def ordered(
     lull: Amount | None = None,
     jump: Jump = "auto",
 ) -> Promise:
-    """Promise the last value: the stream arrives in order of `on` (row O1)."""
+    """Promise the last value, of a stream that arrives in order.
+
+    - `on`: the attribute that ascends.
+    - `every`: promise once this many tuples; `step`: or once this much of `on`. By default as often as the plan needs.
+    - `lull`: the source is live: after this much silence, promise by the clock.
+    - `jump`: how far ahead a tuple may be and still move the promise: an amount, "auto" (1 hour, with `lull` 5
+      minutes), or None for any.
+
+    >>> stream = oop.rows(iter([(1,), (4,), (12,)]), oop.Schema.of(ts="int64"), punctuate=oop.ordered())
+    >>> stream.window(range=10).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [2, 1]
+    """
 
     def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
         chosen, origin = _step(field, step, every, planned, origin)
@@ -86,7 +97,15 @@ def ordered(
 
 
 def every(step: Amount, on: str = "ts", *, lull: Amount | None = None, jump: Jump = "auto") -> Promise:
-    """Promise an ordered stream once every `step` of `on`."""
+    """Promise the last value once every `step`, of a stream that arrives in order.
+
+    - `step`: distance between two promises, such as "1 s".
+    - `on`, `lull`, `jump`: as in `oop.ordered`.
+
+    >>> stream = oop.rows(iter([(1,), (12,)]), oop.Schema.of(ts="int64"), punctuate=oop.every(5))
+    >>> stream.window(range=10).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [1, 1]
+    """
     return ordered(on, step=step, lull=lull, jump=jump)
 
 
@@ -99,7 +118,15 @@ def slack(
     lull: Amount | None = None,
     jump: Jump = "auto",
 ) -> Promise:
-    """Promise the highest value seen minus `amount`: no tuple strays further than that (row O3)."""
+    """Promise the highest value seen less `amount`: no tuple is further behind than that.
+
+    - `amount`: such as "2 s", or an integer where `on` is a number. `oop.disorder` measures how much a stream needs.
+    - `on`, `every`, `step`, `lull`, `jump`: as in `oop.ordered`.
+
+    >>> stream = oop.rows(iter([(3,), (1,), (12,)]), oop.Schema.of(ts="int64"), punctuate=oop.slack(2))
+    >>> stream.window(range=10).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [2, 1]
+    """
 
     def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
         chosen, origin = _step(field, step, every, planned, origin)
@@ -119,7 +146,17 @@ def tuple_slack(
     lull: Amount | None = None,
     jump: Jump = "auto",
 ) -> Promise:
-    """Promise what n tuples of disorder allow; `displacement` as in `punctuation.TupleSlack` (row O2)."""
+    """Promise what is true if tuples are at most `n` tuples late.
+
+    - `n`: how many tuples.
+    - `displacement`: "position": a larger value arrives at most `n` places before a tuple; "larger": at most `n` larger
+      values arrive before a tuple, however far (BSort).
+    - `on`, `every`, `lull`, `jump`: as in `oop.ordered`.
+
+    >>> stream = oop.rows(iter([(3,), (1,), (12,)]), oop.Schema.of(ts="int64"), punctuate=oop.tuple_slack(1))
+    >>> stream.window(range=10).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [2, 1]
+    """
 
     if not 0 <= n <= _MOST:
         raise PlanError(f"a slack of {n} tuples is not from 0 to {_MOST:,}; that many values are kept. Give a time.")
@@ -135,9 +172,15 @@ def tuple_slack(
 
 
 def blocks(on: str = "ts", *, length: Amount | None = None, block: str | None = None, jump: Jump = "auto") -> Promise:
-    """Promise at the end of each block: blocks ascend, the order inside is any (Fig 6-9, row O5).
+    """Promise at the end of each block: blocks ascend, inside them the order is any (Fig 6-9).
 
-    A block is so much of `on` (`length`), or what bears one number in the attribute `block`.
+    - `on`: the attribute whose blocks ascend.
+    - `length`: length of a block, such as "1 minute"; `block`: or an attribute that numbers the blocks.
+    - `jump`: as in `oop.ordered`.
+
+    >>> stream = oop.rows(iter([(3,), (1,), (12,)]), oop.Schema.of(ts="int64"), punctuate=oop.blocks(length=10))
+    >>> stream.window(range=10).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [2, 1]
     """
 
     def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
@@ -152,7 +195,17 @@ def blocks(on: str = "ts", *, length: Amount | None = None, block: str | None = 
 
 
 def embedded(marker: str, on: str = "ts", *, group: tuple[str, ...] = ()) -> Promise:
-    """Read the promises out of the data: a row whose `marker` is true promises that nothing below its `on` follows."""
+    """Read the promises out of the data: a marked row promises that nothing below its own value follows.
+
+    - `marker`: the attribute that marks such rows, where it is true.
+    - `on`: the attribute that is promised.
+    - `group`: attributes; then a row promises only for tuples with its values of these.
+
+    >>> schema = oop.Schema.of(ts="int64", last="bool")
+    >>> stream = oop.rows(iter([(3, False), (10, True), (12, False)]), schema, punctuate=oop.embedded("last"))
+    >>> stream.window(range=10).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [1, 1]
+    """
 
     def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
         return Embedded(on, marker=marker, group=group)
@@ -161,7 +214,15 @@ def embedded(marker: str, on: str = "ts", *, group: tuple[str, ...] = ()) -> Pro
 
 
 def heartbeat(sources: Mapping[str, tuple[Amount, Amount]], on: str = "ts") -> Promise:
-    """Promise by the clock: min over sources of now - skew - delay, each source given as (skew, delay) (row O3)."""
+    """Promise by the clock: the present time less skew and delay, the least over all sources.
+
+    - `sources`: for each source by name, how far its clock may be behind, and how long a tuple takes to get here.
+    - `on`: the attribute that is promised.
+
+    >>> promise = oop.heartbeat({"Main1": ("1s", "500ms"), "Main2": ("2s", "1s")})
+    >>> str(promise)
+    'heartbeat on ts'
+    """
     if not isinstance(sources, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise PlanError(
             f"heartbeat is {sources!r}, and wants the skew and the delay of each source by its name.\n"

@@ -1,4 +1,4 @@
-"""Ways to compute a window aggregate, by name and with what each leaves open; none of it changes an answer.
+"""The ways to compute a window aggregate, by name and with their options. The choice never changes an answer.
 
 stream.window(range="1 minute").aggregate(oop.count(), by="srcIP", strategy="slicing")
 stream.window(range="1 minute").aggregate(oop.count(), by="srcIP", strategy=oop.strategy("two_level", flush="slow"))
@@ -51,7 +51,14 @@ _OPTIONS: Final[Mapping[str, Mapping[str, tuple[str, ...] | type[int] | type[str
 
 @attrs.frozen
 class Strategy:
-    """A strategy and its options; `strategy` makes one."""
+    """Hold a strategy and its options; `oop.strategy` makes it.
+
+    - `name`: one of `oop_engine.plan.strategies.STRATEGIES`.
+    - `options`: as `oop.strategy` explains them.
+
+    >>> str(oop.strategy("two_level", size=1024))
+    'two_level, size 1024'
+    """
 
     name: str
     options: Mapping[str, object] = attrs.field(factory=dict)
@@ -61,16 +68,31 @@ class Strategy:
 
 
 def strategy(name: str, **options: object) -> Strategy:
-    """Give a way to compute a window aggregate, to be passed as `aggregate(..., strategy=...)`.
+    """Choose how to compute a window aggregate: pass it as `aggregate(..., strategy=...)`.
 
-    "auto": how many `tuples` a window has and how many `groups` a pane, where that is known; by that the costs of
-    Eq. 6.1 and 6.3 decide between "panes" and "wid". "slicing": `store` "lazy" or "eager", whether slices are combined
-    ahead. "stacks": `technique` "recompute", "subtract", "two_stacks" or "daba". "adaptive" and "adaptive_panes":
-    `always` "lazy" or "eager" for all groups, and `source`, the attribute that names the data source of a tuple (what
-    is no attribute of the stream is SchemaError in `aggregate`). "two_level": `size` of the table in front, in groups,
-    `probes` for a place in it, and `flush`, when old groups leave it: "complete", on the promise; "in_order" or "slow",
-    one for `every` so many tuples; "lazy", when their place is needed; slow and lazy at most `delay` windows late
-    (thesis 8.3.3). PlanError for a name, an option or a value that there is not.
+    - `name`: one of `oop_engine.plan.strategies.STRATEGIES`.
+    - `options`: those of the strategy:
+
+    "auto": `tuples` of a window and `groups` of a pane, if known; by them the costs of Eq. 6.1 and 6.3 decide between
+    "panes" and "wid".
+
+    "slicing": `store` "lazy" or "eager": combine slices ahead or not.
+
+    "stacks": `technique` "recompute", "subtract", "two_stacks" or "daba".
+
+    "adaptive" and "adaptive_panes": `always` "lazy" or "eager" for all groups; `source`, the attribute that names the
+    data source of a tuple.
+
+    "two_level" (thesis 8.3.3): `size` of the table in front, in groups; `probes` for a place in it; `flush`, when old
+    groups leave it: "complete", on the promise; "in_order" or "slow", one for `every` so many tuples; "lazy", when
+    their place is needed. "slow" and "lazy" are at most `delay` windows late.
+
+    PlanError for an unknown name, option or value; the message lists the known ones.
+
+    >>> stream = oop.rows([(1,), (2,)], oop.Schema.of(ts="int64"))
+    >>> eager = oop.strategy("slicing", store="eager")
+    >>> stream.window(range=10).aggregate(oop.count(), strategy=eager).to_arrow()["count"].to_pylist()
+    [2]
     """
     if name not in STRATEGIES:
         near = get_close_matches(name, STRATEGIES, 1)
@@ -96,7 +118,7 @@ def strategy(name: str, **options: object) -> Strategy:
 
 
 def named_strategy(given: str | Strategy) -> Strategy:
-    """Give the strategy that is meant, by its name or as it is; PlanError when there is none of that name."""
+    """Return the strategy that is meant, by its name or as it is; PlanError for an unknown name."""
     if isinstance(given, Strategy):
         return given
     if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -108,7 +130,7 @@ def named_strategy(given: str | Strategy) -> Strategy:
 
 
 def flush_of(options: Mapping[str, object]) -> Flush:
-    """Give the flush that the options of "two_level" ask for; PlanError for what does not go with it."""
+    """Return the flush that the options of "two_level" ask for; PlanError for an option that it does not have."""
     name = str(options.get("flush", "complete"))
     given = {key: value for key in ("every", "delay") if isinstance(value := options.get(key), int)}
     has = {a.name for a in attrs.fields(_FLUSHES[name]) if a.init}  # type: ignore[arg-type]

@@ -1,9 +1,8 @@
-"""The low level in one process, the high level in another, and between them pages in a ring of shared memory.
+"""Run a two-level aggregate in two processes, with pages in a ring of shared memory between them.
 
-`apart(stream)` runs a stream that ends in a window aggregate, which gets two levels: what is below the seam here, what
-is above it in a process of its own (or in a thread, or here too), and gives the elements of the result.
-`Ring`, `Sender` and `Receiver` carry pages and promises from one process to another; a `RingSource` is a stream that
-comes out of a ring.
+`apart(stream)` runs a stream that ends in a window aggregate: the low level here, the high level in a process of its
+own (or in a thread, or here too). `Ring`, `Sender` and `Receiver` carry pages and promises between processes; a
+`RingSource` is a stream that comes out of a ring.
 """
 
 from oop_engine.processes.apart import Apart, apart

@@ -1,4 +1,4 @@
-"""A stream that ends in a window aggregate runs in two levels, the high one apart: in a process, a thread, or here."""
+"""Run the two levels of a window aggregate apart: the high one in a process, a thread, or here."""
 
 from __future__ import annotations
 
@@ -26,13 +26,20 @@ RING_BYTES = 1 << 24
 
 
 def apart(stream: Stream, *, layout: Layout = "process", ring_bytes: int = RING_BYTES, full: Full = "wait") -> Apart:
-    """Run a stream that ends in a window aggregate in two levels, the high one apart.
+    """Run a stream that ends in a window aggregate in two levels, in two processes; iterate over the result.
 
-    Iterate over it for the pages and promises of the result. With strategy="two_level" the levels are as asked for; an
-    aggregate whose strategy was left open gets two, with a table of the usual size. `ring_bytes` is the size of each of
-    the two rings between the processes; `full` says what becomes of partial aggregates for which there is no room: the
-    low level waits, or they are dropped and counted in `counters()`, and the results lack them. PlanError when the
-    stream does not end so, or the results cannot be made of partial ones.
+    - `stream`: with strategy="two_level" its levels are as asked for; if the strategy was left open, the table has the
+      usual size.
+    - `layout`: the high level runs in a "process", in a "thread", or "here".
+    - `ring_bytes`: size of each of the two rings between the processes.
+    - `full`: when a ring is full, "wait", or "drop" partial aggregates, which `counters()` counts and the results lack.
+
+    PlanError when the stream does not end in a window aggregate, or its results cannot be made of partial ones.
+
+    >>> stream = oop.rows([(1, 7), (2, 7)], oop.Schema.of(ts="int64", k="int64"))
+    >>> results = oop.apart(stream.window(range=10).aggregate(oop.count(), by="k"), layout="here")
+    >>> [page["count"].tolist() for page in results.pages()], results.counters()
+    ([[2]], {})
     """
     check_stream("apart", stream)
     for name, given, known in (("layout", layout, _LAYOUTS), ("full", full, _FULL)):
@@ -44,7 +51,7 @@ def apart(stream: Stream, *, layout: Layout = "process", ring_bytes: int = RING_
 
 @attrs.define(eq=False)
 class Apart:
-    """One run of a plan whose high level is apart; iterate over it once."""
+    """Hold one run of a plan whose high level runs apart; iterate over it once."""
 
     lower: Plan
     high: HighAggregate
@@ -55,7 +62,7 @@ class Apart:
     """What runs the high level, once the run has begun."""
 
     def __iter__(self) -> Iterator[Element]:
-        """Give the elements of the result as they come; ProcessError when the other process fails or is gone."""
+        """Yield the elements of the result as they come; ProcessError when the other process fails or is gone."""
         worker = self.worker = self._worker()
         try:
             for _, element in Run(self.lower):
@@ -76,11 +83,11 @@ class Apart:
         self.on_spark()
 
     def pages(self) -> Iterator[Page]:
-        """Give the pages of the result."""
+        """Yield the pages of the result."""
         return (element for element in self if isinstance(element, Page))
 
     def counters(self) -> dict[str, int]:
-        """Give what was counted between the levels: pages and tuples dropped, bytes that were in the ring at most."""
+        """Return what was counted between the levels: pages and tuples dropped, most bytes in a ring."""
         return {} if self.worker is None else self.worker.counters()
 
     def _worker(self) -> Worker:

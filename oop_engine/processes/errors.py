@@ -1,4 +1,4 @@
-"""Faults of processes that run a part of a plan."""
+"""Errors of processes that run a part of a plan."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from punctuation.errors import Error
 
 
 class ProcessError(Error, RuntimeError):
-    """Say that another process failed or is gone, which one, and what it said last."""
+    """Report that another process failed or is gone, which one, and what it said last."""

@@ -1,11 +1,11 @@
-"""Ready queries: questions that people ask of packets and flows, each a function of a stream that gives a stream.
+"""Ready queries: questions that people ask of packets and flows, each a function from stream to stream.
 
     for page in oop.queries.syn_flood(oop.pcap("capture.pcap")):
         print(page)
 
-They are assembled from the engine's own operators and need no more than what the docstrings name; thresholds are
-arguments. Packets and flow records do alike: flows count the packets and bytes they stand for, times their sampling.
-Results come as windows are released, whatever the order in which tuples arrive.
+They are built of the engine's own operators and need the attributes that their docstrings name; thresholds are
+parameters. A flow record counts the packets and bytes it stands for, times its sampling. Results come as windows are
+released, whatever the order of arrival.
 """
 
 from oop_engine.queries.beaconing import beaconing

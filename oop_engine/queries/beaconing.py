@@ -1,4 +1,4 @@
-"""Does a host call home like clockwork?"""
+"""Find hosts that call home like clockwork."""
 
 from __future__ import annotations
 
@@ -21,15 +21,24 @@ def beaconing(
     slide: Amount | None = None,
     wattr: str = "ts",
 ) -> Stream:
-    """Give the pairs of hosts that were in contact so often in a window, and so regularly.
+    """Find pairs of hosts that are in contact often and at regular intervals.
 
-    A contact is a session of the pair: packets less than `contact` apart. Of the gaps between contacts the coefficient
-    of variation is at most `variation` (people have about 1, a timer with jitter some hundredths), and the mean at
-    least `period`, since much that is harmless ticks faster. A flow that lasts half of the period or more in the mean
-    is none: exporters cut what goes on for long into records, one an active timeout. Needs `wattr`, srcIP, destIP and a
-    number of bytes.
-    Results: srcIP, destIP, contacts, period, variation, lasting, packets, bytes, wid, window_start, window_end.
-    Source: Hu, Jang, Stoecklin et al., BAYWATCH: Robust Beaconing Detection (DSN 2016), for what a beacon is.
+    - `stream`: needs `wattr`, srcIP, destIP and a number of bytes (`bytes`, `ip_length` or `length`).
+    - `contacts`: least number of contacts in a window.
+    - `variation`: most irregular gaps: their coefficient of variation. People have about 1, a timer some hundredths.
+    - `period`: least mean gap, because much that is harmless ticks faster.
+    - `contact`: packets of a pair less than this apart are one contact.
+    - `range`, `slide`: length and distance of the windows.
+    - `wattr`: the windowing attribute.
+
+    Contacts that last half of the period or more in the mean do not count, because exporters cut long flows into
+    records, one an active timeout. Results: srcIP, destIP, contacts, period, variation, lasting, packets, bytes, wid,
+    window_start, window_end. Source: Hu, Jang, Stoecklin et al., BAYWATCH: Robust Beaconing Detection (DSN 2016), for
+    what a beacon is.
+
+    >>> found = oop.queries.beaconing(oop.pcap("demos/captures/web.pcap.gz"), range="1 minute", contacts=3)
+    >>> found.to_arrow().num_rows
+    0
     """
     weighted, packets, octets = weighed(stream)
     pair = ("srcIP", "destIP")

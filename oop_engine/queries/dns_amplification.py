@@ -1,4 +1,4 @@
-"""Is somebody buried under answers that it never asked for?"""
+"""Find hosts that are flooded with answers they never asked for."""
 
 from __future__ import annotations
 
@@ -18,11 +18,20 @@ def dns_amplification(
     slide: Amount | None = None,
     wattr: str = "ts",
 ) -> Stream:
-    """Give the hosts that got so many bytes by UDP from this port of so many servers in one window.
+    """Find hosts that get many bytes by UDP from one port of many servers, in one window.
 
-    `port` is that of DNS; 123 (NTP), 389 (CLDAP) and 11211 (memcached) amplify too. Needs `wattr`, srcIP, destIP,
-    srcPort, proto and a number of bytes. Results: destIP, bytes, packets, reflectors, wid, window_start, window_end.
-    Source: Rossow, Amplification Hell: Revisiting Network Protocols for DDoS Abuse (NDSS 2014).
+    - `stream`: needs `wattr`, srcIP, destIP, srcPort, proto and a number of bytes (`bytes`, `ip_length` or `length`).
+    - `bytes`, `reflectors`: least number of bytes, and of servers.
+    - `port`: that of DNS; 123 (NTP), 389 (CLDAP) and 11211 (memcached) amplify too.
+    - `range`, `slide`: length and distance of the windows.
+    - `wattr`: the windowing attribute.
+
+    Results: destIP, bytes, packets, reflectors, wid, window_start, window_end. Source: Rossow, Amplification Hell:
+    Revisiting Network Protocols for DDoS Abuse (NDSS 2014).
+
+    >>> found = oop.queries.dns_amplification(oop.pcap("demos/captures/web.pcap.gz"), bytes=1_000, reflectors=1)
+    >>> found.to_arrow().num_rows
+    2
     """
     answers = stream.filter(lambda p: (p["proto"] == 17) & (p["srcPort"] == port))
     weighted, packets, octets = weighed(answers)

@@ -1,4 +1,4 @@
-"""Is somebody trying one port of many hosts, however slowly?"""
+"""Find sources that try one port of many hosts, however slowly."""
 
 from __future__ import annotations
 
@@ -10,11 +10,20 @@ from operators.functions import count_distinct
 
 
 def horizontal_scan(stream: Stream, *, hosts: int = 50, gap: Amount = "15 minutes", wattr: str = "ts") -> Stream:
-    """Give the sources that tried one port of so many different hosts, never pausing for longer than `gap`.
+    """Find sources that try one port of many different hosts, without a long pause.
 
-    A session of the source and the port, not a window of the clock, so that what takes its time is seen whole. Counted
-    are SYNs without an ACK. Needs `wattr`, srcIP, destIP, destPort, proto and flags. Results: srcIP, destPort, hosts,
-    attempts, wid, window_start, window_end, which is `gap` after the last attempt. Source: as `vertical_scan`.
+    - `stream`: needs `wattr`, srcIP, destIP, destPort, proto and flags.
+    - `hosts`: least number of hosts.
+    - `gap`: a longer pause ends a scan.
+    - `wattr`: the windowing attribute.
+
+    Windows are sessions of the source and the port, so slow scans are seen whole. SYNs without an ACK count. Results:
+    srcIP, destPort, hosts, attempts, wid, window_start, window_end, which is `gap` after the last attempt. Source: as
+    `vertical_scan`.
+
+    >>> found = oop.queries.horizontal_scan(oop.pcap("demos/captures/web.pcap.gz"), hosts=10)
+    >>> found.project("destPort", "hosts", "attempts").to_arrow().to_pylist()
+    [{'destPort': 80, 'hosts': 21, 'attempts': 61}]
     """
     tried, number = attempts(stream)
     counted = tried.window(session(gap, wattr=wattr)).aggregate(

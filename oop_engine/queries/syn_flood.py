@@ -1,4 +1,4 @@
-"""Is a service being flooded with SYNs?"""
+"""Find services that are flooded with SYNs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,20 @@ def syn_flood(
     slide: Amount | None = None,
     wattr: str = "ts",
 ) -> Stream:
-    """Give the services that got so many SYNs without an ACK, from so many sources, in one window.
+    """Find services that get many SYNs without an ACK from many sources, in one window.
 
-    A flood comes from addresses that are made up, so it has nearly as many sources as packets, and nobody acknowledges.
-    Needs `wattr`, srcIP, destIP, destPort, proto and flags; of flows, a record without any ACK is taken. Results:
-    destIP, destPort, syns, sources, wid, window_start, window_end. Source: RFC 4987, section 2.
+    - `stream`: needs `wattr`, srcIP, destIP, destPort, proto and flags.
+    - `syns`, `sources`: least number of SYNs, and of sources. Floods forge addresses, so they have about as many
+      sources as packets.
+    - `range`, `slide`: length and distance of the windows.
+    - `wattr`: the windowing attribute.
+
+    Of flows, a record without any ACK counts. Results: destIP, destPort, syns, sources, wid, window_start, window_end.
+    Source: RFC 4987, section 2.
+
+    >>> found = oop.queries.syn_flood(oop.pcap("demos/captures/web.pcap.gz"), syns=5, sources=1)
+    >>> found.to_arrow().num_rows
+    2
     """
     tried, number = attempts(stream)
     windows = tried.window(range=range, slide=slide, wattr=wattr)

@@ -1,4 +1,4 @@
-"""Who sends most?"""
+"""Find the hosts that send most."""
 
 from __future__ import annotations
 
@@ -19,11 +19,20 @@ def top_talkers(
     slide: Amount | None = None,
     wattr: str = "ts",
 ) -> Stream:
-    """Give the n sources with the most bytes in each window, largest first, and those level with the last of them.
+    """Select the sources with the most bytes in each window, largest first, with all that tie for the last place.
 
-    Needs `wattr`, `by` and a number of bytes (`bytes`, `ip_length` or `length`). `by="destIP"` asks who gets most,
-    ("srcIP", "destIP") which pairs exchange most. Results: `by`, bytes, packets, wid, window_start, window_end.
-    Source: query Q6-4 of the thesis asks for heavy hitters by share; this one by rank.
+    - `stream`: needs `wattr`, `by` and a number of bytes (`bytes`, `ip_length` or `length`).
+    - `n`: how many sources.
+    - `by`: "srcIP"; "destIP" for receivers; ("srcIP", "destIP") for pairs.
+    - `range`, `slide`: length and distance of the windows.
+    - `wattr`: the windowing attribute.
+
+    Results: `by`, bytes, packets, wid, window_start, window_end. Source: query Q6-4 of the thesis asks for heavy
+    hitters by share; this one asks by rank.
+
+    >>> found = oop.queries.top_talkers(oop.pcap("demos/captures/web.pcap.gz"), n=1)
+    >>> found.project("srcIP", "bytes").to_arrow().to_pylist()
+    [{'srcIP': '212.199.202.9', 'bytes': 3012757}]
     """
     weighted, packets, octets = weighed(stream)
     windows = weighted.window(range=range, slide=slide, wattr=wattr)

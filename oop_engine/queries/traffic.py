@@ -1,4 +1,4 @@
-"""Packets and flow records as traffic: what a tuple stands for, and which are attempts that nobody has answered."""
+"""Read packets and flow records as traffic: how much a tuple stands for, and which attempts nobody answered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ATTEMPT: Final = "proto = 6 and flags % 4 >= 2 and flags % 32 < 16"
 
 
 def weighed(stream: Stream) -> tuple[Stream, AggregateFunction, AggregateFunction]:
-    """Give the stream, how its packets are counted, and how their bytes are.
+    """Return the stream, and the functions that count its packets and its bytes.
 
     A flow record counts what it stands for, times `sampling` where it has that. Needs `bytes`, `ip_length` or `length`.
     """
@@ -37,7 +37,7 @@ def weighed(stream: Stream) -> tuple[Stream, AggregateFunction, AggregateFunctio
 
 
 def attempts(stream: Stream) -> tuple[Stream, AggregateFunction]:
-    """Give the attempts to open a connection that got no answer, and how they are counted."""
+    """Return the attempts to open a connection that got no answer, and the function that counts them."""
     tried = stream.filter(ATTEMPT)
     if "packets" not in stream.schema:
         return tried, count()

@@ -1,4 +1,4 @@
-"""Is somebody trying the ports of a host?"""
+"""Find sources that try the ports of a host."""
 
 from __future__ import annotations
 
@@ -11,12 +11,20 @@ from operators.functions import count_distinct
 def vertical_scan(
     stream: Stream, *, ports: int = 100, range: Amount = "1 minute", slide: Amount | None = None, wattr: str = "ts"
 ) -> Stream:
-    """Give the pairs of hosts of which the first tried so many different ports of the second in one window.
+    """Find pairs of hosts of which the first tries many ports of the second, in one window.
 
-    Counted are SYNs without an ACK, so a busy client's many ports are none. Needs `wattr`, srcIP, destIP, destPort,
-    proto and flags. Results: srcIP, destIP, ports, attempts, wid, window_start, window_end. Source: Jung, Paxson,
-    Berger and Balakrishnan, Fast Portscan Detection Using Sequential Hypothesis Testing (S&P 2004), section 3, for what
-    a scan is; here it is told by a count.
+    - `stream`: needs `wattr`, srcIP, destIP, destPort, proto and flags.
+    - `ports`: least number of ports.
+    - `range`, `slide`: length and distance of the windows.
+    - `wattr`: the windowing attribute.
+
+    SYNs without an ACK count, so the many ports of a busy client do not. Results: srcIP, destIP, ports, attempts, wid,
+    window_start, window_end. Source: Jung, Paxson, Berger and Balakrishnan, Fast Portscan Detection Using Sequential
+    Hypothesis Testing (S&P 2004), section 3, for what a scan is; here a count decides.
+
+    >>> found = oop.queries.vertical_scan(oop.pcap("demos/captures/web.pcap.gz"), ports=2)
+    >>> found.to_arrow().num_rows
+    1
     """
     tried, number = attempts(stream)
     windows = tried.window(range=range, slide=slide, wattr=wattr)

@@ -1,4 +1,4 @@
-"""What was found of a stream's disorder, as values: by attribute and group, with the promises that would fit."""
+"""The measured disorder of a stream as values: by attribute and group, with the promises that fit."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ _FUTURE: Final = 300_000_000_000
 
 @attrs.frozen
 class AttributeDisorder:
-    """The disorder of one attribute, over all tuples or over those of one group; amounts in ticks of the attribute.
+    """Hold the disorder of one attribute, over all tuples or over those of one group; amounts in ticks of the
+    attribute.
 
     `amount(slack)` writes an amount with its unit, as `oop.slack` takes it.
 
-    `p50`, `p90`, `p99` and `most` are how far late tuples are behind the largest value before them. Beyond `slack`,
-    which is rounded to what people write, are `beyond` tuples; `blocks`, where the stream is sorted in blocks, is the
-    length whose promise `broken` tuples break. `jump` is the largest rise of the largest value, before which `jump_at`
-    values came; `behind` of those after it were more than half of it behind.
+    `p50`, `p90`, `p99` and `most` tell how far late tuples are behind the largest value before them. `beyond` tuples
+    are later than `slack`, which is rounded to what people write. If the stream is sorted in blocks, `blocks` is their
+    length, and `broken` tuples break the promise of that. `jump` is the largest rise of the largest value, after
+    `jump_at` values; `behind` of the values after it were more than half of it behind.
     """
 
     attribute: str
@@ -134,7 +135,20 @@ class Scatter:
 
 @attrs.frozen
 class Disorder:
-    """The disorder of a stream by each attribute, over all and by group; `clocks` how far exporters' are ahead, ns."""
+    """Hold the measured disorder of a stream; printing it shows the table of `oop-engine disorder`.
+
+    - `name`, `tuples`: the stream, and how many tuples it had.
+    - `by`: the attributes whose values were measured separately.
+    - `whole`, `groups`: an `AttributeDisorder` for each attribute, over all tuples and by group.
+    - `clocks`: how far each exporter's clock is ahead, in ns.
+    - `scatters`: points of plots.
+    - `notes`: what was not measured.
+
+    >>> found = oop.disorder(oop.rows([(3,), (1,), (5,)], oop.Schema.of(ts="int64")))
+    >>> found.of("ts").late, found.plain()["tuples"]
+    (1, 3)
+    >>> found.plot("disorder.svg")
+    """
 
     name: str
     tuples: int
@@ -146,7 +160,9 @@ class Disorder:
     notes: tuple[str, ...]
 
     def of(self, attribute: str, group: str | None = None) -> AttributeDisorder:
-        """Give the disorder by an attribute, over all tuples or of one group; PlanError where that was not measured."""
+        """Return the disorder of an `attribute`, over all tuples or of one `group`; PlanError where that was not
+        measured.
+        """
         for found in (*self.whole, *self.groups):
             if found.attribute == attribute and found.group == group:
                 return found
@@ -154,7 +170,7 @@ class Disorder:
         raise PlanError(f'the disorder of "{attribute}" was not measured. Measured were: {", ".join(measured)}.')
 
     def plain(self) -> dict[str, object]:
-        """Give all as JSON takes it, times in seconds."""
+        """Return everything as values that JSON takes, times in seconds."""
         return {
             "name": self.name,
             "tuples": self.tuples,
@@ -165,7 +181,10 @@ class Disorder:
         }
 
     def plot(self, path: str | Path) -> None:
-        """Draw events over arrival and how far each is behind, as SVG or PNG; PNG needs the extra `plot`."""
+        """Draw events over arrival, and how far each is behind.
+
+        - `path`: ends in .svg or .png; PNG needs the extra `plot`.
+        """
         from oop_engine.report.scatter import draw
 
         draw(self, Path(path))

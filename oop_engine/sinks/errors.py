@@ -1,4 +1,4 @@
-"""A sink that cannot be opened says what it was asked for and what it could be asked for."""
+"""Errors of sinks say what was asked for, and what could be asked for instead."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from punctuation.errors import Error
 
 
 class SinkError(Error, ValueError):
-    """Say that results cannot go where they were sent: an unknown suffix, a folder that is not there."""
+    """Report that results cannot go where they were sent: an unknown suffix, a missing folder."""
 
 
 class WriteFailed(SinkError):
-    """Say that results could not be written after the run had begun: a full disk, a file that may not grow."""
+    """Report that writing failed after the run had begun: a full disk, a file that may not grow."""
 
     @classmethod
     def of(cls, where: object, error: OSError) -> WriteFailed:
-        """Name what was written."""
+        """Make the error for `where`, the file that was written, from the system's `error`."""
         return cls(f"{where} cannot be written: {error.strerror or error}.")

@@ -1,4 +1,4 @@
-"""Whose fault a failed reading is: the user named something that is not there, or the file is not what it should be."""
+"""Errors of reading tell whose fault they are: the user named something that is not there, or the file is damaged."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 class SourceError(Error, ValueError):
-    """Say that a source cannot be opened as named: no such file, an unknown format, an attribute it has not."""
+    """Report that a source cannot be opened as named: no such file, an unknown format, an attribute that it lacks."""
 
 
 class SourceEnded(SourceError):
-    """Say why a source that is live cannot go on, though all that it gave is good: the run ends as by Ctrl-C."""
+    """Report why a live source cannot go on. All it gave is good; the run ends as by Ctrl-C."""
 
     outcome: Outcome | None = None
     """The results so far, where a run was to keep them in memory."""
 
 
 class TableError(StreamError):
-    """Say that a file's content is damaged or not of the form or type it should have, and where."""
+    """Report that the content of a file is damaged, or not of the form or type it should have, and where."""

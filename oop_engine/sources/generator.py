@@ -44,7 +44,7 @@ _LENGTHS = np.concatenate([np.linspace(60, 120, 112), np.linspace(120, 1400, 64)
 
 
 def _nanoseconds(duration: int | str) -> int:
-    """Give a duration, text such as "2 s" or nanoseconds, in nanoseconds; ValueError for what is none."""
+    """Return a duration, text such as "2 s" or nanoseconds, in nanoseconds; ValueError for anything else."""
     if not isinstance(duration, str):
         if isinstance(duration, bool) or not isinstance(duration, Integral):
             raise ValueError(f'{duration!r} is no duration; write text such as "2 s", or an integer of nanoseconds')
@@ -57,9 +57,14 @@ def _nanoseconds(duration: int | str) -> int:
 
 @attrs.frozen
 class Band:
-    """Delay tuples by up to `max`: "uniform" between 0 and max, or "exponential" with a mean of max / 5, cut at max.
+    """Delay tuples by up to `max`; arrival against time is then a band (Fig 6-8).
 
-    Arrival against time is a band (Fig 6-8). ValueError for a negative delay.
+    - `max`: such as "2 s", or an integer of nanoseconds. ValueError if it is negative.
+    - `shape`: "uniform" between 0 and max, or "exponential" with a mean of max / 5, cut at max.
+
+    >>> stream = oop.packets(1_000, disorder=oop.Band("5 ms"), slack="5 ms")
+    >>> stream.run().statistics.late
+    0
     """
 
     max: int = attrs.field(converter=_nanoseconds, validator=attrs.validators.ge(0))
@@ -70,7 +75,14 @@ class Band:
 
 @attrs.frozen
 class Blocks:
-    """Hold back what falls into a block of `length` and emit it at the block's end in any order (Fig 6-9)."""
+    """Hold back what falls into a block of `length` and emit it at the block's end, in any order (Fig 6-9).
+
+    `length` is such as "1 minute", or an integer of nanoseconds.
+
+    >>> stream = oop.packets(1_000, disorder=oop.Blocks("5 ms"), punctuate=oop.blocks(length="5 ms"))
+    >>> stream.run().statistics.late
+    0
+    """
 
     length: int = attrs.field(converter=_nanoseconds, validator=attrs.validators.gt(0))
 

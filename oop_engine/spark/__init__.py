@@ -1,4 +1,4 @@
-"""The engine on Spark: captures as data sources, results as DataFrames; the only room that knows pyspark.
+"""The engine on Spark: captures as data sources, results as DataFrames. No other package imports pyspark.
 
     import oop_engine as oop
 
@@ -6,7 +6,7 @@
     packets = spark.read.format("oop.pcap").load("captures/*.pcap.gz")
     packets.groupBy("srcIP").count().show()
 
-It can be imported without pyspark; what needs it says how to install it.
+It can be imported without pyspark; functions that need it say how to install it.
 """
 
 from __future__ import annotations

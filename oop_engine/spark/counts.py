@@ -1,6 +1,6 @@
-"""What operators counted inside Spark comes back to the user: late tuples, and whatever else a run's statistics tell.
+"""Bring the counts of operators inside Spark back to the user: late tuples, windows, and the other statistics of a run.
 
-Each task tells its own totals; the most that was told of one bucket counts, so a task that Spark repeats counts once.
+Each task reports its own totals. The largest report of a bucket counts, so a task that Spark repeats counts once.
 """
 
 from __future__ import annotations
@@ -40,10 +40,15 @@ class Telling(Protocol):
 
 @attrs.define(eq=False)
 class Counts:
-    """Collect what the operators of one plan on Spark count: counts = Counts(spark); on_spark(..., counts=counts).
+    """Collect what the operators of one plan count inside Spark: pass it as `on_spark(..., counts=counts)`.
 
-    `totals` is right after an action has ended, or a micro-batch. SparkError over Spark Connect, where tasks tell the
-    client nothing.
+    `spark` is the session. SparkError over Spark Connect, where tasks cannot report.
+
+    >>> spark = oop.spark.session(cores=2)
+    >>> counts = oop.spark.Counts(spark)
+    >>> stream = oop.read("demos/captures/web.pcap.gz").window(range="10 s").aggregate(oop.count())
+    >>> oop.spark.on_spark(stream, spark, counts=counts).count(), counts.totals().get("late", 0)
+    (3, 0)
     """
 
     spark: SparkSession
@@ -58,7 +63,10 @@ class Counts:
         self.telling = self.spark.sparkContext.accumulator({}, _Most())
 
     def totals(self) -> dict[str, int]:
-        """Give the counts by name, added up over rooms and buckets: "late", "late_for_some", "windows", ..."""
+        """Return the counts by name, added up over stages and buckets: "late", "late_for_some", "windows" and others.
+
+        They are right after an action, or a micro-batch, has ended.
+        """
         told: Mapping[str, int] = getattr(self.telling, "value", {})
         totals: dict[str, int] = {}
         for name, count in told.items():

@@ -1,7 +1,7 @@
-"""Results of the engine become DataFrames, and DataFrames streams of the engine; either way through files of pages.
+"""Turn results of the engine into DataFrames, and DataFrames into streams; both ways through files of pages.
 
-Nothing is held in memory as a whole: a plan that runs here writes its pages to a page log that Spark reads, and a
-DataFrame comes here a batch of rows at a time, into a file that can then be read ahead, as exact punctuation needs.
+Nothing is held in memory as a whole. A plan that runs here writes its pages to a page log that Spark reads. A DataFrame
+comes here a batch of rows at a time, into a file that can then be read ahead, as exact promises need.
 """
 
 from __future__ import annotations
@@ -42,11 +42,18 @@ _UNSIGNED: Final = spark_type(pa.uint64())
 def to_spark(
     results: Stream | Output, spark: SparkSession | None = None, *, folder: str | Path | None = None
 ) -> DataFrame:
-    """Run a plan here, embedded, and give its results as a DataFrame.
+    """Run a plan here and return its results as a DataFrame.
 
-    The results are written to a page log, in a folder that lasts as long as this process, or in `folder`, which
-    workers on other machines must see, too: a path, or a file: URI. An output to a page log, `stream.to("out.pages")`,
-    is run into that. SinkError when the folder exists already, SourceError when it is on no disk of this machine.
+    - `results`: a stream, or an output to a page log, as `stream.to("out.pages")`.
+    - `spark`: the session; by default that of this process, or a new one.
+    - `folder`: where to write the results, a path or a file: URI that workers on other machines see, too. By default a
+      folder that lasts as long as this process.
+
+    SinkError when the folder exists already, SourceError when it is on no disk of this machine.
+
+    >>> spark = oop.spark.session(cores=2)
+    >>> oop.spark.to_spark(oop.rows([(1,)], oop.Schema.of(ts="int64")), spark).count()
+    1
     """
     if not isinstance(results, Output):
         check_stream("to_spark", results)
@@ -81,9 +88,18 @@ def from_spark(
 ) -> Stream:
     """Make a stream of a DataFrame that is not streaming; it is computed once, now, into a file on this machine.
 
-    `types` says what text means here, e.g. {"srcIP": "ip"}; `promises` are `slack`, `punctuate`, `on`, `late` and
-    `divert`, as of every source. By default the stream is punctuated exactly. A decimal(20, 0), which is how Spark has
-    uint64, is uint64 here, unless `types` names it. SchemaError when it holds what uint64 does not.
+    - `frame`: the DataFrame.
+    - `name`: how plans and messages call the stream.
+    - `types`: the meaning of texts, as {"srcIP": "ip"}.
+    - `promises`: `slack`, `punctuate`, `on`, `late` and `divert`, as in `oop.from_source`. By default the stream is
+      promised exactly.
+
+    A decimal(20, 0), Spark's form of uint64, becomes uint64, unless `types` names it; SchemaError when a value does not
+    fit.
+
+    >>> spark = oop.spark.session(cores=2)
+    >>> oop.spark.from_spark(spark.range(3)).aggregate(oop.count()).to_arrow().to_pylist()
+    [{'count': 3}]
     """
     from oop_engine.api.read import table
 
@@ -120,14 +136,18 @@ def in_cells(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def each_batch(
     function: Callable[[Stream, int], Answer], *, types: Mapping[str, str | pa.DataType] | None = None, **promises: Any
 ) -> Callable[[DataFrame, int], None]:
-    """Give a function for `foreachBatch` that hands every batch to a function of yours, as a stream with an end.
+    """Return a function for `foreachBatch` that hands every batch to a function of yours, as a stream that ends.
 
-    What it returns is run: an output, several in a list, or a stream whose results it is content to count. The second
-    argument is Spark's number of the batch: write to a file that bears it, and a batch that is run again replaces its
-    own results.
+    - `function`: gets the stream and Spark's number of the batch. It returns an output, several in a list, or a stream,
+      which is run and counted. Write to a file named after the number: a batch that is run again then replaces its own
+      results.
+    - `types`, `promises`: as for `from_spark`.
 
-        frame.writeStream.foreachBatch(oop.spark.each_batch(
-            lambda packets, number: packets.aggregate(oop.count(), by="srcIP").to(f"talkers-{number}.parquet")))
+    >>> spark = oop.spark.session(cores=2)
+    >>> stored = oop.spark.each_batch(lambda stream, number: stream.to(f"batch-{number}.csv"))
+    >>> stored(spark.range(3), 0)
+    >>> Path("batch-0.csv").exists()
+    True
     """
 
     def run(frame: DataFrame, number: int) -> None:

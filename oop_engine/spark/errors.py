@@ -1,4 +1,4 @@
-"""What goes wrong inside Spark is told in the engine's own words, not as forty lines of a Java stack trace."""
+"""Report what fails inside Spark in the engine's own words, not as forty lines of a Java stack trace."""
 
 from __future__ import annotations
 
@@ -30,12 +30,22 @@ _STATE: Final = re.compile(r"\s*SQLSTATE: \w{5}")
 
 
 class SparkError(Error, RuntimeError):
-    """Say that Spark, or what it needs, is not there or could not do what was asked, and what mends it."""
+    """Report that Spark, or what it needs, is missing or could not do what was asked, and what mends it."""
 
 
 @contextmanager
 def errors() -> Generator[None, None, None]:
-    """Raise what fails inside Spark as a SparkError of a few lines, in the engine's words where the engine failed."""
+    """Raise what fails inside this context as a SparkError of a few lines, in the engine's words where the engine
+    failed.
+
+    >>> spark = oop.spark.session(cores=2)
+    >>> try:
+    ...     with oop.spark.errors():
+    ...         spark.read.format("oop.pcap").load("no.pcap").count()
+    ... except oop.spark.SparkError as error:
+    ...     print(str(error).splitlines()[0])
+    SourceError: there is no file "no.pcap".
+    """
     from pyspark.errors import PySparkException
 
     try:

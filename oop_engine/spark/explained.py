@@ -1,4 +1,4 @@
-"""What a plan will do inside Spark, in words: which part runs where and why, and what Spark's windows would cost."""
+"""Explain what a plan will do inside Spark: which part runs where and why, and what Spark's windows would cost."""
 
 from __future__ import annotations
 
@@ -30,9 +30,15 @@ WIDTH: Final = 96
 
 
 def explain_on_spark(stream: Stream, *, buckets: int | None = None, streaming: bool = False) -> str:
-    """Say how `on_spark` runs a stream: rooms, what goes between them, low-level aggregation, and why.
+    """Explain how `on_spark` would run a stream: its stages, what goes between them, partial aggregation, and why.
 
-    `streaming` says that its inputs will be streaming DataFrames; `buckets` as for `on_spark`.
+    - `stream`: what to explain.
+    - `buckets`: as for `on_spark`.
+    - `streaming`: its inputs will be streaming DataFrames.
+
+    >>> stream = oop.read("demos/captures/web.pcap.gz").window(range="10 s").aggregate(oop.count(), by="srcIP")
+    >>> print(oop.spark.explain_on_spark(stream, buckets=2).splitlines()[0])
+    on Spark, batch
     """
     plan = pruned(prepared(check_stream("explain_on_spark", stream).node))
     why = _order(plan, streaming)

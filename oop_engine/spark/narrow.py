@@ -1,8 +1,8 @@
-"""A page of tuples travels in few bytes: whole numbers and times as how far they are above the least, IPv4 as four.
+"""Pack a page of tuples into few bytes: whole numbers and times as differences from the least, IPv4 addresses as four.
 
-A page is an Arrow stream of one record batch. Where all numbers of a column are near each other, or all its addresses
-of IPv4, it is there as a narrower type; the metadata of the page then has the least of each such column and the schema
-that the page had, and `widened` gives back what it was, bit for bit but for what is under nulls.
+A page is an Arrow stream of one record batch. A column gets a narrower type if all its numbers are near each other, or
+all its addresses are IPv4. The metadata of the page then holds the least of each such column, and the schema that the
+page had. `widened` returns what it was, bit for bit except under nulls.
 """
 
 from __future__ import annotations
@@ -44,7 +44,15 @@ def page_buffer(batch: pa.RecordBatch) -> pa.Buffer:
 
 
 def read_page(body: bytes | pa.Buffer) -> pa.RecordBatch:
-    """Give the tuples of a page, as the option `pages` of `oop.pcap` and `oop.netflow` puts them into a cell."""
+    """Read the tuples of a page, as the option `pages` of `oop.pcap` and `oop.netflow` puts them into a cell.
+
+    `body` holds its bytes.
+
+    >>> spark = oop.spark.session(cores=2)
+    >>> frame = spark.read.format("oop.pcap").option("pages", True).load("demos/captures/web.pcap.gz")
+    >>> sum(len(oop.spark.read_page(bytes(row.page))) for row in frame.collect())
+    4631
+    """
     with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
         return widened(sound(reader.read_next_batch(), "a page of tuples"))
 

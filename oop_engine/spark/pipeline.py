@@ -61,11 +61,24 @@ class Report:
 
 @attrs.frozen
 class Pipeline:
-    """Captures and flow exports in `source`, tables in `tables`.
+    """Keep tables of flows, sources and alerts up to date with a folder of captures and flow exports.
 
-    Files of datagrams hold flow exports; so do captures whose names match `exports`, if export datagrams are in them.
-    All other files are read as captures of packets. Both folders are paths, or file: URIs, of a disk that the driver
-    and all workers see; SourceError for other places.
+    - `source`: folder of the captures and exports.
+    - `tables`: folder of the tables. Both are paths, or file: URIs, of a disk that the driver and all workers see.
+    - `exports`: captures with names like these hold flow exports, if export datagrams are in them. All other captures
+      hold packets.
+    - `many`: so many ports of one host, or hosts, make an alert.
+    - `batch_bytes`: most bytes of files in a batch.
+    - `split_bytes`: size of the parts into which large files are cut.
+
+    SourceError for other places.
+
+    >>> _ = shutil.copytree("demos/captures", "captures", ignore=lambda *_: ["README.md"])
+    >>> pipeline = oop.spark.Pipeline("captures", "tables")
+    >>> pipeline.check()
+    >>> report = pipeline.run(oop.spark.session(cores=2))
+    >>> report.packets, report.records
+    (5146, 0)
     """
 
     source: Path = attrs.field(converter=_local)
@@ -76,9 +89,8 @@ class Pipeline:
     split_bytes: int = 64 << 20
 
     def check(self) -> None:
-        """Raise SourceError when there is nothing to read, and never was: captures may go when they are read.
-
-        SinkError where another run writes the tables.
+        """Check the folders: SourceError when there is nothing to read, and never was; SinkError when another run
+        writes tables.
         """
         if not self.source.is_dir():
             raise SourceError(f'there is no folder "{self.source}".')
@@ -93,9 +105,12 @@ class Pipeline:
         return claimed(self._work() / "run", what=f'the tables "{self.tables}"')
 
     def run(self, spark: SparkSession, watch: Callable[[str], None] = lambda line: None) -> Report:
-        """Read what is new and bring the tables up to date; SourceError or SparkError for what cannot be read.
+        """Read what is new and bring the tables up to date; return a report.
 
-        SinkError where another run writes the tables.
+        - `spark`: the session.
+        - `watch`: a function that is called with a sentence on each step.
+
+        SourceError or SparkError for files that cannot be read, SinkError when another run writes the tables.
         """
         self.check()
         self._work().mkdir(parents=True, exist_ok=True)

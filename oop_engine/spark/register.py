@@ -1,4 +1,4 @@
-"""A session knows the formats of the engine once they are registered with it."""
+"""Register the engine's formats with a Spark session."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession, *, shipped: bool | None = None) -> SparkSession:
-    """Register "oop.pcap", "oop.netflow" and "oop.results" with a session, and give the session back.
+    """Register "oop.pcap", "oop.netflow" and "oop.results" with a session, and return the session.
 
-    The engine is sent to the workers where they do not have it; `shipped=False` never sends it, True always does.
+    - `spark`: the session.
+    - `shipped`: send the engine to the workers: True always, False never, by default where they do not have it.
+
+    >>> spark = oop.spark.session(cores=2)
+    >>> oop.spark.register(spark) is spark
+    True
     """
     from oop_engine.spark.results import ResultSource
     from oop_engine.spark.sources import FlowSource, PacketSource

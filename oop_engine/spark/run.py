@@ -1,4 +1,4 @@
-"""A plan runs inside Spark, with the answer it has embedded; its sources may be DataFrames, batch or streaming."""
+"""Run a plan inside Spark, with the answer it has embedded; its sources may be DataFrames, batch or streaming."""
 
 from __future__ import annotations
 
@@ -48,17 +48,25 @@ def on_spark(
     counts: Counts | None = None,
     end: bool = False,
 ) -> DataFrame:
-    """Run a stream inside Spark and give its tuples as a DataFrame, streaming if an input is.
+    """Run a stream inside Spark and return its tuples as a DataFrame, a streaming one if an input is.
 
-    `inputs` gives a DataFrame for sources of the plan, by name; the others are read by the plan itself, in partitions
-    where they can be. A DataFrame may be one of pages, as the engine's formats give it with the option `pages`: they
-    cross at the cost of their bytes. `buckets` says into how many buckets keys are spread, as many as there are cores
-    by default. `counts` collects what operators count, as `late`.
+    - `stream`: what to run.
+    - `spark`: the session.
+    - `inputs`: DataFrames for sources of the plan, by name. The plan reads other sources itself, in partitions where it
+      can. A DataFrame may hold pages, as the engine's formats do with the option `pages`: they cost no more than their
+      bytes.
+    - `buckets`: number of buckets that keys are spread over; by default the number of cores.
+    - `counts`: an `oop.spark.Counts` that collects what operators count, such as late tuples.
+    - `end`: demand that every streaming input ends. One ends if its reader was told so, by `.option("complete", True)`
+      of the engine's formats. When all inputs end, every open window is released.
 
-    What is bounded ends, and every open window leaves. A streaming input ends only if its reader was asked to say so,
-    by `.option("complete", True)` of the engine's formats; `end` demands it of all of them. PlanError for an input that
-    the plan has not, for one that cannot end and should, for a stream of which nothing is promised, or for a source
-    that workers cannot read, as one that is live; SchemaError for a DataFrame that lacks an attribute.
+    PlanError for an input that the plan lacks, one that cannot end and should, a stream of which nothing is promised,
+    or a source that workers cannot read, such as a live one. SchemaError for a DataFrame that lacks an attribute.
+
+    >>> spark = oop.spark.session(cores=2)
+    >>> stream = oop.read("demos/captures/web.pcap.gz").aggregate(oop.count())
+    >>> oop.spark.on_spark(stream, spark).collect()
+    [Row(count=4631)]
     """
     plan = pruned(prepared(check_stream("on_spark", stream).node))
     frames, ending = _frames(plan, inputs or {}, end)

@@ -1,4 +1,4 @@
-"""One call gives a Spark session that is quiet, keeps time in UTC, and whose workers know this engine."""
+"""Start a Spark session that is quiet, keeps time in UTC, and whose workers know this engine."""
 
 from __future__ import annotations
 
@@ -29,12 +29,20 @@ _HERE: Final = Path(__file__).resolve().parent
 def session(
     cores: int = 2, *, master: str | None = None, memory: str = "2g", name: str = "oop-engine", **conf: object
 ) -> SparkSession:
-    """Give the session of this process, or start one on `cores` of this machine, with the engine's formats registered.
+    """Return the session of this process, or start one, with the engine's formats registered.
 
-    `master` is another place than this machine's cores, e.g. "local[*]", "spark://host:7077", or "sc://host:15002" for
-    Spark Connect; `conf` are Spark's own settings, which overrule ours: session(4, **{"spark.ui.enabled": True}), or
-    "spark.api.mode": "connect" for a Connect server in this process. Java is found by `java_home`. SparkError says what
-    is missing and the command that mends it.
+    - `cores`: cores of this machine to use.
+    - `master`: another place to run: "local[*]", "spark://host:7077", or "sc://host:15002" for Spark Connect.
+    - `memory`: memory of the driver, such as "2g".
+    - `name`: name of the application.
+    - `conf`: Spark's own settings, which overrule ours: session(4, **{"spark.ui.enabled": True}), or "spark.api.mode":
+      "connect" for a Connect server in this process.
+
+    Java is found by `java_home`. SparkError says what is missing, and the command that installs it.
+
+    >>> spark = oop.spark.session(cores=2)
+    >>> spark.read.format("oop.pcap").load("demos/captures/web.pcap.gz").count()
+    4631
     """
     from oop_engine.spark.register import register
 

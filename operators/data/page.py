@@ -1,6 +1,6 @@
 """A page is a read-only columnar batch of tuples of one schema; its columns are Arrow arrays, seen as numpy arrays.
 
-Times are integers below the surface: `ticks` gives any integer or time attribute as int64, in the unit of its type.
+Times are integers below the surface: `ticks` returns any integer or time attribute as int64, in the unit of its type.
 """
 
 from __future__ import annotations
@@ -33,14 +33,31 @@ _SHOWN = 10
 
 @attrs.frozen(eq=False, repr=False)
 class Page:
-    """Hold tuples of one schema, all columns of one length."""
+    """Hold tuples of one `schema`, as the columns of an Arrow record `batch`.
+
+    >>> page = Page.of(Schema.of(ts=pa.timestamp("s"), v="int64"), {"ts": [3, 1], "v": [5, None]})
+    >>> page.rows(), page.plain_rows()[0], page.describe(1)
+    ([{'ts': '1970-01-01T00:00:03Z', 'v': 5}, {'ts': '1970-01-01T00:00:01Z', 'v': None}], {'ts': 3, 'v': 5}, 'ts
+    = 1970-01-01T00:00:01Z, v = ')
+    >>> page.column("v").null_count, page["v"], page.valid("v"), page.ticks("ts"), page.timed("ts")[1]
+    (1, array([5, 0]), array([ True, False]), array([3, 1]), None)
+    >>> [len(part) for part in (page.slice(0, 1), page.select(page.ticks("ts") > 2), page.take(np.array([1, 1])))]
+    [1, 1, 2]
+    >>> from punctuation import before
+    >>> page.matching(before("ts", 2))
+    array([False,  True])
+    """
 
     schema: Schema
     batch: pa.RecordBatch
 
     @classmethod
     def of(cls, schema: Schema, columns: Mapping[str, Sequence[object] | Array | pa.Array]) -> Page:
-        """Make a page from one column an attribute; Arrow converts and checks the types."""
+        """Make a page from one column an attribute.
+
+        - `schema`: the attributes.
+        - `columns`: by attribute; Arrow converts and checks the types.
+        """
         arrays = [
             c if isinstance(c := columns[f.name], pa.Array) else pa.array(c, f.type)  # type: ignore[arg-type]
             for f in schema.arrow
@@ -49,7 +66,14 @@ class Page:
 
     @classmethod
     def of_rows(cls, schema: Schema, rows: Iterable[Sequence[object]]) -> Page:
-        """Make a page from tuples in the order of the schema's attributes."""
+        """Make a page from tuples in the order of the attributes.
+
+        - `schema`: the attributes.
+        - `rows`: the tuples.
+
+        >>> len(Page.of_rows(Schema.of(ts="int64", v="string"), [(3, "a"), (1, "b")]))
+        2
+        """
         columns = list(zip(*rows, strict=True)) or [()] * len(schema.names)
         return cls.of(schema, dict(zip(schema.names, columns, strict=True)))
 
@@ -57,12 +81,12 @@ class Page:
         return self.batch.num_rows
 
     def column(self, name: str) -> pa.Array:
-        """Give an attribute as an Arrow array; SchemaError when there is none."""
+        """Return the attribute `name` as an Arrow array; SchemaError when there is none."""
         place = self.schema.arrow.get_field_index(name)
         return self.batch.column(self.schema.resolve(name, where="page") if place < 0 else place)
 
     def __getitem__(self, name: str) -> Array:
-        """Give an attribute as a read-only array, shape (n,); what stands where it is null is unspecified.
+        """Return an attribute as a read-only array, shape (n,); where it is null, any value may stand.
 
         Timestamps are datetime64, IP addresses and fixed-size binaries byte strings of that size, text is object.
         """
@@ -81,36 +105,36 @@ class Page:
         return np.asarray(column.to_numpy(zero_copy_only=False))
 
     def valid(self, name: str) -> Bools | None:
-        """Tell which tuples have a value of an attribute, shape (n,); None when all have."""
+        """Return which tuples have a value of the attribute `name`, shape (n,); None when all have."""
         column = self.column(name)
         return None if column.null_count == 0 else np.asarray(pc.is_valid(column).to_numpy(zero_copy_only=False))
 
     def ticks(self, name: str) -> Int64s:
-        """Give an integer or time attribute as int64, read-only, unspecified where null; SchemaError for other types.
+        """Return the integer or time attribute `name` as read-only int64; where it is null, any value may stand.
 
-        What is above the largest int64 counts as that.
+        Values above the largest int64 become that. SchemaError for other types.
         """
         return _ticks(name, self.column(name))
 
     def timed(self, name: str) -> tuple[Int64s, Bools | None]:
-        """Give what `ticks` and `valid` do of an attribute, at once."""
+        """Return both `ticks` and `valid` of the attribute `name`."""
         column = self.column(name)
         return _ticks(name, column), None if column.null_count == 0 else self.valid(name)
 
     def slice(self, start: int, stop: int) -> Page:
-        """Give tuples start <= i < stop without copying."""
+        """Return tuples `start` <= i < `stop`, without copying."""
         return Page(self.schema, self.batch.slice(start, stop - start))
 
     def select(self, mask: Bools | pa.Array) -> Page:
-        """Give the tuples where the mask, shape (n,), is true."""
+        """Return the tuples where the `mask`, shape (n,), is true."""
         return Page(self.schema, self.batch.filter(mask if isinstance(mask, pa.Array) else pa.array(mask)))
 
     def take(self, indices: npt.NDArray[np.signedinteger]) -> Page:
-        """Give the tuples at these positions, in this order."""
+        """Return the tuples at these positions, `indices`, in this order."""
         return Page(self.schema, self.batch.take(pa.array(indices)))
 
     def matching(self, punctuation: Punctuation) -> Bools:
-        """Tell which tuples match a punctuation, shape (n,); a null matches the wildcard only."""
+        """Return which tuples match a `punctuation`, shape (n,); a null matches the wildcard only."""
         matched = np.ones(len(self), np.bool_)
         for name, pattern in punctuation.patterns:
             kind = self.column(name).type
@@ -123,21 +147,21 @@ class Page:
         return matched
 
     def rows(self) -> list[dict[str, Any]]:
-        """Give the tuples as dictionaries of Python values, which `json.dumps` takes; for people, not for hot paths.
+        """Return the tuples as dictionaries of Python values that `json.dumps` takes; for people, not for hot paths.
 
         Addresses are text, times and dates ISO 8601 text ("2013-05-02T20:20:30Z"), durations seconds, bytes hexadecimal
-        and decimals text, also in lists, structs and maps. `plain_rows` gives times as integers, `page["ts"]` a column
-        as an array, and `to_pandas()` of a stream times that one can compute with.
+        and decimals text, also in lists, structs and maps. `plain_rows` returns times as integers, `page["ts"]` a
+        column as an array, and `to_pandas()` of a stream times to compute with.
         """
         columns = zip(self.batch.columns, self.schema.arrow, strict=True)
         return self._dictionaries([python_values(column, field) for column, field in columns])
 
     def plain_rows(self) -> list[Row]:
-        """Give the tuples as dictionaries of the values that promises hold: times as integers, addresses as bytes."""
+        """Return the tuples as dictionaries of the values that promises hold: times as integers, addresses as bytes."""
         return self._dictionaries([plain_values(column) for column in self.batch.columns])
 
     def describe(self, index: int) -> str:
-        """Give one tuple as text for a message: at most 200 characters, control characters escaped."""
+        """Return the tuple at `index` as text for a message: at most 200 characters, control characters escaped."""
         cells = self.slice(index, index + 1)._texts()
         names = map(printable, self.schema.names)
         line = ", ".join(f"{name} = {texts[0]}" for name, texts in zip(names, cells, strict=True))
@@ -159,7 +183,7 @@ class Page:
         return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
     def _texts(self) -> list[list[str]]:
-        """Give all cells as text that a terminal can show, column by column."""
+        """Return all cells as text that a terminal can show, column by column."""
         columns = zip(self.batch.columns, self.schema.arrow, strict=True)
         return [printable_texts(text_of(column, field)).fill_null("").to_pylist() for column, field in columns]
 
@@ -227,7 +251,7 @@ def _fixed(column: pa.Array) -> Array:
 
 
 def plain_values(column: pa.Array) -> list[Scalar]:
-    """Give a column as Python values, times as integers: the form in which patterns hold constants."""
+    """Return a column as Python values, times as integers: the form in which patterns hold constants."""
     kind = column.type
     if pa.types.is_date32(kind) or pa.types.is_time32(kind):
         return column.view(pa.int32()).to_pylist()

@@ -29,7 +29,11 @@ _ALIASES_KEY = b"oop.aliases"
 
 
 def ip_field(name: str) -> pa.Field:
-    """Make the field of an IP address: 16 bytes in network order, IPv4 as ::ffff:a.b.c.d."""
+    """Make the Arrow field `name` of IP addresses: 16 bytes in network order, IPv4 as ::ffff:a.b.c.d.
+
+    >>> ip_field("srcIP").type
+    FixedSizeBinaryType(fixed_size_binary[16])
+    """
     return pa.field(name, IP_TYPE, metadata=IP_METADATA)
 
 
@@ -76,7 +80,19 @@ def _progress(sets: Iterable[str | Iterable[str]]) -> frozenset[frozenset[str]]:
 
 @attrs.frozen
 class Schema:
-    """Name the attributes of a stream, their Arrow types, and what the stream is punctuated on."""
+    """Name the attributes of a stream, their Arrow types, and what the stream is punctuated on.
+
+    - `arrow`: names and types.
+    - `progress`: promises that will come: "ts" for `[ts < v]`, ("srcIP", "wid") for `[srcIP = k, wid < v]`.
+
+    >>> schema = Schema.of(ts="int64", srcIP="ip", length="int32", progress=["ts"])
+    >>> schema.names, schema.resolve("len", where="example"), str(schema.field("ts").type)
+    (['ts', 'srcIP', 'length'], 'length', 'int64')
+    >>> schema.progressing("ts"), schema.with_progress([]).progressing("ts")
+    (True, False)
+    >>> schema.onto(pa.schema([("time", pa.int64())]), {"ts": "time"}).progress
+    frozenset({frozenset({'time'})})
+    """
 
     arrow: pa.Schema
     progress: frozenset[frozenset[str]] = attrs.field(default=frozenset(), converter=_progress, kw_only=True)
@@ -90,20 +106,28 @@ class Schema:
 
     @classmethod
     def of(cls, *, progress: Iterable[str | Iterable[str]] = (), **types: pa.DataType | str) -> Schema:
-        """Make a schema from attribute names and Arrow types; "ip" is the type of addresses. SchemaError for others."""
+        """Make a schema from attribute names and types.
+
+        - `types`: by attribute, Arrow types or their names; "ip" is the type of addresses.
+        - `progress`: promises that will come, as in `Schema`.
+
+        SchemaError for an unknown type.
+        """
         return cls(pa.schema([_field(name, kind) for name, kind in types.items()]), progress=progress)
 
     @property
     def names(self) -> list[str]:
+        """Return the names of the attributes, in order."""
         return list(self.arrow.names)
 
     def __contains__(self, name: str) -> bool:
         return self.arrow.get_field_index(name) >= 0
 
     def resolve(self, name: str, *, where: str) -> str:
-        """Give the attribute that a name means, by itself or by an alias; SchemaError when there is none.
+        """Return the attribute that `name` means, by itself or by an alias.
 
-        Aliases are the thesis' names and those that a source gave its attributes; of several the first in the schema.
+        Aliases are the thesis' names, and those that a source gave its attributes; of several, the first in the schema.
+        SchemaError, which tells `where`, when there is none.
         """
         if name in self:
             return name
@@ -120,19 +144,23 @@ class Schema:
         )
 
     def field(self, name: str, *, where: str = "schema") -> pa.Field:
-        """Give the Arrow field of an attribute; SchemaError when there is none."""
+        """Return the Arrow field of the attribute `name`; SchemaError, which tells `where`, when there is none."""
         return self.arrow.field(self.resolve(name, where=where))
 
     def progressing(self, attribute: str) -> bool:
-        """Tell whether linear punctuation on an attribute will come."""
+        """Tell whether linear punctuation on an `attribute` will come."""
         return frozenset((attribute,)) in self.progress
 
     def with_progress(self, progress: Iterable[str | Iterable[str]]) -> Schema:
-        """Give the same attributes with other promises."""
+        """Return the same attributes with other promises, `progress`."""
         return Schema(self.arrow, progress=progress)
 
     def onto(self, arrow: pa.Schema, kept: Mapping[str, str]) -> Schema:
-        """Give the schema after a projection that keeps attributes old name to new name; lost promises are dropped."""
+        """Return the schema after a projection; promises on attributes that it drops are dropped.
+
+        - `arrow`: the attributes after it.
+        - `kept`: their names before and after.
+        """
         return Schema(
             arrow, progress=[{kept[a] for a in promise} for promise in self.progress if all(a in kept for a in promise)]
         )

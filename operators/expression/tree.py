@@ -37,32 +37,37 @@ class Expression:
     """How tightly the text of this node binds, the greater the tighter."""
 
     def bind(self, schema: Schema) -> Bound:
-        """Check against a schema and give what computes a page; SchemaError when the expression does not fit it."""
+        """Check the expression against a `schema` and return what computes it for pages; SchemaError when it does not
+        fit.
+        """
         raise NotImplementedError
 
     def type(self, schema: Schema) -> pa.DataType:
-        """Give the Arrow type of the result; SchemaError when the expression does not fit the schema."""
+        """Return the Arrow type of the result over a `schema`; SchemaError when the expression does not fit it."""
         return self.bind(schema).type
 
     def field(self, schema: Schema, name: str = "") -> pa.Field:
-        """Give the Arrow field of the result, metadata such as "this is an IP address" included."""
+        """Return the Arrow field of the result over a `schema`, with metadata such as "this is an IP address".
+
+        `name` renames it.
+        """
         found = self.bind(schema).field
         return found.with_name(name) if name else found
 
     def evaluate(self, page: Page) -> pa.Array:
-        """Give the result for every tuple of a page, shape (n,); operators bind once and keep what `bind` gives."""
+        """Compute the result for every tuple of a `page`, shape (n,); operators bind once, and keep the result."""
         return self.bind(page.schema).evaluate(page)
 
     def equals(self, other: Expression) -> bool:
-        """Tell whether two expressions are the same tree; `==` builds a comparison instead."""
+        """Tell whether this and the `other` expression are the same tree; `==` builds a comparison instead."""
         return type(self) is type(other) and all(
             _same(getattr(self, a.name), getattr(other, a.name)) for a in attrs.fields(type(self))
         )
 
     def reads(self, schema: Schema, *, where: str) -> frozenset[str]:
-        """Name the attributes of a schema that take part, all of them where that cannot be known.
+        """Name the attributes of a `schema` that take part; all of them where that cannot be known.
 
-        SchemaError, which tells `where`, for one that the schema does not have.
+        SchemaError, which tells `where`, for an attribute that the schema lacks.
         """
         names: set[str] = set()
         for a in attrs.fields(type(self)):
@@ -150,28 +155,28 @@ class Expression:
         return self
 
     def cast(self, name: str) -> Cast:
-        """Give the value as one of another type, such as "float64", "int64", "string" or "timestamp[s]"."""
+        """Cast the value to the type `name`, such as "float64", "int64", "string" or "timestamp[s]"."""
         return Cast(self, name)
 
     def __abs__(self) -> Unary:
         return Unary("abs", self)
 
     def isin(self, values: Sequence[object]) -> IsIn:
-        """Tell whether the value is one of a list of constants."""
+        """Tell whether the value is one of `values`, constants."""
         if isinstance(values, str | bytes):
             raise TypeError(f"isin takes a list of constants, not {values!r}; write isin([{values!r}])")
         return IsIn(self, tuple(plain(v) for v in values))
 
     def between(self, low: object, high: object) -> Between:
-        """Tell whether low <= value <= high."""
+        """Tell whether `low` <= value <= `high`."""
         return Between(self, as_expression(low), as_expression(high))
 
     def in_network(self, network: str) -> InNetwork:
-        """Tell whether an IP address is in a network such as "10.0.0.0/8"."""
+        """Tell whether an IP address is in a `network` such as "10.0.0.0/8"."""
         return InNetwork(self, network)
 
     def is_null(self) -> IsNull:
-        """Tell whether there is no value; never null itself."""
+        """Tell whether there is no value; the answer itself is never null."""
         return IsNull(self)
 
     def __bool__(self) -> NoReturn:
@@ -221,7 +226,20 @@ def _inside(part: Expression, strength: int) -> str:
 
 @attrs.frozen(eq=False, str=False)
 class Column(Expression):
-    """An attribute of the tuple."""
+    """Name an attribute of the tuple, `name`, in an expression; Python's operators on it build larger expressions.
+
+    >>> from operators.data.page import Page
+    >>> v, schema = Column("v"), Schema.of(v="int64")
+    >>> page = Page.of_rows(schema, [(1,), (5,), (None,)])
+    >>> [(v * 2).evaluate(page).to_pylist(), v.between(1, 3).evaluate(page).to_pylist()]
+    [[2, 10, None], [True, False, None]]
+    >>> v.isin([5]).evaluate(page).to_pylist(), v.is_null().evaluate(page).to_pylist()
+    ([False, True, None], [False, False, True])
+    >>> str(v.cast("string") == "1"), v.type(schema), v.field(schema, "w").name, v.reads(schema, where="example")
+    ('cast(v, "string") = "1"', DataType(int64), 'w', frozenset({'v'}))
+    >>> v.equals(Column("v")), v.bind(schema).type, str(Column("srcIP").in_network("10.0.0.0/8"))
+    (True, DataType(int64), 'srcIP in "10.0.0.0/8"')
+    """
 
     name: str
 

@@ -1,4 +1,4 @@
-"""What a window aggregate computes: one constructor a function, and `by_name` for queries that spell them out.
+"""The functions of window aggregates: one constructor each, and `by_name` for queries that spell them out.
 
 >>> sum("length").output_name(), count().output_name(), by_name("mean", ["length"]).output_name()
 ('sum_length', 'count', 'avg_length')
@@ -102,143 +102,291 @@ __all__ = [
 
 
 def count(argument: str | None = None) -> AggregateFunction:
-    """Count tuples, or those in which an attribute is not null."""
+    """Count tuples, or those in which the attribute `argument` is not null.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.count()).to_arrow().to_pylist()
+    [{'count': 3}]
+    """
     return Count(argument)
 
 
 def sum(argument: str) -> AggregateFunction:
-    """Add the values of an attribute: whole numbers exactly, floating ones with their rounding errors carried along.
+    """Add the values of the attribute `argument`.
 
-    The order of arrival changes the last bits of a floating sum at most, unless values cancel almost completely (see
-    `Sum`) or a sum on the way is beyond 1.8e308, which makes it infinite.
+    Whole numbers are added exactly, floating ones with their rounding errors carried along: the order of arrival
+    changes the last bits at most, unless values cancel almost completely (see `Sum`), or a sum on the way exceeds
+    1.8e308 and becomes infinite.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.sum("v")).to_arrow().to_pylist()
+    [{'sum_v': 10}]
     """
     return Sum(argument)
 
 
 def min(argument: str) -> AggregateFunction:
-    """Find the least value of an attribute."""
+    """Find the least value of the attribute `argument`.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.min("v")).to_arrow().to_pylist()
+    [{'min_v': 2}]
+    """
     return Min(argument)
 
 
 def max(argument: str) -> AggregateFunction:
-    """Find the greatest value of an attribute."""
+    """Find the greatest value of the attribute `argument`.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.max("v")).to_arrow().to_pylist()
+    [{'max_v': 4}]
+    """
     return Max(argument)
 
 
 def avg(argument: str) -> AggregateFunction:
-    """Average an attribute."""
+    """Average the attribute `argument`.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.avg("v")).to_arrow().to_pylist()
+    [{'avg_v': 3.3333333333333335}]
+    """
     return Avg(argument)
 
 
 def variance(argument: str, *, ddof: int = 1) -> AggregateFunction:
-    """Give the variance of an attribute, over n - ddof."""
+    """Compute the variance of the attribute `argument`, over n - `ddof`, which is 0 or 1.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.variance("v", ddof=0)).to_arrow().to_pylist()
+    [{'variance_v': 0.8888888888888888}]
+    """
     return Variance(argument, ddof=ddof)
 
 
 def stddev(argument: str, *, ddof: int = 1) -> AggregateFunction:
-    """Give the standard deviation of an attribute, over n - ddof."""
+    """Compute the standard deviation of the attribute `argument`, over n - `ddof`, which is 0 or 1.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.stddev("v", ddof=0)).to_arrow().to_pylist()
+    [{'stddev_v': 0.9428090415820634}]
+    """
     return Stddev(argument, ddof=ddof)
 
 
 def first(argument: str) -> AggregateFunction:
-    """Give the value that arrived first."""
+    """Return the value of the attribute `argument` that arrived first.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.first("v")).to_arrow().to_pylist()
+    [{'first_v': 2}]
+    """
     return First(argument)
 
 
 def last(argument: str) -> AggregateFunction:
-    """Give the value that arrived last."""
+    """Return the value of the attribute `argument` that arrived last.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.last("v")).to_arrow().to_pylist()
+    [{'last_v': 4}]
+    """
     return Last(argument)
 
 
 def argmin(value: str, by: str) -> AggregateFunction:
-    """Give the value of the tuple with the least `by`."""
+    """Return `value` of the tuple with the least `by`; of several, the smallest value.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.argmin("ts", by="v")).to_arrow().to_pylist()
+    [{'argmin_ts_v': 1}]
+    """
     return ArgMin(value, by)
 
 
 def argmax(value: str, by: str) -> AggregateFunction:
-    """Give the value of the tuple with the greatest `by`."""
+    """Return `value` of the tuple with the greatest `by`; of several, the smallest value.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.argmax("ts", by="v")).to_arrow().to_pylist()
+    [{'argmax_ts_v': 2}]
+    """
     return ArgMax(value, by)
 
 
 def count_distinct(*arguments: str) -> AggregateFunction:
-    """Count the different values of an attribute, or combinations of several."""
+    """Count the different values of an attribute, or combinations of several `arguments`.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.count_distinct("v")).to_arrow().to_pylist()
+    [{'count_distinct_v': 2}]
+    """
     return CountDistinct(*arguments)
 
 
 def median(argument: str) -> AggregateFunction:
-    """Find the lower median of an attribute, exactly."""
+    """Find the lower median of the attribute `argument`, exactly.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.median("v")).to_arrow().to_pylist()
+    [{'median_v': 4}]
+    """
     return Median(argument)
 
 
 def quantile(argument: str, q: float) -> AggregateFunction:
-    """Find the least value that a share `q` of an attribute's values do not exceed, exactly."""
+    """Find the least value of the attribute `argument` that a share `q` of its values do not exceed, exactly.
+
+    `q` is from 0 to 1.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.quantile("v", 0.3)).to_arrow().to_pylist()
+    [{'p30_v': 2}]
+    """
     return Quantile(argument, q)
 
 
 def mode(argument: str) -> AggregateFunction:
-    """Find the most frequent value of an attribute."""
+    """Find the most frequent value of the attribute `argument`.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.mode("v")).to_arrow().to_pylist()
+    [{'mode_v': 4}]
+    """
     return Mode(argument)
 
 
 def top_k(argument: str, k: int) -> AggregateFunction:
-    """List the k most frequent values of an attribute with their counts."""
+    """List the `k` most frequent values of the attribute `argument`, with their counts.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.top_k("v", 1)).to_arrow().to_pylist()
+    [{'top_1_v': [{'value': 4, 'count': 2}]}]
+    """
     return TopK(argument, k)
 
 
 def heavy_hitters(argument: str, share: float) -> AggregateFunction:
-    """List the values that are at least a share of all, with their counts."""
+    """List the values of the attribute `argument` that are at least a `share` (0 to 1) of all, with their counts.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.heavy_hitters("v", 0.5)).to_arrow().to_pylist()
+    [{'heavy_hitters_v': [{'value': 4, 'count': 2}]}]
+    """
     return HeavyHitters(argument, share)
 
 
 def minmax(argument: str) -> AggregateFunction:
-    """Find the least and the greatest value of an attribute, and how many tuples have each."""
+    """Find the least and the greatest value of the attribute `argument`, and how many tuples have each.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.minmax("v")).to_arrow().to_pylist()
+    [{'minmax_v': {'min': 2, 'min_count': 1, 'max': 4, 'max_count': 2}}]
+    """
     return MinMax(argument)
 
 
 def m4(argument: str, by: str | None = None) -> AggregateFunction:
-    """Find the least, greatest, first and last value of an attribute, first and last by `by` or by arrival."""
+    """Find the least, greatest, first and last value of the attribute `argument`.
+
+    First and last are by the attribute `by`, or by arrival.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.m4("v", by="ts")).to_arrow().to_pylist()
+    [{'m4_v': {'min': 2, 'max': 4, 'first': 2, 'last': 4}}]
+    """
     return M4(argument, by)
 
 
 def centre_of_mass(value: str, weight: str) -> AggregateFunction:
-    """Average an attribute weighted by another."""
+    """Average the attribute `value`, weighted by the attribute `weight`.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.centre_of_mass("ts", weight="v")).to_arrow().to_pylist()
+    [{'centre_of_mass_ts_v': 2.2}]
+    """
     return CentreOfMass(value, weight)
 
 
 def mean_gap(argument: str) -> AggregateFunction:
-    """Average the distances between neighbouring values of an attribute."""
+    """Average the distances between neighbouring values of the attribute `argument`.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.mean_gap("ts")).to_arrow().to_pylist()
+    [{'mean_gap_ts': 1.0}]
+    """
     return MeanGap(argument)
 
 
 def gap_variation(argument: str) -> AggregateFunction:
-    """Give the coefficient of variation of the distances between neighbouring values: 0 for what is regular."""
+    """Compute how irregular the values of the attribute `argument` are: 0 for equal distances.
+
+    It is the coefficient of variation of the distances between neighbouring values.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.gap_variation("ts")).to_arrow().to_pylist()
+    [{'gap_variation_ts': 0.0}]
+    """
     return GapVariation(argument)
 
 
 def geometric_mean(argument: str) -> AggregateFunction:
-    """Give the n-th root of the product of an attribute's n values."""
+    """Compute the n-th root of the product of n values of the attribute `argument`.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.geometric_mean("v")).to_arrow().to_pylist()
+    [{'geometric_mean_v': 3.174802103936399}]
+    """
     return GeometricMean(argument)
 
 
 def concat(argument: str, by: str | None = None, *, separator: str = "") -> AggregateFunction:
-    """Join the texts of an attribute in the order of `by`, or of arrival."""
+    """Join the texts of the attribute `argument`, with `separator` between.
+
+    They are in the order of the attribute `by`, or of arrival.
+
+    >>> stream = oop.rows([(2, "b"), (1, "a")], oop.Schema.of(ts="int64", k="string"))
+    >>> stream.aggregate(oop.concat("k", by="ts", separator=" ")).to_arrow().to_pylist()
+    [{'concat_k': 'a b'}]
+    """
     return Concat(argument, by, separator=separator)
 
 
 def approx_count_distinct(argument: str, *, lg_k: int = 12) -> AggregateFunction:
-    """Estimate how many different values an attribute has, by a HyperLogLog sketch of 2^lg_k registers."""
+    """Estimate how many different values the attribute `argument` has.
+
+    It uses a HyperLogLog sketch of 2^`lg_k` registers; needs the extra `sketches`.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.approx_count_distinct("v")).to_arrow().to_pylist()
+    [{'approx_count_distinct_v': 2}]
+    """
     return ApproxCountDistinct(argument, lg_k=lg_k)
 
 
 def approx_quantile(argument: str, q: float, *, k: int = 200) -> AggregateFunction:
-    """Estimate a quantile of an attribute, by a KLL sketch."""
+    """Estimate the quantile `q` (0 to 1) of the attribute `argument`.
+
+    It uses a KLL sketch of size `k`; needs the extra `sketches`.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.approx_quantile("v", 0.3)).to_arrow().to_pylist()
+    [{'approx_p30_v': 2.0}]
+    """
     return ApproxQuantile(argument, q, k=k)
 
 
 def approx_heavy_hitters(argument: str, share: float, *, lg_k: int | None = None) -> AggregateFunction:
-    """List the values that may be at least a share of all, with estimated counts, by a frequent-items sketch.
+    """List the values of the attribute `argument` that may be at least a `share` (0 to 1) of all, with estimated
+    counts.
 
-    The sketch is as large as the share needs, so that none that has it is left out; `lg_k` makes it larger.
+    It uses a frequent-items sketch that is large enough to miss none; `lg_k` makes it larger. Needs the extra
+    `sketches`.
+
+    >>> stream = oop.rows([(1, 2), (2, 4), (3, 4)], oop.Schema.of(ts="int64", v="int64"))
+    >>> stream.aggregate(oop.approx_heavy_hitters("v", 0.5)).to_arrow().to_pylist()
+    [{'approx_heavy_hitters_v': [{'value': 4, 'count': 2}]}]
     """
     return ApproxHeavyHitters(argument, share, lg_k=lg_k)
 
@@ -314,12 +462,12 @@ def forms() -> dict[str, str]:
 
 
 def is_function(name: str) -> bool:
-    """Tell whether there is an aggregate function of this name, in any case."""
+    """Tell whether there is an aggregate function called `name`, in any case."""
     return _ALIASES.get(name.lower(), name.lower()) in _KNOWN
 
 
 def constants(name: str) -> range:
-    """Give the places, from 0, at which a function takes numbers and no attributes: 1 for quantile(x, 0.95)."""
+    """Return the places, from 0, at which a function takes numbers instead of attributes: 1 for quantile(x, 0.95)."""
     known = _KNOWN.get(_ALIASES.get(name.lower(), name.lower()))
     if known is None:
         return range(0)
@@ -327,9 +475,10 @@ def constants(name: str) -> range:
 
 
 def by_name(name: str, arguments: Sequence[str | float], *, distinct: bool = False) -> AggregateFunction:
-    """Make the function that a query names, in any case; no argument or "*" counts tuples. SchemaError that teaches.
+    """Make the function that a query names, in any case; without an argument, or with "*", it counts tuples.
 
-    Arguments are attributes, and numbers at the places that `constants` gives.
+    Arguments are attributes, and numbers at the places that `constants` returns. SchemaError says what to write
+    instead.
     """
     plain = _ALIASES.get(name.lower(), name.lower())
     if plain not in _KNOWN:

@@ -1,9 +1,9 @@
-"""An aggregate of the user's own: lift a tuple to a state, combine states, lower a state to a result; plain functions.
+"""Aggregates that users define: lift a tuple to a state, combine states, lower a state to a result; plain functions.
 
-The verbs are those of Tangwongsan et al. (PVLDB 2015). A state is a number or truth value, or a tuple of some; lift
+The verbs are those of Tangwongsan et al. (PVLDB 2015). A state is a number or truth value, or a tuple of some. lift
 gets one tuple's arguments as Python numbers: whole numbers, truth values and times (in ticks) as int, others as float.
-Whole numbers have 64 bits: where one leaves them by +, -, *, **, << or a change of sign in these functions, the result
-is AggregateOverflow and names the group. In compiled functions that they call, and in int() of a float, nobody looks.
+Whole numbers have 64 bits: where one leaves them by +, -, *, **, << or a change of sign in these functions,
+AggregateOverflow names the group. Compiled functions that they call, and int() of a float, are not checked.
 """
 
 from __future__ import annotations
@@ -39,29 +39,35 @@ def user_aggregate(
     commutative: bool = True,
     interpreted: bool = False,
 ) -> UserAggregate:
-    """Make an aggregate function of plain Python functions on scalars, to be passed to `aggregate` as any other.
+    """Make an aggregate function of plain Python functions on scalars; pass it to `aggregate` as any other.
 
-    `lift(x, ...)` gives the state of one tuple; `combine(a, b)` that of a and b together; `lower(state)` the result, or
-    None for null, by default the state itself; `invert(a, b)` is what is left of a without b. A group without a tuple
-    has null for a result, and lower is not asked.
+    - `name`: its results are called `name` and the arguments.
+    - `lift`: lift(x, ...) returns the state of one tuple: a number, a truth value, or a tuple of some.
+    - `combine`: combine(a, b) returns the state of a and b together.
+    - `lower`: lower(state) returns the result, or None for null; by default the state is the result.
+    - `arguments`: the attribute that lift gets, or several in a list.
+    - `identity`: the state that changes nothing, as 0 or (0, 0.0). A group without a tuple has the result null.
+    - `output`: type of the result, as `pa.float64()`.
+    - `invert`: invert(a, b) returns what is left of a without b. Windows then share slices by subtraction.
+    - `commutative`: False if the order matters; then a comes before b in the order of the windowing attribute, and of
+      arrival where that is equal.
+    - `interpreted`: run the functions as they are, not compiled: microseconds a tuple instead of nanoseconds, 20 to 60
+      times as long for a whole query. `explain` and the notes of a run say so.
 
-    With commutative=False, a comes before b in the order of the windowing attribute, of equal ones in that of arrival:
-    windows over a time see their tuples in order of time, however late they came, and windows over row_num as they
-    arrived. For this tuples are kept until a promise makes their order certain, by strategy="slicing" and "buffer";
-    the other strategies refuse such a function over a time. Without windows, groups see tuples as they arrive.
+    With commutative=False tuples are kept until a promise makes their order certain. strategy="slicing" and "buffer" do
+    so; the others refuse such a function over a time. Windows over row_num, and groups without windows, see tuples as
+    they arrive.
 
-    A whole number in a state that leaves 64 bits, or a result that leaves `output`, is AggregateOverflow, with the
-    window and the group. Let a state that may grow so large be floating: lift=lambda x: float(x), identity=0.0.
+    AggregateOverflow names the window and the group if a whole number in a state leaves 64 bits, or a result leaves
+    `output`. Let a state that may grow so large be floating: lift=lambda x: float(x), identity=0.0.
 
-    When the types of the arguments are known, associativity, identity, commutativity and inversion are tried, and the
-    functions are compiled, once. Tried are small values of both signs, and states of up to 16 values of any size up to
-    2**40, or as far as the type goes; up to 2**13 where there is a loop. A law that fails beyond that is not found, and
-    then results depend on the strategy. SchemaError with a counterexample, or with what cannot be compiled;
-    interpreted=True then runs them as they are, which is slow: some microseconds a tuple where compiled functions take
-    some nanoseconds, so that a whole query takes 20 to 60 times as long. `explain` says so, and the notes of a run.
+    When the types of the arguments are known, the functions are compiled, and associativity, identity, commutativity
+    and inversion are tried, once: on small values of both signs, and on states of up to 16 values of any size up to
+    2**40 or as far as the type goes (2**13 if there is a loop). SchemaError shows a counterexample, or what cannot be
+    compiled. A law that fails beyond that is not found, and then results depend on the strategy.
 
-    Where Python raises an error of functions of math or of powers, as of math.sqrt(-1), math.exp(1000) or 0.0**-1,
-    compiled functions give NaN or infinity; interpreted ones end the run with AggregateFailure, as both do for 1 / 0.
+    Where Python raises an error of math functions or powers, as for math.sqrt(-1), math.exp(1000) or 0.0**-1, compiled
+    functions return NaN or infinity; interpreted ones end the run with AggregateFailure, as both do for 1 / 0.
 
     >>> mean = user_aggregate(
     ...     "mean", lambda x: (x, 1), lambda a, b: (a[0] + b[0], a[1] + b[1]), lambda s: s[0] / s[1],

@@ -1,4 +1,4 @@
-"""A query text over named streams becomes a stream: the same handle that the Python interface would have built."""
+"""Translate a query text over named streams into a stream: the same handle that the Python interface would build."""
 
 from oop_engine.language.translate.assemble import query
 

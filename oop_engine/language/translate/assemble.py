@@ -1,4 +1,4 @@
-"""A query is assembled clause by clause: FROM, arrival numbers, WHERE, then SELECT with or without groups."""
+"""Assemble a query clause by clause: FROM, arrival numbers, WHERE, then SELECT with or without groups."""
 
 from __future__ import annotations
 
@@ -23,15 +23,20 @@ from operators.data.schema import ROW_NUM
 
 
 def query(text: str, streams: Mapping[str, Stream] | None = None, **named: Stream) -> Stream:
-    """Make the stream of results that a query text describes, over streams given by name.
+    """Make the stream that a query text describes; nothing runs yet.
 
-    The columns are the SELECT list (`AS` renames; `count(*)` is count, `sum(len)` is sum_len), then, for windows, what
-    PA names and the list does not, wid, window_start and window_end. `row-num` counts arrivals at the entry of the
-    query, before WHERE; `arrival-ts` is the time of arrival at the source, unless the stream has recorded one. Nothing
-    runs yet.
-    Raises LanguageError, which points at the fault, and PlanError when no window could ever be released.
+    - `text`: the query, in the language of docs/reference/query-language.md.
+    - `streams`, `named`: the streams that the query names, as a mapping or as keywords.
 
-        oop.query("SELECT srcIP, count(*) [RANGE 10 minutes, SLIDE 1 minute, WA ts] FROM M GROUP BY srcIP", M=packets)
+    The columns are those of the SELECT list (`AS` renames; `count(*)` is count, `sum(len)` is sum_len), then, for
+    windows, those of PA that the list lacks, wid, window_start and window_end. `row-num` counts arrivals at the entry
+    of the query, before WHERE. `arrival-ts` is the time of arrival at the source, unless the stream has recorded one.
+
+    LanguageError points at the fault in the text; PlanError when no promise could ever release a window.
+
+    >>> packets = oop.read("demos/captures/web.pcap.gz")
+    >>> oop.query("SELECT count(*) FROM M WHERE proto = 17", M=packets).to_arrow().to_pylist()
+    [{'count': 139}]
     """
     return _stream_of(parse(text), given(streams, named))
 

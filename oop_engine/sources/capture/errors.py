@@ -1,4 +1,4 @@
-"""A capture that cannot be read says where it stopped and what was seen there."""
+"""An error of a capture says where reading stopped, and what was found there."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from punctuation.errors import StreamError
 
 
 class DecodeError(StreamError, ValueError):
-    """Report data at fault: no capture at all, or (with ``strict=True``) a cut or damaged one."""
+    """Report that data is no capture, or, with `strict=True`, that a capture is cut or damaged."""

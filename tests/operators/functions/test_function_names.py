@@ -10,6 +10,7 @@ import attrs
 import pyarrow as pa
 import pytest
 
+import oop_engine as oop
 import operators.functions
 from operators import functions as fn
 from operators.data.schema import Schema
@@ -152,10 +153,10 @@ def test_a_state_of_another_function_is_refused() -> None:
 def test_the_examples_of_the_modules_are_true() -> None:
     tried = 0
     for module in pkgutil.iter_modules(operators.functions.__path__, "operators.functions."):
-        results = doctest.testmod(importlib.import_module(module.name))
+        results = doctest.testmod(importlib.import_module(module.name), extraglobs={"oop": oop})
         assert results.failed == 0
         tried += results.attempted
-    assert doctest.testmod(operators.functions).failed == 0
+    assert doctest.testmod(operators.functions, extraglobs={"oop": oop}).failed == 0
     assert tried > 0
 
 

@@ -1,0 +1,122 @@
+"""Docstrings of public names say what to do with them: a verb, every parameter, and an example that is run."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import oop_engine as oop
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("oop_engine", "operators", "punctuation")
+VERBS = frozenset(
+    re.findall(
+        r"\w+",
+        "Add Aggregate Apply Average Bind Cast Check Choose Close Collect Compute Count Delay Describe Draw "
+        "Estimate Explain Find Generate Hold Join Keep List Make Measure Merge Name Number Poll Promise Put Raise "
+        "Read Register Remove Report Return Run Select Sort Specify Spread Start Tell Unite Use Yield ",
+    )
+)
+"""First words of docstrings. A new one goes here, if it is a verb in the imperative that says what a caller gets."""
+
+Named = tuple[str, object, object]
+"""A public name, what it names, and the class it belongs to, None for functions and classes."""
+
+
+def public() -> Iterator[Named]:
+    """Yield the public names of the Python interface, and the public members of its classes."""
+    for package in (oop, oop.queries, oop.spark):
+        prefix = package.__name__.replace("oop_engine", "oop")
+        for name in package.__all__:
+            value = getattr(package, name)
+            yield f"{prefix}.{name}", value, None
+            if inspect.isclass(value):
+                for member, found in members(value):
+                    yield f"{prefix}.{name}.{member}", found, value
+
+
+def members(owner: type) -> Iterator[tuple[str, object]]:
+    """Yield methods and properties that a class of ours adds to what Python gives every class."""
+    for name, static in inspect.getmembers_static(owner):
+        home = next(base for base in owner.__mro__ if name in vars(base) or base is object)
+        if name.startswith("_") or not home.__module__.startswith(PACKAGES):
+            continue
+        if isinstance(static, property):
+            yield name, static.fget
+        elif inspect.isroutine(static):
+            yield name, getattr(owner, name)
+
+
+NAMES = list(public())
+each = pytest.mark.parametrize(("name", "value", "owner"), NAMES, ids=[name for name, _, _ in NAMES])
+
+
+def is_error(value: object) -> bool:
+    return inspect.isclass(value) and issubclass(value, Exception)
+
+
+def text_of(value: object) -> str:
+    return inspect.getdoc(value) or ""
+
+
+def parameters(value: object) -> list[str]:
+    """List what a caller passes; of a class that others make, its fields, which callers read."""
+    if is_error(value):
+        return []
+    return [name for name in inspect.signature(value).parameters if name not in ("self", "cls") and name[0] != "_"]  # type: ignore[arg-type]
+
+
+@each
+def test_it_begins_with_a_verb(name: str, value: object, owner: object) -> None:
+    first = text_of(value).partition(" ")[0]
+    assert first in VERBS, f"{name}: {text_of(value)[:100]!r}"
+
+
+@each
+def test_it_names_every_parameter(name: str, value: object, owner: object) -> None:
+    quoted = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]*)`", text_of(value)))))
+    assert [given for given in parameters(value) if given not in quoted] == [], name
+
+
+def examples(text: str) -> str:
+    return "\n".join(example.source for example in doctest.DocTestParser().get_examples(text))
+
+
+@each
+def test_it_shows_an_example(name: str, value: object, owner: object) -> None:
+    if is_error(value) or is_error(owner):
+        return
+    member = name.rpartition(".")[2]
+    shown = examples(text_of(value)) or (owner is not None and f".{member}" in examples(text_of(owner)))
+    assert shown, f"neither {name} nor its class shows how it is used"
+
+
+def shown() -> Iterator[object]:
+    """Yield the docstrings with examples; those that start Spark marked as slow."""
+    for name, value, _ in NAMES:
+        if found := examples(text_of(value)):
+            marks = [pytest.mark.slow, pytest.mark.xdist_group("spark")] if "spark.session(" in found else []
+            yield pytest.param(name, value, marks=marks, id=name)
+
+
+@pytest.mark.parametrize(("name", "value"), list(shown()))
+def test_what_its_example_shows_is_what_happens(
+    name: str, value: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "demos").symlink_to(ROOT / "demos")
+    (tmp_path / "nfdump").touch(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    module = inspect.getmodule(value)
+    assert module is not None
+    test = doctest.DocTestParser().get_doctest(text_of(value), {**vars(module), "oop": oop}, name, None, None)
+    report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    result = runner.run(test, out=report.append)
+    assert result.failed == 0, "".join(report)
