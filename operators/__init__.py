@@ -1,4 +1,4 @@
-"""What is computed under promises: pages, schemas, operators, windows, and the laws that hold them to account."""
+"""Operators under promises: pages, schemas, operators, windows, and the laws that `check_operator` tests."""
 
 from operators.moved import install
 

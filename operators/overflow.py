@@ -1,4 +1,4 @@
-"""What does not fit its type ends a run with an error that names the place; a live run has null there, and counts it.
+"""Report results that do not fit their type: an error that names the place, or null and a count in a live run.
 
 What is read again can be summed otherwise. What was heard once cannot, and one record with a wrong number must not end
 a collection of many senders.
@@ -22,7 +22,7 @@ from operators.protocol import Operator
 
 
 class Finalizing(Protocol):
-    """What has the results of slots: an accumulator."""
+    """An object that has the results of slots: an accumulator."""
 
     def finalize(self, slots: Slots, /) -> pa.Array:
         """Give one result per slot; AggregateOverflow when one does not fit."""

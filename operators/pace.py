@@ -18,7 +18,7 @@ TIMES_A_LENGTH: Final = 4
 
 @attrs.frozen
 class Pace:
-    """How finely an attribute must be promised: at origin + k * step, or, without a step, as finely as is cheap.
+    """The granularity of the promises on an attribute: origin + k * step; without a step, as finely as is cheap.
 
     An `optional` promise only lets state go sooner: it is made where the attribute is seen to rise, and no other pace
     becomes finer for it.

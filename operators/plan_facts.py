@@ -89,7 +89,7 @@ def promises_asked(operator: Operator, wanted: Paces, inputs: Sequence[Schema]) 
 
 @attrs.frozen
 class Passage:
-    """What a promised attribute is behind an operator that passes tuples on."""
+    """The name and meaning of a promised attribute behind an operator that passes tuples on."""
 
     name: str | None
     """Its name there; None where it is lost, or has several names."""
@@ -127,7 +127,7 @@ def passage(operator: Operator, attribute: str | None, output: Schema, inputs: S
 
 @attrs.frozen
 class Tolerance:
-    """How an operator takes tuples that are below what was promised of them."""
+    """The treatment of tuples that are below what was promised of them."""
 
     ticks: int = 0
     """So far below they may be; 0 for an operator that relies on the promise."""
@@ -165,7 +165,7 @@ def late_tolerance(operator: Operator, attribute: str | None, melded: bool) -> T
 
 @attrs.frozen
 class Together:
-    """Which tuples of its inputs an operator must have in one place: none, those that are equal in keys, or all."""
+    """The tuples that an operator must have in one place: none, those equal in keys, or all."""
 
     stateless: bool = False
     """Whether any part of the input can be taken without the others."""
@@ -196,7 +196,7 @@ class Together:
 
     @property
     def parted(self) -> bool:
-        """Whether there are keys by which its input can be spread."""
+        """Return whether there are keys by which its input can be spread."""
         return bool(self.keys) and all(self.keys)
 
 

@@ -22,7 +22,7 @@ State: TypeAlias = dict[str, StateValue]
 
 @runtime_checkable
 class Operator(Protocol):
-    """What every operator has. Public fields say what it is, underscore fields what it remembers.
+    """The methods that every operator has. Public fields are its parameters, underscore fields its state.
 
     The obligations are the laws of `operators.testing.check_operator`: *pass* what no future input can change, *keep*
     only what a permitted future tuple can touch, *propagate* every promise that stays true.

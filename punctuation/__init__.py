@@ -1,4 +1,4 @@
-"""What a stream promises: patterns, punctuations, and the progress they add up to. Pure algebra, no clock, no I/O."""
+"""Promises of streams: patterns, punctuations, and the progress they add up to. Pure algebra, no clock, no I/O."""
 
 from punctuation.errors import StreamError, StreamViolation
 from punctuation.pattern import (

@@ -32,7 +32,7 @@ from punctuation.schedule import NEVER, NO_TIME, Schedule, Unfolding, floor_to
 
 @runtime_checkable
 class Punctuator(Protocol):
-    """What makes promises about one attribute. Parameters are public and do not change; memory is private."""
+    """A maker of promises about one attribute. Parameters are public and do not change; memory is private."""
 
     @property
     def attribute(self) -> str:

@@ -1,4 +1,4 @@
-"""Whether an attribute rises shows early, so that one which does not is not read ahead to its end for nothing.
+"""Test early whether an attribute rises; one that does not is not read ahead to its end for nothing.
 
 In a stream that rises, however disordered within a band, the later half of what was seen lies above much of the earlier
 half. In one of ports, lengths or hashes it does not, and its suffix minimum would be its least value until the end.

@@ -1,4 +1,4 @@
-"""What a user says of a join becomes a node of the plan: amounts in ticks, names looked up, promises looked for.
+"""Turn a join as users write it into a node of the plan: amounts in ticks, names resolved, promises checked.
 
 RANGE on an input says how long its own tuples stay, and wait for partners: with ranges L and R, left and right tuples
 meet when l - R < r < l + L (semantics row 22). A join whose tuples nothing could ever purge is refused.
@@ -37,7 +37,7 @@ _EXAMPLE: Final = 'range="2 minutes", range=("3 minutes", "2 minutes") for left 
 
 @attrs.frozen(kw_only=True)
 class Joining:
-    """What is joined: the window and all that a user may say besides, checked; names are those of the inputs."""
+    """The checked parameters of a join; names are those of the inputs."""
 
     window: JoinWindow
     on: tuple[tuple[str, str], ...] = ()

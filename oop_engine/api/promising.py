@@ -1,4 +1,4 @@
-"""How streams are punctuated, and what becomes of tuples that break a promise: parameters that all sources share."""
+"""Promises of streams, and the policies for tuples that break them: the parameters that all sources share."""
 
 from __future__ import annotations
 

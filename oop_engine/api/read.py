@@ -336,7 +336,7 @@ def table(
 
 
 class _Said(TypedDict):
-    """What `read` says for files of any kind."""
+    """The parameters that `read` passes on for files of any kind."""
 
     name: str
     punctuate: Promises

@@ -47,7 +47,7 @@ _HEAD: Final = (
 
 @attrs.frozen
 class Collection:
-    """What the command line says of the collection; amounts as text, None where nothing was said."""
+    """The collection's options; amounts as text, None where an option is missing."""
 
     listen: str | socket.socket
     lasting: str | None = None

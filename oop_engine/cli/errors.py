@@ -1,4 +1,4 @@
-"""How a failure reads and which status it gives: what is wrong with a query or its data is text, the rest a bug.
+"""Print failures and choose the exit status: a wrong query or wrong data is one sentence, everything else a bug.
 
 Status 0: done; 2: refused before anything ran, or a file that cannot be read; 3: an operator failed in the run;
 1: a bug of ours; 130: stopped by the user; 141: nobody reads the results any more. A collection has no end of its own:

@@ -1,4 +1,4 @@
-"""What a query is refused for may lie in what the command line says of its streams: hints say what to say instead."""
+"""Hints for refused queries whose cause lies in the command line's options: which option to write instead."""
 
 from __future__ import annotations
 

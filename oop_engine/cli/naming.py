@@ -26,7 +26,7 @@ FORMATS: Final = ("pcap", "netflow", "zeek", "nfdump", "csv", "tsv", "ndjson", "
 
 @attrs.frozen
 class Naming:
-    """What the command line says of the streams, before any of them is opened."""
+    """The streams that the command line names, before any of them is opened."""
 
     places: Mapping[str, tuple[str, ...]]
     """Paths and patterns by name; the name "" stands for the only stream of the query."""

@@ -1,4 +1,4 @@
-"""What the windows that are still open have so far is written to a file now and then, beside the results."""
+"""Write the open windows, as far as they are, to a file now and then, beside the results."""
 
 from __future__ import annotations
 

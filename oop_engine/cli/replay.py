@@ -90,7 +90,7 @@ class Result:
 
 @attrs.frozen
 class Replay:
-    """What was measured: results, the most that was held, and how long tuples waited on the way."""
+    """The measurements: results, the most that was held, and how long tuples waited on the way."""
 
     results: tuple[Result, ...]
     tuples: int

@@ -46,7 +46,7 @@ class Marking(Protocol):
 
 @attrs.frozen
 class Wishes:
-    """What the user wants of the run, apart from the query and its streams."""
+    """The options of a run, apart from the query and its streams."""
 
     to: str
     limit: int | None = None

@@ -1,4 +1,4 @@
-"""What the command line says of streams becomes streams, each opened, punctuated and named as the query names it."""
+"""Open, punctuate and name the streams of the command line as the query names them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run did, in a few lines for everybody, and operator by operator for those who ask."""
+"""Summarise a run in a few lines, and operator by operator on request."""
 
 from __future__ import annotations
 

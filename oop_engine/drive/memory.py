@@ -1,4 +1,4 @@
-"""How much memory there is; what a page has used is kept for the next one, so that it need not be cleared anew."""
+"""Measure the memory there is, and keep what a page has used for the next one, which need not clear it anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run has to say of its tuples: which are in no result, which are in another place, which values are null.
+"""The notes of a run: tuples that are in no result or in another place, values that became null.
 
 A note is for whoever looks at results and might take them for all there is, so Python and the command line tell the
 same ones. Whoever waited for them is told which functions are interpreted.

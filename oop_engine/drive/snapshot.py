@@ -1,4 +1,4 @@
-"""What a run would release if its streams ended here, its twin releases: the same plan, restored from its state.
+"""A snapshot run releases what a run would release if its streams ended here: the same plan, restored from its state.
 
 By law 9 an operator that is restored goes on as the one whose state it was. So END is given to fresh operators with the
 state of the running ones, and these take no notice. State goes by bytes, as when it is saved: no array is in both.

@@ -1,4 +1,4 @@
-"""How many tuples of a source go through a plan before another source may come first.
+"""Choose how many tuples of a source go through a plan before another source has its turn.
 
 A join, a merge, and a window over a union hold state for as long as one of their sources is behind the others; so
 sources that meet take turns. A turn costs as much as some hundred tuples and more in a join, so turns are no smaller

@@ -1,4 +1,4 @@
-"""What the parser could not go on with becomes a sentence in the words of the language."""
+"""Explain in the words of the language why the parser could not go on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other languages say, and where or how it is said here: the hint to a text that the grammar does not know."""
+"""Hints for phrases of other query languages: how and where this language writes them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _CLAUSES: t.Final = {"_FROM": "FROM", "_WHERE": "WHERE", "_GROUP_BY": "GROUP BY"
 
 @attrs.frozen
 class Stop:
-    """Where the parser stopped: what it had taken, what it would have taken, what it found, and what follows that."""
+    """The place where the parser stopped: what it had read, expected and found, and what follows."""
 
     tokens: Sequence[Token]
     expected: frozenset[str]
@@ -83,7 +83,7 @@ class Stop:
 
     @property
     def word(self) -> str:
-        """What was found, in capitals."""
+        """Return what was found, in capitals."""
         return self.found.text.upper()
 
     def types(self, count: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the plan refuses is shown at the piece of the query text that asked for it."""
+"""Point at the piece of the query text that caused an error of the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in quotes is text: where only a name makes sense, the name of an attribute in quotes is refused.
+"""Refuse quoted text where only the name of an attribute makes sense.
 
 Elsewhere double quotes are for names, so that `"srcIP" = '10.0.0.6'` would compare two texts and be false in silence.
 Beside an attribute text is text, whatever it says: `host = "name"`.

@@ -1,4 +1,4 @@
-"""What arrival gives a tuple, its number and its time, is given where a stream enters.
+"""The attributes of arrival, its number and its time, which tuples get where a stream enters.
 
 Numbers are counted at the source, or where several streams become one; times are stamped at the sources themselves.
 """

@@ -1,4 +1,4 @@
-"""How a user says what a source promises: a frozen description that becomes a punctuator when a plan runs.
+"""The promises that users give to sources: frozen descriptions that become punctuators when a plan runs.
 
 Amounts are durations as text ("2s", "10 minutes"), or integers where the attribute is a number. The plan adds how often
 to promise: once each smallest slide downstream (thesis 8.1).

@@ -1,4 +1,4 @@
-"""Which streams take back or replace tuples that they gave; what would count such tuples twice is refused."""
+"""Find streams that take back or replace tuples, and refuse operators that would count such tuples twice."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class WindowJoin:
 
     @property
     def names(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        """What each input's attributes are called where both are seen at once."""
+        """Return the names of each input's attributes where both are seen at once."""
         left, right = self.schemas
         return {n: n for n in left.names}, {n: self.join.prefix + n if n in left else n for n in right.names}
 

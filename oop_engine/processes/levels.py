@@ -1,4 +1,4 @@
-"""Where the work is parted anyway, two levels pay: what a plan chose to compute in one becomes a low and a high one.
+"""Split a window aggregate that the plan computes in one into a low and a high level, for runs in two processes.
 
 In one process a table in front mostly costs more than it saves, so no plan chooses it there; between processes it is
 what keeps tuples from crossing, as partitions on Spark send partial aggregates.

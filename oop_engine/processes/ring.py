@@ -70,7 +70,7 @@ class Ring:
 
     @property
     def counters(self) -> dict[str, int]:
-        """What was dropped because there was no room, and how full the ring has been."""
+        """Return how much was dropped for lack of room, and how full the ring has been."""
         return {
             "dropped_pages": int(self._header[DROPPED_FRAMES]),
             "dropped_tuples": int(self._header[DROPPED_TUPLES]),

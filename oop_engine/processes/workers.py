@@ -1,4 +1,4 @@
-"""Where a high level runs: here, in a thread, or in a process; each takes elements and gives those of the result.
+"""Workers run the high level: here, in a thread, or in a process. Each takes elements and returns those of the result.
 
 What is given is taken at once or waits in a bounded queue or ring, so a slow high level holds the low level up.
 """
@@ -29,7 +29,7 @@ _QUEUED = 8
 
 
 class Worker(Protocol):
-    """What runs a high level."""
+    """A runner of the high level."""
 
     def give(self, element: Element) -> None:
         """Hand an element over, waiting while there is no room; END is the last."""

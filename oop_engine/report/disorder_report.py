@@ -125,7 +125,7 @@ class AttributeDisorder:
 
 @attrs.frozen
 class Scatter:
-    """What is drawn of an attribute: points, over arrival numbers or over the attribute `against`."""
+    """The points drawn of an attribute, over arrival numbers or over the attribute `against`."""
 
     whole: AttributeDisorder
     points: tuple[Point, ...] = attrs.field(repr=False)

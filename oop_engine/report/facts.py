@@ -1,4 +1,4 @@
-"""What can be said of each node of a plan before it runs: the facts that explanations, pictures and messages share.
+"""Facts of each node of a plan before it runs; explanations, pictures and messages share them.
 
 All text comes out on one line and without control characters, since a label may hold a file's name or a query's text.
 """
@@ -30,7 +30,7 @@ _LATE = {
 
 @attrs.frozen
 class Facts:
-    """What there is to say of one node; each text is one line."""
+    """The facts of one node; each text is one line."""
 
     label: str
     attributes: str

@@ -31,7 +31,7 @@ class Box:
 
 @attrs.frozen
 class Placed:
-    """Where everything stands."""
+    """The places of all nodes and lines."""
 
     boxes: tuple[Box, ...]
     routes: Mapping[tuple[int, int], tuple[tuple[float, float], ...]]

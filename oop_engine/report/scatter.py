@@ -55,7 +55,7 @@ _STYLE: Final = """
 
 @attrs.frozen
 class Axis:
-    """What is along one side of a panel: its values, its ticks, and its words."""
+    """One side of a panel: its values, ticks and words."""
 
     low: int
     high: int

@@ -1,4 +1,4 @@
-"""What each source must deliver: which attributes, and promises on which of them at which granularity.
+"""The demand on each source: which attributes it delivers, and which it promises, at which granularity.
 
 Both travel from the outputs up to the sources (Tucker's *describe*): a window asks for promises on its windowing
 attribute once a slide, a projection translates names, and nobody reads a column that nothing downstream looks at.

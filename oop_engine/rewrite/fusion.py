@@ -147,7 +147,7 @@ class _Query:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What fused queries have in common: stream, groups, attribute, and whether tuples are kept."""
+        """Return what fused queries have in common: stream, groups, attribute, and whether tuples are kept."""
         slicing = self.operator if is_slicing(self.operator) else None
         needs = (False, False) if slicing is None else (bool(slicing.waits), slicing.ordered)
         wattr = next(iter(self.windows.values())).wattr

@@ -1,4 +1,4 @@
-"""Who reads a source behind all that passes its tuples on one by one, and how late a tuple may be for each of them.
+"""For each source: its stateful readers, and the lateness each of them tolerates.
 
 What takes each tuple by itself passes on, as filters, projections, spreads and melds do, and so do numbers; whatever
 else reads, and every output, is a reader. Windows on the one promised attribute take late tuples, and refuse and count

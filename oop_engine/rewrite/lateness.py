@@ -1,4 +1,4 @@
-"""How far behind its promise a tuple may be and still be of use: as far as a window that it belongs to may be open.
+"""Compute how late a tuple may be and still count: as late as a window that it belongs to may be open.
 
 A tuple that is late for some of its windows keeps the open ones, or none where the window is `consistent` (semantics,
 "in force everywhere"). Only a window can tell which these are; where every reader of a source is one, Input lets such

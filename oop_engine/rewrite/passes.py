@@ -1,4 +1,4 @@
-"""What is run is not quite what was written: every run, explanation and worker of a plan prepares it here.
+"""Rewrite passes that turn a logical plan into the one that runs: for every run, explanation and worker.
 
 Late tuples reach the windows that are open for them, whatever else reads the stream (`lateness.guarded`); what several
 outputs have in common is computed once (`sharing`), and their window aggregates over one stream together (`fusion`).

@@ -1,4 +1,4 @@
-"""What several queries of one run have in common is computed once: equal steps, and conditions that all of them make.
+"""Compute once what several queries of a run have in common: equal steps, and conditions that all of them make.
 
 A source that all queries filter gets a filter of the conditions they share in front, as Gigascope's prefilter; what is
 left of each condition stays where it was.

@@ -1,4 +1,4 @@
-"""How large the state of a window aggregate will be, about: what was measured of others, as it is told beforehand.
+"""Estimate the state of a window aggregate before it runs, from measurements of others.
 
 Bytes are those at the peak, with the room that arrays have grown ahead, at 20,000 groups; tests hold them against what
 operators then say. How many tuples come, and how many groups, nobody knows beforehand.

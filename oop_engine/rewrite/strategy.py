@@ -1,4 +1,4 @@
-"""Which operators compute a window aggregate: all give the same answer, and differ in time and in what they keep.
+"""Choose the operators that compute a window aggregate. All give the same answer, and differ in time and memory.
 
 The logical aggregate says windows, functions and groups. A strategy, chosen here from the window's class and the
 functions' properties or by the user, says how. What was chosen, and why, is told by `explain`. The operators of one are
@@ -60,7 +60,7 @@ class Step:
 
 @attrs.frozen(kw_only=True)
 class Wanted:
-    """What a user wants computed."""
+    """The logical aggregate: what a user wants computed."""
 
     windows: Mapping[str, Windowing]
     functions: Mapping[str, AggregateFunction]

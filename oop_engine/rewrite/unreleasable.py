@@ -1,4 +1,4 @@
-"""When no window could ever be released, say where the promise is lost or which input lacks it, and what to write."""
+"""Explain windows that could never be released: where the promise is lost, which input lacks it, and what to write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tuples of a source, or of a guard, anybody wants: those that get through the filters behind it, on some way.
+"""Find the tuples of a source that any operator wants: those that pass the filters on some path behind it.
 
 A late tuple that no filter lets through is missing in no result, so it is not counted as late.
 """

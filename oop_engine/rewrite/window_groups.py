@@ -52,7 +52,7 @@ def check_asked(windows: Windows, *, strategy: str, empty: bool, lateness: objec
 
 @attrs.frozen
 class Bounds:
-    """What window_start and window_end are in the results of several parts."""
+    """The window_start and window_end in the results of several parts."""
 
     kind: pa.DataType
     ranks: frozenset[str]

@@ -1,4 +1,4 @@
-"""What is written into one place at different times has the same attributes, whichever were said to be never null."""
+"""Give files of one place the same attributes at all times, whichever the streams declared as never null."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is endless has no whole: its files hold what was released so far, and keep it whatever ends the run.
+"""Sinks for endless streams: their files hold the results so far, and keep them however the run ends.
 
 Nothing of a live stream can be read again, so results that are thrown away are lost; what a window released is right
 though the run fails later.

@@ -15,7 +15,7 @@ Deliver: TypeAlias = Callable[[Element], None]
 
 @runtime_checkable
 class Sink(Protocol):
-    """Where the elements of one stream go. A frozen value; it can be opened any number of times."""
+    """A destination for the elements of one stream. A frozen value; it can be opened any number of times."""
 
     def opened(self, schema: Schema) -> AbstractContextManager[Deliver]:
         """Open for a stream; the function given takes its elements in order, and a punctuation makes it flush.

@@ -1,4 +1,4 @@
-"""What a file's columns become: times in UTC, text plain, addresses 16 bytes; a user's word on a type goes first.
+"""The types of a file's columns: times in UTC, plain text, addresses of 16 bytes; a user's `types` overrule them.
 
 The words: "timestamp" (ISO 8601 text, or a date), "timestamp[s]", "[ms]", "[us]", "[ns]" (integers since 1970),
 "epoch" (seconds since 1970 with a fraction, read exactly from text), "ip", "int", "float", "text", "bool"; an Arrow

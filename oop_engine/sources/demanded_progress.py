@@ -15,7 +15,7 @@ from oop_engine.sources.protocol import Chunk
 
 @attrs.frozen
 class Grain:
-    """How finely an attribute is promised: at origin + k * step, as exactly as it is known where there is no step."""
+    """The granularity of promises on an attribute: origin + k * step; without a step, as finely as is known."""
 
     step: int | None = None
     origin: int = 0

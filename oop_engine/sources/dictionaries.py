@@ -1,4 +1,4 @@
-"""How the words of dictionaries are numbered: in a stream by 32 bits at least, however few a single batch has.
+"""Number the words of dictionaries by at least 32 bits in a stream, however few a single batch has.
 
 The batches of a stream each bring a dictionary of their own, and what is grouped by them has the words of all. Views of
 text and bytes, as Polars gives them, are laid out as the text and bytes that operators know.

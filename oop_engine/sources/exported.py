@@ -19,7 +19,7 @@ from operators.data.page import Int64s
 
 @runtime_checkable
 class ExportsStream(Protocol):
-    """What gives an Arrow stream: frames of Polars and pandas, relations of DuckDB, readers of Arrow."""
+    """An object that exports an Arrow stream: a frame of Polars or pandas, a relation of DuckDB, a reader."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Give the capsule of a stream."""
@@ -28,7 +28,7 @@ class ExportsStream(Protocol):
 
 @runtime_checkable
 class ExportsArray(Protocol):
-    """What gives an Arrow array; that of a struct is a record batch."""
+    """An object that exports an Arrow array; that of a struct is a record batch."""
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         """Give the capsules of a type and an array."""

@@ -1,4 +1,4 @@
-"""What a table is read from: files of known formats, standard input, pipes, open streams."""
+"""Inputs of tables: files of known formats, standard input, pipes, open streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file holds is told by its first bytes: a capture, flow exports, a file of nfdump, a log of Zeek.
+"""Recognise a file by its first bytes: a capture, flow exports, a file of nfdump, a log of Zeek.
 
 A capture of export datagrams is a capture, so that it is to be read as flows needs to be said.
 """

@@ -1,4 +1,4 @@
-"""What the lines of a file say of its columns, and what is said where a later line does not fit it.
+"""Find columns and types in the first lines of a file, and report later lines that do not fit.
 
 The first value of a column decides its type. A column of which no value was seen has the type null: it is read as
 text, and a first value that is anything else is an error, since what it should be was decided without it.
@@ -22,7 +22,7 @@ _NUMBER: Final = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 
 
 class Lines(Protocol):
-    """How the lines of a file are read: its columns and their types, found in its first piece."""
+    """The columns and types of a file of lines, found in its first piece."""
 
     @property
     def schema(self) -> pa.Schema:

@@ -1,4 +1,4 @@
-"""What a file says of its pieces before they are read, such as the row groups of Parquet, spares a pass over it.
+"""Outlines: what a file says of its pieces before they are read, such as Parquet's row groups, spares a pass over it.
 
 Exact punctuation needs the least value of all that is still to come. Where a source knows the least value of every
 piece, a piece is looked at when it is read, and none is read twice (see `punctuation.Unfolding`).
@@ -20,7 +20,9 @@ Watch: TypeAlias = Callable[[Int64s], None]
 
 @attrs.frozen(eq=False)
 class Outline:
-    """How many tuples each piece of a stream has, and its least tick of an attribute, NEVER without one; shape (k,)."""
+    """The number of tuples of each piece of a stream, and its least tick of an attribute, NEVER without one; shape
+    (k,).
+    """
 
     lengths: Int64s
     leasts: Int64s

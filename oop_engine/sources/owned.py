@@ -1,4 +1,4 @@
-"""What threads of Arrow's read lies in memory of Arrow's own.
+"""Copy data that threads of Arrow read into memory that Arrow owns.
 
 Such a thread lets go of what it was given a moment after the call that it worked for has returned. To let go of memory
 of Python's it needs the interpreter; where that ends in this moment, it aborts the process, after all was done.

@@ -41,7 +41,7 @@ class Reader(Protocol):
 
 @runtime_checkable
 class Source(Protocol):
-    """Where a stream comes from; a frozen value that can be opened any number of times if it is `rewindable`."""
+    """The origin of a stream; a frozen value that can be opened any number of times if it is `rewindable`."""
 
     @property
     def name(self) -> str:

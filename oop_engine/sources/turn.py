@@ -1,4 +1,4 @@
-"""What can be read only once has one turn: who comes second is told so, and does not get nothing or half the rows."""
+"""Let a source that can be read only once be read once: a second reader gets an error, not nothing or half the rows."""
 
 from __future__ import annotations
 

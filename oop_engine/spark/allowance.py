@@ -1,4 +1,4 @@
-"""What a micro-batch may take: as many files, bytes and rows as an option of its reader allows, and at least something.
+"""Limit a micro-batch to the files, bytes and rows that its reader's options allow, but read at least something.
 
 What is not decoded yet is taken to be of 100 bytes a row.
 """
@@ -23,7 +23,7 @@ _LIMITS: Final = {
 
 @attrs.define
 class Allowance:
-    """What one batch may still take."""
+    """The rest of what one batch may take."""
 
     files: float = float("inf")
     bytes: float = float("inf")

@@ -35,7 +35,7 @@ PARTITION: Final = "%partition"
 
 @attrs.frozen(eq=False)
 class Task:
-    """What every task knows: the plan without its data, how many buckets there are, and whom to tell its counts."""
+    """The facts that every task needs: the plan without its data, the number of buckets, where its counts go."""
 
     cut: Cut
     buckets: Mapping[int, int]

@@ -1,4 +1,4 @@
-"""Whether a file holds packets or flow exports is told by its content; of captures, names only say which are looked at.
+"""Recognise files with packets and files with flow exports by content; names only choose which captures to look into.
 
 A file of datagrams holds flow exports, whatever its name. A capture holds them if its name matches one of the patterns
 that say so, and there are export datagrams in it; every other file is read as packets, so that none is read as neither.
@@ -25,7 +25,7 @@ Kind: TypeAlias = Literal["packets", "exports"]
 
 @attrs.frozen
 class Contents:
-    """What a query reads of a folder that holds both."""
+    """The parts of a mixed folder that a query reads."""
 
     kind: Kind
     patterns: tuple[str, ...]

@@ -33,7 +33,7 @@ class _Most(AccumulatorParam[Told]):
 
 
 class Telling(Protocol):
-    """What a task needs of an accumulator."""
+    """The part of an accumulator that a task uses."""
 
     def add(self, term: Told) -> None: ...
 

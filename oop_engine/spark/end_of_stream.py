@@ -27,12 +27,12 @@ Offset = Mapping[str, int]
 
 @attrs.frozen
 class AtEnd:
-    """What a partition has that is the end and nothing else."""
+    """A partition that is the end marker and nothing else."""
 
 
 @attrs.frozen
 class Ending:
-    """What a streaming reader says of its end, if it was asked to say it."""
+    """The end of a streaming reader, if it was asked to declare it."""
 
     format: str
     asked: bool

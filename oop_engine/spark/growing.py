@@ -64,7 +64,7 @@ _EVERY: Final = "**/*"
 
 
 class Offset(TypedDict):
-    """Where a stream stands: all entries before `file`, and of it what lies before `byte` (0: nothing yet)."""
+    """The position of a stream: all entries before `file`, and of it the bytes before `byte` (0: nothing yet)."""
 
     file: int
     byte: int

@@ -1,4 +1,4 @@
-"""Which file of a growing folder has which number is written down before anything relies on it, and never changes.
+"""Number the files of a growing folder in a journal: a number is written down before it is used, and never changes.
 
 The journal is a file of one line an entry. An entry is a stretch of a file: most are whole files; a file that grows
 after its successor was begun goes on in an entry of its own. An entry is *open* until a line tells where it ends. Many
@@ -115,7 +115,7 @@ class Journal:
 
 @attrs.define
 class Writer:
-    """What writes lines of a journal under its lock."""
+    """A writer of journal lines, under its lock."""
 
     journal: Journal
     _file: BinaryIO

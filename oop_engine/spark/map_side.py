@@ -68,7 +68,7 @@ class Ahead:
 
     @property
     def panes(self) -> int:
-        """How many panes a window has."""
+        """Return how many panes a window has."""
         return self.window.size // self.window.slide
 
     def pane(self, bound: object) -> int:

@@ -1,4 +1,4 @@
-"""What a node needs of how its input is spread, what it keeps of the keys it came by, and what lets it let go."""
+"""The needs of a node: how its input must be spread, which keys it keeps, and which promises let it release."""
 
 from __future__ import annotations
 

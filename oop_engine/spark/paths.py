@@ -31,7 +31,7 @@ def local(text: str | Path, what: str = "") -> Path:
 
 @attrs.frozen
 class Choice:
-    """Which files of a folder are meant: those whose names match one of `only` (all if None) and none of `but`."""
+    """A choice of files in a folder: names that match one of `only` (all if None) and none of `but`."""
 
     only: tuple[str, ...] | None = None
     but: tuple[str, ...] = ()

@@ -50,7 +50,7 @@ def _local(place: str | Path) -> Path:
 
 @attrs.frozen
 class Report:
-    """What a run did."""
+    """The counts of a run."""
 
     packets: int
     records: int
@@ -276,10 +276,10 @@ class Tally:
 
     @property
     def rows(self) -> int:
-        """How many rows there were."""
+        """Return how many rows there were."""
         return sum(self._rows.values())
 
     @property
     def batches(self) -> int:
-        """How many batches had rows."""
+        """Return how many batches had rows."""
         return sum(map(bool, self._rows.values()))

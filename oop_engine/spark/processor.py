@@ -28,7 +28,7 @@ class Kept(Protocol):
 
 
 class Work(Protocol):
-    """What is done with the rows of a bucket in one micro-batch."""
+    """The work on the rows of a bucket in one micro-batch."""
 
     def over(self, kept: Kept, rows: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]: ...
 

@@ -1,4 +1,4 @@
-"""What a worker reads: pieces of files, become Arrow batches of the columns that Spark wants."""
+"""The work of a reader on a worker: pieces of files become Arrow batches of the columns that Spark wants."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Between:
 
 @attrs.frozen
 class Shape:
-    """What goes to Spark: the columns wanted, or (`paged`) batches as they are, each in one cell.
+    """The form of the output: the columns wanted, or (`paged`) batches as they are, each in one cell.
 
     A page crosses into Spark and through a shuffle at the cost of its bytes, a row at that of a row. It holds columns
     of the engine's own types in as few bytes as their values allow, and `oop_engine.spark.read_page` gives them; `rows`
@@ -100,11 +100,11 @@ def packed(batch: pa.RecordBatch) -> pa.Array:
 
 
 class Reading(Protocol):
-    """How the pieces of one format are read; a value that is sent to workers."""
+    """A reader of the pieces of one format; a value that is sent to workers."""
 
     @property
     def shape(self) -> Shape:
-        """What goes to Spark."""
+        """Return the form of the output."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""What cannot run inside Spark is refused before anything is started, with what to write instead."""
+"""Refuse plans that cannot run inside Spark before anything starts, and say what to write instead."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 @attrs.frozen(eq=False)
 class Staged(WriterCommitMessage):
-    """What one task wrote: a segment, None where there were no rows."""
+    """The segment that one task wrote; None where there were no rows."""
 
     segment: Segment | None
 

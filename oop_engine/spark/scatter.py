@@ -1,4 +1,4 @@
-"""Which bucket a key belongs to, the order that puts the tuples of each together, and what to call buckets in Spark."""
+"""Assign keys to buckets, order the tuples of each bucket, and name the buckets for Spark."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 @attrs.frozen
 class Wanted:
-    """Which columns of a source go to Spark, and as what."""
+    """The columns of a source that go to Spark, and their types there."""
 
     given: pa.Schema
     names: tuple[str, ...]

@@ -171,7 +171,7 @@ class _Spread:
 
     @property
     def worth(self) -> tuple[int, int, int]:
-        """As much as can be in the keyed room, by as many attributes as can be."""
+        """Prefer more work in the keyed stage, and then more attributes to spread by."""
         used = sum(len(chosen) for chosen in self.choice.values())
         return self._keyed, -sum(room == TAIL for room in self.rooms), used
 

@@ -61,7 +61,7 @@ OUT = TAIL + 1
 
 @attrs.frozen(eq=False)
 class Folding:
-    """What one bucket of a room does with the rows of a micro-batch."""
+    """The work of one bucket of a stage on the rows of a micro-batch."""
 
     cut: Cut
     number: int

@@ -1,4 +1,4 @@
-"""What goes from one room to the next is rows of bytes: pages and promises, each with its bucket and its place.
+"""Encode what goes from one stage to the next as rows of bytes: pages and promises, with bucket and place.
 
 A row is a page of tuples of one bucket, or a promise, what was counted, or what is told of tuples taken ahead. Rows of
 one origin are in the order of `seq`; `rank` is a number below which no tuple of the page is, in the attribute in whose

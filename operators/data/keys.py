@@ -353,7 +353,7 @@ class KeyIndex(memory.Stateful):
 
 @attrs.frozen
 class _Words:
-    """Where one attribute stands in a key's words, and how its values get there and back."""
+    """The place of one attribute in a key's words, and the conversion of its values there and back."""
 
     field: pa.Field
     at: int

@@ -1,4 +1,4 @@
-"""What an operator remembers becomes bytes and comes back exactly; damaged or foreign bytes are refused.
+"""Write the state of an operator as bytes, and read it back exactly; damaged or foreign bytes are refused.
 
 The form: magic, version, length of the index, the index (JSON), then one Arrow IPC stream an array or batch, then the
 SHA-256 of all that. Nothing in it can run: no pickle.

@@ -18,7 +18,7 @@ from punctuation import Below, Pattern, Punctuation, Range
 
 @attrs.frozen(eq=False)
 class Images:
-    """Where the attributes of an input are found in an output."""
+    """The places of an input's attributes in an output."""
 
     kept: Mapping[str, tuple[str, ...]]
     """Old name to the names under which the very values go on."""

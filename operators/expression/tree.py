@@ -516,7 +516,7 @@ class InNetwork(Expression):
 
 @attrs.frozen(eq=False, str=False)
 class IsNull(Expression):
-    """Whether there is no value."""
+    """Test whether there is no value."""
 
     argument: Expression
 

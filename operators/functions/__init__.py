@@ -396,7 +396,7 @@ _Make = Callable[..., AggregateFunction]
 
 @attrs.frozen
 class _Known:
-    """How a query calls a function: attributes, of which the last may be optional, then constants."""
+    """The call of a function in queries: attributes, of which the last may be optional, then constants."""
 
     make: _Make
     attributes: tuple[str, ...] = ("x",)

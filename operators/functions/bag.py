@@ -31,7 +31,7 @@ SLACK = 1024
 
 
 class Question(Protocol):
-    """What is asked of the bags of some slots; a frozen value."""
+    """A question to the bags of some slots; a frozen value."""
 
     def answer(self, bag: Bag, slots: Slots) -> pa.Array:
         """Give one result per slot."""

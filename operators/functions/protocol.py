@@ -73,7 +73,7 @@ class Accumulator(Protocol):
 
 @runtime_checkable
 class Subtractable(Protocol):
-    """What an accumulator also is when combining can be undone exactly, to the bit.
+    """An accumulator whose combining can be undone exactly, to the bit.
 
     Whether it can depends on the function and on the types of its arguments: whole sums can, floating ones cannot. So
     ask the accumulator that a function makes over a schema, by isinstance.
@@ -90,7 +90,7 @@ class Subtractable(Protocol):
 
 @runtime_checkable
 class Totalling(Protocol):
-    """What a subtractable accumulator also is when it makes running totals, and differences of two, in one step each.
+    """A subtractable accumulator that makes running totals, and differences of two, in one step each.
 
     The slots that are written need no `init`, and are none of those that are read.
     """
@@ -129,7 +129,7 @@ class Blockwise(Protocol):
 
 @runtime_checkable
 class Plain(Protocol):
-    """What an accumulator also is when its results are numbers or times of 64 bits."""
+    """An accumulator whose results are numbers or times of 64 bits."""
 
     def bits(self, slots: Slots) -> Int64s | None:
         """Give what `finalize` does as the 64 bits of its type; None where one of them is null, or does not fit."""
@@ -138,7 +138,7 @@ class Plain(Protocol):
 
 @runtime_checkable
 class Stepping(Protocol):
-    """What a plain accumulator also is when it does in one call what a page and the promises in it ask for."""
+    """A plain accumulator that handles a page and the promises in it in one call."""
 
     def step(self, slots: Slots, page: Page | None, step: Step) -> Int64s | None:
         """Do as `stepwise` does."""
@@ -191,17 +191,17 @@ class AggregateFunction(Protocol):
 
     @property
     def invertible(self) -> bool:
-        """Whether the contribution of a slice can be taken away exactly, for whole numbers: see `Subtractable`."""
+        """Return whether a slice's part can be subtracted exactly, for whole numbers: see `Subtractable`."""
         ...
 
     @property
     def commutative(self) -> bool:
-        """Whether tuples may be combined in any order; if not, it is over them in that of the windowing attribute."""
+        """Return whether tuples may be combined in any order; if not, they are in that of the windowing attribute."""
         ...
 
     @property
     def arrival_order(self) -> bool:
-        """Whether the answer depends on the order in which tuples arrived, as that of first and last does.
+        """Return whether the answer depends on the order of arrival, as that of first and last does.
 
         Its states tell when their tuples arrived, so that they may be combined in any order: it is commutative.
         """

@@ -22,7 +22,7 @@ Bits: TypeAlias = Callable[[Slots], Int64s | None]
 
 @runtime_checkable
 class Sharing(Protocol):
-    """What an accumulator also is when others may remember all that it would."""
+    """An accumulator that can share the memory of others."""
 
     def view_of(self, owner: Accumulator) -> Accumulator | None:
         """Give an accumulator that answers as this one from what `owner` holds; None when that is something else."""

@@ -25,7 +25,7 @@ Sketch: TypeAlias = object
 
 
 class Kind(Protocol):
-    """How sketches of one kind are made, filled, combined, asked and saved; a frozen value."""
+    """A kind of sketches: how they are made, filled, combined, asked and saved; a frozen value."""
 
     def new(self) -> Sketch:
         """Make an empty sketch."""

@@ -1,4 +1,4 @@
-"""What a user declares of lift, combine and invert is tried on small, large and negative values before a stream runs.
+"""Try a user's lift, combine and invert on small, large and negative values before a stream runs.
 
 A law that fails is told with the values that break it. The trial also finds of what type each field of a state is.
 Small values are tried in all threes; then states of up to 16 values each, of ever larger sizes up to 2**40, since what

@@ -125,7 +125,7 @@ class UserAggregate:
 
     @property
     def arrival_order(self) -> bool:
-        """Whether it goes by arrival: never; one that is not commutative goes by the windowing attribute."""
+        """Return False: a function that is not commutative goes by the windowing attribute, never by arrival."""
         return False
 
     def output_name(self) -> str:

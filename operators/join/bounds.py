@@ -1,4 +1,4 @@
-"""What the inputs of a join promised on their time: a bound for all tuples, and bounds of keys that are ahead of it."""
+"""The promises of a join's inputs on their time: a bound for all tuples, and further bounds for single keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a join remembers: the numbers of its keys, the stored tuples of both inputs, and what the inputs promised."""
+"""The memory of a join: numbers of its keys, stored tuples of both inputs, and the inputs' promises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How finely a join needs its inputs promised: as its results are asked, and often enough to purge in time."""
+"""The granularity a join asks of its inputs: that asked of its results, and often enough to purge in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a join promises of its result, as tightly as what both inputs promised and what is still stored allow.
+"""The promises of a join's result, as tight as the inputs' promises and the stored tuples allow.
 
 A later result has a left tuple that is yet to come, or one that is stored, and it needs a right one likewise. So the
 left time cannot fall below what the left input promised and the least stored left tick (individual punctuation); and

@@ -18,7 +18,7 @@ from operators.window import LIMIT, SlidingWindow
 
 
 class WidRelation(Protocol):
-    """Which window-ids of the right input go with which of the left.
+    """The window-ids of the right input that go with those of the left.
 
     The intervals that `rights` and `lefts` give must not move back while their arguments rise.
     """

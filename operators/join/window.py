@@ -30,7 +30,7 @@ class JoinWindow(Protocol):
 
     @property
     def span(self) -> int:
-        """How many ticks of the other input an interval covers at most."""
+        """Return how many ticks of the other input an interval covers at most."""
         ...
 
     def partners(self, ticks: Int64s, port: int) -> tuple[Int64s, Int64s]:

@@ -1,4 +1,4 @@
-"""Which tuples of a page match a promise in force, and which promise that is, in words a user knows."""
+"""Find tuples that match a promise in force, and name the promise in words a user knows."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Clamp:
 
     @property
     def ahead(self) -> int:
-        """How many values were too far ahead and made nothing believed; the last ones in a row still may."""
+        """Return how many values were too far ahead and made nothing believed; the last ones in a row still may."""
         top = self._top
         if top == NO_TIME:
             return 0

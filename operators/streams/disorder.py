@@ -57,7 +57,7 @@ class Point:
 
 @attrs.frozen
 class Shaped:
-    """What a stream's disorder looks like, and by what it was told."""
+    """The shape of a stream's disorder, and the evidence for it."""
 
     shape: Shape
     blocks: int
@@ -120,27 +120,27 @@ class Measure:
 
     @property
     def seen(self) -> int:
-        """How many values there were."""
+        """Return how many values there were."""
         return int(self._state[SEEN])
 
     @property
     def nulls(self) -> int:
-        """How many tuples had no value."""
+        """Return how many tuples had no value."""
         return int(self._state[NULLS])
 
     @property
     def late(self) -> int:
-        """How many values came after a larger one."""
+        """Return how many values came after a larger one."""
         return int(self._state[LATE])
 
     @property
     def most(self) -> int:
-        """How far the latest was behind."""
+        """Return how far the latest was behind."""
         return int(np.uint64(self._state[MOST]))
 
     @property
     def most_at(self) -> int:
-        """How many values came before the one that was furthest behind."""
+        """Return how many values came before the one that was furthest behind."""
         return int(self._state[MOST_AT])
 
     @property

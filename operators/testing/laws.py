@@ -63,7 +63,7 @@ Kept: TypeAlias = Callable[[Tables, Sequence[Progress]], int]
 
 @attrs.frozen
 class Oracles:
-    """What an operator must have done after each call, given the tuples that came and the promises made so far."""
+    """The results an operator owes after each call, given the tuples and promises so far."""
 
     settled: Settled | None = None
     promised: Promised | None = None

@@ -37,7 +37,7 @@ _ADDRESSES = tuple(bytes(10) + b"\xff\xff" + bytes(rest) for rest in ((10, 0, 0,
 
 @attrs.frozen
 class Domain:
-    """What the tuples and promises of one port are drawn from."""
+    """The values from which the tuples and promises of one port are drawn."""
 
     schema: Schema
     wattrs: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What windows are over, and the columns of their results: window-ids and extents."""
+"""The columns of windows: those they are over, and those of their results, window-ids and extents."""
 
 from __future__ import annotations
 

@@ -172,7 +172,9 @@ class ExtentWindow:
 
 @runtime_checkable
 class Context(Protocol):
-    """What a window knows of the tuples so far. It is notified in order of time, whatever the order of arrival."""
+    """The knowledge that a window has of the tuples so far. It is notified in order of time, whatever the order of
+    arrival.
+    """
 
     def notify(self, tick: int, row: Row) -> Iterable[int]:
         """Take the next tuple, as the attributes that the window reads; give the edges that it sets, none before it."""

@@ -24,7 +24,7 @@ _UNITS: Final = {1: "nanoseconds", 1_000: "microseconds", 1_000_000: "millisecon
 
 @attrs.frozen(eq=False)
 class Amounts:
-    """What amounts are measured on."""
+    """The attributes that amounts are measured on."""
 
     field: pa.Field
     text: str

@@ -1,4 +1,4 @@
-"""What reads like a query and is not what it seems is refused before anything is made of it."""
+"""Refuse texts that read like a query and do not mean what they seem to."""
 
 from __future__ import annotations
 

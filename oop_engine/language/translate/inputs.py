@@ -44,7 +44,7 @@ class Input:
 
     @property
     def name(self) -> str:
-        """What the query calls the input; empty when it does not."""
+        """Return the name that the query gives the input; empty if none."""
         return self.scope.streams[-1] if self.scope.streams else ""
 
     def shown(self, attribute: str) -> str:

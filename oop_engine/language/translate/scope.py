@@ -25,7 +25,7 @@ def check_condition(expression: Expression, schema: Schema, what: str, node: s.E
 
 @attrs.frozen(eq=False)
 class Scope:
-    """What a FROM clause gives to the rest of its query."""
+    """The streams and attributes that a FROM clause gives to the rest of its query."""
 
     stream: Stream
     streams: tuple[str, ...]

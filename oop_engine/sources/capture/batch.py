@@ -19,7 +19,7 @@ from oop_engine.sources.capture.walk import FULL
 
 @attrs.frozen
 class _Kind:
-    """What is known of a column: where its base stands, its entries, and what decides on it."""
+    """A column: the place of its base, its entries, and what its type depends on."""
 
     place: int
     type: type[np.generic]
@@ -86,7 +86,7 @@ class _Field:
 
 @attrs.frozen(eq=False)
 class Layout:
-    """What is the same for all batches of a schema."""
+    """The part that all batches of a schema share."""
 
     schema: pa.Schema
     want: int

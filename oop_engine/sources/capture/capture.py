@@ -40,7 +40,7 @@ _TEXT = frozenset((*b"\t\n\r", *range(0x20, 0x7F)))
 
 
 class Filling(Protocol[_Part]):
-    """What becomes of the records of a capture."""
+    """A decoder of the records of a capture."""
 
     holds: bool
     """What was taken stays as it is when the supply gives other bytes, so that one part may hold more of it."""

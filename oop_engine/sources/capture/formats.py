@@ -25,7 +25,7 @@ _ORDER: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 
 
 class Format(Protocol):
-    """What a header has told so far."""
+    """The facts that a header has told so far."""
 
     def walk(self, data: NDArray[np.uint8], at: int, end: int, rows: Rows) -> tuple[int, int, int, int]:
         """Fill `rows` from data[at:end].

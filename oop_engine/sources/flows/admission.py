@@ -39,7 +39,7 @@ class Budget:
 
 @attrs.define
 class Admission:
-    """How many strangers are taken in: of those that may send, and of those that may not, to tell who they are."""
+    """Limits on unknown senders: of those that may send, and of those that may not, which are only reported."""
 
     strangers: Budget = attrs.field(factory=lambda: Budget(200, 1024))
     refused: Budget = attrs.field(factory=lambda: Budget(1, 64))

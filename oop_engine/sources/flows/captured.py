@@ -95,7 +95,7 @@ class _Located:
 
 @attrs.frozen(eq=False)
 class _Headers:
-    """What the headers of packets say."""
+    """The fields of packet headers."""
 
     source: NDArray[np.uint64]
     source_port: NDArray[np.uint16]

@@ -1,4 +1,4 @@
-"""What was counted of an exporter: every datagram, record and set is in one of these numbers."""
+"""The counters of an exporter: every datagram, record and set is in one of these numbers."""
 
 from __future__ import annotations
 

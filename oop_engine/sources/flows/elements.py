@@ -202,7 +202,7 @@ TYPES: Final = (*_REGISTERED, "signed8", "signed16", "signed64", "float32")
 
 @attrs.frozen
 class Element:
-    """What a field of a record means; `enterprise` 0 is IANA's registry and what NetFlow v9 exporters number."""
+    """The meaning of a field; `enterprise` 0 is IANA's registry and what NetFlow v9 exporters number."""
 
     name: str = attrs.field(validator=attrs.validators.min_len(1))
     number: int = attrs.field(validator=[attrs.validators.ge(0), attrs.validators.le(0xFFFF)])

@@ -1,4 +1,4 @@
-"""What the entries of the decoder's arrays mean, for the compiled loops and for Python alike.
+"""The entries of the decoder's arrays, named for the compiled loops and for Python alike.
 
 A session's row of `table`, a datagram's row of `heads`, a plan's row of `facts`, an operation of a plan, the walk's
 `cursor`: all are int64 (operations int32), told apart by these numbers.

@@ -1,4 +1,4 @@
-"""What exporters have taught a decoder is a row a session: templates, rates, clock, and the sequence number to come.
+"""Exporter state: a row a session with its templates, rates, clock, and the next sequence number.
 
 What was counted is not part of it, nor what waits for its template: a decoder that takes a row up counts anew, and what
 its exporter sent in the meantime as lost. Templates are good as long after they were last sent as they always are, and

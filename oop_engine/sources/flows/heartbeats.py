@@ -19,7 +19,7 @@ from operators.data.page import Bools, Int64s
 
 @attrs.define(eq=False)
 class Silence:
-    """Which datagrams of those that are decoded now were without records. Cost: some array operations a flush."""
+    """The datagrams in the present flush that had no records. Cost: some array operations a flush."""
 
     _spoke: Bools = attrs.field(init=False, factory=lambda: np.zeros(0, np.bool_))
     _from: int = attrs.field(init=False, default=0)

@@ -36,7 +36,7 @@ _MOST_RATE: Final = 0xFFFFFFFF
 
 @attrs.frozen
 class Announced:
-    """What an options record announces: the rate of all (kind 0), of a sampler, an interface or a template; or the init
+    """The content of an options record: the rate of all (kind 0), of a sampler, an interface or a template; or the init
     time; or after how long, in ns, a flow is reported that goes on (`active`) or that has ended (`inactive`).
 
     A rate for anything else, a line card or a cache, is `unused`: no record tells whether it is of that.

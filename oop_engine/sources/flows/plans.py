@@ -58,7 +58,7 @@ _RIVALS: Final = {
 
 @attrs.frozen
 class Place:
-    """Where a field stands: in which segment of a record, how far from its beginning, and how long it is."""
+    """The place of a field: its segment in a record, its distance from the segment's beginning, its length."""
 
     segment: int
     offset: int
@@ -67,7 +67,7 @@ class Place:
 
 @attrs.frozen
 class Plan:
-    """What is done with the records of a template, see `fill`."""
+    """The steps that read the records of a template; see `fill`."""
 
     operations: NDArray[np.int32]
     has: NDArray[np.uint8]

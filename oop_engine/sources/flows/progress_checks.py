@@ -40,7 +40,7 @@ Look: TypeAlias = "tuple[list[int], Datagrams]"
 
 @attrs.define(eq=False)
 class Looks:
-    """When to look how far the exporters are, and the datagrams between two looks.
+    """The times of progress checks, and the datagrams between two of them.
 
     Let the exporters hear what came before the next is asked for.
     """

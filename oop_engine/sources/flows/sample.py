@@ -17,7 +17,7 @@ _MOST: Final = 2**32 - 1
 
 @attrs.frozen(eq=False)
 class Sample:
-    """Which datagrams are kept, of shape (datagrams,), and that each was one of `rates`, alike or one for each."""
+    """The datagrams that are kept, of shape (datagrams,); each was one of `rates`, alike or one for each."""
 
     kept: Bools
     rates: Int64s | int

@@ -1,4 +1,4 @@
-"""What is known of every exporter: at most 1,024 sessions with 256 templates each, the least used left behind.
+"""Sessions of exporters: at most 1,024 with 256 templates each; the least used ones are dropped.
 
 A session that has not yet given a record goes before one that has, and one of few datagrams before one of more, so
 that senders of noise, and forged ones, push out each other first.
@@ -65,7 +65,7 @@ NONE: Final = Packed(_NONE, _NONE, _NONE, np.zeros(0, np.bool_), _NONE, _NONE)
 
 @attrs.define(eq=False)
 class Known:
-    """What Python knows of a session beside its arrays."""
+    """A session's facts that Python keeps beside its arrays."""
 
     templates: dict[int, tuple[Template, int]] = attrs.field(factory=dict)
     packed: Packed | None = NONE

@@ -62,7 +62,7 @@ class Withdrawal:
 
 @attrs.frozen
 class Fault:
-    """What is wrong with a template that is not taken."""
+    """The reason why a template is refused."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""What is packed is read up to where it is cut or damaged, and what was wrong there is kept to be told."""
+"""Read compressed data up to where it is cut or damaged, and keep what was wrong there for the notes."""
 
 from __future__ import annotations
 

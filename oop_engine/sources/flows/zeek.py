@@ -162,7 +162,7 @@ def _protocols(table: pa.Table, addressed: bool) -> pa.Array:
 
 
 class Log(Protocol):
-    """How the lines of a log are read."""
+    """A reader of the lines of a log."""
 
     fields: Fields
 

@@ -1,4 +1,4 @@
-"""What is live: datagrams as exporters send them, and packets as an interface sees them."""
+"""Live sources: datagrams as exporters send them, and packets as an interface sees them."""
 
 from oop_engine.sources.live.door import BUFFER
 from oop_engine.sources.live.exporters import Rules

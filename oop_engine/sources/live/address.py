@@ -1,4 +1,4 @@
-"""Where a collector listens is said as `address:port`, loopback unless its user says who may send from elsewhere."""
+"""Parse the address a collector listens at, `address:port`: loopback, unless the user allows other senders."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def _span(_: object, attribute: attrs.Attribute[int], value: int | None) -> None
 
 @attrs.frozen(kw_only=True)
 class Rules:
-    """How much is believed of exporters, and for how long; all in ns.
+    """The assumptions on exporters, and how long they hold; all in ns.
 
     `active`, `inactive` and `scan` are those of the flow caches, where they are known. `settle`: how long nothing is
     promised at the start, so that all exporters are heard and what they announce. `lull`: an exporter that is silent
@@ -135,8 +135,8 @@ SAVED_BEFORE: Final = tuple(
 
 @attrs.define(eq=False)
 class Exporter:
-    """What is known of one exporter: an address, an observation domain, and a port (MANY for those that are not told
-    apart, None where it was saved before ports were); see `roster`.
+    """The state of one exporter: an address, an observation domain, and a port (MANY for those that are not told apart,
+    None where it was saved before ports were); see `roster`.
 
     `ahead` is by how much its clock is ahead of ours, as near as arrivals tell: what is under way longer seems older,
     so the greatest of the last minutes counts. A single header that disagrees with it moves nothing; AGREE of them in

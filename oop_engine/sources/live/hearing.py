@@ -1,4 +1,4 @@
-"""What a decoder reads is heard by the progress of its exporters: who sent it, when, and how it trails the header."""
+"""Tell the progress of exporters what a decoder reads: who sent it, when, and how it trails the header."""
 
 from __future__ import annotations
 

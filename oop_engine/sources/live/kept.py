@@ -1,4 +1,4 @@
-"""What a collection knows lies in a file that is replaced as a whole, before a promise that it has made leaves.
+"""Keep the knowledge of a collection in a file, which is replaced as a whole before a promise based on it leaves.
 
 That is what was promised, what is known of exporters, and what they taught the decoder, templates first of all.
 

@@ -1,4 +1,4 @@
-"""What a stream of flow records promises is what all of its exporters that are there promise.
+"""The promises of a stream of flow records: what all of its exporters that are present promise.
 
     progress = ExporterProgress(Rules(inactive=15 * SECOND), attributes=("ts", "end_ts"))
     shifts = progress.hear(heard)             records that came; by how much to put their times right

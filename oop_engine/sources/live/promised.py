@@ -1,4 +1,4 @@
-"""What was promised of an attribute is the bound of all, and of each exporter where its own is further."""
+"""The promises on an attribute: a bound for all exporters, and one for each exporter that is further."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OWN: Final = pa.schema([(EXPORTER, pa.binary(16)), ("bound", pa.int64()), ("cer
 
 @attrs.define
 class Promised:
-    """What was promised of one attribute: of all, the part of it that nobody assumed, and of each exporter."""
+    """The promises on one attribute: for all, the part that was not assumed, and for each exporter."""
 
     bound: int = NO_TIME
     certain: int = NO_TIME

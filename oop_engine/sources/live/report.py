@@ -1,4 +1,4 @@
-"""What a collector has to tell of its exporters: what came, what was lost and why, and how well their clocks go."""
+"""The report of a collector on its exporters: what came, what was lost and why, and how exact their clocks are."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ExporterReport:
 
 @attrs.frozen(eq=False)
 class Report:
-    """What can be told of a reading now."""
+    """The present state of a reading, for a report."""
 
     name: str
     decoder: FlowDecoder

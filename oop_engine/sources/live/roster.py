@@ -34,7 +34,7 @@ PORTS: Final = 16
 
 @attrs.define(eq=False)
 class Roster:
-    """Who is known, in the order they were first heard. Cost: O(1) to find, O(known) where one has to make room."""
+    """The known exporters, in the order they were first heard. Cost: O(1) to find, O(known) to make room."""
 
     rules: Rules
     forgotten: int = attrs.field(init=False, default=0)

@@ -27,7 +27,7 @@ _DOWN_WHERE_EMPTY: Final = 2.0
 
 @attrs.frozen(kw_only=True)
 class Shedding:
-    """When how much is left out, by how full the receive buffer is, and whether it was emptied in the meantime.
+    """The rule for leaving out datagrams, by how full the receive buffer is and whether it was emptied meanwhile.
 
     n rises where `above` of the buffer or more is filled, that is not becoming less, and the collector did not find it
     empty since it last took something out: one that does keeps up, however small the buffer is. The fuller it is, the

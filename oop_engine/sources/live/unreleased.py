@@ -27,7 +27,7 @@ _NONE: Final = np.zeros(0, np.int64)
 
 @attrs.define(eq=False)
 class Waiting:
-    """How many records have times of which step. Cost: O(records) to take, without a step for each in Python."""
+    """Counts of records by the step of their time. Cost: O(records) to take, without a step for each in Python."""
 
     grain: Grain
     _first: int = attrs.field(init=False, default=0)
@@ -81,7 +81,7 @@ class Waiting:
 
 @attrs.define(eq=False)
 class Unreleased:
-    """What a reading has given that no result has yet.
+    """The records of a reading that are in no result yet.
 
     `promised` tells the bound that was promised of an attribute. Results before it are taken to be given, unless who
     reads says how far they are: it calls `follow` before and `give` as they are, from any thread.

@@ -40,7 +40,7 @@ _GROUP_BYTES, _ITEM_BYTES = 28, 72
 
 @attrs.frozen
 class Source:
-    """What AdaptWID knows of one data source; times in ticks of the windowing attribute, None before the first."""
+    """The progress of one data source; times in ticks of the windowing attribute, None before the first."""
 
     key: Scalar
     high_watermark: int | None

@@ -1,4 +1,4 @@
-"""What lazy and eager aggregation of one group cost in memory, and when the one is preferred to the other.
+"""The memory costs of lazy and eager aggregation of one group, and the rule that chooses between them.
 
 Lazy keeps the group's tuples, eager one partial aggregate for each open window. `wed` is the window extent duration,
 `vol` the tuples a tick of the group, all in ticks of the windowing attribute; `vols` and `offsets` are those of each

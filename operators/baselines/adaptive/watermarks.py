@@ -1,4 +1,4 @@
-"""How far a stream has come, by source, and how long its windows stay open.
+"""The progress of a stream by source, and how long its windows stay open.
 
 hwTime of a source is the largest value of the windowing attribute seen from it, punctuatedWid the last window that was
 promised to be complete, and `wed` the window extent duration of the window closed last: the high-watermark when it was

@@ -30,7 +30,7 @@ _NEVER = -(2**63)
 
 @attrs.frozen
 class Policy:
-    """When a group switches: condition 6.9 times tup * SLIDE * RANGE, which small numbers keep exact.
+    """The rule by which a group switches: condition 6.9 times tup * SLIDE * RANGE, which small numbers keep exact.
 
     To eager when unit * winVol > base + rate * sum of (unexpired tuples of source k) * offset_k, to lazy when it is
     less than that by more than the part `band`.

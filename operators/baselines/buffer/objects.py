@@ -1,4 +1,4 @@
-"""What AdaptWID maintains is rows of arrays: tuples in B, partial aggregates in H, and an entry for each group.
+"""The arrays of AdaptWID: tuples in B, partial aggregates in H, and an entry for each group.
 
 The arrays are those of `operators.kernels.baselines.adaptive`, which says what stands where. Here they are made, grown,
 compacted, saved and restored.

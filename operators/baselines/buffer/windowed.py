@@ -1,4 +1,4 @@
-"""Where tuples are kept, functions see them later, or once for each window: nulls are counted as tuples come."""
+"""Count nulls as tuples come, for operators that keep tuples and show them to functions later, or once a window."""
 
 from __future__ import annotations
 

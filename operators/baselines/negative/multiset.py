@@ -1,4 +1,4 @@
-"""What can be taken away again: an aggregate that is exact under insertions and deletions, for many groups at once.
+"""Aggregates that are exact under insertions and deletions, for many groups at once.
 
 Counts, whole sums and averages undo what they added. A minimum cannot: it keeps its values, sorted, with how often each
 is there, so that the next one is at hand when the least is taken away.

@@ -38,7 +38,7 @@ class Part:
 
 @attrs.frozen(eq=False)
 class _Columns:
-    """What the parts say, a place for each in the order of their names."""
+    """The facts of the parts, a place for each in the order of their names."""
 
     names: pa.Array
     windows: pa.Array

@@ -69,7 +69,7 @@ class HighAggregate:
 
     @property
     def overflow(self) -> Overflow:
-        """What becomes of results that do not fit their type."""
+        """Return the policy for results that do not fit their type."""
         return self._inner.overflow
 
     def output_schema(self, *inputs: Schema) -> Schema:

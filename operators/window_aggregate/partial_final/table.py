@@ -82,7 +82,7 @@ class LowTable(memory.Stateful):
 
     @property
     def counted(self) -> dict[str, int]:
-        """How many partial aggregates left, by reason."""
+        """Return how many partial aggregates left, by reason."""
         return {name: int(self._numbers[place]) for name, place in COUNTED.items()}
 
     def oldest(self) -> int:

@@ -40,7 +40,7 @@ Answer: TypeAlias = Callable[["Triples", Slots], pa.Array]
 
 @attrs.frozen(eq=False)
 class Kind:
-    """What three numbers mean, and how values, or others like them, are added to rows of them."""
+    """The meaning of three numbers, and how values, or others like them, are added to rows of them."""
 
     number: type[np.int64] | type[np.float64]
     read: Callable[[pa.Array], Numbers]

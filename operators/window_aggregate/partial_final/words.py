@@ -113,7 +113,7 @@ class KeyWords(memory.Stateful):
 
     @property
     def full(self) -> bool:
-        """Whether twice as many values are numbered as were needed last time, so that it is time to `forget`."""
+        """Return whether twice as many values are numbered as were needed last time, so that it is time to `forget`."""
         return any(len(index) > self._limits[i] for i, index in self._numbered.items())
 
     def forget(self, words: Int64s) -> None:

@@ -37,7 +37,7 @@ def split(window: SlidingWindow, *, pane_id: str = WID) -> tuple[SlidingWindow, 
 
 @attrs.frozen
 class Sub:
-    """What panes compute, and what windows compute over the panes' results: F = S({L}) (thesis 6.2.2.2, row N3)."""
+    """The functions that panes compute, and those over the panes' results: F = S({L}) (thesis 6.2.2.2)."""
 
     panes: tuple[AggregateFunction, ...]
     windows: tuple[AggregateFunction, ...]

@@ -277,7 +277,7 @@ class SliceStore:
 
     @property
     def chains(self) -> tuple[Int32s, Int32s, npt.NDArray[np.uint64]]:
-        """Where each slice's chain of slots begins, the links of the chains, and (slice, group) of each slot."""
+        """Return where each slice's chain of slots begins, the links of the chains, and (slice, group) of each slot."""
         return self._by_slice, self._links, self._pairs
 
     def room(self, numbers: Int32s) -> int:

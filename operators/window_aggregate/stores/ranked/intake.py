@@ -1,4 +1,4 @@
-"""What windows in the order of an attribute share: tuples come in and wait, and slots are given back."""
+"""The part that windows in the order of an attribute share: tuples come in and wait, and slots are freed."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Partitions:
 
     @property
     def same(self) -> bool:
-        """Whether each group is a partition of its own."""
+        """Return whether each group is a partition of its own."""
         return self.by == self.partition
 
     @property

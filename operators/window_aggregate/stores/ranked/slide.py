@@ -71,7 +71,7 @@ class SlideAggregate(RankedShell[SlideWindow]):
 
     @property
     def counting(self) -> bool:
-        """Whether partitions have numbers that outlive their tuples."""
+        """Return whether partitions have numbers that outlive their tuples."""
         window = self.window
         return isinstance(window, SlideByRank) or (isinstance(window, SlideByRows) and window.number is None)
 

@@ -1,4 +1,4 @@
-"""What a window's aggregate is as a column: the answers of the functions' own accumulators, without their detour.
+"""Turn the aggregates of windows into a column, as the functions' accumulators would, without their detour.
 
 Where a result needs more than the plain case (a sum beyond 64 bits, an average of more than 53 bits, a duration), the
 accumulator itself finalizes it, so that both agree to the last bit and the same errors are raised.

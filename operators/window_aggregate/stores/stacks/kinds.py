@@ -1,4 +1,4 @@
-"""What is held of a pane: the least key, an exact sum, or a floating sum; and how tuples get there.
+"""The states of a pane: the least key, an exact sum, or a floating sum; and how tuples enter them.
 
 Each kind is a row of columns a pane with an identity, one kernel that lifts tuples into panes, and one a technique.
 """

@@ -24,7 +24,7 @@ _LEAST_ROOM = 64
 
 
 class Column(Protocol):
-    """What lies beside the panes: entry k belongs to pane k."""
+    """A column beside the panes: entry k belongs to pane k."""
 
     def move(self, low: int, high: int, capacity: int) -> None:
         """Bring panes low <= k < high to the beginning, in a room for `capacity` panes."""
