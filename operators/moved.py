@@ -16,11 +16,10 @@ from types import ModuleType
 
 _FOLDERS = {
     "operators.data": (
-        "address aggregate.named=named_groups batches described=group_text durations expiry keys labels "
-        "memory page printable readable saved schema"
+        "address batches described=group_text durations expiry keys labels memory page printable readable saved schema"
     ),
     "operators.rows": "apply distinct filter largest number project spread",
-    "operators.streams": "broken=broken_promises clamp disorder guard held=sort_buffer input meld merge reorder",
+    "operators.streams": "aggregate.named=named_groups broken=broken_promises clamp disorder guard held=sort_buffer input meld merge reorder",
     "operators.window_aggregate": "aggregate.facts aggregate.groupby=group_by bucket early two_level=partial_final",
     "operators.window_aggregate.stores": "aggregate=per_window ranked slicing=slices stacks",
     "operators.window_aggregate.stores.slices": "slicing.asked=user_windows",

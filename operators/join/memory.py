@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from operators.data import memory
 from operators.data.keys import Ids, KeyIndex
-from operators.data.named_groups import constants
 from operators.data.page import Bools, Int64s, Page
 from operators.data.saved import bounded, part, prefixed, read_text
 from operators.data.schema import Schema
@@ -23,6 +22,7 @@ from operators.join.store import FAR, Store
 from operators.join.tuples import Tuples
 from operators.join.window import FOREVER, NEVER, JoinWindow
 from operators.protocol import State, StateValue
+from operators.streams.named_groups import constants
 from punctuation import GroupPromise, Progress, Punctuation, below, whole
 from punctuation.plain import dump_progress, read_progress
 

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data.keys import KeyIndex
-from operators.data.named_groups import matched
 from operators.data.page import Int32s, Page
 from operators.data.saved import ROOM, part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
 from operators.data.schema import Schema
@@ -19,6 +18,7 @@ from operators.overflow import Overflow
 from operators.pace import Paces, group_promises
 from operators.protocol import Emit, State, StateValue
 from operators.retractions import refused
+from operators.streams.named_groups import matched
 from operators.window_aggregate import facts
 from operators.window_aggregate.results import named_apart
 from punctuation import END, Progress, Punctuation

@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data.keys import KeyIndex
-from operators.data.named_groups import matched, promised, within
 from operators.data.page import Int32s, Int64s, Page
 from operators.data.saved import part, prefixed, read_counts, read_input, read_int, read_text, save_input
 from operators.data.schema import Schema
@@ -29,8 +28,8 @@ from operators.functions.protocol import AggregateFunction
 from operators.overflow import Overflow
 from operators.protocol import Emit, State, StateValue
 from operators.retractions import refused
+from operators.streams.named_groups import matched, promised, within
 from operators.window import FOREVER, PartitionedWindow, Window
-from operators.window.protocol import Int32s
 from operators.window_aggregate import facts
 from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.results import (

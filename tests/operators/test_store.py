@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from operators.chain import Chain
 from operators.data.keys import KeyIndex
-from operators.data.named_groups import matched
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.drive import drive, punctuations, rows
@@ -21,6 +20,7 @@ from operators.functions import count, first
 from operators.functions import sum as total
 from operators.protocol import Element
 from operators.rows.distinct import Distinct
+from operators.streams.named_groups import matched
 from operators.window import FOREVER, LIMIT, LandmarkWindow, PartitionedWindow, SlidingWindow, Window
 from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.group_by import GroupAggregate

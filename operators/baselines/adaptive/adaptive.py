@@ -19,7 +19,6 @@ from operators.baselines.buffer.objects import Objects
 from operators.baselines.buffer.panes import refuse_arrival
 from operators.baselines.buffer.windowed import Buffering
 from operators.data.keys import KeyIndex
-from operators.data.named_groups import matched
 from operators.data.page import Int32s, Int64s, Page, Scalar, plain_values
 from operators.data.saved import part, prefixed, read_batch, read_text, save_schema
 from operators.data.schema import Schema
@@ -29,6 +28,7 @@ from operators.functions.ordered import refuse_ordered
 from operators.functions.protocol import AggregateFunction
 from operators.plan_facts import Attributes
 from operators.protocol import Emit, State, StateValue
+from operators.streams.named_groups import matched
 from operators.window_aggregate import facts
 from operators.window_aggregate.bucket import FROM
 from punctuation import GroupPromise, Punctuation

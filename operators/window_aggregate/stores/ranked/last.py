@@ -8,11 +8,11 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from operators.data.named_groups import GroupBound
 from operators.data.page import Int32s, Page
 from operators.data.saved import part, prefixed
 from operators.data.schema import Schema
 from operators.protocol import Emit, State, StateValue
+from operators.streams.named_groups import GroupBound
 from operators.window.counted import LastTuples
 from operators.window.protocol import FOREVER
 from operators.window_aggregate.results import START, STOP, WID

@@ -14,14 +14,13 @@ import pyarrow as pa
 
 from operators.data.group_text import group_text
 from operators.data.keys import KeyIndex
-from operators.data.named_groups import GroupBound, matched
 from operators.data.page import Int32s, Int64s, Page
 from operators.data.saved import bounded, part, prefixed, read_int, read_integers
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.columns import grown
 from operators.protocol import State, StateValue
-from operators.window.protocol import Int32s
+from operators.streams.named_groups import GroupBound, matched
 from operators.window_aggregate.shell import NEVER
 
 _ONE: Int32s = np.zeros(1, np.int32)

@@ -8,7 +8,6 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.data.named_groups import GroupBound
 from operators.data.page import Bools, Int32s, Int64s, Page
 from operators.data.saved import part, prefixed, read_integers
 from operators.data.schema import Schema
@@ -18,6 +17,7 @@ from operators.functions.columns import grown
 from operators.kernels.ranked.rank import ranks
 from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit, State, StateValue
+from operators.streams.named_groups import GroupBound
 from operators.window.counted import SlideByRank, SlideByRows, SlideWindow
 from operators.window.protocol import FOREVER, LIMIT
 from operators.window_aggregate.results import ROWS, START, STOP, WID, ordering

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from operators.data.batches import Mould
 from operators.data.keys import KeyIndex
-from operators.data.named_groups import group_bound, matched
 from operators.data.page import Int64s, Page
 from operators.data.saved import part, prefixed, read_flag, read_text
 from operators.data.schema import Schema
@@ -25,6 +24,7 @@ from operators.kernels.slicing import place as kernels
 from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit, Promises, State, StateValue
 from operators.retractions import Retracted, Retracting
+from operators.streams.named_groups import group_bound, matched
 from operators.window import LandmarkWindow, SlidingWindow
 from operators.window.delimited import FixedBandWindow
 from operators.window.protocol import LIMIT

@@ -22,9 +22,8 @@ from operators.kernels.slicing import place as slicer
 from operators.kernels.slicing import release as releasing
 from operators.kernels.slicing import settle as settling
 from operators.kernels.slicing import tree as kernels
-from operators.window.protocol import Int32s
 from operators.window_aggregate.results import ROWS
-from operators.window_aggregate.stores.slices.results import ROWS, Results
+from operators.window_aggregate.stores.slices.results import Results
 from operators.window_aggregate.stores.slices.slices import NO_GRID, Grid, Held, Slices
 from operators.window_aggregate.stores.slices.windows import CHUNK, Windows
 

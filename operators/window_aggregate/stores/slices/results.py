@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from operators.data.page import Bools, Int32s, Int64s
 from operators.retractions import Retracted
-from operators.window.protocol import Int32s
 from operators.window_aggregate.results import REVISION
 from operators.window_aggregate.stores.slices.digests import digests
 from operators.window_aggregate.stores.slices.revisions import Revisions
