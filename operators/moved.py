@@ -19,7 +19,10 @@ _FOLDERS = {
         "address batches described=group_text durations expiry keys labels memory page printable readable saved schema"
     ),
     "operators.rows": "apply distinct filter largest number project spread",
-    "operators.streams": "aggregate.named=named_groups broken=broken_promises clamp disorder guard held=sort_buffer input meld merge reorder",
+    "operators.streams": (
+        "aggregate.named=named_groups broken=broken_promises clamp disorder guard held=sort_buffer input meld merge "
+        "reorder"
+    ),
     "operators.window_aggregate": "aggregate.facts aggregate.groupby=group_by bucket early two_level=partial_final",
     "operators.window_aggregate.stores": "aggregate=per_window ranked slicing=slices stacks",
     "operators.window_aggregate.stores.slices": "slicing.asked=user_windows",
