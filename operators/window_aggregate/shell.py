@@ -13,26 +13,27 @@ partitions, which end by themselves (`Lasts`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar, cast
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
 from operators.data.keys import KeyIndex
-from operators.data.page import Int32s, Int64s, Page
+from operators.data.page import Int32s, Int64s, Page, concatenate
 from operators.data.saved import part, prefixed, read_counts, read_input, read_int, read_text, save_input
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.protocol import AggregateFunction
 from operators.overflow import Overflow
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Element, Emit, State, StateValue
 from operators.retractions import refused
 from operators.streams.named_groups import matched, promised, within
 from operators.window import FOREVER, PartitionedWindow, Window
 from operators.window_aggregate import facts
 from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.results import (
+    REVISION,
     ROWS,
     START,
     STOP,
@@ -147,8 +148,30 @@ class Shell:
         )
 
     def _open(self, most: int) -> Page:
-        """Return the open windows, of those who tell them."""
-        raise NotImplementedError(f"{type(self).__name__} does not tell its open windows")
+        """Return the windows that a copy gives at the end of the stream; cost: a saved state, and what END computes."""
+        assert self._output is not None
+        output, found, functions = self._output, list[pa.RecordBatch](), cast(facts.Grouping, self).functions
+        if STOP not in output:
+            raise NotImplementedError(f"{type(self).__name__} has no windows of its own: ask what combines its results")
+        names = [name for name in output.names if name not in functions and name != REVISION]
+
+        def emit(element: Element) -> None:
+            if isinstance(element, Page):
+                first = element.select(element.ticks(REVISION) == 0) if REVISION in output else element
+                found.append(first.batch.select(names))
+
+        copy = attrs.evolve(self)
+        copy.restore(self.state())
+        copy.overflow.forgiving = True
+        copy._end(emit)
+        schema = Schema(pa.schema([output.field(name) for name in names]))
+        windows = pa.Table.from_batches(found, schema.arrow)
+        windows = windows.sort_by([(name, "ascending") for name in (STOP, START, WID)]).slice(0, most)
+        return concatenate(schema, [Page(schema, batch) for batch in windows.combine_chunks().to_batches()])
+
+    def closed_by(self, wid: int) -> Punctuation:
+        """Return the least linear promise on the input that completes a window; END where nothing else is known to."""
+        raise NotImplementedError(f"{type(self).__name__} has no windows of its own: ask what combines its results")
 
     def _promise(self, wid: int, begin: int, end: int, assumed: bool, emit: Emit) -> None:
         """Promise that later results are of windows from `wid` on, which begins at `begin` and ends at `end`."""
@@ -435,7 +458,6 @@ class StoreShell(Shell, Generic[S]):
         return extent_page(output, [] if index is None else index.keys(groups), wids, *self.window.extents(wids))
 
     def closed_by(self, wid: int) -> Punctuation:
-        """Return the least linear promise on the input that completes a window."""
         return before(FROM, wid + 1)
 
     def _size(self) -> tuple[int, int]:

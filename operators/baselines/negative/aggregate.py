@@ -26,6 +26,7 @@ from operators.window import FOREVER, PartitionedWindow, Window
 from operators.window_aggregate import facts
 from operators.window_aggregate.results import START, STOP, columns_of, result_fields, result_page
 from operators.window_aggregate.shell import NEVER, Shell
+from punctuation import Punctuation, before
 
 
 @attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
@@ -121,6 +122,9 @@ class SignedAggregate(memory.Stateful, Shell):
     def _forget(self) -> None:
         super()._forget()
         self._log, self._index, self._signed, self._members = None, None, [], np.zeros(1, np.int64)
+
+    def closed_by(self, wid: int) -> Punctuation:
+        return before(WID, wid + 1)
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
         self._go(bound, emit)

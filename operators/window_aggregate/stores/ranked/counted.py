@@ -19,7 +19,7 @@ from operators.window.protocol import FOREVER
 from operators.window_aggregate.results import START, STOP, WID
 from operators.window_aggregate.stores.ranked.shell import WaitingShell
 from operators.window_aggregate.stores.ranked.slices import RankSlices
-from punctuation import Punctuation, group_punctuation
+from punctuation import END, Punctuation, before, group_punctuation
 
 
 @attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
@@ -74,6 +74,19 @@ class CountAggregate(WaitingShell[CountWindow]):
     def _end(self, emit: Emit) -> None:
         parts = np.union1d(self._intake.waiting.queues.waiting(FOREVER), self._slices.begun())
         self._rank(parts, FOREVER, emit, over=True)
+
+    def closed_by(self, wid: int) -> Punctuation:
+        if self._input is None:
+            return END
+        begins, ends = self.window.extents(np.array([wid]))
+        ranked, waiting = self._slices.ranked, self._intake.waiting.queues
+        parts = np.arange(self._partitions.capacity, dtype=np.int32)
+        ranked = ranked[parts]
+        held = ranked + waiting.sizes(parts)
+        parts = parts[(held > np.maximum(begins, 0)) & (ranked < ends)]
+        if len(parts) == 0 or (held[parts] < ends).any():
+            return END
+        return before(self.window.wattr, int(waiting.at(parts, ends - ranked[parts] - 1).max()) + 1)
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
         self._partitions.bound = bound

@@ -19,7 +19,7 @@ from operators.window_aggregate.results import START, STOP, WID
 from operators.window_aggregate.shell import NEVER
 from operators.window_aggregate.stores.ranked.latest import LatestTuples
 from operators.window_aggregate.stores.ranked.shell import RankedShell, WaitingShell
-from punctuation import Below, Pattern, Punctuation
+from punctuation import END, Below, Pattern, Punctuation, before
 
 
 @attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
@@ -82,6 +82,9 @@ class LastAggregate(WaitingShell[LastTuples]):
     def _forget(self) -> None:
         super()._forget()
         self._newest = NEVER
+
+    def closed_by(self, wid: int) -> Punctuation:
+        return END if self.window.idle and wid > self._newest else before(self.window.wattr, self.window.end(wid))
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
         self._partitions.bound = bound

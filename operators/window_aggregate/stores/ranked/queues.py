@@ -113,8 +113,11 @@ class Queues(Generic[I]):
 
     def ends(self, queues: Int32s) -> Int64s:
         """Give the largest key of each queue, none of them empty."""
-        places = self.places[queues]
-        return self.keys[places[:, kernels.START] + places[:, kernels.SIZE] - 1]
+        return self.at(queues, self.sizes(queues) - 1)
+
+    def at(self, queues: Int32s, numbers: Int64s) -> Int64s:
+        """Give the key of the n-th entry of each queue, in order from 0 on."""
+        return self.keys[self.places[queues, kernels.START] + numbers]
 
     def vacate(self, queues: Int32s) -> None:
         """Give back the rooms of queues that a kernel of another file has emptied."""

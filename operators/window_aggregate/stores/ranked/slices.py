@@ -80,6 +80,11 @@ class RankSlices(memory.Stateful):
         self.queues.merge(groups, new_ends, new_keys[:made], new_slots[:made])
         return np.concatenate((source[:pairs], final.slots[numbers < 0]))
 
+    @property
+    def ranked(self) -> Int64s:
+        """The number of final tuples so far, by partition."""
+        return self._ranked
+
     def begun(self) -> Int32s:
         """Give the partitions that have a final tuple."""
         return np.flatnonzero(self._ranked > 0).astype(np.int32)

@@ -24,7 +24,7 @@ from operators.window_aggregate.results import ROWS, START, STOP, WID, ordering
 from operators.window_aggregate.stores.ranked.bins import BinStore
 from operators.window_aggregate.stores.ranked.shell import RankedShell
 from operators.window_aggregate.stores.ranked.slots import Pool
-from punctuation import Below, Pattern, Punctuation
+from punctuation import Below, Pattern, Punctuation, before
 
 
 @attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
@@ -180,6 +180,9 @@ class SlideAggregate(RankedShell[SlideWindow]):
 
     def _end(self, emit: Emit) -> None:
         self._release(self._store.windows.waiting(FOREVER), FOREVER, emit)
+
+    def closed_by(self, wid: int) -> Punctuation:
+        return before(self.window.wattr, wid + 1)
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
         self._partitions.bound = bound

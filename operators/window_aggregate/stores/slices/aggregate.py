@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import attrs
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from operators.data.batches import Mould
 from operators.data.keys import KeyIndex
@@ -27,11 +28,21 @@ from operators.retractions import Retracted, Retracting
 from operators.streams.named_groups import group_bound, matched
 from operators.window import LandmarkWindow, SlidingWindow
 from operators.window.delimited import FixedBandWindow
-from operators.window.protocol import LIMIT
+from operators.window.protocol import FOREVER, LIMIT
 from operators.window.session import SessionWindow
 from operators.window_aggregate import facts
 from operators.window_aggregate.facts import open_for
-from operators.window_aggregate.results import ROWS, START, STOP, WID, columns_of, ordering, result_fields, result_page
+from operators.window_aggregate.results import (
+    ROWS,
+    START,
+    STOP,
+    WID,
+    WINDOW,
+    columns_of,
+    ordering,
+    result_fields,
+    result_page,
+)
 from operators.window_aggregate.shell import NUMBERS, Shell
 from operators.window_aggregate.stores.slices.answers import Answers
 from operators.window_aggregate.stores.slices.batched import Batched, Summed, batched
@@ -46,7 +57,7 @@ from operators.window_aggregate.stores.slices.slices import Slices
 from operators.window_aggregate.stores.slices.vectors import Vectors
 from operators.window_aggregate.stores.slices.waiting import Waiting
 from operators.window_aggregate.stores.slices.windows import NEVER, Spec, Windows, dump_windows, read_windows
-from punctuation import Below, Pattern, Punctuation
+from punctuation import Below, Pattern, Punctuation, before
 
 _MANY = 256
 """Slices a window from which combining ahead pays."""
@@ -341,6 +352,26 @@ class SlicingAggregate(Shell):
     def _end(self, emit: Emit) -> None:
         assert self._intake is not None
         self._release(self._intake, NEVER, emit)
+
+    def closed_by(self, wid: int, window: str | None = None) -> Punctuation:
+        """Return the least linear promise on the input that completes a window, as far as tuples have shown its end.
+
+        With several windows, name the one whose `wid` it is. LookupError where that is left out, or none is open that
+        only tuples define.
+        """
+        if window is None and len(self.windows) > 1:
+            raise LookupError(f"closed_by({wid}): there are windows {', '.join(self.windows)}; name the one it is of.")
+        name = next(iter(self.windows)) if window is None else window
+        spec = self.windows[name]
+        if isinstance(spec, SlidingWindow):
+            return before(self.wattr, spec.extent(wid)[1])
+        held = self.open_windows(FOREVER)
+        held = held.select(pc.equal(held.column(WID), wid))
+        if self.named and len(held):
+            held = held.select(pc.equal(held.column(WINDOW), name))
+        if len(held) == 0:
+            raise LookupError(f'closed_by({wid}): no window "{name}" of this id is open; open_windows() lists those.')
+        return before(self.wattr, int(held.ticks(STOP).max()))
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
         if self._batched is not None and -LIMIT < bound < LIMIT:

@@ -220,7 +220,6 @@ class StackAggregate(Shell):
         return extent_page(self._output, [], wids, *self.window.extents(wids))
 
     def closed_by(self, wid: int) -> Punctuation:
-        """Return the least linear promise on the input that completes a window."""
         return before(self.window.wattr, self.window.extent(wid)[1])
 
     def _emit(self, spans: Spans, emit: Emit) -> None:

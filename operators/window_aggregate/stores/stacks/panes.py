@@ -124,10 +124,13 @@ class Panes:
 
     def open(self, wid: int, most: int) -> Int64s:
         """Give the windows from `wid` on that have a pane, at most so many, and go on from where it was."""
-        marks = self._marks.copy()
-        found, _ = self.spans(wid, self.horizon, most)
+        marks, found, stop = self._marks.copy(), np.empty(0, np.int64), self.horizon
+        while len(self) and wid < stop and len(found) < most:
+            # A call may end where windows begin to have gaps.
+            spans, wid = self.spans(wid, stop, most - len(found))
+            found = np.concatenate((found, spans.wids))
         self._marks[:] = marks
-        return found.wids
+        return found
 
     def drop(self, wid: int) -> bool:
         """Forget the panes that are in no window from `wid` on; False when there are none."""
