@@ -14,9 +14,9 @@ import attrs
 from operators.data.page import Bools, Page
 from operators.data.schema import Schema
 from operators.expression import Expression
+from operators.kernels.ticks import LIMIT
 from operators.pace import Paces
 from operators.protocol import OneByOne, Operator
-from operators.window import LIMIT
 
 Attributes: TypeAlias = frozenset[str]
 Keys: TypeAlias = tuple[str, ...]

@@ -14,6 +14,7 @@ from oop_engine.sources.paths import called
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.turn import Turn
 from operators.data.page import Int64s
+from punctuation import NO_TIME
 
 
 @attrs.frozen
@@ -54,7 +55,7 @@ class Packets:
                 yield from Capture(path).times()
             else:
                 for batch in Capture(path, columns=(column,)).batches():
-                    yield batch.column(0).cast(pa.int64()).fill_null(-(2**63)).to_numpy()
+                    yield batch.column(0).cast(pa.int64()).fill_null(NO_TIME).to_numpy()
 
 
 @attrs.define

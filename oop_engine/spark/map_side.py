@@ -33,11 +33,12 @@ from oop_engine.spark.wire import TOLD, WireRow, to_batches
 from operators.data.page import Bools, Int64s, Page
 from operators.data.schema import Schema
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.ticks import LIMIT
 from operators.plan_facts import Computes
 from operators.protocol import Operator
 from operators.streams.clamp import Clamp
 from operators.streams.input import Input
-from operators.window import LIMIT, SlidingWindow
+from operators.window import SlidingWindow
 from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.partial_final import LowAggregate
 from punctuation import NO_TIME

@@ -11,7 +11,7 @@ from operators.data import memory
 from operators.data.keys import Ids
 from operators.data.page import Bools, Int64s
 from operators.data.saved import bounded, read_integers
-from operators.join.window import FOREVER, NEVER
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.protocol import State, StateValue
 
 
@@ -22,11 +22,11 @@ class Bounds(memory.Stateful):
     A key that a promise named is pinned: its bounds are remembered though no tuple of it is stored.
     """
 
-    linear: list[int] = attrs.field(factory=lambda: [NEVER, NEVER], init=False, metadata=memory.numbers())
+    linear: list[int] = attrs.field(factory=lambda: [BEFORE_ALL, BEFORE_ALL], init=False, metadata=memory.numbers())
     pinned: Ids = attrs.field(factory=lambda: np.empty(0, np.int32), init=False, metadata=memory.array(least=0))
     """Keys that promises named, without their bounds having been overtaken by the linear one; ascending."""
-    _own: Int64s = attrs.field(factory=lambda: np.full((2, 16), NEVER, np.int64), init=False)
-    _told: Int64s = attrs.field(factory=lambda: np.full((2, 16), NEVER, np.int64), init=False)
+    _own: Int64s = attrs.field(factory=lambda: np.full((2, 16), BEFORE_ALL, np.int64), init=False)
+    _told: Int64s = attrs.field(factory=lambda: np.full((2, 16), BEFORE_ALL, np.int64), init=False)
     _grouped: list[bool] = attrs.field(factory=lambda: [False, False], init=False)
 
     def reserve(self, keys: int) -> None:
@@ -34,8 +34,8 @@ class Bounds(memory.Stateful):
         size = self._own.shape[1]
         if keys > size:
             more = ((0, 0), (0, max(keys, 2 * size) - size))
-            self._own = np.pad(self._own, more, constant_values=NEVER)
-            self._told = np.pad(self._told, more, constant_values=NEVER)
+            self._own = np.pad(self._own, more, constant_values=BEFORE_ALL)
+            self._told = np.pad(self._told, more, constant_values=BEFORE_ALL)
 
     def grouped(self, port: int) -> bool:
         """Tell whether any key may be ahead of the linear bound of a port."""
@@ -45,7 +45,7 @@ class Bounds(memory.Stateful):
         """Give what a port promised of each key, -1 being none known."""
         if not self._grouped[port]:
             return np.full(len(ids), self.linear[port], np.int64)
-        return np.maximum(np.where(ids < 0, NEVER, self._own[port, ids]), self.linear[port])
+        return np.maximum(np.where(ids < 0, BEFORE_ALL, self._own[port, ids]), self.linear[port])
 
     def told(self, port: int, ids: Ids) -> Int64s:
         """Give what was promised downstream of each key, apart from what was promised of all."""
@@ -71,19 +71,19 @@ class Bounds(memory.Stateful):
         if not self._grouped[port]:
             return np.empty(0, np.int32)
         behind = self._own[port] <= bound
-        self._own[port, behind] = NEVER
+        self._own[port, behind] = BEFORE_ALL
         self._grouped[port] = not behind.all()
-        free = (self._own[:, self.pinned] == NEVER).all(axis=0)
+        free = (self._own[:, self.pinned] == BEFORE_ALL).all(axis=0)
         loose = self.pinned[free]
         self.pinned = self.pinned[~free]
-        self._told[:, loose] = NEVER
+        self._told[:, loose] = BEFORE_ALL
         return loose
 
     def forget(self, ids: Ids) -> None:
         """Forget keys whose numbers will be given to others."""
         if any(self._grouped):
-            self._own[:, ids] = NEVER
-            self._told[:, ids] = NEVER
+            self._own[:, ids] = BEFORE_ALL
+            self._told[:, ids] = BEFORE_ALL
 
     def free(self, ids: Ids) -> Ids:
         """Give those of some keys, ascending or not, that are not pinned."""
@@ -99,7 +99,7 @@ class Bounds(memory.Stateful):
         if self._own.shape != self._told.shape:
             raise ValueError(f'the saved state has {self._own.shape} bounds in "own", {self._told.shape} in "told"')
         bounded(self.pinned, "pinned", below=self._own.shape[1])
-        self._grouped = [bool((own != NEVER).any()) for own in self._own]
+        self._grouped = [bool((own != BEFORE_ALL).any()) for own in self._own]
 
 
 def latest(bound: int) -> int:

@@ -18,9 +18,10 @@ from operators.join.plain import Plain, Policy
 from operators.join.segments import Found
 from operators.join.shape import Shape
 from operators.join.side import Side
-from operators.join.store import FAR, Store
+from operators.join.store import Store
 from operators.join.tuples import Tuples
-from operators.join.window import FOREVER, NEVER, JoinWindow
+from operators.join.window import JoinWindow
+from operators.kernels.ticks import BEFORE_ALL, FAR, FOREVER
 from operators.protocol import State, StateValue
 from operators.streams.named_groups import constants
 from punctuation import GroupPromise, Progress, Punctuation, below, whole
@@ -211,7 +212,7 @@ class Memory(memory.Stateful):
         self.__attrs_post_init__()
         ended = [b == FOREVER for b in self.bounds.linear]
         self.bounds = Bounds()
-        self.bounds.linear = [FOREVER if end else NEVER for end in ended]
+        self.bounds.linear = [FOREVER if end else BEFORE_ALL for end in ended]
         self._partial = (Progress(), Progress())
 
     def state(self) -> State:

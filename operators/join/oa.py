@@ -22,7 +22,8 @@ from operators.join.segments import Found
 from operators.join.shape import KINDS, Columns, Kind, Shape, fit
 from operators.join.store import UNLIMITED
 from operators.join.tuples import Tuples
-from operators.join.window import FOREVER, JoinWindow, check_window, usable
+from operators.join.window import JoinWindow, check_window, usable
+from operators.kernels.ticks import FOREVER
 from operators.protocol import Emit, State, StateValue
 from operators.retractions import refused
 from punctuation import END, Punctuation, whole

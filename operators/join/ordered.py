@@ -13,12 +13,11 @@ from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.join.oa import OAJoin
-from operators.join.window import FOREVER, NEVER
+from operators.kernels.ticks import BEFORE_ALL, FOREVER, LIMIT
 from operators.protocol import Emit
 from operators.retractions import refused
 from operators.streams.merge import Merge
 from operators.streams.sort_buffer import Held
-from operators.window import LIMIT
 from punctuation import END, Punctuation, before, whole
 
 _ROWS = 1 << 16
@@ -116,7 +115,7 @@ class OPIBJoin(memory.Stateful):
     join: OAJoin = attrs.field(metadata=memory.part())
     _held: Held = attrs.field(init=False, factory=Held, metadata=memory.part())
     _times: tuple[str, str] = attrs.field(init=False, default=("", ""))
-    _bounds: list[int] = attrs.field(init=False, factory=lambda: [NEVER, NEVER], metadata=memory.numbers())
+    _bounds: list[int] = attrs.field(init=False, factory=lambda: [BEFORE_ALL, BEFORE_ALL], metadata=memory.numbers())
     _peak: int = attrs.field(init=False, default=0, metadata=memory.integer())
 
     def __attrs_post_init__(self) -> None:
@@ -166,7 +165,7 @@ class OPIBJoin(memory.Stateful):
                 self.join.process(released.slice(start, min(start + _ROWS, len(released))), emit, 0)
         if joined == FOREVER:
             self.join.punctuate(END, emit, 0)
-        elif joined > NEVER:
+        elif joined > BEFORE_ALL:
             self.join.punctuate(before(self._times[0], joined, assumed=punctuation.assumed), emit, 0)
 
     def statistics(self) -> dict[str, int]:
@@ -181,6 +180,6 @@ class OPIBJoin(memory.Stateful):
 
     def _all_there(self, bound: int) -> int:
         """Give the bound below which a left tuple's partners have all come."""
-        if bound in (NEVER, FOREVER):
+        if bound in (BEFORE_ALL, FOREVER):
             return bound
         return self.join.window.settled(max(-2 * LIMIT, min(bound, 2 * LIMIT)), 0)

@@ -15,8 +15,8 @@ import numpy as np
 from operators.data import memory
 from operators.data.page import Bools, Int64s
 from operators.join.segments import Found, Segment
-from operators.join.store import NOTHING
 from operators.join.tuples import Tuples
+from operators.kernels.ticks import FOREVER
 from operators.protocol import State, StateValue
 
 _PAGES = 256
@@ -44,7 +44,7 @@ class Plain:
 
     @property
     def least(self) -> int:
-        """The least tick of a live tuple, NOTHING when there is none."""
+        """The least tick of a live tuple, FOREVER when there is none."""
         return self._least
 
     @property
@@ -73,7 +73,7 @@ class Plain:
         self._live[rows] = False
         self.segment.live -= len(rows)
         ticks = self.segment.ticks[self._live]
-        self._least = int(ticks.min()) if len(ticks) else NOTHING
+        self._least = int(ticks.min()) if len(ticks) else FOREVER
         return Found([(self.segment, rows)], None)
 
 

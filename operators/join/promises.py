@@ -19,9 +19,8 @@ from operators.data.page import Int64s, Scalar, plain_values
 from operators.join.bounds import Bounds
 from operators.join.shape import Shape
 from operators.join.side import Side
-from operators.join.store import NOTHING
-from operators.join.window import FOREVER, NEVER, JoinWindow
-from operators.window import LIMIT
+from operators.join.window import JoinWindow
+from operators.kernels.ticks import BEFORE_ALL, FOREVER, LIMIT
 from punctuation import Below, Equals, Pattern, Progress, Punctuation, Value, before, one_of
 
 Punctuate: TypeAlias = Literal["individual", "joint", "both"]
@@ -43,13 +42,14 @@ class Promises(memory.Stateful):
     def settled(self, bounds: Bounds, port: int) -> int:
         """Give the bound below which no tuple of a port can have a partner yet to come."""
         bound = bounds.linear[1 - port]
-        return bound if bound in (NEVER, FOREVER) else self.window.settled(_near(bound), port)
+        return bound if bound in (BEFORE_ALL, FOREVER) else self.window.settled(_near(bound), port)
 
     def settled_keys(self, bounds: Bounds, port: int, ids: Ids) -> Int64s:
         """Give `settled` for each of some keys."""
         distinct, which = np.unique(bounds.of(1 - port, ids), return_inverse=True)
         found = [
-            int(b) if b in (NEVER, FOREVER) else self.window.settled(_near(int(b)), port) for b in distinct.tolist()
+            int(b) if b in (BEFORE_ALL, FOREVER) else self.window.settled(_near(int(b)), port)
+            for b in distinct.tolist()
         ]
         return np.array(found, np.int64)[which]
 
@@ -63,7 +63,7 @@ class Promises(memory.Stateful):
                     yield from self._linear(name, front, assumed)
         left, right = bounds.linear
         both = times[0] is not None and times[1] is not None
-        if both and self.punctuate != "individual" and all(NEVER < b < FOREVER for b in (left, right)):
+        if both and self.punctuate != "individual" and all(BEFORE_ALL < b < FOREVER for b in (left, right)):
             yield from self._new(Punctuation(self._box(*self._corner(left, right)), assumed=assumed))
         least, greatest = self.shape.extremes
         if least:
@@ -115,7 +115,7 @@ class Promises(memory.Stateful):
         """Give the bound below which no later result has its time of this port."""
         promised, settled = bounds.linear[port], self.settled(bounds, port)
         least = side.least
-        if least == NOTHING:
+        if least == FOREVER:
             return settled if promised == FOREVER else promised
         return min(promised, max(settled, least))
 
@@ -150,7 +150,7 @@ class Promises(memory.Stateful):
         pairs = np.stack([bounds.of(port, ids) for port in (0, 1)], axis=1)
         fronts = np.stack([self._key_fronts(bounds, sides[port], port, ids) for port in (0, 1)], axis=1)
         for left, right in np.unique(pairs, axis=0).tolist():
-            if not all(NEVER < bound < FOREVER for bound in (left, right)):
+            if not all(BEFORE_ALL < bound < FOREVER for bound in (left, right)):
                 continue
             above, beside = self._corner(left, right)
             some = (pairs == (left, right)).all(axis=1)
@@ -161,7 +161,7 @@ class Promises(memory.Stateful):
                 yield from _named(naming, keys, self._box(above, beside))
 
     def _linear(self, name: str, bound: int, assumed: bool) -> Iterator[Punctuation]:
-        if NEVER < bound < FOREVER:
+        if BEFORE_ALL < bound < FOREVER:
             yield from self._new(before(name, bound, assumed=assumed))
 
     def _new(self, promise: Punctuation) -> Iterator[Punctuation]:

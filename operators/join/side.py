@@ -39,7 +39,7 @@ class Side:
 
     @property
     def least(self) -> int:
-        """The least tick, or a bound close below it; NOTHING when there is no tuple."""
+        """The least tick, or a bound close below it; FOREVER when there is no tuple."""
         return min([self.store.least(), *(plain.least for plain in self.plain)])
 
     def add(self, tuples: Tuples, *, plain: bool) -> None:

@@ -18,12 +18,9 @@ from operators.data.page import Int64s
 from operators.join.segments import Flags, Found, Segments
 from operators.kernels.join import probe as looks
 from operators.kernels.join import runs as kernels
+from operators.kernels.ticks import FAR, FOREVER
 
 UNLIMITED = 2**63 - 1
-NOTHING = 2**63 - 1
-"""The least tick of a store without tuples."""
-FAR = 2**62
-"""Beyond every tick; bounds further out say no more, and arithmetic on them could wrap."""
 _RING = 1 << 13
 _LEAST = 64
 _SLACK = 1 << 10
@@ -150,11 +147,11 @@ class Store:
     def least(self) -> int:
         """Give the least tick of all tuples, or a bound that is close below it."""
         if len(self) == 0:
-            return NOTHING
+            return FOREVER
         return int(looks.least_of_all(*self._runs_memory[:3], *self._calendar_memory))
 
     def least_of(self, ids: Ids) -> Int64s:
-        """Give the least tick of each key, NOTHING for one without tuples."""
+        """Give the least tick of each key, FOREVER for one without tuples."""
         ticks = np.empty(len(ids), np.int64)
         looks.least(ids, self._entries, self._blocks, self._runs, ticks)
         return ticks
@@ -178,7 +175,7 @@ class Store:
     def _rewind(self, first: int, shift: int) -> None:
         """Empty the calendar, and let it begin with the list of this number."""
         self._ring[:] = -1
-        self._calendar[:] = first, shift, 0, kernels.FAR, -1, 0, 0, 0, 0
+        self._calendar[:] = first, shift, 0, FAR, -1, 0, 0, 0, 0
 
     def _spare(self, chunks: int) -> None:
         """Make sure that so many chunks are free."""

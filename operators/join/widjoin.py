@@ -14,7 +14,8 @@ import numpy as np
 
 from operators.data.page import Bools, Int64s
 from operators.errors import SchemaError
-from operators.window import LIMIT, SlidingWindow
+from operators.kernels.ticks import LIMIT
+from operators.window import SlidingWindow
 
 
 class WidRelation(Protocol):

@@ -13,11 +13,8 @@ import attrs
 import numpy as np
 
 from operators.data.page import Bools, Int64s
-from operators.window import LIMIT
+from operators.kernels.ticks import LIMIT
 from operators.window.protocol import check_ticks
-
-FOREVER = 2**63 - 1
-NEVER = -(2**63)
 
 
 class JoinWindow(Protocol):

@@ -6,10 +6,10 @@ windows, `unions` what a call merged. `ledger` has what holds for all tuples of 
 
 from __future__ import annotations
 
-import numpy as np
+from operators.kernels.ticks import FAR
+from operators.kernels.ticks import LIMIT as LIMIT
 
-NEVER = np.int64(2**62)
-LIMIT = np.int64(2**61)
+NEVER = FAR
 
 BEGIN, END, UNTIL, HEAD, SIZE = 0, 1, 2, 3, 4
 """Columns of `cells`: its ticks, the end of the last window that begins with it, its first slice, how many it has."""

@@ -14,11 +14,11 @@ from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.arguments import floating, plain, whole
 from operators.functions.columns import frozen
+from operators.kernels.ticks import LIMIT
 from operators.kernels.windows.spread import cut, floating_parts, measure, whole_parts
 from operators.pace import Paces, want
 from operators.plan_facts import Attributes, Passage
 from operators.protocol import Emit
-from operators.window import LIMIT
 from operators.window.columns import in_steps, into_steps
 from punctuation import END, Below, Pattern, Progress, Punctuation, below
 from punctuation import whole as whole_bound

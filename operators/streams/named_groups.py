@@ -11,7 +11,7 @@ import pyarrow as pa
 from operators.data.keys import Ids, KeyIndex
 from operators.data.page import Page
 from operators.data.schema import Schema
-from operators.window.protocol import LIMIT
+from operators.kernels.ticks import LIMIT
 from punctuation import Below, GroupPromise, Pattern, Punctuation, Value, whole
 
 

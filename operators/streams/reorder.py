@@ -13,13 +13,11 @@ from operators.data import memory
 from operators.data.page import Bools, Int64s, Page
 from operators.data.schema import Schema
 from operators.kernels.streams.slack import tuple_slack
+from operators.kernels.ticks import BEFORE_ALL
 from operators.protocol import Emit, StateValue
 from operators.retractions import as_it_is
 from operators.streams.sort_buffer import Held, orderable
 from punctuation import END, Punctuation, before, whole
-
-_LEAST = -(2**63)
-"""The bound before there is one: no tick is below it."""
 
 _not_negative = attrs.validators.optional([attrs.validators.instance_of(int), attrs.validators.ge(0)])
 
@@ -69,8 +67,8 @@ class Reorder(memory.Stateful):
     _on: str = attrs.field(init=False)
     """The attribute by its own name, which `output_schema` finds where it was given by another."""
     _held: Held = attrs.field(init=False, factory=Held, metadata=memory.part())
-    _bound: int = attrs.field(init=False, default=_LEAST, metadata=memory.integer())
-    _promised: int = attrs.field(init=False, default=_LEAST, metadata=memory.integer())
+    _bound: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
+    _promised: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
     _largest: Int64s = attrs.field(init=False, metadata=memory.array())
     _filled: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, most="_largest"))
     _late: int = attrs.field(init=False, default=0, metadata=memory.integer())
@@ -162,7 +160,7 @@ class Reorder(memory.Stateful):
         highest = np.maximum.accumulate(ticks)
         if self._filled:
             highest = np.maximum(highest, self._largest[0])
-        bounds = np.maximum(highest, _LEAST + self.slack_time) - self.slack_time
+        bounds = np.maximum(highest, BEFORE_ALL + self.slack_time) - self.slack_time
         limits = np.empty(len(ticks), np.int64)
         limits[1:] = np.maximum(bounds[:-1], self._bound)
         limits[0] = self._bound
@@ -176,7 +174,7 @@ class Reorder(memory.Stateful):
             return max(self._bound, int(self._largest[0])) if full else self._bound
         if self.slack_time is None:
             return self._bound
-        return max(self._bound, int(self._largest[0]) - self.slack_time, _LEAST)
+        return max(self._bound, int(self._largest[0]) - self.slack_time, BEFORE_ALL)
 
     def _hold(self, page: Page, ticks: Int64s, late: Bools | None) -> None:
         if late is None:
@@ -202,7 +200,7 @@ class Reorder(memory.Stateful):
     def _advance(self, bound: int, emit: Emit) -> None:
         """Let out what a bound allows and promise it, unless that was promised already."""
         self._bound = bound
-        if bound == _LEAST:
+        if bound == BEFORE_ALL:
             return
         # Later tuples may equal the bound: those that wait with that very value come before them.
         released = self._held.release(bound + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from operators.data.page import Int64s, tick_column
-from operators.window.protocol import FOREVER
+from operators.kernels.ticks import FOREVER
 
 
 def extent_columns(

@@ -14,8 +14,9 @@ import attrs
 import numpy as np
 
 from operators.data.page import Bools, Int64s
+from operators.kernels.ticks import FOREVER
 from operators.pace import Pace, within
-from operators.window.protocol import FOREVER, check_ticks
+from operators.window.protocol import check_ticks
 
 
 class CountedWindow(Protocol):

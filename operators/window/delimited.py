@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from operators.data.page import Int64s, Row
+from operators.kernels.ticks import FAR
 from operators.pace import Pace
 from operators.window.protocol import check_ticks
 
@@ -101,7 +102,7 @@ class Marks:
 
     def unfinished(self) -> int:
         """Give the first mark that may begin a window; before there is one, nothing begins."""
-        return self._marks[0] if self._marks else 2**62
+        return self._marks[0] if self._marks else FAR
 
     def state(self) -> str:
         return json.dumps(self._marks)

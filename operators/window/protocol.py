@@ -8,19 +8,12 @@ rows for an arrival number, or whatever unit the attribute counts in.
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Final, Protocol
+from typing import Protocol
 
 from operators.data.page import Int64s
 from operators.errors import SchemaError
-
-FOREVER: Final = 2**63 - 1
-"""The end of a range of window-ids that never ends (landmark windows)."""
-
-LIMIT: Final = 2**61
-"""Windowing attributes at or beyond this magnitude are out of range: arithmetic on them could wrap.
-
-So are longer ranges and slides, and origins further out.
-"""
+from operators.kernels.ticks import FOREVER as FOREVER
+from operators.kernels.ticks import LIMIT
 
 
 def check_ticks(wattr: str, **lengths: int) -> None:

@@ -10,11 +10,10 @@ import attrs
 import numpy as np
 
 from operators.data.page import Int64s
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.kernels.windows.window import sliding_wids
 from operators.pace import Pace
-from operators.window.protocol import FOREVER, check_ticks
-
-_LEAST = -(2**63)
+from operators.window.protocol import check_ticks
 
 
 @attrs.frozen
@@ -49,7 +48,7 @@ class SlidingWindow:
     @property
     def least(self) -> int:
         """The smallest window-id that is emitted."""
-        return _LEAST if self.partial else -(-self.size // self.slide) - 1
+        return BEFORE_ALL if self.partial else -(-self.size // self.slide) - 1
 
     def wids(self, values: Int64s) -> tuple[Int64s, Int64s]:
         first = np.empty(len(values), np.int64)

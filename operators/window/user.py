@@ -16,10 +16,9 @@ import attrs
 
 from operators.data.page import Row
 from operators.errors import SchemaError
-from operators.kernels.slicing.edges import FAR, around, compiled_search
-from operators.window.protocol import LIMIT
+from operators.kernels.slicing.edges import around, compiled_search
+from operators.kernels.ticks import FAR, LIMIT
 
-NEVER = 2**62
 _MOST: Final = 1_000_000
 """Extents at most: every slice looks at each of them."""
 Around: TypeAlias = tuple[int, int, int, bool]
@@ -90,13 +89,13 @@ class EdgeWindow:
                 f"{self.wattr}: next_edge({low}) gave {self.next_edge(low)!r}, and next_edge({tick}) {high!r}, with no"
                 " edge between; edges must not fall.\n  Give for each t the least edge that is greater than t."
             )
-        if low <= -FAR:
-            return -NEVER, high, -NEVER, False
+        if low <= -LIMIT:
+            return -FAR, high, -FAR, False
         return low, high, high, True
 
     def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[Extent]:
         """Give the windows that have one of these cells and end in (after, bound]."""
-        end = -NEVER
+        end = -FAR
         for begin, _ in spans:
             if begin >= end:
                 low, end, _, there = self.around(max(begin, -LIMIT))
@@ -152,9 +151,9 @@ class ExtentWindow:
     def around(self, tick: int) -> Around:
         """Give the edges around a tick."""
         at = bisect_right(self._edges, tick)
-        low = self._edges[at - 1] if at > 0 else -NEVER
-        high = self._edges[at] if at < len(self._edges) else NEVER
-        until = max((end for _, begin, end in self._extents if begin == low), default=-NEVER)
+        low = self._edges[at - 1] if at > 0 else -FAR
+        high = self._edges[at] if at < len(self._edges) else FAR
+        until = max((end for _, begin, end in self._extents if begin == low), default=-FAR)
         return low, high, until, any(begin <= tick < end for _, begin, end in self._extents)
 
     def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[Extent]:
@@ -167,7 +166,7 @@ class ExtentWindow:
 
     def unfinished(self, bound: int) -> int:
         """Give the least begin of the windows that end after a bound, never when there are no more."""
-        return min((begin for _, begin, end in self._extents if end > bound), default=NEVER)
+        return min((begin for _, begin, end in self._extents if end > bound), default=FAR)
 
 
 @runtime_checkable

@@ -14,16 +14,16 @@ from operators.data.page import Bools, Int32s, Int64s, Page, plain_values
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.kernels.ranked.rank import ranks
+from operators.kernels.ticks import BEFORE_ALL, LIMIT
 from operators.kernels.windows.window import clip
 from operators.pace import Paces, pace_of, want
 from operators.plan_facts import ANY_DISTANCE, Attributes, Together, Tolerance
 from operators.protocol import Emit
 from operators.retractions import as_it_is
-from operators.window import LIMIT, PartitionedWindow, SlidingWindow, Window
+from operators.window import PartitionedWindow, SlidingWindow, Window
 from punctuation import END, Below, Pattern, Progress, Punctuation, below, group_punctuation, whole
 
 FROM, UNTIL = "wid_from", "wid_until"
-_NEVER = -(2**63)
 _COUNTERS = ("late", "late_for_some", "in_no_window", "without_value")
 
 
@@ -46,7 +46,7 @@ class Bucket(memory.Stateful):
 
     window: Window
     consistent: bool = attrs.field(default=False, kw_only=True)
-    _bound: int = attrs.field(init=False, default=_NEVER, metadata=memory.integer())
+    _bound: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
     _promised: Progress = attrs.field(init=False, factory=Progress, metadata=memory.progress())
     _schema: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
     _partitions: KeyIndex | None = attrs.field(init=False, default=None, metadata=memory.part(KeyIndex))

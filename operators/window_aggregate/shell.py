@@ -25,11 +25,12 @@ from operators.data.saved import part, prefixed, read_counts, read_input, read_i
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.protocol import AggregateFunction
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.overflow import Overflow
 from operators.protocol import Element, Emit, State, StateValue
 from operators.retractions import refused
 from operators.streams.named_groups import matched, promised, within
-from operators.window import FOREVER, PartitionedWindow, Window
+from operators.window import PartitionedWindow, Window
 from operators.window_aggregate import facts
 from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.results import (
@@ -49,8 +50,6 @@ from operators.window_aggregate.stores.per_window.partitions import Lasts, is_en
 from punctuation import END, Progress, Punctuation, before
 from punctuation.plain import dump_progress, read_progress
 
-NEVER: Final = -(2**63)
-"""The window-id, or tick, that is before all others."""
 NUMBERS: Final[Mapping[str, str]] = {
     "bound": "_bound",
     "count.results": "_results",
@@ -80,7 +79,7 @@ class Shell:
     """The attribute whose linear promises complete windows."""
     _input: Schema | None = attrs.field(init=False, default=None)
     _output: Schema | None = attrs.field(init=False, default=None)
-    _bound: int = attrs.field(init=False, default=NEVER)
+    _bound: int = attrs.field(init=False, default=BEFORE_ALL)
     """The highest linear promise heard."""
     _promised: Progress = attrs.field(init=False, factory=Progress)
     _results: int = attrs.field(init=False, default=0)
@@ -249,7 +248,7 @@ class StoreShell(Shell, Generic[S]):
         name: f"_{name}"
         for name in ("bound", "released", "latest", "last", "results", "windows", "nulls", "peak", "peak_bytes")
     }
-    added: ClassVar[Mapping[str, int]] = {"last": NEVER, "nulls": 0}
+    added: ClassVar[Mapping[str, int]] = {"last": BEFORE_ALL, "nulls": 0}
 
     window: Window
     functions: Mapping[str, AggregateFunction]
@@ -259,10 +258,10 @@ class StoreShell(Shell, Generic[S]):
     _endless: bool = attrs.field(init=False)
     _lasts: Lasts | None = attrs.field(init=False)
     """The last windows of partitions, where these end by themselves."""
-    _released: int = attrs.field(init=False, default=NEVER)
-    _latest: int = attrs.field(init=False, default=NEVER)
+    _released: int = attrs.field(init=False, default=BEFORE_ALL)
+    _latest: int = attrs.field(init=False, default=BEFORE_ALL)
     """The latest window that a tuple begins, where windows are endless."""
-    _last: int = attrs.field(init=False, default=NEVER)
+    _last: int = attrs.field(init=False, default=BEFORE_ALL)
     """The last window released, where those without tuples are given too."""
     _nulls: int = attrs.field(init=False, default=0)
 
@@ -347,10 +346,10 @@ class StoreShell(Shell, Generic[S]):
         """Release the windows below a bound, and promise the later ones."""
         if self._store is not None:
             self._release(self._store, bound, emit)
-        if self._last != NEVER:
+        if self._last != BEFORE_ALL:
             # Whether the windows after the last one with a tuple are between others, only a later tuple shows.
             bound = min(bound, self._last + 1)
-        if bound > NEVER + 1:
+        if bound > BEFORE_ALL + 1:
             self._promise(bound, *self.window.extent(bound), assumed, emit)
 
     def _advance_groups(self, punctuation: Punctuation, emit: Emit) -> None:
@@ -368,7 +367,7 @@ class StoreShell(Shell, Generic[S]):
         if self._store is not None and self._groups is not None and len(self._groups):
             self._release_groups(self._store, matched(self._groups, groups), below, emit)
         # The bucket says nothing twice; only bounds that were cut to the latest window may repeat themselves.
-        if latest is None or (below != NEVER + 1 and self._promised.advance(out)):
+        if latest is None or (below != BEFORE_ALL + 1 and self._promised.advance(out)):
             emit(out)
 
     def _release(self, store: S, bound: int, emit: Emit) -> None:

@@ -14,7 +14,7 @@ from oop_engine.plan.ticks import amount_of, tick_ns, ticks_of
 from oop_engine.query_errors import LanguageError
 from operators.data.schema import ROW_NUM
 from operators.expression.constants import instant_ns
-from operators.window import LIMIT
+from operators.kernels.ticks import LIMIT
 from operators.window.columns import in_steps, into_steps
 
 _YEAR: Final = 31_556_952 * 10**9

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from oop_engine.sources.capture import decode as d
 from oop_engine.sources.capture import frames as f
 from oop_engine.sources.capture.formats import Classic, Format
-from oop_engine.sources.capture.rows import NO_TIME, WALKED, Rows
+from oop_engine.sources.capture.rows import WALKED, Rows
 from oop_engine.sources.capture.walk import FULL
+from punctuation import NO_TIME
 
 
 @attrs.frozen

@@ -118,7 +118,7 @@ class Blocks:
             at += 4 + (size + 3) // 4 * 4
         since = seconds * 1_000_000_000
         if not -(2**63) < since < 2**63:
-            mode, since = walk.NEVER, 0
+            mode, since = walk.UNTIMED, 0
         if self.known == len(self._table):
             self._table = np.concatenate([self._table, np.zeros_like(self._table)])
         self._table[self.known] = (link, mode, factor, since, snaplen)
@@ -133,7 +133,7 @@ def _ticks(resolution: int) -> tuple[int, int]:
     if power <= 9:
         return walk.MULTIPLY, 10 ** (9 - power)
     # 64 bits of a finer resolution would not span two nanoseconds: no clock means that.
-    return (walk.DIVIDE, 10 ** (power - 9)) if power <= 27 else (walk.NEVER, 0)
+    return (walk.DIVIDE, 10 ** (power - 9)) if power <= 27 else (walk.UNTIMED, 0)
 
 
 def recognise(head: bytes) -> Classic | Blocks | None:

@@ -8,9 +8,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-#: The time of a packet that carries none, in arrays of int64 nanoseconds.
-NO_TIME: Final = -(2**63)
-
 #: Records that are walked before they are decoded: few enough to stay in the cache.
 WALKED: Final = 8_192
 #: Frames that are decoded at once: so few that the last steps for some overlap the first for the next.

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from oop_engine.sources.capture.rows import NO_TIME
 from operators.data.schema import ip_field
 from operators.errors import SchemaError, did_you_mean
+from punctuation import NO_TIME
 
 __all__ = ["NO_TIME", "PACKET_SCHEMA", "prune"]
 

@@ -43,7 +43,7 @@ RECORD: Final = 16
 """Bytes of a record header, without those that some files add."""
 MOST: Final = RECORD + 8 + walk.MAX_CAPLEN
 """Bytes of a record at most."""
-_FAR: Final = 64 << 20
+_WIDE: Final = 64 << 20
 
 _NOWHERE: Final = -1
 _MANY: Final = -2
@@ -175,7 +175,7 @@ class Parted:
     def first(self, place: int) -> int:
         """Give where the first record starts at or behind a place, `end` where none does."""
         back = 2 * self.most
-        while place - back > HEAD and back <= _FAR:
+        while place - back > HEAD and back <= _WIDE:
             found = self._enters(place - back, place)
             if found != _MANY:
                 return self.end if found == _NOWHERE else found

@@ -13,10 +13,10 @@ from typing import Final
 from numpy import int32, int64, uint8, uint64
 from numpy.typing import NDArray
 
-from oop_engine.sources.capture.rows import NO_TIME
 from operators.kernels.byte_order import u32
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.compile.prefetch import LINE, prefetch
+from punctuation import NO_TIME
 
 #: More captured bytes than this in one packet is damage (the bound other readers use).
 MAX_CAPLEN: Final = 262_144
@@ -37,7 +37,7 @@ ODD_SIZE: Final = 8  # a block length below its minimum, above MAX_BLOCK for pac
 MULTIPLY: Final = 0
 DIVIDE: Final = 1
 SHIFT: Final = 2
-NEVER: Final = 3
+UNTIMED: Final = 3
 
 #: How many bytes ahead memory is asked for.
 REACH: Final = 2048

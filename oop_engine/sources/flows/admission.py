@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from oop_engine.sources.flows.entries import NO_TIME
+from punctuation import NO_TIME
 
 FREELY: Final = 2**62
 """More strangers than come."""

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from oop_engine.sources.flows.entries import NO_TIME
+from punctuation import NO_TIME
 
 
 @attrs.frozen(eq=False)

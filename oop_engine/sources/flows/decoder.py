@@ -40,6 +40,7 @@ from oop_engine.sources.flows.templates import Fault, Field, Template, Withdrawa
 from operators.data.page import Bools, Int64s
 from operators.data.saved import read_batch
 from operators.errors import SchemaError, did_you_mean
+from operators.kernels.ticks import FOREVER
 from operators.protocol import State, StateValue
 
 MOST_RECORDS: Final = 2000
@@ -52,7 +53,6 @@ _MOST_ROWS: Final = 65_536
 """Rows that are filled at once, if there are as many; a batch is a slice of them."""
 _MOST_RUNS: Final = 16_384
 _ROOM: Final = 1024
-_FOREVER: Final = 2**63 - 1
 _V5_LAYOUT: Final = (
     (8, 4), (12, 4), (15, 4), (10, 2), (14, 2), (2, 4), (1, 4), (22, 4), (21, 4), (7, 2), (11, 2), (210, 1), (6, 1),
     (4, 1), (5, 1), (16, 2), (17, 2), (9, 1), (13, 1), (210, 2),
@@ -148,7 +148,7 @@ class FlowDecoder:
         self._compiled: dict[tuple[tuple[Field, ...], bool], Plan] = {}
         plans = self.sessions.plans
         for template in (_V5_TEMPLATE, _SFLOW_TEMPLATE):
-            plans.compiled(plans.add(0, _FOREVER, 0), self._plan(template), e.K_FLOWS)
+            plans.compiled(plans.add(0, FOREVER, 0), self._plan(template), e.K_FLOWS)
         self._cursor = np.zeros(e.CURSOR_WIDTH, np.int64)
         self._runs = Runs.empty(_MOST_RUNS)
         self._heads = np.zeros((0, e.H_WIDTH), np.int64)
@@ -435,7 +435,7 @@ class FlowDecoder:
                 yield from self._learn(datagrams, session, found, now)
         self._work(datagrams, work)
         if good and good == many:
-            soon = _FOREVER if self._lifetime is None or now == e.NO_TIME else now + self._lifetime // 16
+            soon = FOREVER if self._lifetime is None or now == e.NO_TIME else now + self._lifetime // 16
             self.sessions.was_read(session, int(cursor[e.C_BYTES]), good, soon)
 
     def _withdraw(self, session: int, number: int, options: bool) -> None:
@@ -450,7 +450,7 @@ class FlowDecoder:
 
     def _learn(self, datagrams: Datagrams, session: int, template: Template, now: int) -> Iterator[pa.RecordBatch]:
         sessions, plans = self.sessions, self.sessions.plans
-        expires = _FOREVER if self._lifetime is None or now == e.NO_TIME else now + self._lifetime
+        expires = FOREVER if self._lifetime is None or now == e.NO_TIME else now + self._lifetime
         known = sessions.known[session].templates.get(template.number)
         if known is not None and known[0] == template:
             plans.facts[known[1], e.P_EXPIRES] = expires
@@ -584,7 +584,7 @@ class FlowDecoder:
         template, mark = self.sessions.known[session].templates[number][0], int(cursor[e.C_BYTES])
         whole = yield from self._tell_options(datagrams, template, self._body(datagrams), many)
         if whole:
-            self.sessions.was_read(session, mark, 0, _FOREVER)
+            self.sessions.was_read(session, mark, 0, FOREVER)
 
     def _tell_options(
         self, datagrams: Datagrams, template: Template, body: bytes, many: int

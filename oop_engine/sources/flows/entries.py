@@ -10,9 +10,10 @@ from typing import Final, TypeAlias
 
 from numpy import int64
 
+from punctuation import NO_TIME as NO_TIME
+
 Whole: TypeAlias = "int64 | int"
 
-NO_TIME: Final = -(2**63)
 EARLIEST: Final = 631_152_000 * 10**9  # 1990
 LATEST: Final = 4_102_444_800 * 10**9  # 2100
 VARIABLE: Final = 0xFFFF

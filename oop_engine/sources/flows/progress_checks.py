@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.sources.flows.datagrams import Datagrams
-from oop_engine.sources.flows.entries import EARLIEST, IPFIX, LATEST, NO_TIME, V5, V9
+from oop_engine.sources.flows.entries import EARLIEST, IPFIX, LATEST, V5, V9
 from operators.data.page import Int64s
 from operators.kernels.byte_order import each_be
 from operators.kernels.compile.kernel import kernel
+from punctuation import NO_TIME
 
 if TYPE_CHECKING:
     from oop_engine.sources.live.progress import ExporterProgress

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from operators.baselines.adaptive.cost import Cost
 from operators.baselines.adaptive.panes import MixedPanes
-from operators.baselines.adaptive.watermarks import NEVER, Watermarks
+from operators.baselines.adaptive.watermarks import Watermarks
 from operators.baselines.buffer.log import TupleLog, attributes
 from operators.baselines.buffer.mixed import EAGER, LAZY, MixedStore, Policy
 from operators.baselines.buffer.objects import Objects
@@ -26,6 +26,7 @@ from operators.errors import SchemaError
 from operators.functions.arguments import plain_type
 from operators.functions.ordered import refuse_ordered
 from operators.functions.protocol import AggregateFunction
+from operators.kernels.ticks import BEFORE_ALL
 from operators.plan_facts import Attributes
 from operators.protocol import Emit, State, StateValue
 from operators.streams.named_groups import matched
@@ -169,7 +170,7 @@ class AdaptiveAggregate(Buffering[MixedStore | MixedPanes]):
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
         store, marks = self._store, self._watermarks
-        marks.closed(bound, NEVER if store is None else int(store.objects.high.max()))
+        marks.closed(bound, BEFORE_ALL if store is None else int(store.objects.high.max()))
         if store is not None:
             store.policy = self._policy()
         super()._advance(bound, assumed, emit)
@@ -206,9 +207,9 @@ class AdaptiveAggregate(Buffering[MixedStore | MixedPanes]):
         return [
             Source(
                 key,
-                None if time == NEVER else time,
-                None if wid == NEVER else wid,
-                max(high) - time if time != NEVER else 0,
+                None if time == BEFORE_ALL else time,
+                None if wid == BEFORE_ALL else wid,
+                max(high) - time if time != BEFORE_ALL else 0,
                 volume,
             )
             for key, time, wid, volume in zip(keys, high, marks.punctuated.tolist(), volumes, strict=True)

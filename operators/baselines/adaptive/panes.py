@@ -21,11 +21,11 @@ from operators.data.saved import ROOM, bounded, part, prefixed, read_int, read_i
 from operators.functions.columns import power
 from operators.functions.protocol import Accumulator
 from operators.kernels.baselines import adaptive as kernels
+from operators.kernels.ticks import BEFORE_ALL
 from operators.protocol import State, StateValue
 from operators.window_aggregate.store import Held, Released
 
 _BUDGET = 1 << 14
-_NEVER = -(2**63)
 _ITEM = [pa.field("group", pa.int32()), pa.field("first", pa.int64()), pa.field("last", pa.int64())]
 
 
@@ -48,7 +48,7 @@ class MixedPanes:
     _owners: Int32s = attrs.field(init=False, factory=lambda: np.zeros(16, np.int32))
     _counts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(16, np.int64))
     """Items of each group."""
-    _own: Int64s = attrs.field(init=False, factory=lambda: np.full(16, _NEVER))
+    _own: Int64s = attrs.field(init=False, factory=lambda: np.full(16, BEFORE_ALL))
     """Each group's own bound: windows below it were released for the group alone."""
 
     def __attrs_post_init__(self) -> None:
@@ -94,7 +94,7 @@ class MixedPanes:
         if capacity > len(self._counts):
             more = max(capacity, 2 * len(self._counts)) - len(self._counts)
             self._counts = np.pad(self._counts, (0, more))
-            self._own = np.pad(self._own, (0, more), constant_values=_NEVER)
+            self._own = np.pad(self._own, (0, more), constant_values=BEFORE_ALL)
         items, fresh = self._items.assign_new([pa.array(groups), pa.array(first), pa.array(last)])
         if self._items.capacity > len(self._owners):
             more = max(self._items.capacity, 2 * len(self._owners)) - len(self._owners)
@@ -131,7 +131,7 @@ class MixedPanes:
 
     def forget(self, groups: Int32s) -> None:
         """Reset what is known of groups left with nothing, whose ids will be given away."""
-        self._own[groups] = _NEVER
+        self._own[groups] = BEFORE_ALL
 
     def held(self) -> Held:
         """Give the windows and the group of each tuple and partial aggregate."""
@@ -193,7 +193,7 @@ class MixedPanes:
 
     def state(self) -> State:
         """Give items, lists and partial aggregates."""
-        known = np.flatnonzero(self._own != _NEVER)
+        known = np.flatnonzero(self._own != BEFORE_ALL)
         return {
             "capacity": len(self._counts),
             "results": self.temporary,
@@ -215,6 +215,6 @@ class MixedPanes:
         self._owners, self._firsts = np.zeros(size, np.int32), np.zeros(size, np.int64)
         self._owners[live], self._firsts[live] = owners, firsts
         self._counts = np.bincount(owners, minlength=read_int(state, "capacity"))
-        self._own = np.full(len(self._counts), _NEVER)
+        self._own = np.full(len(self._counts), BEFORE_ALL)
         own = read_integers(state, "own_groups", least=0, below=len(self._own))
         self._own[own] = read_integers(state, "own_bounds", length=len(own))

@@ -18,10 +18,9 @@ from operators.data.page import Int64s
 from operators.data.saved import read_int, read_integers
 from operators.functions.columns import frozen
 from operators.kernels.baselines.watermarks import begin, finish
+from operators.kernels.ticks import BEFORE_ALL
 from operators.protocol import State, StateValue
 from operators.window import Window
-
-NEVER = -(2**63)
 
 
 @attrs.define(eq=False)
@@ -32,12 +31,12 @@ class Watermarks:
     range: int = attrs.field(init=False)
     slide: int = attrs.field(init=False)
     wed: int = attrs.field(init=False)
-    punctuated: Int64s = attrs.field(init=False, factory=lambda: np.full(1, NEVER))
-    low: int = attrs.field(init=False, default=NEVER)
+    punctuated: Int64s = attrs.field(init=False, factory=lambda: np.full(1, BEFORE_ALL))
+    low: int = attrs.field(init=False, default=BEFORE_ALL)
     _begun: Int64s = attrs.field(init=False, factory=lambda: np.zeros((8, 3), np.int64))
     """Rows (first, last, low-watermark): windows [first, last) began at that; disjoint and rising."""
     _count: int = attrs.field(init=False, default=0)
-    _closed: int = attrs.field(init=False, default=NEVER)
+    _closed: int = attrs.field(init=False, default=BEFORE_ALL)
     """The last window complete for all sources, those not seen yet among them."""
 
     def __attrs_post_init__(self) -> None:
@@ -70,7 +69,7 @@ class Watermarks:
         self._closed = bound - 1
         np.maximum(self.punctuated, self._closed, out=self.punctuated)
         began, self._count = finish(bound, self._begun, self._count)
-        if began != NEVER:
+        if began != BEFORE_ALL:
             self.wed = max(0, time - int(began))
         self.low = self.window.extent(bound - 1)[1]
 

@@ -19,13 +19,12 @@ from operators.data.saved import ROOM, read_int
 from operators.functions.columns import frozen
 from operators.functions.protocol import Accumulator
 from operators.kernels.baselines import adaptive as kernels
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.protocol import State, StateValue
-from operators.window import FOREVER
 from operators.window_aggregate.store import Held, Released
 
 _BUDGET = 1 << 14
 _LIST = 1 << 16
-_NEVER = -(2**63)
 
 
 @attrs.frozen
@@ -68,7 +67,7 @@ class MixedStore:
     wattr: str = attrs.field(default="")
     temporary: int = attrs.field(init=False, default=0)
     """The most partial aggregates made of buffered tuples for one release."""
-    _released: int = attrs.field(init=False, default=_NEVER)
+    _released: int = attrs.field(init=False, default=BEFORE_ALL)
     _touched: list[Int32s] = attrs.field(init=False, factory=lambda: [])
     """Groups whose volumes fell in a release that is not closed yet."""
     _lists: tuple[Int32s, Int32s, Int32s, Int64s, Int64s] | None = attrs.field(init=False, default=None)
@@ -216,7 +215,7 @@ class MixedStore:
         """Forget, unreleased, what these groups hold for no window from `bound` on; gives those left with nothing."""
         o = self.objects
         found = np.empty(int(o.groups[which, kernels.TUPLES].sum()), np.int64)
-        n, _ = kernels.collect_groups(which, _NEVER, bound, o.groups, o.tuples, o.spans, found)
+        n, _ = kernels.collect_groups(which, BEFORE_ALL, bound, o.groups, o.tuples, o.spans, found)
         lists = (which, o.ordered(bound), bound, o.parts, o.part_wids, o.part_table, o.wids)
         slots = np.empty(int(kernels.group_parts(*lists, np.empty(0, np.int32), False)), np.int32)
         kernels.group_parts(*lists, slots, True)

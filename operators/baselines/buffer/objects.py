@@ -17,10 +17,8 @@ from operators.data.saved import apart, part, prefixed, read_int, read_integers
 from operators.functions.columns import grown, power
 from operators.functions.protocol import Accumulator
 from operators.kernels.baselines import adaptive as kernels
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.protocol import State, StateValue
-from operators.window import FOREVER
-
-_NEVER = -(2**63)
 
 
 @attrs.define(eq=False)
@@ -52,7 +50,7 @@ class Objects:
         self.groups = np.zeros((16, 5), np.int32)
         self.groups[:, kernels.NEWEST] = -1
         self.volumes = np.zeros((16, 1), np.int64)
-        self.high = np.full(1, _NEVER)
+        self.high = np.full(1, BEFORE_ALL)
         self.tuples = np.zeros((16, 4), np.int32)
         self.spans = np.zeros((16, 2), np.int64)
         self.parts = np.zeros((16, 3), np.int32)
@@ -138,12 +136,12 @@ class Objects:
         if more > 0:
             self.volumes = np.pad(self.volumes, ((0, 0), (0, more)))
             self.leaving = np.pad(self.leaving, ((0, 0), (0, more)))
-            self.high = np.pad(self.high, (0, more), constant_values=_NEVER)
+            self.high = np.pad(self.high, (0, more), constant_values=BEFORE_ALL)
 
     def horizon(self, latest: int) -> int:
         """Give the window-id after the last window that anything is in; endless ones count up to `latest`."""
         wids = self.wids[: int(self.counters[kernels.OPEN])]
-        return int(np.where(wids == FOREVER - 1, latest, wids).max(initial=_NEVER)) + 1
+        return int(np.where(wids == FOREVER - 1, latest, wids).max(initial=BEFORE_ALL)) + 1
 
     def over(self, bound: int) -> bool:
         """Tell whether a tuple, or a partial aggregate, is held that is in no window from `bound` on."""
@@ -181,7 +179,7 @@ class Objects:
             for accumulator in self.accumulators:
                 accumulator.reserve(size)
         if int(counters[kernels.OPEN]) + windows > len(self.wids):
-            kernels.close_windows(_NEVER, self.windows, self.wids, self.window_table, counters)
+            kernels.close_windows(BEFORE_ALL, self.windows, self.wids, self.window_table, counters)
         needed = int(counters[kernels.OPEN]) + windows
         if needed > len(self.wids):
             size = power(needed)
@@ -209,7 +207,7 @@ class Objects:
             return
         self.log.keep(self.tuples[:made, kernels.GROUP] >= 0)
         kernels.compact(self.groups, self.tuples, self.spans, self.windows, self.wids, self.window_table, self.counters)
-        kernels.close_windows(_NEVER, self.windows, self.wids, self.window_table, self.counters)
+        kernels.close_windows(BEFORE_ALL, self.windows, self.wids, self.window_table, self.counters)
 
     def state(self) -> State:
         """Give B, H, the groups and the accumulators."""

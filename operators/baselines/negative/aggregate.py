@@ -19,13 +19,14 @@ from operators.data.saved import bounded
 from operators.data.schema import Schema
 from operators.errors import OperatorBug, SchemaError
 from operators.functions.protocol import AggregateFunction
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.plan_facts import Attributes
 from operators.protocol import Emit, StateValue
 from operators.retractions import SIGN, Retracted, Retracting
-from operators.window import FOREVER, PartitionedWindow, Window
+from operators.window import PartitionedWindow, Window
 from operators.window_aggregate import facts
 from operators.window_aggregate.results import START, STOP, columns_of, result_fields, result_page
-from operators.window_aggregate.shell import NEVER, Shell
+from operators.window_aggregate.shell import Shell
 from punctuation import Punctuation, before
 
 
@@ -74,8 +75,8 @@ class SignedAggregate(memory.Stateful, Shell):
         init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.array(grows="_index", since=1)
     )
     _signed: list[Signed] = attrs.field(init=False, factory=lambda: [], metadata=memory.parts("aggregate"))
-    _bound: int = attrs.field(init=False, default=NEVER, metadata=memory.integer())
-    _released: int = attrs.field(init=False, default=NEVER, metadata=memory.integer())
+    _bound: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
+    _released: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
     _results: int = attrs.field(init=False, default=0, metadata=memory.integer())
     _windows: int = attrs.field(init=False, default=0, metadata=memory.integer())
     _peak: int = attrs.field(init=False, default=0, metadata=memory.integer())

@@ -11,14 +11,13 @@ from operators.data import memory
 from operators.data.page import Int64s, Page
 from operators.data.schema import Schema
 from operators.errors import SchemaError
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.protocol import Emit
 from operators.retractions import SIGN, Retracted, Retracting
-from operators.window import FOREVER
 from operators.window_aggregate.bucket import FROM, UNTIL
 from punctuation import END, Punctuation, before
 
 WID = "wid"
-_NEVER = -(2**63)
 
 
 CHANGES = Retracted(
@@ -54,7 +53,7 @@ class Expire(memory.Stateful):
     _until: Int64s = attrs.field(
         init=False, factory=lambda: np.empty(0, np.int64), metadata=memory.array(length="_log")
     )
-    _bound: int = attrs.field(init=False, default=_NEVER, metadata=memory.integer())
+    _bound: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
     _peak: int = attrs.field(init=False, default=0, metadata=memory.integer())
     _peak_bytes: int = attrs.field(init=False, default=0, metadata=memory.integer(since=1))
 

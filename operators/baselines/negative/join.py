@@ -23,13 +23,12 @@ from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.arguments import plain_type
 from operators.join.shape import common_field, renamed
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.protocol import Emit, State, StateValue
 from operators.retractions import SIGN, Retracted, Retracting
-from operators.window.protocol import FOREVER
 from punctuation import END, Meet, Punctuation, before
 
 _SIDES = ("left", "right")
-_NEVER = -(2**63)
 
 
 @attrs.define(eq=False)
@@ -229,7 +228,7 @@ class _Side(memory.Stateful):
         factory=lambda: np.empty(0, np.int64), metadata=memory.array(least=-1, below=2, length="ids")
     )
     ended: bool = attrs.field(default=False, metadata=memory.flag())
-    _settled: int = attrs.field(default=_NEVER, metadata=memory.integer())
+    _settled: int = attrs.field(default=BEFORE_ALL, metadata=memory.integer())
     _order: Int64s | None = None
     """Positions in the order of their keys, once somebody asked."""
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.ticks import FOREVER
 
 EAGER, PARTS, TUPLES, NEWEST, TOUCHED = 0, 1, 2, 3, 4
 """Columns of `groups`: eager or lazy, partial aggregates, tuples in B, the newest of these, met in this call."""
@@ -30,7 +31,6 @@ groups, most objects at once and what they weighed at most, switches to eager an
 FRESH, REPLAYS, UPDATES, STOWED, NEED, PAIRS = range(12, 18)
 """More counters: what a call listed, and the partial aggregates and updates that the tuple it stopped at may need."""
 COUNTERS = 18
-FOREVER = np.int64(2**63 - 1)
 _HALF = np.uint64(32)
 _FACTOR = np.uint64(0x9FB21C651E98DF25)
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
-
-NEVER = np.int64(-(2**63))
+from operators.kernels.ticks import BEFORE_ALL
 
 
 @kernel
@@ -54,8 +53,8 @@ def begin(first, last, start, low, begun, count):  # type: ignore[no-untyped-def
 
 @kernel
 def finish(bound, begun, count):  # type: ignore[no-untyped-def]
-    """Take out the windows below `bound`; returns (value of the last of them, or NEVER; stretches left)."""
-    value = NEVER
+    """Take out the windows below `bound`; returns (value of the last of them, or BEFORE_ALL; stretches left)."""
+    value = BEFORE_ALL
     gone = 0
     while gone < count and begun[gone, 0] < bound:
         value = begun[gone, 2]

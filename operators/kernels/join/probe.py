@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.ticks import FOREVER
 
 CHUNK = np.int64(32)
 AHEAD = np.int64(32)
-FOREVER = np.int64(2**63 - 1)
 
 
 @kernel

@@ -22,13 +22,13 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel, making_kernel
+from operators.kernels.ticks import FAR
 
 SMALLEST = np.int64(2)
 BLOCK = np.int64(8)
 ROWS = np.int64(256)
 CHUNK = np.int64(32)
 AHEAD = np.int64(32)
-FAR = np.int64(2**62)
 
 
 @kernel

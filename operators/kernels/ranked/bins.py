@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.ticks import FOREVER
 
 BASE, ROOM, START, SIZE = 0, 1, 2, 3
 ENTRIES = 1
-NOTHING = np.int64(2**63 - 1)
 
 
 @kernel
@@ -230,7 +230,7 @@ def purge(groups, counts, places, heads, counters, keys, items, bases, gone, idl
             gone[freed] = bases[g]
             freed += 1
             bases[g] = -1
-            heads[g] = NOTHING
+            heads[g] = FOREVER
             idle[left] = g
             left += 1
         else:

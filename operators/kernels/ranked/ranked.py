@@ -3,7 +3,7 @@
 
 places[q] = (base, room, start, size): queue q owns the entries base <= i < base + room of `keys` and `items`, of which
 start <= i < start + size count. Rooms are powers of two; spare[level] heads the chain of unused rooms of 2^level,
-linked through their first key. heads[q] is the least key, NOTHING when the queue is empty, so that one scan of a dense
+linked through their first key. heads[q] is the least key, FOREVER when the queue is empty, so that one scan of a dense
 array finds the queues behind a bound. counters = (entries of the arena ever used, entries that count).
 
 A batch for several queues comes as `queues`, each named once, and `ends`: queue j's entries are those from ends[j - 1]
@@ -15,11 +15,11 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 
 BASE, ROOM, START, SIZE = 0, 1, 2, 3
 USED, ENTRIES = 0, 1
 LEAST_LEVEL = 2
-NOTHING = np.int64(2**63 - 1)
 
 
 @kernel
@@ -213,7 +213,7 @@ def take(queues, counts, places, heads, spare, counters, keys, items, out_keys, 
         counters[ENTRIES] -= counts[j]
         if places[q, SIZE] == 0:
             _vacate(q, places, spare, keys)
-            heads[q] = NOTHING
+            heads[q] = FOREVER
         else:
             heads[q] = keys[places[q, START]]
 
@@ -389,7 +389,7 @@ def plan_ranks(groups, starts, stops, size, slide, places, keys, items, cursor, 
                 highs[rows] = first + high
                 rows += 1
             w += 1
-        cursor[1] = -(2**63)
+        cursor[1] = BEFORE_ALL
     cursor[0] = len(groups)
     return rows, held
 
@@ -460,7 +460,7 @@ def plan_edges(  # type: ignore[no-untyped-def]
             begins[rows] = keys[start + low]
             rows += 1
             w += 1
-        cursor[1] = -(2**63)
+        cursor[1] = BEFORE_ALL
     cursor[0] = len(parts)
     return rows, held
 

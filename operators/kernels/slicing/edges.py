@@ -8,24 +8,23 @@ from collections.abc import Callable
 import numba
 
 from operators.kernels.compile.compiler import interpreted
-
-FAR = 2**61
+from operators.kernels.ticks import LIMIT
 
 
 def around(next_edge: Callable[[int], int], tick: int) -> tuple[int, int]:
-    """Give the last edge at or before a tick, -FAR when there is none, and the first one after it.
+    """Give the last edge at or before a tick, -LIMIT when there is none, and the first one after it.
 
     `next_edge` never falls, so the last edge is the least tick from which the next edge lies beyond `tick`: steps that
     double, then bisection, O(log distance) calls.
     """
     after = next_edge(tick)
     known, step = tick, 1
-    while tick - step > -FAR and next_edge(tick - step) > tick:
+    while tick - step > -LIMIT and next_edge(tick - step) > tick:
         known = tick - step
         step *= 2
-    below = max(tick - step, -FAR)
-    if below == -FAR and next_edge(below) > tick:
-        return -FAR, after
+    below = max(tick - step, -LIMIT)
+    if below == -LIMIT and next_edge(below) > tick:
+        return -LIMIT, after
     while known - below > 1:
         middle = (known + below) // 2
         if next_edge(middle) > tick:
@@ -46,12 +45,12 @@ def compiled_search(next_edge: Callable[[int], int], example: int) -> Callable[[
         def search(tick: int) -> tuple[int, int]:
             after = edge(tick)
             known, step = tick, 1
-            while tick - step > -FAR and edge(tick - step) > tick:
+            while tick - step > -LIMIT and edge(tick - step) > tick:
                 known = tick - step
                 step *= 2
-            below = max(tick - step, -FAR)
-            if below == -FAR and edge(below) > tick:
-                return -FAR, after
+            below = max(tick - step, -LIMIT)
+            if below == -LIMIT and edge(below) > tick:
+                return -LIMIT, after
             while known - below > 1:
                 middle = (known + below) // 2
                 if edge(middle) > tick:

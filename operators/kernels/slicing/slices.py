@@ -16,7 +16,6 @@ from operators.kernels.compile.kernel import kernel
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
-FOREVER = np.int64(2**63 - 1)
 
 
 @kernel

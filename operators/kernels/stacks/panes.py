@@ -8,6 +8,7 @@ slide every unit is even; otherwise a slide has two panes, one on each side of t
 from __future__ import annotations
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.ticks import BEFORE_ALL
 
 _SHORT = 64
 """Slides below it are worth a look at every tuple, to find panes without looking for their ends."""
@@ -73,8 +74,8 @@ def cut(values, start, size, slide, origin, begins, stops, units):  # type: igno
     i = start
     first = 0
     last = 0
-    next_first = -(2**63)
-    next_last = -(2**63)
+    next_first = BEFORE_ALL
+    next_last = BEFORE_ALL
     while i < n and panes < len(units):
         t = values[i] - origin
         if t >= next_first:

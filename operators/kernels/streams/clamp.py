@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 
 HIGHEST, FIRST, PLACE, WAITING, RUN, AHEAD, FIELDS = 0, 1, 2, 3, 4, 5, 6
 """Fields of the memory: the highest value believed, the first value while it is alone, the place in `recent`, how many
@@ -28,40 +29,38 @@ def believe(
     the highest believed, and `agree` values in a row that are further make the least of them believed. `recent`, a
     ring, has the last values that were too far, the least int64 for others.
     """
-    none = np.int64(-(2**63))
-    never = np.int64(2**63 - 1)
     highest = memory[HIGHEST]
     first = memory[FIRST]
     place = memory[PLACE]
     waiting = memory[WAITING]
     run = memory[RUN]
     ahead = memory[AHEAD]
-    clocked = limit != none
+    clocked = limit != BEFORE_ALL
     top = np.int64(limit)
     for i in range(len(values)):
         value = values[i]
-        told = none
-        if value != none:
+        told = BEFORE_ALL
+        if value != BEFORE_ALL:
             if not clocked:
-                if highest == none:
+                if highest == BEFORE_ALL:
                     # Nothing tells whether one value alone is right; of two, the lower one is safe.
-                    if first == none:
+                    if first == BEFORE_ALL:
                         first = value
                     else:
                         highest = min(first, value)
-                        if first - jump <= highest or first < none + jump:
+                        if first - jump <= highest or first < BEFORE_ALL + jump:
                             highest = max(first, highest)
                         told = highest
-                top = none
-                if highest != none:
-                    top = highest + jump if highest <= never - jump else never
+                top = BEFORE_ALL
+                if highest != BEFORE_ALL:
+                    top = highest + jump if highest <= FOREVER - jump else FOREVER
             left = recent[place]
-            if left != none:
+            if left != BEFORE_ALL:
                 waiting -= 1
                 if left > top:
                     ahead += 1
             if value <= top:
-                recent[place] = none
+                recent[place] = BEFORE_ALL
                 run = np.int64(0)
                 highest = max(highest, value)
                 told = max(told, value)
@@ -72,11 +71,11 @@ def believe(
             place += 1
             if place == len(recent):
                 place = np.int64(0)
-            if not clocked and run >= agree and highest != none:
-                least = never
+            if not clocked and run >= agree and highest != BEFORE_ALL:
+                least = FOREVER
                 for back in range(1, agree + 1):
                     least = min(least, recent[place - back])
-                top = least + jump if least <= never - jump else never
+                top = least + jump if least <= FOREVER - jump else FOREVER
                 highest = max(highest, least)
                 for back in range(1, agree + 1):
                     if recent[place - back] <= top:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.ticks import BEFORE_ALL
 
 Int64s = npt.NDArray[np.int64]
 CELLS = 2048 + 53 * 1024
@@ -63,7 +64,7 @@ def cell_of(distance: np.uint64) -> np.int64:
 def start_of(tick: np.int64, length: np.int64) -> np.int64:
     """Give where the block of a tick begins, the least there is where that does not fit."""
     start = tick // length * length
-    return start if start <= tick else np.int64(-(2**63))
+    return start if start <= tick else np.int64(BEFORE_ALL)
 
 
 @kernel

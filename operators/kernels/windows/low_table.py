@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from operators.kernels.compile.kernel import kernel, making_kernel
+from operators.kernels.ticks import FOREVER
 
 Int64s = npt.NDArray[np.int64]
 LIVE, SPARE, OLD_BELOW, OLD_LEFT, OLD_AT, DUE_BELOW, DUE_LEFT, DUE_AT, SINCE = 0, 1, 2, 3, 4, 5, 6, 7, 8
@@ -24,7 +25,6 @@ _ROOM = 3
 _AHEAD = 64
 _ID_BITS = np.int64(32)
 _ID = np.int64(0xFFFFFFFF)
-_NEVER = np.int64(9223372036854775807)
 _HALF = np.uint64(32)
 _SEED = np.uint64(0x9E3779B97F4A7C15)
 
@@ -180,7 +180,7 @@ def enter(
         place = homes[i & (_AHEAD - 1)]
         empty = -1
         oldest = place
-        least = _NEVER
+        least = FOREVER
         found = np.int64(-1)
         for _ in range(probes):
             held = rows[place, 0]

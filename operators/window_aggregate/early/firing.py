@@ -17,12 +17,12 @@ from operators.data import memory
 from operators.data.page import Int64s, Page, tick_column
 from operators.data.schema import Schema
 from operators.errors import SchemaError
+from operators.kernels.ticks import BEFORE_ALL
 from operators.protocol import Emit
 from operators.window_aggregate.results import START, STOP, WINDOW
 from punctuation import Below, Pattern, Punctuation, below
 
 FIRED, FINAL = "fired", "final"
-_NEVER = -(2**63)
 
 
 @attrs.frozen
@@ -50,7 +50,7 @@ class _Columns:
     def of(cls, parts: Mapping[str, Part]) -> _Columns:
         given = list(parts.values())
         windows = pa.array([part.window for part in given], pa.string())
-        since = [_NEVER if part.since is None else part.since for part in given]
+        since = [BEFORE_ALL if part.since is None else part.since for part in given]
         numbers = ([part.after for part in given], [part.size for part in given], since)
         return cls(pa.array(list(parts), pa.string()), windows, *(np.array(column, np.int64) for column in numbers))
 

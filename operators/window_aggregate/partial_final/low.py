@@ -14,6 +14,7 @@ from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.protocol import AggregateFunction
 from operators.functions.sharing import accumulators
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.pace import Paces
 from operators.plan_facts import Together
 from operators.protocol import Emit, State, StateValue
@@ -23,12 +24,11 @@ from operators.window_aggregate.partial_final.partials import partials
 from operators.window_aggregate.partial_final.table import COUNTED, Leaving, LowTable
 from operators.window_aggregate.partial_final.words import KeyWords
 from operators.window_aggregate.results import named_apart
-from operators.window_aggregate.shell import NEVER, Shell
+from operators.window_aggregate.shell import Shell
 from punctuation import Punctuation, before, below, whole
 
 TABLE, PROBES = 1 << 16, 4
 """Partial aggregates in a table, and places that a group may have, unless said otherwise."""
-_EVERYTHING = 2**63 - 1
 _CHUNK = 1 << 14
 
 
@@ -71,9 +71,9 @@ class LowAggregate(Shell):
     page_rows: int = attrs.field(default=1 << 13, kw_only=True, validator=attrs.validators.ge(8))
     """Partial aggregates a page, at most."""
     _table: LowTable | None = attrs.field(init=False, default=None)
-    _firm: int = attrs.field(init=False, default=NEVER)
+    _firm: int = attrs.field(init=False, default=BEFORE_ALL)
     """The highest bound that was not assumed."""
-    _promised_bound: int = attrs.field(init=False, default=NEVER)
+    _promised_bound: int = attrs.field(init=False, default=BEFORE_ALL)
     _partials: int = attrs.field(init=False, default=0)
     _counted: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(COUNTED, 0))
 
@@ -132,7 +132,7 @@ class LowAggregate(Shell):
 
     def _forget(self) -> None:
         super()._forget()
-        self._bound = self._firm = self._promised_bound = NEVER
+        self._bound = self._firm = self._promised_bound = BEFORE_ALL
 
     def let_go(self, emit: Emit) -> None:
         """Hand on all partial aggregates held, as if others needed their places; later tuples begin anew."""
@@ -166,7 +166,7 @@ class LowAggregate(Shell):
     def _finish(self, promise: Punctuation, emit: Emit) -> None:
         """Let go of the groups that a promise names, then pass it on."""
         patterns = dict(promise.patterns)
-        limit: int | None = _EVERYTHING
+        limit: int | None = FOREVER
         if FROM in patterns:
             limit = whole(below(patterns.pop(FROM)))
         if limit is None or not self._promised.advance(promise):
@@ -226,7 +226,7 @@ class LowAggregate(Shell):
             self._in_order,
             self.page_rows,
         )
-        if self._bound != NEVER:
+        if self._bound != BEFORE_ALL:
             self._age(self._table, self._bound, emit)
         return self._table
 

@@ -15,6 +15,7 @@ from operators.data.page import Int64s, Page
 from operators.data.saved import apart, bounded, read_integers
 from operators.functions.columns import frozen
 from operators.functions.protocol import Accumulator
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.kernels.windows import low_table as kernels
 from operators.kernels.windows.low_table import DUE_AT, DUE_BELOW, DUE_LEFT, LIVE, OLD_AT, OLD_BELOW, OLD_LEFT, SPARE
 from operators.protocol import State, StateValue
@@ -23,10 +24,8 @@ from operators.window_aggregate.partial_final.words import KeyWords
 Matching = Callable[[list[pa.Array]], npt.NDArray[np.bool_]]
 Leaving = Callable[[list[pa.Array]], None]
 """Takes the columns of partial aggregates that left: keys, partial values, wid_from, wid_until."""
-_NEVER = -(2**63)
 _ID_BITS = 32
 _ID = (1 << _ID_BITS) - 1
-_EVERYTHING = 2**63 - 1
 COUNTED = {
     "collided": kernels.COLLIDED,
     "flushed_slowly": kernels.SLOWLY,
@@ -64,7 +63,7 @@ class LowTable(memory.Stateful):
         self._free = np.arange(made - 1, -1, -1, dtype=np.int32)
         self._numbers = np.zeros(kernels.NUMBERS, np.int64)
         self._numbers[SPARE] = made
-        self._numbers[[OLD_BELOW, DUE_BELOW]] = _NEVER
+        self._numbers[[OLD_BELOW, DUE_BELOW]] = BEFORE_ALL
         self._slices = KeyIndex([pa.field("from", pa.int64()), pa.field("until", pa.int64())])
         self._starts, self._untils, self._counts = (np.zeros(16, np.int64) for _ in range(3))
         for accumulator in self.accumulators:
@@ -88,7 +87,7 @@ class LowTable(memory.Stateful):
     def oldest(self) -> int:
         """Give the least first window-id of what is held; the largest number when nothing is."""
         held = self._starts[self._counts > 0]
-        return int(held.min()) if len(held) else _EVERYTHING
+        return int(held.min()) if len(held) else FOREVER
 
     def enter(self, page: Page, keys: Sequence[pa.Array], first: Int64s, last: Int64s, leave: Leaving) -> None:
         """Add tuples to the partial aggregates of their keys and slices."""
@@ -118,7 +117,7 @@ class LowTable(memory.Stateful):
         if due is not None:
             self._numbers[[DUE_BELOW, DUE_LEFT]] = due, self._below(due)
 
-    def push_out(self, leave: Leaving, bound: int = _EVERYTHING) -> None:
+    def push_out(self, leave: Leaving, bound: int = FOREVER) -> None:
         """Push out all whose slices start below a bound; a scan of the table, unless there are none."""
         place = 0
         while place < self.size and self._below(bound):

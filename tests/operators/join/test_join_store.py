@@ -13,7 +13,8 @@ from operators.data.keys import Ids
 from operators.data.page import Int64s
 from operators.join import segments
 from operators.join.segments import Found
-from operators.join.store import NOTHING, Store
+from operators.join.store import Store
+from operators.kernels.ticks import FOREVER
 
 
 class Naive:
@@ -93,11 +94,11 @@ class Driven:
     def compare(self) -> None:
         store, tuples = self.store, self.naive.tuples
         assert len(store) == len(tuples)
-        least = min((tick for _, tick, _ in tuples), default=NOTHING)
+        least = min((tick for _, tick, _ in tuples), default=FOREVER)
         assert store.least() <= least
         ids = np.arange(self.keys, dtype=np.int32)
         by_key = {key: min(t for k, t, _ in tuples if k == key) for key in {k for k, _, _ in tuples}}
-        assert store.least_of(ids).tolist() == [by_key.get(key, NOTHING) for key in ids.tolist()]
+        assert store.least_of(ids).tolist() == [by_key.get(key, FOREVER) for key in ids.tolist()]
 
 
 @pytest.mark.parametrize("span", [4, 1 << 20])
@@ -127,7 +128,7 @@ def test_a_store_does_what_its_naive_twin_does(keys: int, span: int) -> None:
         driven.purge(now - int(rng.integers(150, 260)))
         now += int(rng.integers(5, 60))
     driven.purge(2**63 - 1)
-    assert len(driven.store) == 0 and driven.store.least() == NOTHING
+    assert len(driven.store) == 0 and driven.store.least() == FOREVER
 
 
 def test_a_key_of_many_keeps_the_order_of_time_whatever_order_they_come_in() -> None:

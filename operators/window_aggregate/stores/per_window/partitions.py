@@ -15,11 +15,10 @@ from operators.data.keys import Ids, KeyIndex
 from operators.data.page import Int32s, Int64s
 from operators.data.saved import ROOM, read_integers
 from operators.functions.columns import grown
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.protocol import State, StateValue
-from operators.window import FOREVER, PartitionedWindow, Window
+from operators.window import PartitionedWindow, Window
 from punctuation import Below, Pattern, Punctuation
-
-_NEVER = -(2**63)
 
 
 def is_endless(window: Window) -> bool:
@@ -33,7 +32,7 @@ class Lasts:
     """Hold the last window that a tuple of each group begins, 8 bytes a group; shape (groups,)."""
 
     partition: tuple[str, ...]
-    _lasts: Int64s = attrs.field(init=False, factory=lambda: np.full(16, _NEVER))
+    _lasts: Int64s = attrs.field(init=False, factory=lambda: np.full(16, BEFORE_ALL))
 
     @classmethod
     def of(cls, window: Window, by: tuple[str, ...]) -> Lasts | None:
@@ -45,12 +44,12 @@ class Lasts:
     def note(self, groups: Int32s, first: Int64s, capacity: int) -> None:
         """See tuples of these groups that are in windows from `first` on; `capacity` is above every group id."""
         if capacity > len(self._lasts):
-            self._lasts = grown(self._lasts, max(capacity, 2 * len(self._lasts)), fill=_NEVER)
+            self._lasts = grown(self._lasts, max(capacity, 2 * len(self._lasts)), fill=BEFORE_ALL)
         np.maximum.at(self._lasts, groups, first)
 
     def forget(self, groups: Int32s) -> None:
         """Reset what is known of groups whose ids will be given away."""
-        self._lasts[groups] = _NEVER
+        self._lasts[groups] = BEFORE_ALL
 
     def of_partitions(self, index: KeyIndex, which: Ids | None = None) -> Iterator[tuple[int, Ids]]:
         """Give the last windows of partitions, ascending, with the groups (of `which`, else all) in such partitions."""
@@ -60,7 +59,7 @@ class Lasts:
         columns = dict(zip((field.name for field in index.fields), index.keys(live), strict=True))
         partitions = KeyIndex([field for field in index.fields if field.name in self.partition])
         ids = partitions.assign([columns[field.name] for field in partitions.fields])
-        lasts = np.full(partitions.capacity, _NEVER)
+        lasts = np.full(partitions.capacity, BEFORE_ALL)
         np.maximum.at(lasts, ids, self._lasts[live])
         each = lasts[ids]
         if which is not None:
@@ -88,11 +87,11 @@ class Lasts:
 
     def state(self) -> State:
         """Give the windows by group."""
-        known = np.flatnonzero(self._lasts != _NEVER)
+        known = np.flatnonzero(self._lasts != BEFORE_ALL)
         return {"last_groups": known, "last_windows": self._lasts[known]}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become what this was the `state` of."""
         known = read_integers(state, "last_groups", least=0, below=ROOM)
-        self._lasts = np.full(max(16, int(known.max(initial=0)) + 1), _NEVER)
+        self._lasts = np.full(max(16, int(known.max(initial=0)) + 1), BEFORE_ALL)
         self._lasts[known] = read_integers(state, "last_windows", length=len(known))

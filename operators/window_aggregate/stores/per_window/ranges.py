@@ -16,11 +16,9 @@ from operators.data.page import Int32s, Int64s
 from operators.data.saved import apart, read_integers
 from operators.functions.columns import grown, power
 from operators.kernels.slicing import slices as kernels
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.protocol import State, StateValue
-from operators.window.protocol import FOREVER
 
-NEVER: Final = -(2**63)
-"""The window-id that is before all others."""
 _MOST: Final = 1 << 24
 """Slices that may be open at a time, in a state that is restored; they would take some four gigabytes."""
 
@@ -119,7 +117,7 @@ class Ranges:
     def horizon(self, latest: int) -> int:
         """Give the window-id after the last window that a slice is in; endless slices count up to `latest`."""
         ends = self.ends[self.order]
-        return int(np.where(ends == FOREVER, latest + 1, ends).max(initial=NEVER))
+        return int(np.where(ends == FOREVER, latest + 1, ends).max(initial=BEFORE_ALL))
 
     def in_window(self, wid: int) -> Int32s:
         """Give the slices of a window."""

@@ -20,9 +20,9 @@ import numpy.typing as npt
 from operators.data.page import Bools, Int32s
 from operators.functions.columns import grown
 from operators.functions.protocol import Slots, Subtractable
+from operators.kernels.ticks import BEFORE_ALL
 from operators.kernels.windows import running as kernels
 from operators.window_aggregate.store import Released
-from operators.window_aggregate.stores.per_window.ranges import NEVER
 
 if TYPE_CHECKING:
     from operators.window_aggregate.stores.per_window.store import SliceStore
@@ -53,7 +53,7 @@ class Running:
     _following: Int32s = attrs.field(init=False, factory=lambda: np.empty(0, np.int32))
     _place: npt.NDArray[np.int8] = attrs.field(init=False, factory=lambda: np.zeros(0, np.int8))
     _actives: int = attrs.field(init=False, default=0)
-    _youngest: int = attrs.field(init=False, default=NEVER)
+    _youngest: int = attrs.field(init=False, default=BEFORE_ALL)
     held: int = attrs.field(init=False, default=0)
     """Number of aggregates held besides those of the slices."""
 
@@ -73,7 +73,7 @@ class Running:
         self._reserve()
         # Groups that are alone come first: their slots change when the stacks are turned over for the others.
         if len(alone := np.flatnonzero(self._detached).astype(np.int32)):
-            yield from store.release_groups(alone, released, min(bound, store.ranges.horizon(NEVER)))
+            yield from store.release_groups(alone, released, min(bound, store.ranges.horizon(BEFORE_ALL)))
         windows = self._windows(released, bound)
         # To copy an aggregate that holds values costs more than a page for each window.
         few = bound - released > _SEVERAL and all(getattr(a, "bounded", True) for a in store.accumulators)

@@ -17,10 +17,10 @@ from operators.data.saved import ROOM, apart, bounded, part, prefixed, read_int,
 from operators.functions.columns import grown, power
 from operators.functions.protocol import Accumulator, Subtractable
 from operators.kernels.slicing import slices as kernels
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.protocol import State, StateValue
-from operators.window.protocol import FOREVER
 from operators.window_aggregate.store import Held, Released
-from operators.window_aggregate.stores.per_window.ranges import NEVER, Ranges
+from operators.window_aggregate.stores.per_window.ranges import Ranges
 from operators.window_aggregate.stores.per_window.rows import Rows
 from operators.window_aggregate.stores.per_window.running import Running, Technique
 
@@ -74,7 +74,7 @@ class SliceStore:
         self._sizes = np.zeros(16, np.int64)
         self._held = np.zeros(16, np.int32)
         self._by_group, self._kin = np.empty(0, np.int32), np.empty((0, 2), np.int32)
-        self._own = np.full(16, NEVER)
+        self._own = np.full(16, BEFORE_ALL)
         self._rows, self.ranges = Rows(), Ranges()
         self._running = None
         for accumulator in self.accumulators:
@@ -108,7 +108,7 @@ class SliceStore:
             self._held = grown(self._held, size)
             if self._chained:
                 self._by_group = grown(self._by_group, size, fill=-1)
-            self._own = grown(self._own, size, fill=NEVER)
+            self._own = grown(self._own, size, fill=BEFORE_ALL)
             self._rows.widen(size)
         slices, opened = self.ranges.locate(first, last)
         if opened:
@@ -371,7 +371,7 @@ class SliceStore:
 
     def forget(self, groups: Int32s) -> None:
         """Reset what is known of groups whose ids will be given away."""
-        self._own[groups] = NEVER
+        self._own[groups] = BEFORE_ALL
         if self._running is not None:
             self._running.forget(groups)
 
@@ -404,7 +404,7 @@ class SliceStore:
     def state(self) -> State:
         """Give slots, slices and accumulators."""
         live = self._live()
-        known = np.flatnonzero(self._own != NEVER)
+        known = np.flatnonzero(self._own != BEFORE_ALL)
         state: State = {
             "slots": live,
             "pairs": self._pairs[live],
@@ -437,7 +437,7 @@ class SliceStore:
         own_bounds = read_integers(state, "own_bounds", length=len(own))
         capacity = power(int(max(groups.max(initial=-1), own.max(initial=-1))) + 1)
         self._held = np.zeros(capacity, np.int32)
-        self._own = np.full(capacity, NEVER)
+        self._own = np.full(capacity, BEFORE_ALL)
         self._rows.widen(capacity)
         self._own[own] = own_bounds
         self._grow(power(made))

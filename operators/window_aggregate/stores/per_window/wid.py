@@ -14,10 +14,11 @@ from operators.errors import SchemaError
 from operators.functions.ordered import ordered, refuse_ordered
 from operators.functions.protocol import Subtractable
 from operators.functions.sharing import accumulators
+from operators.kernels.ticks import BEFORE_ALL
 from operators.protocol import Emit
 from operators.window import PartitionedWindow
 from operators.window_aggregate.results import ROWS, START, STOP, WID, result_page
-from operators.window_aggregate.shell import NEVER, StoreShell
+from operators.window_aggregate.shell import StoreShell
 from operators.window_aggregate.store import Released
 from operators.window_aggregate.stores.per_window.store import SliceStore
 
@@ -139,7 +140,7 @@ class WindowAggregate(StoreShell[SliceStore]):
         """Emit the windows without a tuple before these and between them, as many as there are ids left out."""
         output, schema = self._output, self._input
         assert output is not None and schema is not None
-        before = wids[0] - 1 if self._last == NEVER else self._last
+        before = wids[0] - 1 if self._last == BEFORE_ALL else self._last
         self._last = int(wids[-1])
         known = np.concatenate((np.array([before]), wids))
         for start, stop in zip((known[:-1] + 1).tolist(), known[1:].tolist(), strict=True):

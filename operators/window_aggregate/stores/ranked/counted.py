@@ -11,11 +11,11 @@ import pyarrow as pa
 from operators.data.page import Int32s, Page, plain_values
 from operators.data.saved import part, prefixed
 from operators.data.schema import Schema
+from operators.kernels.ticks import FOREVER
 from operators.plan_facts import Together
 from operators.protocol import Emit, State, StateValue
 from operators.streams.named_groups import GroupBound
 from operators.window.counted import CountWindow
-from operators.window.protocol import FOREVER
 from operators.window_aggregate.results import START, STOP, WID
 from operators.window_aggregate.stores.ranked.shell import WaitingShell
 from operators.window_aggregate.stores.ranked.slices import RankSlices

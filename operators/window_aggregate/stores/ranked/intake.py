@@ -11,8 +11,8 @@ from operators.data.page import Int32s, Int64s, Page
 from operators.data.saved import part, prefixed
 from operators.data.schema import Schema
 from operators.functions.protocol import AggregateFunction, Slots
+from operators.kernels.ticks import LIMIT
 from operators.protocol import State, StateValue
-from operators.window.protocol import LIMIT
 from operators.window_aggregate.stores.ranked.partitions import Partitions
 from operators.window_aggregate.stores.ranked.slots import Pool
 from operators.window_aggregate.stores.ranked.waiting import Final, Owners, Waiting

@@ -11,12 +11,11 @@ import numpy as np
 from operators.data.page import Int32s, Page
 from operators.data.saved import part, prefixed
 from operators.data.schema import Schema
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.protocol import Emit, State, StateValue
 from operators.streams.named_groups import GroupBound
 from operators.window.counted import LastTuples
-from operators.window.protocol import FOREVER
 from operators.window_aggregate.results import START, STOP, WID
-from operators.window_aggregate.shell import NEVER
 from operators.window_aggregate.stores.ranked.latest import LatestTuples
 from operators.window_aggregate.stores.ranked.shell import RankedShell, WaitingShell
 from punctuation import END, Below, Pattern, Punctuation, before
@@ -52,7 +51,7 @@ class LastAggregate(WaitingShell[LastTuples]):
     numbers: ClassVar[Mapping[str, str]] = {**RankedShell.numbers, "newest": "_newest"}
 
     _latest: LatestTuples = attrs.field(init=False)
-    _newest: int = attrs.field(init=False, default=NEVER)
+    _newest: int = attrs.field(init=False, default=BEFORE_ALL)
     """The first window that has every tuple so far."""
 
     def _progress(self, schema: Schema) -> list[frozenset[str]]:
@@ -69,7 +68,7 @@ class LastAggregate(WaitingShell[LastTuples]):
             newest = window.complete(int(values.max()))
             if newest > self._newest:
                 self._newest = newest
-                if bound != NEVER:
+                if bound != BEFORE_ALL:
                     stop = self._stop(bound)
                     self._give(self._latest.due(stop), stop, emit)
                     self._promise_from(stop, False, emit)
@@ -81,7 +80,7 @@ class LastAggregate(WaitingShell[LastTuples]):
 
     def _forget(self) -> None:
         super()._forget()
-        self._newest = NEVER
+        self._newest = BEFORE_ALL
 
     def closed_by(self, wid: int) -> Punctuation:
         return END if self.window.idle and wid > self._newest else before(self.window.wattr, self.window.end(wid))
@@ -110,16 +109,16 @@ class LastAggregate(WaitingShell[LastTuples]):
                 left = self._intake.drop(self._latest.drop(parts))
                 self._partitions.free_parts(np.union1d(left, parts).astype(np.int32))
         out = Punctuation(patterns, assumed=punctuation.assumed)
-        if stop != NEVER and self._promised.advance(out):
+        if stop != BEFORE_ALL and self._promised.advance(out):
             emit(out)
 
     def _stop(self, bound: int) -> int:
-        """Give the window-id after the last window that may be given at a bound; NEVER for none."""
+        """Give the window-id after the last window that may be given at a bound; BEFORE_ALL for none."""
         complete = self.window.complete(bound)
         if not self.window.idle:
             return complete
         # Windows after the newest may still be given when a later tuple shows that they have successors.
-        return NEVER if self._newest == NEVER else min(complete, self._newest + 1)
+        return BEFORE_ALL if self._newest == BEFORE_ALL else min(complete, self._newest + 1)
 
     def _take_final(self, parts: Int32s, bound: int) -> None:
         """Let the tuples of partitions below a bound be final."""
@@ -138,7 +137,7 @@ class LastAggregate(WaitingShell[LastTuples]):
         self._partitions.free_parts(self._intake.drop(latest.forget(parts, stop)))
 
     def _promise_from(self, stop: int, assumed: bool, emit: Emit) -> None:
-        if stop == NEVER:
+        if stop == BEFORE_ALL:
             return
         bounds = [(WID, stop), (STOP, self.window.end(stop))]
         if not self._partitions.partition:

@@ -17,6 +17,7 @@ from operators.data.saved import part, prefixed
 from operators.functions.columns import grown
 from operators.functions.protocol import Slots
 from operators.kernels.ranked import ranked as kernels
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.protocol import State, StateValue
 from operators.window.counted import LastTuples
 from operators.window_aggregate.results import ROWS
@@ -24,7 +25,6 @@ from operators.window_aggregate.stores.ranked.queues import Queues
 from operators.window_aggregate.stores.ranked.slots import Found, Pool
 from operators.window_aggregate.stores.ranked.waiting import Final, Owners
 
-_NOTHING = 2**63 - 1
 _PAIRS = 1 << 18
 
 
@@ -36,7 +36,7 @@ class LatestTuples(memory.Stateful):
     pool: Pool
     owners: Owners | None
     queues: Queues[np.int32] = attrs.field(init=False, factory=lambda: Queues(np.int32), metadata=memory.counted())
-    _next: Int64s = attrs.field(init=False, factory=lambda: np.full(1, _NOTHING), metadata=memory.array())
+    _next: Int64s = attrs.field(init=False, factory=lambda: np.full(1, FOREVER), metadata=memory.array())
     """The window-id of the next window to be given, by partition."""
 
     def __len__(self) -> int:
@@ -46,13 +46,13 @@ class LatestTuples(memory.Stateful):
     def ensure(self, capacity: int) -> None:
         """Let there be partitions with ids below a capacity."""
         self.queues.ensure(capacity)
-        self._next = grown(self._next, len(self.queues.heads), fill=_NOTHING)
+        self._next = grown(self._next, len(self.queues.heads), fill=FOREVER)
 
     def extend(self, final: Final) -> None:
         """Take final tuples in order."""
         self.queues.merge(final.parts, final.ends, final.values, final.slots)
         first = final.values[np.concatenate((np.zeros(1, np.int64), final.ends[:-1]))[: len(final.parts)]]
-        fresh = self._next[final.parts] == _NOTHING
+        fresh = self._next[final.parts] == FOREVER
         self._next[final.parts[fresh]] = (first[fresh] - self.window.origin) // self.window.slide
 
     def due(self, stop: int) -> Int32s:
@@ -67,7 +67,7 @@ class LatestTuples(memory.Stateful):
         starts, queues, window = self._next[parts], self.queues, self.window
         room = max(ROWS, int(queues.sizes(parts).max()))
         rows = ROWS if self.owners is None else max(1, min(ROWS, _PAIRS // window.size))
-        stops, cursor = np.full(len(parts), stop), np.array([0, -(2**63)])
+        stops, cursor = np.full(len(parts), stop), np.array([0, BEFORE_ALL])
         while cursor[0] < len(parts):
             slots, wids, owners = np.empty(room, np.int32), np.empty(rows, np.int64), np.empty(rows, np.int32)
             lows, highs, begins = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, np.int64)
@@ -104,12 +104,12 @@ class LatestTuples(memory.Stateful):
         parts = parts[self.queues.sizes(parts) > 0]
         given = parts[self._next[parts] < stop]
         last = (self.queues.ends(given) - self.window.origin) // self.window.slide
-        self._next[given] = np.where((last >= stop) | self.window.idle, stop, _NOTHING)
+        self._next[given] = np.where((last >= stop) | self.window.idle, stop, FOREVER)
         return self.queues.take(parts, np.maximum(self.queues.sizes(parts) - self.window.size, 0))[1]
 
     def drop(self, parts: Int32s) -> Slots:
         """Let go of partitions; gives their slots."""
-        self._next[parts] = _NOTHING
+        self._next[parts] = FOREVER
         return self.queues.take(parts, self.queues.sizes(parts))[1]
 
     def state(self) -> State:

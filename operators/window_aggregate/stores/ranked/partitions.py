@@ -19,9 +19,9 @@ from operators.data.saved import bounded, part, prefixed, read_int, read_integer
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.columns import grown
+from operators.kernels.ticks import BEFORE_ALL
 from operators.protocol import State, StateValue
 from operators.streams.named_groups import GroupBound, matched
-from operators.window_aggregate.shell import NEVER
 
 _ONE: Int32s = np.zeros(1, np.int32)
 
@@ -32,9 +32,9 @@ class Partitions:
 
     by: tuple[str, ...]
     partition: tuple[str, ...]
-    bound: int = attrs.field(init=False, default=NEVER)
+    bound: int = attrs.field(init=False, default=BEFORE_ALL)
     """What is promised of every partition."""
-    _own: Int64s = attrs.field(init=False, factory=lambda: np.full(1, NEVER))
+    _own: Int64s = attrs.field(init=False, factory=lambda: np.full(1, BEFORE_ALL))
     _groups: KeyIndex | None = attrs.field(init=False, default=None)
     _parts: KeyIndex | None = attrs.field(init=False, default=None)
     _part_of: Int32s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int32))
@@ -48,7 +48,7 @@ class Partitions:
     def clear(self) -> None:
         """Forget all groups and partitions, but not what is promised of all."""
         self._groups = self._parts = None
-        self._own, self._part_of = np.full(1, NEVER), np.zeros(1, np.int32)
+        self._own, self._part_of = np.full(1, BEFORE_ALL), np.zeros(1, np.int32)
         self._members = np.zeros(1, np.int64)
 
     @property
@@ -101,7 +101,7 @@ class Partitions:
         size = self.capacity
         if size > len(self._own):
             size = max(size, 2 * len(self._own))
-            self._own = grown(self._own, size, fill=NEVER)
+            self._own = grown(self._own, size, fill=BEFORE_ALL)
             if not self.same:
                 self._part_of, self._members = grown(self._part_of, size), grown(self._members, size)
 
@@ -156,7 +156,7 @@ class Partitions:
 
     def free_parts(self, parts: Int32s) -> None:
         """Forget partitions that have no groups."""
-        self._own[parts] = NEVER
+        self._own[parts] = BEFORE_ALL
         if self._parts is not None:
             self._parts.free(parts)
 
@@ -166,7 +166,7 @@ class Partitions:
 
     def state(self) -> State:
         """Give ids and bounds."""
-        known = np.flatnonzero(self._own != NEVER)
+        known = np.flatnonzero(self._own != BEFORE_ALL)
         state: State = {"bound": self.bound, "known": known, "own": self._own[known]}
         if self._groups is not None:
             state |= prefixed("groups.", self._groups.state())

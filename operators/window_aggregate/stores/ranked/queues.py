@@ -16,10 +16,10 @@ from operators.data.page import Int32s, Int64s
 from operators.data.saved import apart, bounded, read_integers
 from operators.functions.columns import grown
 from operators.kernels.ranked import ranked as kernels
+from operators.kernels.ticks import FOREVER
 from operators.protocol import State, StateValue
 
 I = TypeVar("I", np.int32, np.int64)  # noqa: E741
-NOTHING = int(kernels.NOTHING)
 _LEAST = 16
 
 
@@ -45,7 +45,7 @@ class Queues(Generic[I]):
 
     def __attrs_post_init__(self) -> None:
         self.places = np.zeros((1, 4), np.int64)
-        self.heads = np.full(1, NOTHING)
+        self.heads = np.full(1, FOREVER)
         self.counters = np.zeros(2, np.int64)
         self.keys = np.zeros(_LEAST, np.int64)
         self.items = np.zeros(_LEAST, self.kind)
@@ -65,7 +65,7 @@ class Queues(Generic[I]):
         if capacity > len(self.heads):
             size = max(capacity, 2 * len(self.heads))
             self.places = grown(self.places, size)
-            self.heads = grown(self.heads, size, fill=NOTHING)
+            self.heads = grown(self.heads, size, fill=FOREVER)
 
     def sizes(self, queues: Int32s) -> Int64s:
         """Give the number of entries of each queue."""
@@ -125,7 +125,7 @@ class Queues(Generic[I]):
 
     def state(self) -> State:
         """Give every queue's entries."""
-        queues = self.waiting(NOTHING)
+        queues = self.waiting(FOREVER)
         sizes = self.sizes(queues)
         keys, items = self._columns(int(sizes.sum()))
         kernels.copy(queues, self.places, self.keys, self.items, keys, items)

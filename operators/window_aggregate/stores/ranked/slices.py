@@ -18,6 +18,7 @@ from operators.functions.columns import grown
 from operators.functions.protocol import Slots
 from operators.kernels.ranked import ranked as kernels
 from operators.kernels.ranked.rank import ranks
+from operators.kernels.ticks import BEFORE_ALL, FAR
 from operators.protocol import State, StateValue
 from operators.window.counted import CountWindow
 from operators.window_aggregate.results import ROWS
@@ -113,7 +114,7 @@ class RankSlices(memory.Stateful):
         starts, stops = starts[which], stops[which]
         room = max(ROWS, int(self.queues.sizes(groups).max()))
         rows = min(ROWS, int((stops - starts).sum()))
-        cursor = np.array([0, -(2**63)])
+        cursor = np.array([0, BEFORE_ALL])
         queues = self.queues
         while cursor[0] < len(groups):
             slots, wids, owners = np.empty(room, np.int32), np.empty(rows, np.int64), np.empty(rows, np.int32)
@@ -136,7 +137,7 @@ class RankSlices(memory.Stateful):
         begin = (np.maximum(given, window.least) + 1) * window.slide - window.size
         kernels.slice_numbers(begin, window.size, window.slide, numbers)
         if over:
-            numbers[:] = 2**62
+            numbers[:] = FAR
         if self.owners is not None:
             numbers = numbers[np.searchsorted(parts, self.partitions.part_of(groups))]
         slots = self.queues.take(*self.queues.below(groups, numbers))[1]

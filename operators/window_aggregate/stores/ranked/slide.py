@@ -15,11 +15,11 @@ from operators.errors import SchemaError
 from operators.functions import count
 from operators.functions.columns import grown
 from operators.kernels.ranked.rank import ranks
+from operators.kernels.ticks import FOREVER, LIMIT
 from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit, State, StateValue
 from operators.streams.named_groups import GroupBound
 from operators.window.counted import SlideByRank, SlideByRows, SlideWindow
-from operators.window.protocol import FOREVER, LIMIT
 from operators.window_aggregate.results import ROWS, START, STOP, WID, ordering
 from operators.window_aggregate.stores.ranked.bins import BinStore
 from operators.window_aggregate.stores.ranked.shell import RankedShell

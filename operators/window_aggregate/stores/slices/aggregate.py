@@ -22,13 +22,13 @@ from operators.functions.columns import frozen
 from operators.functions.protocol import AggregateFunction, Plain
 from operators.functions.sharing import accumulators
 from operators.kernels.slicing import place as kernels
+from operators.kernels.ticks import FOREVER, LIMIT
 from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit, Promises, State, StateValue
 from operators.retractions import Retracted, Retracting
 from operators.streams.named_groups import group_bound, matched
 from operators.window import LandmarkWindow, SlidingWindow
 from operators.window.delimited import FixedBandWindow
-from operators.window.protocol import FOREVER, LIMIT
 from operators.window.session import SessionWindow
 from operators.window_aggregate import facts
 from operators.window_aggregate.facts import open_for

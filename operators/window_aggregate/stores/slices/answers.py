@@ -18,8 +18,8 @@ from operators.kernels.slicing import place as slicer
 from operators.kernels.slicing import release as kernels
 from operators.kernels.slicing import sessions
 from operators.kernels.slicing import settle as settling
+from operators.kernels.ticks import FOREVER
 from operators.protocol import State, StateValue
-from operators.window.protocol import FOREVER
 from operators.window_aggregate.stores.slices.eager import Eager
 from operators.window_aggregate.stores.slices.grouped import Grouped
 from operators.window_aggregate.stores.slices.lazy import Lazy, combined

@@ -14,8 +14,8 @@ from operators.data.schema import Schema
 from operators.functions.arrival import numbered, numbered_schema
 from operators.functions.protocol import Accumulator
 from operators.kernels.slicing import place as kernels
+from operators.kernels.ticks import LIMIT
 from operators.protocol import State, StateValue
-from operators.window.protocol import LIMIT
 from operators.window_aggregate.stores.slices.answers import Answers
 from operators.window_aggregate.stores.slices.user_windows import Cell, Extent
 from operators.window_aggregate.stores.slices.vectors import Vectors

@@ -17,10 +17,11 @@ from operators.data.page import Bools, Int32s, Int64s
 from operators.data.saved import ROOM, part, prefixed, read_integers, read_words
 from operators.functions.columns import frozen
 from operators.kernels.slicing.release import touched
+from operators.kernels.ticks import BEFORE_ALL
 from operators.protocol import State, StateValue
 from operators.window_aggregate.stores.slices.digests import Words
 
-_GONE = -(2**63)
+_GONE = BEFORE_ALL
 PLACE, WID, GROUP, END, GIVEN = 0, 1, 2, 3, 4
 """Columns of the table: what a result is of, its end (_GONE when it was taken back), and how often it was given."""
 _KEY = [pa.field(name, pa.int64()) for name in ("place", "wid", "group")]

@@ -19,13 +19,13 @@ from operators.functions.protocol import Accumulator, Slots
 from operators.kernels.slicing import place as kernels
 from operators.kernels.slicing import release as releasing
 from operators.kernels.slicing import settle as settling
+from operators.kernels.ticks import FAR as NEVER
 from operators.protocol import State, StateValue
 from operators.window_aggregate.stores.slices.user_windows import Cell
 
 T = TypeVar("T", bound=np.generic)
-NEVER = 2**62
-"""Beyond every tick."""
-LIMIT = 2**60
+_DEEPEST = 2**60
+"""Ticks that a list of edges spans at most."""
 QUANTA = 4096
 _LISTED = 512
 _OF_WINDOWS = (kernels.NEAR, kernels.ALL, kernels.GAPPY, kernels.ASKED, kernels.JOINED, kernels.SINGLE)
@@ -550,7 +550,7 @@ def _span(bands: Int64s) -> tuple[int, int]:
     slides = np.append(slides, slides[(sizes % slides != 0) | (most < NEVER)])
     if len(slides) == 0:
         return 1, 2
-    depth = max(1, min(int(max(_LISTED, 2 * len(slides)) / (1 / slides).sum()), LIMIT))
+    depth = max(1, min(int(max(_LISTED, 2 * len(slides)) / (1 / slides).sum()), _DEEPEST))
     return depth, int((-(-depth // slides) + 1).sum()) + 2
 
 

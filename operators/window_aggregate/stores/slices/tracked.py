@@ -16,9 +16,9 @@ import attrs
 
 from operators.data.page import Int64s, Page, plain_values
 from operators.errors import SchemaError
+from operators.kernels.ticks import FAR as NEVER
 from operators.window.user import Context, Extent, LookingBack
 
-NEVER = 2**62
 _MOST: Final = 100_000
 """Edges of one tuple at most, and windows behind the last one: more are taken for a sequence that never ends."""
 

@@ -7,7 +7,8 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
-NEVER = 2**62
+from operators.kernels.ticks import FAR as NEVER
+
 Extent: TypeAlias = tuple[int, int, int]
 """Window-id, begin and end."""
 Cell: TypeAlias = tuple[int, int, int, bool]

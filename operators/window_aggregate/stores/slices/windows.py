@@ -17,6 +17,8 @@ from operators.data.labels import Labels
 from operators.data.page import Int64s
 from operators.errors import SchemaError
 from operators.kernels.slicing import release as kernels
+from operators.kernels.ticks import BEFORE_ALL
+from operators.kernels.ticks import FAR as NEVER
 from operators.window import SlidingWindow
 from operators.window.delimited import DelimitedWindow, FixedBandWindow
 from operators.window.session import SessionWindow
@@ -25,9 +27,7 @@ from operators.window_aggregate.stores.slices.slices import Grid
 from operators.window_aggregate.stores.slices.tracked import Contextual, Tracked
 from operators.window_aggregate.stores.slices.user_windows import AskedWindow, CountingFrom
 
-NEVER = 2**62
 _UNKNOWN = np.zeros(0, np.int64)
-_LEAST = -(2**63)
 _BITS = 62
 CHUNK = 1 << 14
 """Windows looked for at a time, once there are more than usual."""
@@ -46,7 +46,7 @@ class _Used:
     spec: Spec
     since: int = -NEVER
     bit: int = 0
-    next: int = _LEAST
+    next: int = BEFORE_ALL
     tracked: Tracked | None = None
 
 
@@ -182,7 +182,7 @@ class Windows:
         """Tell whether some tick may be in no window, as far as the specifications say."""
         if len(self.sessions):
             return False
-        endless = (self.bands[:, 3] == _LEAST) & (self.bands[:, 4] >= NEVER)
+        endless = (self.bands[:, 3] == BEFORE_ALL) & (self.bands[:, 4] >= NEVER)
         return not bool(((self.bands[:, 0] >= self.bands[:, 1]) & endless).any())
 
     def add(self, name: str, spec: Spec, since: int) -> None:
@@ -195,7 +195,7 @@ class Windows:
         # Windows may be thousands, and asking what a protocol has takes long.
         tracked = None if isinstance(spec, _KNOWN) else _tracked(name, spec, since)
         bit = self._free_bit() if isinstance(spec, SessionWindow) else 0
-        self.used.append(_Used(name, spec, since, bit, _LEAST, tracked))
+        self.used.append(_Used(name, spec, since, bit, BEFORE_ALL, tracked))
 
     def _free_bit(self) -> int:
         taken = {used.bit for used in self.used}

@@ -21,12 +21,13 @@ from operators.functions.count import Count
 from operators.functions.protocol import AggregateFunction
 from operators.functions.sums import Avg
 from operators.kernels.stacks import panes as kernels
+from operators.kernels.ticks import BEFORE_ALL, LIMIT
 from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit, State, StateValue
 from operators.streams.broken_promises import spoken
-from operators.window import LIMIT, SlidingWindow
+from operators.window import SlidingWindow
 from operators.window_aggregate.results import START, STOP, WID, extent_page, named_apart, ordering, window_fields
-from operators.window_aggregate.shell import NEVER, Shell
+from operators.window_aggregate.shell import Shell
 from operators.window_aggregate.stores.stacks.finalize import Stacked, finalize, kind_of, stacked
 from operators.window_aggregate.stores.stacks.kinds import Kind, WholeSum
 from operators.window_aggregate.stores.stacks.panes import Panes, Spans
@@ -94,9 +95,9 @@ class StackAggregate(Shell):
     _panes: Panes | None = attrs.field(init=False, default=None)
     _stacks: list[Stack] = attrs.field(init=False, factory=list)
     _counts: dict[str | None, Counts] = attrs.field(init=False, factory=dict)
-    _floor: int = attrs.field(init=False, default=NEVER)
+    _floor: int = attrs.field(init=False, default=BEFORE_ALL)
     """The tick below which no tuple may come: that of the last one, or of a promise."""
-    _released: int = attrs.field(init=False, default=NEVER)
+    _released: int = attrs.field(init=False, default=BEFORE_ALL)
     _tuples: int = attrs.field(init=False, default=0)
     _pages: int = attrs.field(init=False, default=0)
     _without_value: int = attrs.field(init=False, default=0)
@@ -292,7 +293,7 @@ class StackAggregate(Shell):
         wattr = self.window.wattr
         kind = page.schema.field(wattr).type
         value = int(values[index])
-        floor = max(self._floor, int(values[index - 1]) if index else NEVER)
+        floor = max(self._floor, int(values[index - 1]) if index else BEFORE_ALL)
         if floor == self._bound and (index == 0 or int(values[index - 1]) < floor):
             after = f"the punctuation [{wattr} < {spoken(floor, kind)}]"
         else:

@@ -16,10 +16,10 @@ import numpy as np
 from operators.data.page import Int64s
 from operators.data.saved import read_integers
 from operators.kernels.stacks import panes as kernels
+from operators.kernels.ticks import BEFORE_ALL
 from operators.protocol import State, StateValue
 from operators.window import SlidingWindow
 
-_NEVER = -(2**63)
 _LEAST_ROOM = 64
 
 
@@ -82,7 +82,7 @@ class Panes:
     def horizon(self) -> int:
         """The window after the last one that a pane is in."""
         if self.low == self.high:
-            return _NEVER
+            return BEFORE_ALL
         unit = int(self._units[self.high - 1])
         return (unit >> 1) + (unit & 1) + self.window.size // self.window.slide
 
