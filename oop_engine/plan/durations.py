@@ -9,7 +9,7 @@ import attrs
 
 from oop_engine.query_errors import LanguageError
 from oop_engine.span import NOWHERE, Span
-from operators.data.durations import TIME_UNITS, parts_of
+from operators.data.durations import TIME_UNITS, exact, parts_of
 
 MICROSECOND = 1_000
 MILLISECOND = 1_000_000
@@ -104,22 +104,16 @@ def measure(parts: Sequence[tuple[Word, Word | None]], text: str) -> Duration:
 
 
 def _measured(number: Word, unit: Word | None, text: str) -> Duration:
-    whole, _, fraction = number.text.partition(".")
-    digits = (whole + fraction).lstrip("0")
     written = number.text if unit is None else f"{number.text} {unit.text}"
     kind, scale = ("plain", 1) if unit is None else _unit(unit, text)
-    # More digits than this overflow in any unit; a text of 100 000 digits must not become an integer.
-    if len(digits) - len(fraction) <= 19 and len(fraction) <= 30:
-        value, rest = divmod(int(digits or "0") * scale, 10 ** len(fraction))
-        if rest:
-            raise LanguageError.at(number.span, _too_fine(written, kind), text)
-        if value <= LARGEST:
-            span = Span(number.span.line, number.span.column, number.span.end_column)
-            if unit is not None and unit.span.line == span.line:
-                span = attrs.evolve(span, end_column=unit.span.end_column)
-            return Duration(value, kind, written, span=span)
-    elif len(fraction) > 30:
+    amount = exact(number.text)
+    if (amount is None and "." in number.text) or (amount is not None and (amount * scale).denominator > 1):
         raise LanguageError.at(number.span, _too_fine(written, kind), text)
+    if amount is not None and amount * scale <= LARGEST:
+        span = Span(number.span.line, number.span.column, number.span.end_column)
+        if unit is not None and unit.span.line == span.line:
+            span = attrs.evolve(span, end_column=unit.span.end_column)
+        return Duration(int(amount * scale), kind, written, span=span)
     limit, hint = f"{LARGEST}", ""
     if kind == "ns":
         limit, hint = "292 years", "In a window on times in nanoseconds it is 73 years."

@@ -69,6 +69,21 @@ def parts_of(text: str) -> tuple[bool, list[Part]] | None:
     return bool(found["sign"]), parts
 
 
+def exact(number: str) -> Fraction | None:
+    """Return the number that digits write; None for one with more digits than any duration has.
+
+    A text of 100,000 digits must not become an integer.
+
+    >>> exact("06.40"), exact("9" * 1000)
+    (Fraction(32, 5), None)
+    """
+    whole, _, fraction = number.partition(".")
+    whole, fraction = whole.lstrip("0"), fraction.rstrip("0")
+    if max(len(whole), len(fraction)) > _DIGITS:
+        return None
+    return Fraction(int(whole + fraction or "0"), 10 ** len(fraction))
+
+
 def duration_ns(text: str) -> Fraction:
     """Read a duration such as "2 s", "500ms" or "1h30m" as exact nanoseconds; SchemaError when it is none."""
     found = parts_of(text)
@@ -81,9 +96,10 @@ def duration_ns(text: str) -> Fraction:
         if unit.lower() not in TIME_UNITS:
             hint = did_you_mean(unit.lower(), TIME_UNITS)
             raise SchemaError(f'"{text}" is not a duration: unknown unit "{unit}".\n  {hint}')
-        if len(part.number) > _DIGITS:
+        amount = exact(part.number)
+        if amount is None:
             raise SchemaError(f'"{text[:30]}..." is too long a duration.')
-        total += Fraction(part.number) * TIME_UNITS[unit.lower()]
+        total += amount * TIME_UNITS[unit.lower()]
     return -total if negative else total
 
 

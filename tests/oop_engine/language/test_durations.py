@@ -6,10 +6,12 @@ import decimal
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from oop_engine.language import Duration, LanguageError, format_duration, parse_duration
 from oop_engine.plan.durations import DAY, HOUR, LARGEST, MICROSECOND, MILLISECOND, MINUTE, SECOND
+from operators.data.durations import TIME_UNITS, duration_ns
+from operators.errors import SchemaError
 
 
 @pytest.mark.parametrize(
@@ -130,3 +132,31 @@ def test_any_text_is_a_duration_or_a_language_error(text: str) -> None:
         return
     assert 0 <= duration.value <= LARGEST
     assert parse_duration(str(duration)) == duration
+
+
+numbers = st.from_regex(r"0{0,3}[0-9]{0,25}(\.[0-9]{0,12}0{0,70})?", fullmatch=True) | st.sampled_from(
+    ["9" * 70, "1e3"]
+)
+units = st.sampled_from([*TIME_UNITS, "Week", "WEEKS", "month", "rows", "fortnight", ""])
+gaps = st.sampled_from(["", " ", "  ", "\t", "-"])
+
+
+@given(
+    st.lists(st.tuples(gaps, numbers, gaps, units), min_size=1, max_size=3).map(lambda parts: "".join(sum(parts, ())))
+)
+@example("2 weeks")
+@example("0" * 80 + "1 s")
+@example("1." + "0" * 80 + " s")
+def test_constants_and_windows_take_the_same_durations(text: str) -> None:
+    try:
+        exact = duration_ns(text)
+    except SchemaError:
+        exact = None
+    try:
+        read = parse_duration(text, signed=True)
+    except LanguageError:
+        read = None
+    if exact is not None and exact.denominator == 1 and abs(exact) <= LARGEST:
+        assert read == Duration(int(exact), "ns", "")
+    else:
+        assert read is None or read.unit != "ns"
