@@ -78,6 +78,14 @@ class Promises:
         if start < len(page):
             yield page.slice(start, len(page)) if start else page
 
+    def hand_on(self, page: Page, emit: Emit) -> None:
+        """Emit a page with these promises in it: at once where that is taken, or else in pieces."""
+        if len(page) and len(self.positions) and isinstance(emit, EmitsTogether):
+            emit.together(page, self)
+            return
+        for element in self.one_by_one(page):
+            emit(element)
+
 
 @runtime_checkable
 class TakesPromises(Operator, Protocol):

@@ -10,10 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
 import attrs
+import numpy as np
 
+from operators.data.page import Page
 from operators.expression.bound import Bound, Carry
 from operators.expression.tree import Column, Expression
+from operators.protocol import Emit, Promises
 from punctuation import Below, Pattern, Punctuation, Range
+
+_MOST = 1 << 62
 
 
 @attrs.frozen(eq=False)
@@ -46,6 +51,32 @@ class Images:
             patterns = dict(choice)
             if len(patterns) == len(choice):
                 yield Punctuation(patterns, assumed=punctuation.assumed)
+
+    def hand_on(self, page: Page, promises: Promises, emit: Emit) -> None:
+        """Emit an output page with what follows from the promises in its input."""
+        following = self._following(promises)
+        if following is not None:
+            following.hand_on(page, emit)
+            return
+        for element in promises.one_by_one(page):
+            for out in (element,) if isinstance(element, Page) else self.promises(element):
+                emit(out)
+
+    def _following(self, promises: Promises) -> Promises | None:
+        """Give what follows from promises where that is on one attribute; None where it is on several, or on none."""
+        kept, rising = self.kept.get(promises.attribute, ()), self.rising.get(promises.attribute, ())
+        if len(kept) + len(rising) != 1:
+            return None
+        if kept:
+            return attrs.evolve(promises, attribute=kept[0])
+        ((name, carry),) = rising
+        bounds = [carry(bound) for bound in promises.bounds.tolist()]
+        if not all(type(bound) is int and abs(bound) < _MOST for bound in bounds):
+            return None
+        # Some bounds may say the same of what is computed.
+        moved = np.array(bounds, np.int64)
+        new = moved > np.append(moved[:1] - 1, moved[:-1])
+        return Promises(name, promises.positions[new], moved[new], promises.assumed)
 
     def progress(self, promised: Iterable[frozenset[str]]) -> frozenset[frozenset[str]]:
         """Give what the output will be punctuated on; of a group-wise promise only kept attributes are certain."""

@@ -15,7 +15,7 @@ from operators.expression.images import Images
 from operators.overflow import Overflow
 from operators.pace import Paces
 from operators.plan_facts import Attributes
-from operators.protocol import Emit
+from operators.protocol import Emit, Promises
 from operators.rows.project import Fitted, computed_from, image_paces, named_expressions, same_columns
 from punctuation import Punctuation
 
@@ -76,6 +76,10 @@ class Apply(memory.Stateful):
         fitted, columns = self._fit(page.schema)
         if len(page):
             emit(fitted.page(page, columns, self.overflow))
+
+    def process_with(self, page: Page, promises: Promises, emit: Emit, port: int = 0) -> None:
+        fitted, columns = self._fit(page.schema)
+        fitted.images.hand_on(fitted.page(page, columns, self.overflow), promises, emit)
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         if self._fitted is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import attrs
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,7 +16,7 @@ from operators.errors import SchemaError
 from operators.expression import Bound, Expression
 from operators.overflow import Overflow
 from operators.plan_facts import Attributes
-from operators.protocol import Emit
+from operators.protocol import Emit, Promises
 from operators.retractions import Retracted, Retracting, stands
 from punctuation import Punctuation
 
@@ -64,12 +65,22 @@ class Filter(memory.Stateful):
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         chosen = self.overflow.evaluated(self._fit(page.schema), page)
-        true = pc.sum(chosen).as_py() or 0
+        true = chosen.true_count
         if true == len(page):
             if true:
                 emit(page)
         elif true:
             emit(page.select(chosen))
+
+    def process_with(self, page: Page, promises: Promises, emit: Emit, port: int = 0) -> None:
+        chosen = self.overflow.evaluated(self._fit(page.schema), page)
+        if chosen.true_count < len(page):
+            stops = promises.positions.tolist()
+            pieces = [chosen.slice(start, stop - start) for start, stop in zip([0, *stops], stops, strict=False)]
+            kept = np.cumsum([piece.true_count for piece in pieces], dtype=np.int64)
+            promises = attrs.evolve(promises, positions=kept)
+            page = page.select(chosen)
+        promises.hand_on(page, emit)
 
     def mask(self, page: Page) -> Bools:
         """Tell which tuples satisfy the predicate; nothing is counted."""

@@ -15,7 +15,7 @@ from operators.expression.images import Images
 from operators.overflow import Overflow
 from operators.pace import Pace, Paces, want
 from operators.plan_facts import Attributes
-from operators.protocol import Emit
+from operators.protocol import Emit, Promises
 from punctuation import Punctuation
 
 
@@ -137,6 +137,10 @@ class Project(memory.Stateful):
         fitted = self._fit(page.schema)
         if len(page):
             emit(fitted.page(page, self.columns, self.overflow))
+
+    def process_with(self, page: Page, promises: Promises, emit: Emit, port: int = 0) -> None:
+        fitted = self._fit(page.schema)
+        fitted.images.hand_on(fitted.page(page, self.columns, self.overflow), promises, emit)
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         images = Images.of(self.columns, {}) if self._fitted is None else self._fitted.images
