@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from oop_engine.sources.capture.errors import DecodeError
     from oop_engine.sources.errors import SourceEnded, SourceError, TableError
     from oop_engine.sources.generator import Band, Blocks
+    from oop_engine.warming import Warmed, warm
     from operators.data.page import Page
     from operators.data.schema import Schema, ip_field
     from operators.expression import Column
@@ -126,6 +127,7 @@ _PLACES = {
     "oop_engine.api.running": "Running",
     "oop_engine.plan.strategies": "Strategy strategy",
     "oop_engine.api.stream": "Stream meld merge",
+    "oop_engine.warming": "Warmed warm",
     "oop_engine.api.windowed": "Windowed",
     "oop_engine.api.windowing": (
         "WindowOf band counted edges latest marked own session slide_by_rank slide_by_rows slide_by_tuple "
@@ -170,6 +172,7 @@ __all__ = [
     "StreamError",
     "StreamViolation",
     "TableError",
+    "Warmed",
     "WindowOf",
     "Windowed",
     "WriteFailed",
@@ -243,6 +246,7 @@ __all__ = [
     "tuple_slack",
     "user_aggregate",
     "variance",
+    "warm",
     "zeek",
 ]
 

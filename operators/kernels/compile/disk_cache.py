@@ -110,6 +110,18 @@ def prepare() -> None:
         _folders.choose()
 
 
+def lasting() -> Path | None:
+    """Return the folder that kernels are kept in from run to run; None where there is none."""
+    prepare()
+    chosen = _folders.chosen
+    return None if chosen is None or chosen.name.startswith(_TEMPORARY) else chosen
+
+
+def count(folder: Path) -> int:
+    """Return how many kernels a folder has, by argument types, and with those of other versions."""
+    return sum(name.endswith(_SUFFIX) for name in os.listdir(folder)) if folder.is_dir() else 0
+
+
 class _Folders:
     """Where this process finds compiled kernels, and where it puts new ones, which is chosen when there are some."""
 

@@ -1,0 +1,42 @@
+"""`oop-engine warm`: all kernels are compiled ahead, for images and before the first query."""
+
+from __future__ import annotations
+
+import click
+
+from oop_engine.cli.errors import reported, say
+
+
+@click.command(
+    name="warm",
+    short_help="Compile all kernels ahead, for images and CI.",
+    epilog="""\b
+Examples:
+  oop-engine warm
+  NUMBA_CACHE_DIR=/opt/kernels oop-engine warm --processes 4""",
+)
+@click.option(
+    "--processes", type=click.IntRange(min=1), metavar="N", help="Compile with so many processes.  [default: cores]"
+)
+@click.option("-q", "--quiet", is_flag=True, help="Draw no bar and print no summary.")
+def command(processes: int | None, quiet: bool) -> None:
+    """Compile all kernels now and keep them on disk, so that no later run of this machine waits for one.
+
+    That takes a few minutes, and some seconds where all are there. Kernels hold for the processor, the version of
+    Python and the versions of the packages that they were compiled with.
+
+    Exit status: 0 done, 2 no folder can keep kernels, 3 a run failed.
+    """
+    with reported():
+        import time
+
+        from oop_engine.warming import sentence, warm
+
+        begun = time.monotonic()
+        warmed = warm(progress=False if quiet else None, processes=processes)
+        for name, what in warmed.failed.items():
+            say(f"the run {name} failed, so not all kernels are there: {what}")
+        if not quiet:
+            say(f"{sentence(warmed, time.monotonic() - begun)}.")
+    if warmed.failed:
+        raise click.exceptions.Exit(3)

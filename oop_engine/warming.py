@@ -1,0 +1,328 @@
+"""All kernels are compiled ahead by small runs that between them need them: for images, and before tests.
+
+A kernel is compiled for the types it is called with, so runs are what knows them. Each run is a program of its own, as
+many at a time as there are cores; numba compiles one kernel at a time in a process. The first runs alone, for the
+kernels that all others need.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from oop_engine.errors import PlanError
+
+if TYPE_CHECKING:
+    from oop_engine.api.stream import Stream
+
+TUPLES: Final = 400
+_QUICK: Final = "SELECT srcIP, count(*), sum(len) [RANGE 1 minute, SLIDE 1 minute, WA ts] FROM Main GROUP BY srcIP"
+_WHOLE: Final = "min({0}), max({0}), sum({0}), avg({0}), stddev({0}), minmax({0}), count_distinct({0})"
+_BAGS: Final = (
+    "median({0}), quantile({0}, 0.9), mode({0}), top_k({0}, 3), heavy_hitters({0}, 0.1), count(distinct {0}, srcIP)"
+)
+_ARRIVAL: Final = (
+    "first({0}), last({0}), argmin({0}, destPort), argmax({0}, destPort), m4({0}, destPort), concat(word, ts)"
+)
+_GAPS: Final = "centre_of_mass({0}, destPort), mean_gap(length), gap_variation(ts), geometric_mean({0})"
+_WINDOWS: Final = {
+    "tumbling": "[RANGE 1 s, SLIDE 1 s, WA ts]",
+    "sliding": "[RANGE 2 s, SLIDE 500 ms, WA ts]",
+    "finely": "[RANGE 2 s, SLIDE 50 ms, WA ts]",
+}
+_GROUPS: Final = {"": "", "grouped": " GROUP BY srcIP", "by several": " GROUP BY srcIP, destPort, word"}
+
+
+@attrs.frozen
+class Warmed:
+    """Say what `warm` has done: how many kernels there were before and are now, where, and what could not be run."""
+
+    folder: Path
+    before: int
+    after: int
+    failed: Mapping[str, str] = attrs.field(factory=dict)
+    """By the name of a run the last line of what it said."""
+
+
+def warm(*, progress: Callable[[int, int], None] | bool | None = None, processes: int | None = None) -> Warmed:
+    """Compile all kernels ahead, and keep them on disk, so that no later run of this machine waits for one.
+
+    Takes minutes, and with all kernels there some seconds. `progress` is called with how many runs are done, and of how
+    many; True draws a bar on standard error, None only where that is a terminal. `processes` is the number of cores
+    when nothing is said. PlanError where no folder keeps kernels. Functions of your own compile when they are used.
+    """
+    from operators.kernels.compile import disk_cache as kept
+
+    folder = kept.lasting()
+    if folder is None:
+        raise PlanError(
+            "kernels cannot be kept: no folder for them can be written, or compiling is turned off.\n"
+            "  Name a folder that can be written with NUMBA_CACHE_DIR, and leave NUMBA_DISABLE_JIT out."
+        )
+    tell = progress if callable(progress) else _bar if progress or (progress is None and _is_terminal()) else None
+    before, names, failed = kept.count(folder), list(runs()), dict[str, str]()
+    most = max(1, processes or os.cpu_count() or 1)
+    done, running = 0, dict[str, subprocess.Popen[str]]()
+    try:
+        while names or running:
+            while names and len(running) < (most if done else 1):
+                name = names.pop(0)
+                running[name] = _start(name)
+            name, ended = _first_ended(running)
+            said = ended.communicate()[0]
+            if ended.returncode:
+                failed[name] = next(iter(said.strip().splitlines()[-1:]), f"exit status {ended.returncode}")
+            done += 1
+            if tell is not None:
+                tell(done, done + len(names) + len(running))
+    finally:
+        for left in running.values():
+            left.kill()
+            left.communicate()
+    return Warmed(folder, before, kept.count(folder), failed)
+
+
+def runs() -> Mapping[str, Callable[[Path], Iterator[Stream]]]:
+    """Return the runs by name; each makes its streams, with a folder for files."""
+    found: dict[str, Callable[[Path], Iterator[Stream]]] = {"a first query": _first}
+    for part in ("aggregates", "bags", "arrivals", "gaps"):
+        for groups in _GROUPS:
+            found[f"{part} {groups}".strip()] = lambda _, part=part, groups=groups: _functions(part, groups)
+    found |= {
+        "strategies": _strategies,
+        "slices": _slices,
+        "ranks": _ranks,
+        "joins": _joins,
+        "rows": _rows,
+        "early results": _early,
+        "flows": _flows,
+        "tables": _tables,
+    }
+    return found
+
+
+def run(name: str) -> None:
+    """Run one of the runs in this process."""
+    with tempfile.TemporaryDirectory() as folder:
+        for stream in runs()[name](Path(folder)):
+            stream.run()
+
+
+def _start(name: str) -> subprocess.Popen[str]:
+    program = f"from oop_engine.warming import run; run({name!r})"
+    root = str(Path(__file__).parent.parent)
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    return subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, "PYTHONPATH": path}, cwd=root,
+    )  # fmt: skip
+
+
+def _first_ended(running: dict[str, subprocess.Popen[str]]) -> tuple[str, subprocess.Popen[str]]:
+    """Wait until one has ended; take it out."""
+    while True:
+        for name, process in running.items():
+            try:
+                process.wait(0.05)
+            except subprocess.TimeoutExpired:
+                continue
+            return name, running.pop(name)
+
+
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()  # pyright: ignore[reportUnnecessaryComparison]
+
+
+def _bar(done: int, whole: int) -> None:
+    """Draw a bar on standard error, and leave it when all is done."""
+    filled = 30 * done // whole
+    end = "\n" if done == whole else ""
+    sys.stderr.write(f"\rcompiling kernels [{'#' * filled}{'.' * (30 - filled)}] {done} of {whole} runs{end}")
+    sys.stderr.flush()
+
+
+def _packets(seed: int = 1, **shape: object) -> Stream:
+    from oop_engine.api.in_memory import packets
+
+    return packets(TUPLES, rate=100, seed=seed, sources=20, **shape)
+
+
+def _worded() -> Stream:
+    """Give packets with a column of text, one of floating values and one with nulls."""
+    import pyarrow as pa
+
+    from oop_engine.api.in_memory import arrow
+
+    table = _packets().to_arrow()
+    n = table.num_rows
+    table = table.append_column("word", pa.array([f"w{i % 7}" for i in range(n)]))
+    table = table.append_column("share", pa.array([i % 13 / 7 for i in range(n)]))
+    table = table.append_column("some", pa.array([None if i % 5 == 0 else i for i in range(n)], pa.int64()))
+    return arrow(table, name="Main", slack="1 s")
+
+
+def _asked(text: str, **streams: Stream) -> Stream:
+    from oop_engine.language.translate import query
+
+    return query(text, streams)
+
+
+def _first(folder: Path) -> Iterator[Stream]:
+    from oop_engine.api.read import pcap
+
+    path = folder / "small.pcap"
+    path.write_bytes(capture())
+    yield _asked(_QUICK, Main=pcap(path))
+    yield _asked(_QUICK, Main=_packets())
+
+
+def _functions(part: str, groups: str) -> Iterator[Stream]:
+    listed = {"aggregates": _WHOLE, "bags": _BAGS, "arrivals": _ARRIVAL, "gaps": _GAPS}[part]
+    main = _worded()
+    attributes = ("length", "share", "some", "ts") if part == "aggregates" else ("length", "share", "some")
+    for window in _WINDOWS.values():
+        for attribute in attributes:
+            chosen = (
+                "min(ts), max(ts), count_distinct(ts), minmax(ts)" if attribute == "ts" else listed.format(attribute)
+            )
+            yield _asked(f"SELECT count(*), {chosen} {window} FROM Main{_GROUPS[groups]}", Main=main)
+
+
+def _strategies(_: Path) -> Iterator[Stream]:
+    from oop_engine.plan.strategies import STRATEGIES
+    from operators.functions import avg, count, max, min, stddev, sum
+
+    main = _worded()
+    whole = (count(), sum("length"), avg("some"))
+    every = (*whole, min("length"), max("share"), sum("share"), stddev("share"))
+    for strategy in STRATEGIES:
+        functions = whole if strategy in ("differential", "negative") else every
+        for slide in ("1 s", "500 ms"):
+            windows = main.window(range="2 s", slide=slide, wattr="ts")
+            if strategy != "stacks":
+                yield windows.aggregate(*functions, by="srcIP", strategy=strategy)
+            yield windows.aggregate(*functions, strategy=strategy)
+
+
+def _slices(_: Path) -> Iterator[Stream]:
+    from oop_engine.api import windowing as w
+    from operators.functions import count, max, median, sum
+
+    main = _worded()
+    windows = {"a": w.tumbling("1 s"), "b": w.sliding("3 s", "500 ms"), "c": w.session("20 ms")}
+    functions = (count(), sum("length"), max("share"), median("length"))
+    for by in ((), "srcIP", ("srcIP", "word")):
+        yield main.windows(windows).aggregate(*functions, by=by)
+        yield main.window(w.session("20 ms")).aggregate(*functions, by=by)
+        yield main.window(w.session("20 ms")).aggregate(*functions, by=by, lateness="1 s")
+        yield main.window(w.band("1 s", "2 s")).aggregate(*functions, by=by)
+
+
+def _ranks(_: Path) -> Iterator[Stream]:
+    from oop_engine.api import windowing as w
+    from operators.functions import count, max, sum
+
+    main = _worded()
+    windows = (
+        w.counted(50), w.counted(50, slide=10), w.latest(20, every="1 s"), w.slide_by_tuple("1 s"),
+        w.slide_by_rows("1 s", 5), w.slide_by_rank("1 s", 5),
+    )  # fmt: skip
+    for window in windows:
+        for by in ((), "srcIP"):
+            yield main.window(window).aggregate(count(), sum("length"), max("share"), by=by)
+
+
+def _joins(_: Path) -> Iterator[Stream]:
+    one, other = _packets(), _packets(2)
+    for on in ("A.srcIP = B.destIP", "A.destPort = B.destPort"):
+        for window in ("[RANGE 1 s, SLIDE 1 s, WA ts]", "[RANGE 1 s, WA ts]"):
+            text = f"SELECT A.srcIP, B.length FROM A {window}, B {window} WHERE {on}"
+            yield _asked(text, A=one, B=other)
+
+
+def _rows(_: Path) -> Iterator[Stream]:
+    from oop_engine.api.stream import meld, merge
+
+    main = _worded()
+    yield main.filter("length > 100 AND some IS NOT NULL").derive(bits="length * 8")
+    yield main.distinct("srcIP", "destPort")
+    yield main.distinct("word")
+    yield main.number()
+    yield main.reorder(on="ts", slack="1 s")
+    yield meld(_packets(), _packets(2, skew="1 s"))
+    yield merge(_packets(), _packets(2), on="ts")
+
+
+def _early(_: Path) -> Iterator[Stream]:
+    for refine in ("ACCUMULATE", "DISCARD", "RETRACT"):
+        window = f"[RANGE 2 s, SLIDE 1 s, WA ts, EARLY 500 ms {refine}]"
+        yield _asked(f"SELECT srcIP, count(*), sum(length) {window} FROM Main GROUP BY srcIP", Main=_packets())
+
+
+def _flows(folder: Path) -> Iterator[Stream]:
+    from oop_engine.api.read import netflow
+
+    path = folder / "exports"
+    path.write_bytes(exports())
+    text = "SELECT srcIP, count(*), sum(bytes) [RANGE 1 minute, SLIDE 1 minute, WA ts] FROM Main GROUP BY srcIP"
+    yield _asked(text, Main=netflow(path, slack="1 minute", on="ts"))
+
+
+def _tables(folder: Path) -> Iterator[Stream]:
+    from oop_engine.api.read import table
+
+    main = _packets()
+    for suffix in ("csv", "ndjson", "parquet", "arrow"):
+        path = folder / f"main.{suffix}"
+        main.to(path).run()
+        read = table(path, slack="1 s")
+        yield _asked(_QUICK.replace("len)", "length)"), Main=read)
+
+
+def capture() -> bytes:
+    """Return a small capture in the format of libpcap: TCP, UDP and ICMP over IPv4, TCP over IPv6."""
+    head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1)
+    records = list[bytes]()
+    for i in range(TUPLES):
+        protocol = (6, 17, 1, 6)[i % 4]
+        inner = struct.pack(">HH", 1024 + i % 9, 80) + bytes(16)
+        if i % 4 == 3:
+            packet = struct.pack(">IHBB", 6 << 28, len(inner), protocol, 64) + bytes(15) + bytes([i % 7]) + bytes(16)
+            link = b"\0" * 12 + b"\x86\xdd"
+        else:
+            packet = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(inner), i % 65_536, 0, 64, protocol, 0)
+            packet += bytes([10, 0, 0, i % 11, 10, 0, 1, 1])
+            link = b"\0" * 12 + b"\x08\x00"
+        data = link + packet + inner
+        records.append(struct.pack("<IIII", 1_700_000_000 + i, 0, len(data), len(data)) + data)
+    return head + b"".join(records)
+
+
+def exports() -> bytes:
+    """Return datagrams of NetFlow version 5, end to end."""
+    found = list[bytes]()
+    for i in range(8):
+        head = struct.pack(">HHIIIIBBH", 5, 2, 60_000, 1_700_000_000 + 10 * i, 0, 2 * i, 0, 0, 0)
+        record = struct.pack(
+            ">4s4s4sHHIIIIHHBBBBHHBBH", bytes([10, 0, 0, i]), bytes(4), bytes(4), 1, 2, 5, 500, 1_000, 2_000, 1024, 80,
+            0, 16, 6, 0, 0, 0, 0, 0, 0,
+        )  # fmt: skip
+        found.append(head + 2 * record)
+    return b"".join(found)
+
+
+def sentence(warmed: Warmed, seconds: float) -> str:
+    """Say what was done, for the command."""
+    new = warmed.after - warmed.before
+    how = f"{new} kernel{'s' * (new != 1)} compiled in {seconds:.0f} s" if new else "all kernels were there"
+    return f"{how}; {warmed.after} are in {shlex.quote(str(warmed.folder))}"
