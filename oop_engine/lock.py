@@ -136,7 +136,7 @@ def hold(handle: int) -> None:
 
 
 def abandoned(paths: Iterator[Path]) -> Iterator[Path]:
-    """Give those of files that nobody holds any more; none where the system cannot tell."""
+    """Yield those of files that nobody holds any more; none where the system cannot tell."""
     for path in paths:
         if fcntl is not None and not path.is_symlink():
             with suppress(Taken):

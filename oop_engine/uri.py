@@ -13,7 +13,7 @@ _HERE: Final = ("", "localhost")
 
 
 def remote(text: str | Path) -> str | None:
-    """Give the place elsewhere that a URI names, such as s3a://bucket; None where the text names one here."""
+    """Return the place elsewhere that a URI names, such as s3a://bucket; None where the text names one here."""
     found = _URI.fullmatch(str(text))
     if found is None:
         return None
@@ -24,7 +24,7 @@ def remote(text: str | Path) -> str | None:
 
 
 def here(text: str | Path) -> Path:
-    """Give a path, or file: URI, as a path; a leading ~ is the home folder."""
+    """Return a path, or file: URI, as a path; a leading ~ is the home folder."""
     found = _URI.fullmatch(str(text))
     if found is None or found["scheme"].lower() != "file":
         return Path(text).expanduser()

@@ -27,10 +27,10 @@ def drive(operator: Operator, script: Iterable[Element | tuple[int, Element]]) -
 
 
 def rows(elements: Iterable[Element]) -> list[Row]:
-    """Give the tuples of all pages, in order."""
+    """Return the tuples of all pages, in order."""
     return [row for element in elements if isinstance(element, Page) for row in element.plain_rows()]
 
 
 def punctuations(elements: Iterable[Element]) -> list[Punctuation]:
-    """Give the punctuations alone, in order."""
+    """Return the punctuations alone, in order."""
     return [element for element in elements if isinstance(element, Punctuation)]

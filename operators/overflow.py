@@ -25,7 +25,7 @@ class Finalizing(Protocol):
     """An object that has the results of slots: an accumulator."""
 
     def finalize(self, slots: Slots, /) -> pa.Array:
-        """Give one result per slot; AggregateOverflow when one does not fit."""
+        """Return one result per slot; AggregateOverflow when one does not fit."""
         ...
 
 
@@ -44,7 +44,7 @@ class Overflow:
     count: int = 0
 
     def filled(self, n: int, kind: pa.DataType, compute: Callable[[int, int], pa.Array]) -> pa.Array:
-        """Give compute(0, n), of n values of a type; where it is forgiven, null for each value that does not fit.
+        """Return compute(0, n), of n values of a type; where it is forgiven, null for each value that does not fit.
 
         AggregateOverflow or OverflowError, as `compute` raises it, where it is not. Cost: log2(n) calls of `compute`
         for each value that does not fit, none otherwise.
@@ -59,7 +59,7 @@ class Overflow:
     def _halves(
         self, start: int, stop: int, kind: pa.DataType, compute: Callable[[int, int], pa.Array]
     ) -> Iterator[pa.Array]:
-        """Give the values from `start` to `stop`, which do not all fit."""
+        """Yield the values from `start` to `stop`, which do not all fit."""
         if stop - start == 1:
             self.count += 1
             yield pa.nulls(1, kind)
@@ -72,7 +72,7 @@ class Overflow:
                 yield from self._halves(low, high, kind, compute)
 
     def evaluated(self, bound: Bound, page: Page) -> pa.Array:
-        """Give the values of an expression for the tuples of a page."""
+        """Return the values of an expression for the tuples of a page."""
 
         def some(start: int, stop: int) -> pa.Array:
             return bound.evaluate(page if stop - start == len(page) else page.slice(start, stop))
@@ -82,7 +82,7 @@ class Overflow:
     def finalized(
         self, name: str, accumulator: Finalizing, slots: Slots, kind: pa.DataType, where: Callable[[int], str]
     ) -> pa.Array:
-        """Give the results of slots, of a type; `where` tells of which window and group that at a place is.
+        """Return the results of slots, of a type; `where` tells of which window and group that at a place is.
 
         AggregateOverflow names the aggregate, and where it was, if it is not forgiven.
         """
@@ -98,7 +98,7 @@ class Overflow:
 
 
 def overflows(operator: Operator) -> Iterator[Overflow]:
-    """Give what an operator, or each link of a chain, does with what does not fit."""
+    """Yield what an operator, or each link of a chain, does with what does not fit."""
     if isinstance(operator, Chain):
         for link in operator.operators:
             yield from overflows(link)

@@ -29,7 +29,7 @@ class Pace:
     optional: bool = attrs.field(default=False, kw_only=True)
 
     def and_also(self, other: Pace) -> Pace:
-        """Give the coarsest pace that serves both."""
+        """Return the coarsest pace that serves both."""
         if self.optional != other.optional:
             return other if self.optional else self
         if self.step is None or other.step is None:
@@ -56,7 +56,7 @@ class Paced(Protocol):
 
     @property
     def promise_pace(self) -> Pace:
-        """The edges of the windows, or steps that are short beside windows whose edges the tuples set."""
+        """Return the edges of the windows, or steps that are short beside windows whose edges the tuples set."""
         ...
 
 
@@ -66,18 +66,18 @@ def want(paces: Paces, name: str, pace: Pace) -> None:
 
 
 def finely(schema: Schema, name: str, times_a_second: int) -> Pace:
-    """Give a pace of so many promises a second on an attribute that is a time, as fine as is cheap on another."""
+    """Return a pace of so many promises a second on an attribute that is a time, as fine as is cheap on another."""
     tick = tick_ns(schema.field(name).type)
     return Pace(None) if tick is None else Pace(max(1, 1_000_000_000 // tick // times_a_second))
 
 
 def within(length: int) -> Pace:
-    """Give a pace of some promises within a length."""
+    """Return a pace of some promises within a length."""
     return Pace(max(1, length // TIMES_A_LENGTH))
 
 
 def pace_of(window: Windowed, schema: Schema) -> Pace:
-    """Give how finely a window's attribute must be promised: where it does not say, ten times a second."""
+    """Return how finely a window's attribute must be promised: where it does not say, ten times a second."""
     return window.promise_pace if isinstance(window, Paced) else finely(schema, window.wattr, 10)
 
 

@@ -49,7 +49,7 @@ class Narrowing(Protocol):
     """An operator that can leave attributes out of its output, and need not store them."""
 
     def keeping(self, names: Collection[str]) -> Operator:
-        """Give the operator that puts out these attributes alone, of those that it has."""
+        """Return the operator that puts out these attributes alone, of those that it has."""
         ...
 
 
@@ -58,7 +58,7 @@ class Remarking(Protocol):
     """An operator that has something to say to its user, who asks `explain`."""
 
     def remarks(self) -> tuple[str, ...]:
-        """Give what it says, a line each."""
+        """Return what it says, a line each."""
         ...
 
 
@@ -67,7 +67,7 @@ class Computes(OneByOne, Protocol):
     """An operator that makes of each tuple one, whose attributes it keeps or computes by expressions."""
 
     def computed(self, name: str) -> Expression | None:
-        """Give the expression by which it makes an attribute of its output, None for one that it keeps."""
+        """Return the expression by which it makes an attribute of its output, None for one that it keeps."""
         ...
 
 
@@ -111,7 +111,7 @@ class PassesOn(Protocol):
 
 
 def passes_on(operator: Operator) -> bool:
-    """Tell whether an operator passes tuples and promises on and relies on neither; not where it does not say."""
+    """Return whether an operator passes tuples and promises on and relies on neither; not where it does not say."""
     return isinstance(operator, OneByOne | PassesOn)
 
 
@@ -140,7 +140,7 @@ class Selects(Protocol):
     """An operator that passes some of its tuples on as they are; a late one that it would not is missed nowhere."""
 
     def mask(self, page: Page) -> Bools:
-        """Tell which tuples of a page pass, shape (n,); nothing is remembered or counted."""
+        """Return which tuples of a page pass, shape (n,); nothing is remembered or counted."""
         ...
 
 
@@ -252,10 +252,10 @@ class Comparable(Protocol):
     """An operator that knows another that gives the same over the same inputs, so that one does for both."""
 
     def same_as(self, other: object) -> bool:
-        """Tell whether another operator gives the same tuples and promises over the same inputs."""
+        """Return whether another operator gives the same tuples and promises over the same inputs."""
         ...
 
 
 def same(one: Operator, other: Operator) -> bool:
-    """Tell whether two operators give the same over the same inputs; not where they do not say."""
+    """Return whether two operators give the same over the same inputs; not where they do not say."""
     return type(one) is type(other) and isinstance(one, Comparable) and one.same_as(other)

@@ -34,7 +34,7 @@ class Operator(Protocol):
         ...
 
     def output_schema(self, *inputs: Schema) -> Schema:
-        """Give the schema of what is emitted; SchemaError when the operator does not fit its inputs.
+        """Return the schema of what is emitted; SchemaError when the operator does not fit its inputs.
 
         Public fields stay as they are; underscore fields may remember what was worked out, until it is called again.
         """
@@ -49,7 +49,7 @@ class Operator(Protocol):
         ...
 
     def state(self) -> State:
-        """Give everything remembered as arrays, record batches and scalars."""
+        """Return everything remembered as arrays, record batches and scalars."""
         ...
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
@@ -68,7 +68,7 @@ class Promises:
     """Whether a timer or a heartbeat concluded them."""
 
     def one_by_one(self, page: Page) -> Iterator[Element]:
-        """Give the page in pieces, each promise after the tuples that it follows."""
+        """Yield the page in pieces, each promise after the tuples that it follows."""
         start = 0
         for position, bound in zip(self.positions.tolist(), self.bounds.tolist(), strict=True):
             if position > start:
@@ -127,7 +127,7 @@ class Measured(Protocol):
     """An operator that tells about itself while it runs."""
 
     def statistics(self) -> dict[str, int]:
-        """Give counters by name; `state_tuples` and `state_bytes` say what is held, `late` what was refused."""
+        """Return counters by name; `state_tuples` and `state_bytes` say what is held, `late` what was refused."""
         ...
 
 

@@ -72,7 +72,7 @@ def as_it_is(self: object, found: Retracted | None, *inputs: Schema) -> Retracti
 
 
 def stands(predicate: Expression, found: Retracted, schema: Schema) -> bool:
-    """Tell whether only tuples that stand pass a condition over a schema."""
+    """Return whether only tuples that stand pass a condition over a schema."""
     if isinstance(predicate, Logical) and predicate.op == "and":
         return any(stands(side, found, schema) for side in (predicate.left, predicate.right))
     one: Expression = predicate

@@ -11,7 +11,7 @@ from punctuation.schedule import NEVER, NO_TIME
 
 
 def known(punctuator: Punctuator) -> int | None:
-    """Give the bound that what was observed so far allows, exactly; None when it says nothing, or only a clock does.
+    """Return the bound that what was observed so far allows, exactly; None when it says nothing, or only a clock does.
 
     >>> import numpy as np
     >>> slack = Slack("ts", 2, step=10)

@@ -11,7 +11,7 @@ Int64s: TypeAlias = npt.NDArray[np.int64]
 
 
 def running_largest(kept: Int64s, values: Int64s) -> tuple[Int64s, Int64s]:
-    """Give the k-th largest value seen after each of `values`, shape (n,), and the k largest in the end.
+    """Return the k-th largest value seen after each of `values`, shape (n,), and the k largest in the end.
 
     `kept`, shape (k,), are the k largest before, the least int64 where there were fewer. A wavelet matrix answers all
     n prefixes at once, a bit of the rank a pass: O((n + k) log(n + k)) instead of a heap operation a tuple.

@@ -53,7 +53,7 @@ class Pace:
         return True
 
     def thin(self, bounds: Int64s) -> Promises:
-        """Give what is said of bounds that were true after each tuple, shape (n,), ascending."""
+        """Return what is said of bounds that were true after each tuple, shape (n,), ascending."""
         start = self.count
         self.count += len(bounds)
         if self.every is None:
@@ -63,7 +63,7 @@ class Pace:
         return self._rising(said, bounds[said])
 
     def thin_sparse(self, positions: Int64s, bounds: Int64s, length: int) -> Promises:
-        """Give what is said of bounds that become true at a few positions of a page of `length` tuples."""
+        """Return what is said of bounds that become true at a few positions of a page of `length` tuples."""
         start = self.count
         self.count += length
         if self.every is None:
@@ -80,7 +80,7 @@ class Pace:
         return self._rising(due[last], np.maximum.accumulate(bounds)[last])
 
     def assume(self, bound: int) -> int | None:
-        """Give a bound that a clock concluded, rounded, if it rises."""
+        """Return a bound that a clock concluded, rounded, if it rises."""
         bound = self._floor(bound)
         if bound <= self.promised:
             return None

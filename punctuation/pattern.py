@@ -22,11 +22,11 @@ class Pattern(Protocol):
     """A set of values of one attribute."""
 
     def contains(self, value: Value) -> bool:
-        """Tell whether one value is in the set."""
+        """Return whether one value is in the set."""
         ...
 
     def mask(self, values: npt.NDArray[np.generic]) -> Mask:
-        """Tell for every entry of a column, shape (n,), whether it is in the set."""
+        """Return for every entry of a column, shape (n,), whether it is in the set."""
         ...
 
 
@@ -148,7 +148,7 @@ def one_of(values: Iterable[Value]) -> Equals | OneOf:
 
 
 def includes(larger: Pattern, smaller: Pattern) -> bool:
-    """Tell whether every value of `smaller` is in `larger`; sound, and complete but for gaps between integers."""
+    """Return whether every value of `smaller` is in `larger`; sound, and complete but for gaps between integers."""
     if isinstance(larger, Any):
         return True
     if isinstance(smaller, Any):
@@ -163,7 +163,7 @@ def includes(larger: Pattern, smaller: Pattern) -> bool:
 
 
 def intersect(a: Pattern, b: Pattern) -> Pattern | None:
-    """Give the values that are in both patterns, or None when there are none."""
+    """Return the values that are in both patterns, or None when there are none."""
     if isinstance(a, Any):
         return b
     if isinstance(b, Any):
@@ -190,7 +190,7 @@ def intersect(a: Pattern, b: Pattern) -> Pattern | None:
 
 
 def _low_reaches(larger: Range, smaller: Range) -> bool:
-    """Tell whether `larger` starts no later than `smaller`."""
+    """Return whether `larger` starts no later than `smaller`."""
     if larger.low is None:
         return True
     if smaller.low is None:
@@ -201,7 +201,7 @@ def _low_reaches(larger: Range, smaller: Range) -> bool:
 
 
 def _high_reaches(larger: Range, smaller: Range) -> bool:
-    """Tell whether `larger` ends no earlier than `smaller`."""
+    """Return whether `larger` ends no earlier than `smaller`."""
     if larger.high is None:
         return True
     if smaller.high is None:
@@ -212,7 +212,7 @@ def _high_reaches(larger: Range, smaller: Range) -> bool:
 
 
 def _like(value: Value, values: npt.NDArray[np.generic]) -> object:
-    """Give a constant that compares with a column: byte strings take the column's width."""
+    """Return a constant that compares with a column: byte strings take the column's width."""
     if isinstance(value, bytes) and values.dtype.kind == "S":
         return np.array(value, values.dtype)[()]
     return value

@@ -14,7 +14,7 @@ Plain: TypeAlias = bool | int | float | str | list["Plain"] | None
 
 
 def to_plain(punctuation: Punctuation) -> Plain:
-    """Give a punctuation as nested lists of JSON values; bytes are tagged and written in hexadecimal."""
+    """Return a punctuation as nested lists of JSON values; bytes are tagged and written in hexadecimal."""
     return [[name, *_pattern(pattern)] for name, pattern in punctuation.patterns]
 
 
@@ -31,7 +31,7 @@ def from_plain(plain: Plain) -> Punctuation:
 
 
 def save_progress(progress: Progress) -> Plain:
-    """Give the promises in force and the number of stale ones."""
+    """Return the promises in force and the number of stale ones."""
     return [progress.stale, [to_plain(p) for p in progress.promises()]]
 
 
@@ -47,7 +47,7 @@ def load_progress(plain: Plain) -> Progress:
 
 
 def dump_progress(progress: Progress) -> str:
-    """Give `save_progress` as JSON text."""
+    """Return `save_progress` as JSON text."""
     return json.dumps(save_progress(progress))
 
 

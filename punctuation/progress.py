@@ -132,7 +132,7 @@ class Progress:
         return promise
 
     def implies(self, punctuation: Punctuation) -> bool:
-        """Tell whether what was promised already contains this punctuation."""
+        """Return whether what was promised already contains this punctuation."""
         if self.ended:
             return True
         for name, pattern in punctuation.patterns:
@@ -146,11 +146,11 @@ class Progress:
         )
 
     def bound(self, attribute: str) -> Value | None:
-        """Give the low-watermark of an attribute, None when nothing was promised on it."""
+        """Return the low-watermark of an attribute, None when nothing was promised on it."""
         return self.linear.get(attribute)
 
     def effective(self, shape: Shape, key: Key) -> Value | None:
-        """Give a group's bound: the higher of its own and the linear one (thesis 8.2, group-wise Meld)."""
+        """Return a group's bound: the higher of its own and the linear one (thesis 8.2, group-wise Meld)."""
         own = self.grouped.get(shape, {}).get(key)
         wildcard = self.linear.get(shape[1]) if shape[1] is not None else None
         if own is None:
@@ -158,14 +158,14 @@ class Progress:
         return own if wildcard is None else max(own, wildcard)  # type: ignore[type-var]
 
     def over(self, names: tuple[str, ...], key: Key) -> bool:
-        """Tell whether a group has no tuples any more: a promise ended it, or it lies behind a linear one."""
+        """Return whether a group has no tuples any more: a promise ended it, or it lies behind a linear one."""
         if key in self.grouped.get((names, None), {}):
             return True
         pairs = zip(names, key, strict=True)
         return any(n in self.linear and includes(Below(self.linear[n]), Equals(value)) for n, value in pairs)
 
     def promises(self) -> Iterator[Punctuation]:
-        """Give the promises in force, none implied by another of its own shape."""
+        """Yield the promises in force, none implied by another of its own shape."""
         if self.ended:
             yield END
         for name, bound in self.linear.items():
@@ -179,7 +179,7 @@ class Progress:
         yield from self.general
 
     def mask(self, columns: Mapping[str, npt.NDArray[np.generic]], length: int) -> Mask:
-        """Tell for each of `length` tuples whether it breaks a promise in force (the stream is then ungrammatical)."""
+        """Return for each of `length` tuples whether it breaks a promise in force (a violation)."""
         broken = np.zeros(length, np.bool_)
         for promise in self.promises():
             broken |= promise.mask(columns, length)
@@ -218,12 +218,12 @@ class Meet:
         self._progress = [Progress() for _ in range(self.ports)]
 
     def port(self, port: int) -> Progress:
-        """Give the progress of one port."""
+        """Return the progress of one port."""
         return self._progress[port]
 
     @property
     def emitted(self) -> Progress:
-        """Give what has been promised downstream."""
+        """Return what has been promised downstream."""
         return self._emitted
 
     def advance(self, port: int, punctuation: Punctuation) -> list[Punctuation]:
@@ -294,7 +294,7 @@ class Meet:
 
 
 def _crossing(live: list[Progress]) -> bool:
-    """Tell whether ports may have promised on different attributes, so that only a conjunction is true of all."""
+    """Return whether ports may have promised on different attributes, so that only a conjunction is true of all."""
     common = set[str].intersection(*(set(p.linear) for p in live))
     shapes = {shape for p in live for shape in p.grouped}
     return (
@@ -306,7 +306,7 @@ def _crossing(live: list[Progress]) -> bool:
 
 
 def _widest(promises: list[Punctuation]) -> list[Punctuation]:
-    """Give the promises that no other of them implies."""
+    """Return the promises that no other of them implies."""
     widest: list[Punctuation] = []
     for promise in promises:
         if not any(w.implies(promise) for w in widest):
@@ -321,7 +321,7 @@ def _higher(a: Value | None, b: Value | None) -> Value | None:
 def _covers(
     shape: Shape, bounds: Mapping[Key, Value | None], ended: Mapping[Key, Value | None], punctuation: Punctuation
 ) -> bool:
-    """Tell whether the bounds of groups contain a punctuation: it lists groups, each of them that far or ended."""
+    """Return whether the bounds of groups contain a punctuation: it lists groups, each of them that far or ended."""
     names, progressing = shape
     lists: list[frozenset[Value]] = []
     for name in names:

@@ -58,18 +58,18 @@ class Punctuation:
 
     @property
     def is_end(self) -> bool:
-        """Tell whether this is the promise that nothing at all will come."""
+        """Return whether this is the promise that nothing at all will come."""
         return not self.patterns
 
     def pattern(self, attribute: str) -> Pattern:
-        """Give the pattern on one attribute, the wildcard where none is set."""
+        """Return the pattern on one attribute, the wildcard where none is set."""
         for name, pattern in self.patterns:
             if name == attribute:
                 return pattern
         return ANY
 
     def matches(self, row: Mapping[str, Value | None]) -> bool:
-        """Tell whether one tuple matches; a null matches the wildcard only."""
+        """Return whether one tuple matches; a null matches the wildcard only."""
         for name, pattern in self.patterns:
             value = row[name]
             if value is None or not pattern.contains(value):
@@ -77,18 +77,18 @@ class Punctuation:
         return True
 
     def mask(self, columns: Mapping[str, npt.NDArray[np.generic]], length: int) -> Mask:
-        """Tell for each of `length` tuples, given as columns of shape (length,), whether it matches."""
+        """Return for each of `length` tuples, given as columns of shape (length,), whether it matches."""
         matched = np.ones(length, np.bool_)
         for name, pattern in self.patterns:
             matched &= pattern.mask(columns[name])
         return matched
 
     def implies(self, other: Punctuation) -> bool:
-        """Tell whether this promise contains `other`: every tuple that matches `other` matches this one."""
+        """Return whether this promise contains `other`: every tuple that matches `other` matches this one."""
         return all(includes(pattern, other.pattern(name)) for name, pattern in self.patterns)
 
     def meet(self, other: Punctuation) -> Punctuation | None:
-        """Give the promise that holds when each of two streams made one of the two; None when it is empty."""
+        """Return the promise that holds when each of two streams made one of the two; None when it is empty."""
         both = dict(self.patterns)
         for name, pattern in other.patterns:
             common = intersect(both.get(name, ANY), pattern)
@@ -98,7 +98,7 @@ class Punctuation:
         return Punctuation(both, assumed=self.assumed or other.assumed)
 
     def onto(self, kept: Mapping[str, str]) -> Punctuation | None:
-        """Give the same promise after a projection that keeps attributes, old name to new name.
+        """Return the same promise after a projection that keeps attributes, old name to new name.
 
         None when a constrained attribute is not kept: without it the promise would claim more than was promised.
         """
@@ -107,7 +107,7 @@ class Punctuation:
         return Punctuation({kept[name]: pattern for name, pattern in self.patterns}, assumed=self.assumed)
 
     def bound(self, attribute: str) -> Value | None:
-        """Give v when this is the linear promise `[attribute < v]` and nothing else."""
+        """Return v when this is the linear promise `[attribute < v]` and nothing else."""
         if len(self.patterns) != 1 or self.patterns[0][0] != attribute:
             return None
         return below(self.patterns[0][1])
@@ -127,7 +127,7 @@ def before(attribute: str, bound: Value, *, assumed: bool = False) -> Punctuatio
 
 
 def below(pattern: Pattern) -> Value | None:
-    """Give v when the pattern is `< v`, also for `<= v` on integers, which is `< v + 1`."""
+    """Return v when the pattern is `< v`, also for `<= v` on integers, which is `< v + 1`."""
     if isinstance(pattern, Range) and pattern.low is None and pattern.high is not None:
         if pattern.high_open:
             return pattern.high
@@ -137,7 +137,7 @@ def below(pattern: Pattern) -> Value | None:
 
 
 def whole(bound: object) -> int | None:
-    """Give a bound on 64-bit integers as one of them: below 2.5 is below 3; None for text and NaN, which bound nothing.
+    """Return a bound on 64-bit integers as one of them: below 2.5 is below 3; None for text and NaN.
 
     >>> whole(2.5), whole(float("inf")) == whole(2**70) == 2**63 - 1, whole(float("nan"))
     (3, True, None)
@@ -148,7 +148,7 @@ def whole(bound: object) -> int | None:
 
 
 def constants(pattern: Pattern) -> frozenset[Value] | None:
-    """Give the listed values of a constant or a list pattern, None for any other pattern."""
+    """Return the listed values of a constant or a list pattern, None for any other pattern."""
     if isinstance(pattern, Equals):
         return frozenset((pattern.value,))
     return pattern.values if isinstance(pattern, OneOf) else None

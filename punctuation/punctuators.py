@@ -48,7 +48,7 @@ class Punctuator(Protocol):
         ...
 
     def state(self) -> Plain:
-        """Give the memory as JSON values."""
+        """Return the memory as JSON values."""
         ...
 
     def restore(self, state: Plain) -> None:

@@ -41,7 +41,7 @@ class Schedule:
         return len(self.positions)
 
     def between(self, start: int, stop: int) -> tuple[Int64s, Int64s]:
-        """Give the entries whose position is in [start, stop): positions and bounds."""
+        """Return the entries whose position is in [start, stop): positions and bounds."""
         first, last = np.searchsorted(self.positions, (start, stop))
         return self.positions[first:last], self.bounds[first:last]
 
@@ -73,7 +73,7 @@ class SuffixMinimum:
 
     @property
     def count(self) -> int:
-        """Give how many tuples were fed, those without a value included."""
+        """Return how many tuples were fed, those without a value included."""
         return self._count
 
     def feed(self, values: Int64s, valid: npt.NDArray[np.bool_] | None = None) -> None:
@@ -94,7 +94,7 @@ class SuffixMinimum:
             self._count += len(some)
 
     def finish(self) -> Schedule:
-        """Give the schedule of what was fed."""
+        """Return the schedule of what was fed."""
         if self.step is not None:
             self._compact()
             return _schedule(self._firsts, self._lasts)
@@ -224,7 +224,7 @@ class Unfolding:
         self._parts.append((self._base, Schedule(positions + (self._base - len(values)), bounds)))
 
     def between(self, start: int, stop: int) -> tuple[Int64s, Int64s]:
-        """Give the entries whose position is in [start, stop); `start` never goes back."""
+        """Return the entries whose position is in [start, stop); `start` never goes back."""
         while self._parts and self._parts[0][0] <= start:
             self._parts.popleft()
         found = [part.between(start, stop) for _, part in list(self._parts)]
@@ -234,7 +234,7 @@ class Unfolding:
 
 
 def _schedule(firsts: Int64s, lasts: Int64s) -> Schedule:
-    """Give the schedule of steps in ascending order and the last position of each."""
+    """Return the schedule of steps in ascending order and the last position of each."""
     if len(firsts) < 2:
         return Schedule(_EMPTY, _EMPTY)
     done = np.maximum.accumulate(lasts)
@@ -244,7 +244,7 @@ def _schedule(firsts: Int64s, lasts: Int64s) -> Schedule:
 
 
 def low_watermarks(values: Int64s) -> Int64s:
-    """Give lwm(n, S, A) after each of n tuples, shape (n,): the least that follows, NEVER after the last (Eq. 4.1)."""
+    """Return lwm(n, S, A) after each of n tuples, shape (n,): the least that follows, NEVER at last (Eq. 4.1)."""
     values = np.asarray(values, np.int64)
     following = np.full(len(values), NEVER, np.int64)
     timed = np.where(values == NO_TIME, NEVER, values)
@@ -254,7 +254,7 @@ def low_watermarks(values: Int64s) -> Int64s:
 
 
 def floor_to(values: Int64s, step: int, origin: int) -> Int64s:
-    """Give origin + k * step, the greatest that is not above each value; NO_TIME where int64 has no such number."""
+    """Return origin + k * step, the greatest that is not above each value; NO_TIME where int64 has no such number."""
     remainder = np.mod(values, step)
     if origin % step:
         remainder = np.mod(remainder - origin % step, step)

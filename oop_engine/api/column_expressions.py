@@ -16,7 +16,7 @@ Computed: TypeAlias = "Expression | str | int | float | bool | Callable[..., obj
 
 
 def expression_of(value: Computed, schema: Schema, where: str) -> Expression:
-    """Give a value over the columns of a schema as an expression; SchemaError, naming the call, where it is none."""
+    """Return a value over the columns of a schema as an expression; SchemaError, naming the call, where it is none."""
     if isinstance(value, str):
         from oop_engine.language.expressions import parse_expression
 

@@ -119,7 +119,7 @@ def _grouping(schema: Schema, by: str | Sequence[str] | None) -> Sequence[str]:
 
 
 def _batches(stream: Stream, columns: list[str], notes: list[str]) -> Iterator[pa.RecordBatch]:
-    """Give the columns as they arrive, straight from the source where there is nothing between."""
+    """Yield the columns as they arrive, straight from the source where there is nothing between."""
     if not isinstance(stream.node, SourceNode):
         notes.append("measured after operators: what they or promises below them have dropped is not counted")
         for page in stream.project(*columns):
@@ -189,7 +189,7 @@ class _Reading:
                     measure.observe(column[rows])
 
     def _marks(self, index: KeyIndex, batch: pa.RecordBatch) -> Int64s:
-        """Give the number of each tuple's group, GROUPS for those that are not measured by themselves."""
+        """Return the number of each tuple's group, GROUPS for those that are not measured by themselves."""
         ids = index.assign([batch.column(name) for name in self.grouping])
         if len(index) > _MOST_KEYS:
             raise PlanError(
@@ -199,7 +199,7 @@ class _Reading:
         return np.minimum(ids, GROUPS).astype(np.int64)
 
     def told(self, name: str, share: float, notes: Sequence[str]) -> Disorder:
-        """Give what was found."""
+        """Return what was found."""
         names = self._names()
         whole = tuple(self._found(w, m, None, share) for w, m in zip(self.wanted, self.whole, strict=True))
         several = len(names) > 1
@@ -249,7 +249,7 @@ class _Reading:
 
 
 def _parts(marks: Int64s | None, n: int) -> Iterator[tuple[int, Int64s | slice]]:
-    """Give the rows of each group that is measured, in order of arrival."""
+    """Yield the rows of each group that is measured, in order of arrival."""
     if marks is None or (len(marks) and (marks == marks[0]).all()):
         group = 0 if marks is None else int(marks[0])
         if group < GROUPS:
@@ -263,7 +263,7 @@ def _parts(marks: Int64s | None, n: int) -> Iterator[tuple[int, Int64s | slice]]
 
 
 def _placed(measure: Measure) -> tuple[Point, ...]:
-    """Give the points that have a place; those without a value of what they are drawn against have none."""
+    """Return the points that have a place; those without a value of what they are drawn against have none."""
     return tuple(point for point in measure.points() if point.place != NO_TIME)
 
 

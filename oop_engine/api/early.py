@@ -112,7 +112,7 @@ class Early:
         return ([] if self.every is None else [f"every {self.every}"]) + [f"at {at}" for at in self.at]
 
     def _ticks(self, window: SlidingWindow, schema: Schema) -> dict[str, list[int]]:
-        """Give the ticks, behind where the window begins and before its end, at which each trigger fires."""
+        """Return the ticks, behind where the window begins and before its end, at which each trigger fires."""
         field, end = schema.field(window.wattr, where="early"), window.size
         found: dict[str, list[int]] = {}
         if self.every is not None:
@@ -171,7 +171,7 @@ def early(
 
 
 def _plain(at: object) -> float | Amount:
-    """Give numbers of other types, as numpy's, as Python's own; what is no number as it is."""
+    """Return numbers of other types, as numpy's, as Python's own; what is no number as it is."""
     if isinstance(at, bool):
         return cast("Amount", at)
     if isinstance(at, Integral):

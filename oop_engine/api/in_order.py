@@ -61,7 +61,7 @@ class _Ordering:
     _sorted: dict[tuple[int, str], Node] = attrs.field(init=False, factory=dict)
 
     def sorted(self, node: Node, by: str | None) -> _Ordered:
-        """Give a node in the order of an attribute, sorted unless it comes so; as it comes when nothing is promised."""
+        """Return a node in the order of an attribute, sorted if need be; as it comes when nothing is promised."""
         made = self.made(node, by)
         if by is None or by in made.by or not made.node.schema.progressing(by):
             return made
@@ -71,7 +71,7 @@ class _Ordering:
         return _Ordered(self._sorted[key], frozenset((by,)))
 
     def made(self, node: Node, wanted: str | None) -> _Ordered:
-        """Give a node over inputs in order; where it can, it comes in the order of the wanted attribute."""
+        """Return a node over inputs in order; where it can, it comes in the order of the wanted attribute."""
         key = id(node), wanted
         if key not in self._made:
             self._made[key] = self._source(node) if isinstance(node, SourceNode) else self._over(node, wanted)

@@ -71,7 +71,7 @@ class Joining:
 
 
 def entered(left: Node, right: Node, wattrs: tuple[str, str]) -> tuple[Node, Node]:
-    """Give the inputs with their windowing attributes, where arrival gives these; one stream stays one."""
+    """Return the inputs with their windowing attributes, where arrival gives these; one stream stays one."""
     one, other = (_with(node, wattr) for node, wattr in zip((left, right), wattrs, strict=True))
     return (one, one) if left is right and wattrs[0] == wattrs[1] else (one, other)
 
@@ -123,7 +123,7 @@ def join_window(
 
 
 def pairs_of(on: On) -> tuple[tuple[str, str], ...]:
-    """Give the pairs of attributes that must be equal, left and right; PlanError for what is no such thing."""
+    """Return the pairs of attributes that must be equal, left and right; PlanError for what is no such thing."""
     listed: Iterable[object]
     if isinstance(on, str):
         listed = [on]

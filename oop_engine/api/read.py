@@ -416,7 +416,7 @@ def _untaken(option: str, kind: str, place: Place) -> str:
 
 
 def _kind(places: Sequence[Place], format: str | None) -> str:
-    """Tell how files are read: as is said, else by the suffix of the first or by what is in it."""
+    """Return how files are read: as is said, else by the suffix of the first or by what is in it."""
     if format is not None:
         if format not in _TAKES:
             formats = (*KINDS, *FORMATS)

@@ -85,7 +85,7 @@ class Running:
         self._pages.close()
 
     def __repr__(self) -> str:
-        """Give what runs, and how far it is."""
+        """Return what runs, and how far it is."""
         return f"Running({printable(self.plan.outputs[0].label)}; {self.statistics!r})"
 
     @property
@@ -190,7 +190,7 @@ class Running:
         self._within = False
 
     def _telling(self, place: int) -> list[str]:
-        """Give the attributes of the result that tell the window of each row, if it has the rows of the aggregate."""
+        """Return the attributes of the result that tell the window of each row, if it has the rows of the aggregate."""
         node: Node = self.plan.outputs[0]
         behind: list[tuple[OneByOne, OperatorNode]] = []
         while node is not self.plan.nodes[place]:
@@ -205,7 +205,7 @@ class Running:
         return names
 
     def _slicing(self) -> tuple[int, SlicingAggregate]:
-        """Give the place of the windows that share slices, and the operator that runs there."""
+        """Return the place of the windows that share slices, and the operator that runs there."""
         places = [
             place
             for place, node in enumerate(self.plan.nodes)

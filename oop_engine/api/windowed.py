@@ -49,7 +49,7 @@ class Windowed:
     partition: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Give the windows and the plan of the stream below them."""
+        """Return the windows and the plan of the stream below them."""
         text = ", ".join(f"{name} {self._text(window)}".strip() for name, window in self.windows.items())
         return f"windows {text}, nothing computed yet: call .aggregate(...)\nover\n{self.stream.explain()}"
 
@@ -241,7 +241,7 @@ class Windowed:
         return meld(*found)
 
     def _naming(self, windows: Windows, stream: Stream) -> Stream:
-        """Give results of some of the windows with their names, and with bounds as all have them."""
+        """Return results of some of the windows with their names, and with bounds as all have them."""
         from oop_engine.rewrite.window_groups import Bounds
 
         bounds = Bounds.of(self.windows, self.stream.schema)
@@ -263,6 +263,6 @@ class Windowed:
 
 
 def _bears_names(stream: Stream) -> bool:
-    """Tell whether the results of a window aggregate bear the names of their windows."""
+    """Return whether the results of a window aggregate bear the names of their windows."""
     node = stream.node
     return isinstance(node, OperatorNode) and is_slicing(node.operator) and node.operator.named

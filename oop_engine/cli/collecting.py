@@ -66,7 +66,7 @@ class Collection:
     state: str | None = None
 
     def stream(self, parsed: Query) -> Stream:
-        """Give the stream, with promises on what the windows of the query are over."""
+        """Return the stream, with promises on what the windows of the query are over."""
         over = {
             FLOW_ALIASES.get(w.wattr.parts[-1], w.wattr.parts[-1])
             for w in _windows(parsed)
@@ -132,13 +132,13 @@ def collect(
 
 
 def _lasts(to: str) -> bool:
-    """Tell whether results go to a file, rather than to a terminal, a pipe or a device."""
+    """Return whether results go to a file, rather than to a terminal, a pipe or a device."""
     path = expanded(to)
     return to != STDOUT and not (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def exporter_table(reports: Sequence[ExporterReport]) -> list[str]:
-    """Give the lines of a table of exporters, the busiest first."""
+    """Return the lines of a table of exporters, the busiest first."""
     busiest = sorted(reports, key=lambda r: -r.counters.datagrams)[:_SHOWN]
     rows = [_HEAD, *(_cells(report) for report in busiest)]
     columns = list(zip(*rows, strict=True))
@@ -218,14 +218,14 @@ class _LiveProgress(Progress):
 
 
 def _told(stream: Stream, opened: Callable[[LiveReader], None]) -> Stream:
-    """Give the stream whose reader is told of when its socket is bound."""
+    """Return the stream whose reader is told of when its socket is bound."""
     node = stream.node
     assert isinstance(node, SourceNode) and isinstance(node.source, LiveFlows)
     return Stream(attrs.evolve(node, source=attrs.evolve(node.source, opened=opened)))
 
 
 def _windows(node: object) -> Iterator[WindowClause]:
-    """Give all windows in a query, those of queries inside it, too."""
+    """Yield all windows in a query, those of queries inside it, too."""
     if isinstance(node, WindowClause):
         yield node
     if isinstance(node, tuple):
@@ -237,7 +237,7 @@ def _windows(node: object) -> Iterator[WindowClause]:
 
 
 def _by_exporter(parsed: Query) -> bool:
-    """Tell whether the query groups by exporter, so that promises of each let its groups go."""
+    """Return whether the query groups by exporter, so that promises of each let its groups go."""
     names = {item.parts[-1] for item in parsed.group_by if isinstance(item, Name)}
     names |= {i.expr.parts[-1] for i in parsed.group_by if isinstance(i, SelectItem) and isinstance(i.expr, Name)}
     return any(FLOW_ALIASES.get(name, name) == "exporter" for name in names)

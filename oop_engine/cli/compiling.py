@@ -12,7 +12,7 @@ _ALWAYS: Final = ("windows.window", "slicing.slices")
 
 
 def compiled(kernels: Sequence[str] = _ALWAYS) -> bool:
-    """Tell whether an earlier run left these kernels on disk as they are now, or they are not compiled at all."""
+    """Return whether an earlier run left these kernels on disk as they are now, or they are not compiled at all."""
     from operators.kernels.compile import compiler
     from operators.kernels.compile import disk_cache as kept
 

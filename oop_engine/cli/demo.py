@@ -151,7 +151,7 @@ def _factor(run: Replay, least: Replay) -> str:
 
 
 def _longest_wait(run: Replay) -> float:
-    """Give the longest time, on the arrival clock, from a window's end to its result."""
+    """Return the longest time, on the arrival clock, from a window's end to its result."""
     return max((r.at - _number(r, "window_end")) / SECOND for r in run.results)
 
 

@@ -51,7 +51,7 @@ def command(
     plot: str | None,
     against: str | None,
 ) -> None:
-    """Tell how many tuples are late and by how much, whether the disorder is a band or in blocks, and what to promise.
+    """Show how many tuples are late and by how much, whether the disorder is a band or in blocks, and what to promise.
 
     FILE is whatever a query reads; netflow:FILE reads flow records out of a capture of exports. A tuple is late when
     one with a larger time came before it. Everything is read once.

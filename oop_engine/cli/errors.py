@@ -32,7 +32,7 @@ _PROMISE: Final = "On the command line: --every 1s where tuples are in order, el
 
 
 def stopped_early(command: Sequence[str]) -> int:
-    """Give the status of a command, by its first words, that is stopped before it has begun."""
+    """Return the status of a command, by its first words, that is stopped before it has begun."""
     return 0 if list(command[:1]) == ["collect"] else STOPPED
 
 
@@ -80,7 +80,7 @@ def tell(error: Exception, promise: str | None = None) -> int:
 
 
 def _on_the_command_line(error: Exception) -> str:
-    """Give an error's text, with the options of the command line for what is written in Python otherwise."""
+    """Return an error's text, with the options of the command line for what is written in Python otherwise."""
     text = str(error)
     if type(error).__name__ == "StreamViolation":
         text = text.replace('late="drop"', "--late drop").replace('late="divert"', "--late-to FILE")

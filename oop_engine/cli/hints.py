@@ -72,7 +72,7 @@ def _source(stream: Stream) -> Source | None:
 
 
 def _named(error: LanguageError, text: str) -> Iterator[str]:
-    """Give the names where an error points: an attribute, or a stream and its attribute."""
+    """Yield the names where an error points: an attribute, or a stream and its attribute."""
     lines = text.split("\n")
     if not 0 < error.line <= len(lines):
         return

@@ -81,7 +81,7 @@ class Incomplete:
 
     @property
     def follows(self) -> bool:
-        """Tell whether the promises of the results tell how far they are given."""
+        """Return whether the promises of the results tell how far they are given."""
         name = self.end or self.start
         return name is not None and self.results.progressing(name) and name != "window_start"
 
@@ -114,7 +114,7 @@ class Incomplete:
 
 
 def _reach(query: Query, windows: Sequence[WindowClause]) -> int | None:
-    """Give how much earlier than its window a row has records; None where windows are of so many tuples."""
+    """Return how much earlier than its window a row has records; None where windows are of so many tuples."""
     total = 0
     for window in windows:
         own, length = window is query.window, window.range

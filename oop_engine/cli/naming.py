@@ -47,12 +47,12 @@ class Naming:
     """Formats that stand before paths, as in netflow:exports.pcap, by name."""
 
     def format_of(self, name: str) -> str | None:
-        """Give the format of a stream, where one was said."""
+        """Return the format of a stream, where one was said."""
         return self.formats.get(name if name in self.places else "", self.format)
 
 
 def naming_options(command: Command) -> Command:
-    """Give a command the options of `Naming`, which it gets as one argument `naming`."""
+    """Add the options of `Naming` to a command, which gets them as one argument `naming`."""
 
     # The copied attributes are where click keeps the options that stand below this decorator.
     @functools.wraps(command)
@@ -176,7 +176,7 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
 
 
 def query_text(given: str) -> str:
-    """Give the text of a query from the command line: as it is, from `@FILE`, or from standard input (`-`)."""
+    """Return the text of a query from the command line: as it is, from `@FILE`, or from standard input (`-`)."""
     if given == STDIN:
         from oop_engine.sources.paths import standard_input
 

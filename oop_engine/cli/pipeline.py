@@ -137,7 +137,7 @@ def init(folder: str, source: str, tables: str, exports: tuple[str, ...], many: 
 
 
 def _watch(quiet: bool) -> Callable[[str], None]:
-    """Give what shows a line of progress: on a terminal, over the one before it."""
+    """Return what shows a line of progress: on a terminal, over the one before it."""
     if quiet or not sys.stderr.isatty():
         return lambda line: None
     return lambda line: click.echo(f"\r\x1b[2K{printable(line)}", nl=False, err=True)

@@ -69,7 +69,7 @@ class Progress:
             self.out.flush()
 
     def line(self, circuit: Circuit, now: float) -> str:
-        """Give the line: share done, tuples, rate, low-watermark and lag."""
+        """Return the line: share done, tuples, rate, low-watermark and lag."""
         nodes = [(i, node) for i, node in enumerate(circuit.plan.nodes) if isinstance(node, SourceNode)]
         if not circuit.readers:
             return "reading ahead, for promises that are exact ..."
@@ -96,7 +96,7 @@ class Progress:
         return "  ".join(part for part in parts if part)
 
     def _speed(self, tuples: int, now: float) -> float:
-        """Give the rate of the last seconds, so that a stall shows."""
+        """Return the rate of the last seconds, so that a stall shows."""
         if self._last is not None and now > self._last[0]:
             recent = (tuples - self._last[1]) / (now - self._last[0])
             self._rate = recent if self._rate == 0.0 else 0.8 * self._rate + 0.2 * recent
@@ -124,7 +124,7 @@ class Minutely:
 
 
 def _done(read: list[tuple[int, int | None]]) -> str:
-    """Give a bar and bytes where the sizes are known, bytes alone where they are not."""
+    """Return a bar and bytes where the sizes are known, bytes alone where they are not."""
     done, total = sum(d for d, _ in read), sum(t or 0 for _, t in read)
     if any(t is None for _, t in read) or total <= 0:
         return bytes_text(done) if done else ""

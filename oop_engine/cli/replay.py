@@ -135,7 +135,7 @@ def replay(plan: Plan, clock: Clock, *, released: Callable[[Result], None] = lam
 
 
 def _state(circuit: Circuit) -> dict[int, tuple[int, int]]:
-    """Give what each operator holds now, in tuples (or partial aggregates) and in bytes."""
+    """Return what each operator holds now, in tuples (or partial aggregates) and in bytes."""
     found: dict[int, tuple[int, int]] = {}
     for place, operator in enumerate(circuit.operators):
         if isinstance(operator, Measured) and not isinstance(circuit.plan.nodes[place], SourceNode):

@@ -41,7 +41,7 @@ def opened(text: str, naming: Naming, to: str | None = None) -> dict[str, Stream
 
 
 def placed(text: str, naming: Naming) -> dict[str, tuple[str, ...]]:
-    """Give the paths by name; a path without a name gets that of the query's only stream."""
+    """Return the paths by name; a path without a name gets that of the query's only stream."""
     wanted = tables(parse(text))
     if not naming.places:
         name = wanted[0] if wanted else "Main"
@@ -69,7 +69,7 @@ def tables(query: Query) -> list[str]:
 
 
 def promises_of(name: str, naming: Naming) -> tuple[Promise, ...]:
-    """Give the promises that the options ask for one stream; its own --punctuate goes before what is for all."""
+    """Return the promises that the options ask for one stream; its own --punctuate goes before what is for all."""
     own = naming.punctuate.get(name) or naming.punctuate.get("")
     if own:
         return tuple(promise_of(how, naming) for how in own)
@@ -122,7 +122,7 @@ def _blocks(length: str, on: str, jump: str | None) -> Promise:
 
 
 def _late_files(names: Iterable[str], target: str | None) -> dict[str, str]:
-    """Give the file for the late tuples of each stream: the one named, or one a stream when there are several."""
+    """Return the file for the late tuples of each stream: the one named, or one a stream when there are several."""
     names = list(names)
     if target is None or len(names) == 1:
         return {} if target is None else {names[0]: target}
@@ -164,7 +164,7 @@ def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | Non
 
 
 def _silent(paths: tuple[str, ...]) -> bool:
-    """Tell whether a stream may be silent: a file is read as fast as it can be."""
+    """Return whether a stream may be silent: a file is read as fast as it can be."""
     return any(path == STDIN or Path(path).is_fifo() for path in paths)
 
 

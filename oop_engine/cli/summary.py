@@ -58,7 +58,7 @@ def noted(statistics: Statistics) -> list[str]:
 
 
 def table(plan: Plan, statistics: Statistics, *, width: int = WIDTH) -> str:
-    """Give all operators, a line each: tuples and punctuations in and out, marks, lag, state.
+    """Return all operators, a line each: tuples and punctuations in and out, marks, lag, state.
 
     Where that is wider than `width`, times of one day are given without it, then high-watermarks are left out (low ones
     and the lag tell them), then labels get lines of their own.
@@ -101,7 +101,7 @@ def _state(statistics: Statistics) -> str:
 
 
 def _figures(plan: Plan, place: int, operator: OperatorStatistics) -> tuple[str, ...]:
-    """Give what stands beside the label of an operator."""
+    """Return what stands beside the label of an operator."""
     schema = plan.nodes[place].schema
     low, high, lag = "-", "-", "-"
     for name in schema.names:

@@ -13,12 +13,12 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """Give a number with what it counts: "1 tuple", "12,345 tuples"."""
+    """Return a number with what it counts: "1 tuple", "12,345 tuples"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def bytes_text(number: float) -> str:
-    """Give bytes in the unit people would take."""
+    """Return bytes in the unit people would take."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if number < 1000:
             return f"{number:.0f} {unit}" if unit == "bytes" or number >= 100 else f"{number:.1f} {unit}"
@@ -27,7 +27,7 @@ def bytes_text(number: float) -> str:
 
 
 def rate_text(rate: float) -> str:
-    """Give tuples a second."""
+    """Return a rate in tuples a second as text."""
     for unit in ("", " k", " M"):
         if rate < 1000:
             return f"{rate:.0f}{unit} tuples/s" if not unit or rate >= 100 else f"{rate:.1f}{unit} tuples/s"
@@ -36,7 +36,7 @@ def rate_text(rate: float) -> str:
 
 
 def time_text(ticks: int, kind: pa.DataType) -> str:
-    """Give a value of a progressing attribute: times in UTC, cut to the millisecond; anything else as a number."""
+    """Return a value of a progressing attribute: times in UTC, cut to the millisecond; anything else as a number."""
     tick = tick_ns(kind)
     if tick is None or not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
         return str(ticks)
@@ -49,7 +49,7 @@ def time_text(ticks: int, kind: pa.DataType) -> str:
 
 
 def lag_text(ticks: int, kind: pa.DataType) -> str:
-    """Give a distance on a progressing attribute, times cut to the millisecond."""
+    """Return a distance on a progressing attribute, times cut to the millisecond."""
     tick = tick_ns(kind)
     if tick is None:
         return str(ticks)

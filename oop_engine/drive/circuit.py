@@ -252,7 +252,7 @@ class Circuit:
         yield from self._answers(place)
 
     def _held(self) -> int:
-        """Give the tuples and partial aggregates that operators hold now."""
+        """Return the tuples and partial aggregates that operators hold now."""
         return sum(operator.statistics().get("state_tuples", 0) for operator in self._measured)
 
     def poll(self, place: int) -> None:
@@ -293,7 +293,7 @@ class Circuit:
             operator.allow = max(operator.allow, ticks)
 
     def _answers(self, place: int) -> Iterator[Punctuation]:
-        """Give what an Input that was asked can promise now."""
+        """Yield what an Input that was asked can promise now."""
         operator = self.operators[place]
         if place not in self._polled or not isinstance(operator, Input):
             return
@@ -304,7 +304,7 @@ class Circuit:
                 yield before(punctuator.attribute, bound)
 
     def timed(self, place: int) -> bool:
-        """Tell whether the source at a place makes promises by the clock, too."""
+        """Return whether the source at a place makes promises by the clock, too."""
         operator = self.operators[place]
         return isinstance(operator, Input) and any(
             getattr(p, "lull", None) is not None or hasattr(p, "sources") for p in operator.punctuators
@@ -316,7 +316,7 @@ class Circuit:
         return reader.at_hand() if isinstance(reader, Holding) else []
 
     def reached(self, place: int, now: int) -> int:
-        """Give up to when, of now, all has been taken that came to the reader of a source; in ns since 1970.
+        """Return the time up to which everything that came to a source's reader has been taken; in ns since 1970.
 
         To be asked behind `at_hand`: what the reader gave and nobody took yet came before.
         """
@@ -380,7 +380,7 @@ class Circuit:
             self._work = giver
 
     def at_work(self) -> tuple[object, str] | None:
-        """Give what an operator is at, and where; None while none is at work. For a look from another thread."""
+        """Return what an operator is at, and where; None while none is at work. For a look from another thread."""
         work = self._work
         return None if work is None else (work, self._located(*work))
 
@@ -436,12 +436,12 @@ class Circuit:
         return lambda element: self.crossed(number, 0, element)
 
     def progress(self, place: int) -> tuple[int, int | None]:
-        """Give how far the reading of a source is, and how far it goes."""
+        """Return how far the reading of a source is, and how far it goes."""
         reader = self.readers.get(place)
         return (0, None) if reader is None else reader.progress()
 
     def behind(self, place: int) -> int:
-        """Give a number that is lowest for the source to read next: by arrival where that is recorded, else by promise.
+        """Return a number, lowest for the source to read next: by arrival where that is recorded, else by promise.
 
         A source that has promised nothing yet is read first: the others may be waiting for what it says.
         """
@@ -464,7 +464,7 @@ class Circuit:
         return tuple(OperatorStatistics.of(m, o) for m, o in zip(self.meters, self.operators, strict=False))
 
     def notes(self) -> tuple[str, ...]:
-        """Give what is to be told of the tuples, and what the readers have to say."""
+        """Return what is to be told of the tuples, and what the readers have to say."""
         read = (note for reader in self.readers.values() for note in reader.notes())
         return (*told(self.plan, self.statistics()), *read)
 
@@ -494,5 +494,5 @@ class Location(str):
 
 
 def readable(plan: Plan) -> list[int]:
-    """Give the places of the sources."""
+    """Return the places of the sources."""
     return [i for i, node in enumerate(plan.nodes) if isinstance(node, SourceNode)]

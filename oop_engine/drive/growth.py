@@ -27,11 +27,11 @@ class Growth:
     _told: dict[int, int] = attrs.field(init=False, factory=dict)
 
     def due(self, now: float) -> bool:
-        """Tell whether it is time to look again, by a clock in seconds."""
+        """Return whether it is time to look again, by a clock in seconds."""
         return self._last is None or now - self._last[0] >= _EVERY
 
     def look(self, operators: Sequence[OperatorStatistics], now: float) -> Iterator[str]:
-        """Give a line for each operator whose state is large, or has doubled since that was said."""
+        """Yield a line for each operator whose state is large, or has doubled since that was said."""
         sizes = [operator.details.get("state_bytes", 0) for operator in operators]
         then, before = self._last or (now, sizes)
         self._last = now, sizes
@@ -52,7 +52,7 @@ class Growth:
 
 
 def large(operators: Sequence[OperatorStatistics]) -> Iterator[str]:
-    """Give a line for each operator whose state was large at its peak."""
+    """Yield a line for each operator whose state was large at its peak."""
     bound = most() // SHARE
     for operator in operators:
         peak = operator.details.get("peak_state_bytes", 0)

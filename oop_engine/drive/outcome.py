@@ -38,7 +38,7 @@ class Outcome:
     statistics: Statistics
 
     def __repr__(self) -> str:
-        """Give the size and the columns of the table, and the statistics in short."""
+        """Return the size and the columns of the table, and the statistics in short."""
         names = ", ".join(map(printable, self.table.column_names))
         return f"Outcome(table of {self.table.num_rows:,} rows: {names}; statistics={self.statistics!r})"
 
@@ -77,7 +77,7 @@ def _keeping(pages: list[Page]) -> Deliver:
 
 
 def table_of(arrow: pa.Schema, pages: Sequence[Page]) -> pa.Table:
-    """Give pages as one Arrow table, addresses as text, also those in lists, structs and maps."""
+    """Return pages as one Arrow table, addresses as text, also those in lists, structs and maps."""
     table = pa.Table.from_batches([page.batch for page in pages], schema=arrow)
     for i, field in enumerate(arrow):
         shown = address_text_field(field)

@@ -26,7 +26,7 @@ class FromFiles(Protocol):
 
     @property
     def paths(self) -> Sequence[object]:
-        """Give the paths, and the open binary streams."""
+        """Return the paths, and the open binary streams."""
         ...
 
 
@@ -73,7 +73,7 @@ def _check_read(plan: Plan, known: dict[str, _Written]) -> None:
 
 
 def _written(given: object, known: dict[str, _Written]) -> _Written | None:
-    """Give what would be written over a path or stream that is read, if anything would."""
+    """Return what would be written over a path or stream that is read, if anything would."""
     stream = sys.stdin if given == STDIN else given
     if isinstance(stream, str | Path | Pipe):
         place = _place(str(stream.path if isinstance(stream, Pipe) else stream))
@@ -103,7 +103,7 @@ def _late(plan: Plan) -> Iterator[_Written]:
 
 
 def _place(path: str) -> str | None:
-    """Give where a file is, or will be; None for what is no file and no folder."""
+    """Return where a file is, or will be; None for what is no file and no folder."""
     place = os.path.realpath(os.path.expanduser(path))
     if path == "-":
         return None

@@ -42,7 +42,7 @@ class Readings:
         Thread(target=self._read, args=(place, opened, room), name=f"source {place}", daemon=True).start()
 
     def take(self, timeout: float) -> tuple[int, Read] | None:
-        """Give what comes next of any of them, and let that one go on; None when nothing does for so many seconds."""
+        """Return what comes next of any of them, and let that one go on; None when nothing does for so many seconds."""
         try:
             place, read = self._arrived.get(timeout=timeout) if timeout > 0 else self._arrived.get_nowait()
         except Empty:
@@ -52,7 +52,7 @@ class Readings:
         return place, read
 
     def since(self, place: int) -> int | None:
-        """Give when the chunk of a source came that was not taken yet, in ns since 1970; None where there is none."""
+        """Return when the chunk of a source came that was not taken yet, in ns since 1970; None where there is none."""
         return self._since.get(place)
 
     def _read(self, place: int, opened: Callable[[], Iterator[Chunk]], room: Semaphore) -> None:

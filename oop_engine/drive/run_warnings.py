@@ -24,7 +24,7 @@ _VALUE = "value of the progressing attribute"
 
 
 def told(plan: Plan, operators: Sequence[OperatorStatistics]) -> list[str]:
-    """Give a line for each thing that is to be told of a run.
+    """Return a line for each thing that is to be told of a run.
 
     There is none where all tuples are in the results, no function is interpreted, and no state took much of the memory.
     """
@@ -44,7 +44,7 @@ def told(plan: Plan, operators: Sequence[OperatorStatistics]) -> list[str]:
 
 
 def beforehand(plan: Plan) -> list[str]:
-    """Give a line for each thing that is known of the results before a run: windows that leave gaps."""
+    """Return a line for each thing that is known of the results before a run: windows that leave gaps."""
     found: dict[str, None] = {}
     for node in plan.nodes:
         if isinstance(node, SourceNode):
@@ -81,7 +81,7 @@ def _unusable(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[s
 
 
 def _sources(plan: Plan) -> list[Counter[int]]:
-    """Give the places of the sources that each node reads, and in how many ways it reads each."""
+    """Return the places of the sources that each node reads, and in how many ways it reads each."""
     below: list[Counter[int]] = []
     places = {id(node): place for place, node in enumerate(plan.nodes)}
     for place, node in enumerate(plan.nodes):

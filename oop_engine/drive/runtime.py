@@ -168,13 +168,13 @@ class _Run:
         return await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
 
     def at_work(self) -> tuple[object, str] | None:
-        """Give what an operator or a consumer is at, and where; None where none is."""
+        """Return what an operator or a consumer is at, and where; None where none is."""
         return self.circuit.at_work() or next(
             (work for n in range(len(self.outputs)) if (work := self._consuming(n))), None
         )
 
     def _consuming(self, number: int) -> tuple[object, str] | None:
-        """Give what the consumer of an output was given and has not come back from."""
+        """Return what the consumer of an output was given and has not come back from."""
         element = self._taking.get(number)
         if element is None:
             return None
@@ -212,7 +212,7 @@ class _Run:
             send.close()
 
     def _clones(self, places: Iterable[int]) -> dict[int, _Sender]:
-        """Give send sides of the inboxes that the operators at these places reach without crossing another.
+        """Return send sides of the inboxes that the operators at these places reach without crossing another.
 
         No others: an inbox ends when its last sender has, and a task that held a sender upstream of itself would wait
         for its own end.
@@ -396,7 +396,7 @@ class _Run:
 
 
 def _heads(plan: Plan) -> frozenset[int]:
-    """Give the places whose operators get an inbox: several inputs, or an upstream with several readers."""
+    """Return the places whose operators get an inbox: several inputs, or an upstream with several readers."""
     consumers, outputs = plan.consumers(), plan.output_numbers()
     shared = {reader for readers in consumers.values() if len(readers) > 1 for reader, _ in readers}
     tapped = {reader for place in outputs for reader, _ in consumers[place]}
@@ -405,7 +405,7 @@ def _heads(plan: Plan) -> frozenset[int]:
 
 
 def _signals() -> list[signal.Signals]:
-    """Give the signals that end a run; who was started to outlast its terminal (nohup) ignores that it hangs up."""
+    """Return the signals that end a run; who was started to outlast its terminal (nohup) ignores that it hangs up."""
     ending = [signal.SIGINT, signal.SIGTERM]
     if _HANG_UP is not None and signal.getsignal(_HANG_UP) != signal.SIG_IGN:
         ending.append(_HANG_UP)
@@ -422,7 +422,7 @@ def _next(chunks: Iterator[Chunk]) -> Chunk | None:
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
-    """Give the errors of a group, in order; cancellation is no error where there are others."""
+    """Return the errors of a group, in order; cancellation is no error where there are others."""
     found: list[BaseException] = []
     for error in group.exceptions:
         found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]

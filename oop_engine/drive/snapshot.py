@@ -26,7 +26,7 @@ from punctuation import END
 
 
 def released_at_end(circuit: Circuit) -> list[Page]:
-    """Give the pages that the outputs of a circuit would get if every source that has not ended did so now.
+    """Return the pages that the outputs of a circuit would get if every source that has not ended did so now.
 
     To be called between two calls of the circuit. Its operators, meters, readers and files stay as they are. What was
     emitted at an output before is not given. Cost: time and memory to save and restore all state once, then that of
@@ -76,7 +76,7 @@ class _Twin:
 
 
 def _ended(circuit: Circuit, place: int) -> bool:
-    """Tell whether a source has ended; END may also have come within the stream."""
+    """Return whether a source has ended; END may also have come within the stream."""
     if not circuit.operators:
         return False
     operator = circuit.operators[place]

@@ -41,7 +41,7 @@ class Run:
         self._ready.append((-1 - place, element))
 
     def __iter__(self) -> Iterator[tuple[int, Element]]:
-        """Give (output number, element) until all sources have ended."""
+        """Yield (output number, element) until all sources have ended."""
         with self.circuit as circuit, Watchdog.of(circuit):
             circuit.prepare()
             places = readable(self.plan)

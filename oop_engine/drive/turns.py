@@ -50,7 +50,7 @@ class Turns:
         return cls(frozenset(joined | united), TURN if joined else _UNITED)
 
     def rows(self, place: int, most: int, held: Callable[[], int]) -> int:
-        """Give the tuples of the next page of a source, at most `most`; `held` tells what operators hold."""
+        """Return the tuples of the next page of a source, at most `most`; `held` tells what operators hold."""
         if place not in self.meeting:
             return most
         self._most = max(self._most, held())
@@ -62,7 +62,7 @@ class Turns:
 
 
 def above(plan: Plan, place: int) -> list[int]:
-    """Give the places of the sources that reach a node, each once."""
+    """Return the places of the sources that reach a node, each once."""
     numbers = {id(node): i for i, node in enumerate(plan.nodes)}
     reached = {place: None}
     waiting = [place]

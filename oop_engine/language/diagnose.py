@@ -137,7 +137,7 @@ def diagnose(grammar: Lark, error: UnexpectedInput, text: str, *, what: str = "q
 
 
 def _tokens_before(grammar: Lark, text: str) -> list[Token]:
-    """Give the tokens the parser took before it stopped."""
+    """Return the tokens the parser took before it stopped."""
     parser = grammar.parse_interactive(text)
     taken: list[Token] = []
     with contextlib.suppress(UnexpectedInput):
@@ -207,7 +207,7 @@ def _hint(expected: set[str], found: Lexeme | None, tokens: list[Token], text: s
 
 
 def _address(text: str, last: Token, found: Lexeme) -> bool:
-    """Tell whether a number or a word before a colon begins an IPv6 address that has no quotes."""
+    """Return whether a number or a word before a colon begins an IPv6 address that has no quotes."""
     written = re.match(r"[0-9a-f:.]+(?!\w)", text[last.start_pos or 0 :], re.IGNORECASE)
     if written is None or last.end_pos != found.start:
         return False
@@ -218,7 +218,7 @@ def _address(text: str, last: Token, found: Lexeme) -> bool:
 
 
 def _in_window(types: list[str]) -> bool:
-    """Tell whether a window's brackets are open after these tokens."""
+    """Return whether a window's brackets are open after these tokens."""
     return types.count("_OPEN_WINDOW") > types.count("_CLOSE_WINDOW")
 
 

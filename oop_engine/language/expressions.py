@@ -85,7 +85,7 @@ def expression_of(node: s.Expr, schema: Schema, text: str, *, resolve: Resolve |
 
 
 def attribute_of(name: s.Name, schema: Schema, text: str, *, streams: Collection[str] = ()) -> str:
-    """Give the attribute of a schema that a name means; before a dot stands one of `streams`, in any case."""
+    """Return the attribute of a schema that a name means; before a dot stands one of `streams`, in any case."""
     *qualifiers, attribute = name.parts
     refuse_paths(name, schema, text, streams=streams)
     if len(qualifiers) > 1:
@@ -140,7 +140,7 @@ def _of_flows(name: str, schema: Schema) -> str:
 
 
 def is_aggregate(function: str) -> bool:
-    """Tell whether a function, named in lower case, is one over many tuples."""
+    """Return whether a function, named in lower case, is one over many tuples."""
     return is_function(function)
 
 
@@ -316,5 +316,5 @@ def _negative(argument: Expression) -> Expression:
 
 
 def _rounded(made: Expression) -> Expression:
-    """Give a decimal constant as the float nearest to it, anything else as it is."""
+    """Return a decimal constant as the float nearest to it, anything else as it is."""
     return Literal(float(made.value)) if isinstance(made, Literal) and isinstance(made.value, Decimal) else made

@@ -87,11 +87,11 @@ class Stop:
         return self.found.text.upper()
 
     def types(self, count: int) -> list[str]:
-        """Give the types of the last tokens."""
+        """Return the types of the last tokens."""
         return [token.type for token in self.tokens[-count:]]
 
     def last(self, place: int = 1) -> str:
-        """Give a token in capitals, counted from the last; empty where there is none."""
+        """Return a token in capitals, counted from the last; empty where there is none."""
         return str(self.tokens[-place]).upper() if len(self.tokens) >= place else ""
 
 
@@ -163,7 +163,7 @@ def _about_windows(stop: Stop) -> str:
 
 
 def _network(stop: Stop) -> str:
-    """Give the network that a pattern such as '10.%' means; empty where it means none."""
+    """Return the network that a pattern such as '10.%' means; empty where it means none."""
     pattern = stop.following[0].text if stop.following else ""
     network = network_of(pattern[1:-1])
     if not network:
@@ -239,7 +239,7 @@ def _named(string: str) -> str:
 
 
 def _cast(tokens: Sequence[Token]) -> str:
-    """Give what a cast( that is still open is of; empty where there is none."""
+    """Return what a cast( that is still open is of; empty where there is none."""
     depth = 0
     for place in range(len(tokens) - 1, 0, -1):
         depth += {"_CLOSE": 1, "_OPEN": -1}.get(tokens[place].type, 0)
@@ -249,7 +249,7 @@ def _cast(tokens: Sequence[Token]) -> str:
 
 
 def _clauses(tokens: Sequence[Token]) -> set[str]:
-    """Give the clauses of the query that is being read, those of queries around it and inside it left out."""
+    """Return the clauses of the query that is being read, those of queries around it and inside it left out."""
     open_: list[set[str]] = [set()]
     for token in tokens:
         if token.type == "_OPEN":
@@ -262,7 +262,7 @@ def _clauses(tokens: Sequence[Token]) -> set[str]:
 
 
 def _compared(tokens: Sequence[Token]) -> bool:
-    """Tell whether the condition that is being read has been compared already."""
+    """Return whether the condition that is being read has been compared already."""
     for token in reversed(tokens):
         if token.type in ("COMPARISON", "_BETWEEN"):
             return True

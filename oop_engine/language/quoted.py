@@ -40,11 +40,11 @@ class Known:
         return cls(found, frozenset(stream.lower() for stream in streams)).also(more)
 
     def also(self, more: Iterable[str]) -> Known:
-        """Give these names and more."""
+        """Return these names and more."""
         return attrs.evolve(self, names={**{name.lower(): name for name in more}, **self.names})
 
     def meant(self, text: object) -> s.Name | None:
-        """Give the name that a text is; None when it is none."""
+        """Return the name that a text is; None when it is none."""
         written = str(text)
         if (name := self.names.get(written.lower())) is not None:
             return s.Name((name,))
@@ -90,7 +90,7 @@ def _sentence(literal: s.Literal, name: s.Name) -> str:
 
 
 def _suspects(node: s.Expr) -> Iterator[s.Literal]:
-    """Give the texts that stand where no text makes sense, or where nothing but constants is compared."""
+    """Yield the texts that stand where no text makes sense, or where nothing but constants is compared."""
     yield from _texts([node])
     for piece in pieces(node):
         operands = _operands(piece)
@@ -100,7 +100,7 @@ def _suspects(node: s.Expr) -> Iterator[s.Literal]:
 
 
 def _operands(node: s.Expr) -> list[s.Expr]:
-    """Give the expressions directly inside one, but for the name of a type or a network, which are text."""
+    """Return the expressions directly inside one, but for the name of a type or a network, which are text."""
     match node:
         case s.Name() | s.Literal():
             return []
@@ -125,7 +125,7 @@ def _constant(node: s.Expr) -> bool:
 
 
 def _first(span: Span, text: str) -> str:
-    """Give the character that a piece of the text begins with."""
+    """Return the character that a piece of the text begins with."""
     if span == NOWHERE:
         return ""
     return text.split("\n")[span.line - 1][span.column - 1 : span.column]

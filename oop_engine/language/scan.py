@@ -44,7 +44,7 @@ class Lexeme:
 
     @property
     def end(self) -> int:
-        """Give the offset just after the lexeme."""
+        """Return the offset just after the lexeme."""
         return self.start + len(self.text)
 
 
@@ -87,7 +87,7 @@ def scan(text: str) -> list[Lexeme]:
 
 
 def lexeme_at(text: str, start: int) -> Lexeme | None:
-    """Give the lexeme of `text` that begins at `start`, or None at the end."""
+    """Return the lexeme of `text` that begins at `start`, or None at the end."""
     match = _LEXEME.match(text, start)
     return Lexeme(match.lastgroup or "", match[0], start) if match else None
 

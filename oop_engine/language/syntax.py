@@ -26,7 +26,7 @@ def _typed(value: Value) -> tuple[str, Value]:
 
 
 def _shortest(value: Value) -> Value:
-    """Give the float that stands for a decimal digit by digit, as 0.1 does; a decimal of which there is none stays."""
+    """Return the float that stands for a decimal digit by digit, as 0.1 does; other decimals stay."""
     if not isinstance(value, Decimal):
         return value
     nearest = float(value)

@@ -149,7 +149,7 @@ def _chain(expr: s.Binary) -> str:
 
 
 def in_a_row(outer: s.Binary, left: s.Binary) -> bool:
-    """Tell whether what stands left of an operator needs no parentheses: a chain, as a + b - c or a AND b AND c."""
+    """Return whether what stands left of an operator needs no parentheses: a chain, as a + b - c or a AND b AND c."""
     return _BINDING[outer.op] == _BINDING[left.op] != _PREDICATE
 
 

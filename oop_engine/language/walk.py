@@ -37,7 +37,7 @@ def _inside(node: s.Expr, change: Callable[[s.Expr], s.Expr | None]) -> s.Expr:
 
 
 def pieces(node: s.Expr) -> Iterator[s.Expr]:
-    """Give an expression and every expression inside it, from the top down."""
+    """Return an expression and every expression inside it, from the top down."""
     found: list[s.Expr] = []
 
     def note(piece: s.Expr) -> None:
@@ -48,7 +48,7 @@ def pieces(node: s.Expr) -> Iterator[s.Expr]:
 
 
 def chain(node: s.Binary) -> tuple[list[s.Binary], list[s.Expr]]:
-    """Give the links of a chain of one operator, such as a AND b AND c, and what they link; both from the left."""
+    """Return the links of a chain of one operator, such as a AND b AND c, and what they link; both from the left."""
     links: list[s.Binary] = []
     first: s.Expr = node
     while isinstance(first, s.Binary) and first.op == node.op:
@@ -59,7 +59,7 @@ def chain(node: s.Binary) -> tuple[list[s.Binary], list[s.Expr]]:
 
 
 def number_of(node: s.Expr) -> Number | None:
-    """Give the number that a constant is, with or without a sign; None for what is none."""
+    """Return the number that a constant is, with or without a sign; None for what is none."""
     negative = False
     while isinstance(node, s.Unary) and node.op == "-":
         negative = not negative
@@ -70,5 +70,5 @@ def number_of(node: s.Expr) -> Number | None:
 
 
 def negated(value: Number) -> Number:
-    """Give a number with the other sign; a decimal keeps all its digits."""
+    """Return a number with the other sign; a decimal keeps all its digits."""
     return value.copy_negate() if isinstance(value, Decimal) else -value

@@ -16,7 +16,7 @@ from operators.functions.protocol import AggregateFunction
 def named_results(
     functions: Sequence[AggregateFunction], named: Mapping[str, AggregateFunction]
 ) -> dict[str, AggregateFunction]:
-    """Give the functions by the names of their results: the keyword, else `count`, `sum_length`, ...
+    """Return the functions by the names of their results: the keyword, else `count`, `sum_length`, ...
 
     PlanError where there is none or one is no function, SchemaError for two results of one name.
     """
@@ -32,7 +32,7 @@ def named_results(
 
 
 def grouping(schema: Schema, names: str | Sequence[str], call: str, parameter: str) -> tuple[str, ...]:
-    """Give the attributes of groups or partitions by their own names.
+    """Return the attributes of groups or partitions by their own names.
 
     SchemaError for one that there is not and for one that is named twice, PlanError for what is no name; both say the
     call and its parameter.
@@ -52,14 +52,14 @@ def grouping(schema: Schema, names: str | Sequence[str], call: str, parameter: s
 
 
 def _all(names: object) -> tuple[object, ...]:
-    """Give what a user without a type checker wrote, one thing or several."""
+    """Return what a user without a type checker wrote, one thing or several."""
     if isinstance(names, Iterable) and not isinstance(names, str):
         return tuple(names)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return (names,)
 
 
 def listed(results: Mapping[str, AggregateFunction]) -> str:
-    """Give the functions with their arguments, as plans show them."""
+    """Return the functions with their arguments, as plans show them."""
     return ", ".join(f"{f.name}({', '.join(f.arguments) or '*'})" for f in results.values())
 
 

@@ -27,7 +27,7 @@ _Above: TypeAlias = Sequence[OperatorNode]
 
 
 def numbered(node: Node) -> Node:
-    """Give the same stream with an attribute row_num that counts arrivals at its entry; as it is when it has one.
+    """Return the same stream with an attribute row_num that counts arrivals at its entry; as it is when it has one.
 
     Filters, projections and derivations between the entry and here are put over the numbered stream anew, so a filter
     does not change the numbers (thesis 5.1.5); to have it otherwise, number the stream where you want: `Stream.number`.
@@ -39,7 +39,7 @@ def numbered(node: Node) -> Node:
 
 
 def stamped(node: Node) -> Node:
-    """Give the same stream with an attribute arrival_ts, when each tuple arrived at its source; as it is with one.
+    """Return the same stream with an attribute arrival_ts, when each tuple arrived at its source; as it is with one.
 
     Every source below is read anew with the system's clock beside it, and what lies between is put over it anew; a
     source that is read beside this must be one that can be read twice, or be opened with `arrival_ts=True` once.
@@ -69,7 +69,7 @@ def _stamped(node: Node, known: dict[int, Node]) -> Node:
 
 
 def _entry(node: Node, passable: tuple[type, ...]) -> tuple[Node, list[OperatorNode]]:
-    """Give the node below what changes tuples one by one, and that."""
+    """Return the node below what changes tuples one by one, and that."""
     passed: list[OperatorNode] = []
     while isinstance(node, OperatorNode) and isinstance(node.operator, passable):
         passed.append(node)

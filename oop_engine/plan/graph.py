@@ -58,7 +58,7 @@ class Logical:
     """How many operators, the last of which has this."""
 
     def entry(self, last: OperatorNode) -> Node:
-        """Give the node that the first of the operators reads, from the last of them."""
+        """Return the node that the first of the operators reads, from the last of them."""
         node: Node = last
         for _ in range(self.steps):
             (node,) = node.inputs
@@ -113,7 +113,7 @@ def source_node(
 
 
 def own_promises(source: Source) -> list[tuple[str, ...]]:
-    """Give the sets of attributes that a stream promises itself; on others it may be promised from outside."""
+    """Return the sets of attributes that a stream promises itself; on others it may be promised from outside."""
     return [(p,) if isinstance(p, str) else tuple(p) for p in source.promised]
 
 
@@ -152,15 +152,15 @@ class Plan:
         object.__setattr__(self, "nodes", tuple(found.values()))
 
     def position(self, node: Node) -> int:
-        """Give the place of a node among `nodes`."""
+        """Return the place of a node among `nodes`."""
         return next(i for i, n in enumerate(self.nodes) if n is node)
 
     def sources(self) -> Iterator[SourceNode]:
-        """Give the sources, in order."""
+        """Return the sources, in order."""
         return (node for node in self.nodes if isinstance(node, SourceNode))
 
     def output_numbers(self) -> dict[int, list[int]]:
-        """Give, for the place of each node that is an output, the numbers under which it is one."""
+        """Return, for the place of each node that is an output, the numbers under which it is one."""
         places = {id(node): i for i, node in enumerate(self.nodes)}
         numbers: dict[int, list[int]] = {}
         for number, node in enumerate(self.outputs):
@@ -168,7 +168,7 @@ class Plan:
         return numbers
 
     def consumers(self) -> dict[int, list[tuple[int, int]]]:
-        """Give, for each node's place, the (place, port) of those that read it."""
+        """Return, for each node's place, the (place, port) of those that read it."""
         places = {id(node): i for i, node in enumerate(self.nodes)}
         readers: dict[int, list[tuple[int, int]]] = {i: [] for i in range(len(self.nodes))}
         for i, node in enumerate(self.nodes):

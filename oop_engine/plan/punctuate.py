@@ -244,7 +244,7 @@ def _amount(amount: Amount | None, field: pa.Field) -> int | None:
 
 
 def _jump(jump: Jump, field: pa.Field, live: bool) -> int | None:
-    """Give how far ahead a tuple may be, in ticks; None where any may be."""
+    """Return how far ahead a tuple may be, in ticks; None where any may be."""
     if jump != "auto":
         return None if jump is None else ticks_of(jump, field, what="jump")
     tick = tick_ns(field.type)

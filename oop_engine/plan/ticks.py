@@ -38,14 +38,14 @@ def duration_of(amount: Amount, *, what: str, signed: bool = False) -> Duration:
 
 
 def positive(amount: Amount, *, what: str) -> Amount:
-    """Give an amount back that is more than nothing, in whatever unit; PlanError for another."""
+    """Return an amount back that is more than nothing, in whatever unit; PlanError for another."""
     if duration_of(amount, what=what, signed=True).value <= 0:
         raise PlanError(f"{what} must be more than nothing, not {amount}")
     return amount
 
 
 def ticks_of(amount: Amount, field: pa.Field, *, what: str, rows: bool = False, signed: bool = False) -> int:
-    """Give an amount in ticks of an attribute; PlanError when its unit does not fit the attribute.
+    """Return an amount in ticks of an attribute; PlanError when its unit does not fit the attribute.
 
     A bare number is in the unit of an attribute that is a number; beside a time it says no unit, and is refused.
     `rows`: the attribute numbers tuples, as row_num does, so that "1000 rows" fits it; on any other integer attribute

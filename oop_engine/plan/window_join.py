@@ -66,7 +66,7 @@ class WindowJoin:
 
     @property
     def wattrs(self) -> tuple[str, str]:
-        """The windowing attribute of each input."""
+        """Return the windowing attribute of each input."""
         left, right = (
             schema.resolve(name, where="join")
             for schema, name in zip(self.schemas, self.join.window.attributes, strict=True)
@@ -75,7 +75,7 @@ class WindowJoin:
 
     @property
     def on(self) -> tuple[tuple[str, str], ...]:
-        """The equality attributes, left and right."""
+        """Return the equality attributes, left and right."""
         left, right = self.schemas
         return tuple((left.resolve(a, where="join"), right.resolve(b, where="join")) for a, b in self.join.on)
 
@@ -87,14 +87,14 @@ class WindowJoin:
 
     @property
     def reads(self) -> tuple[Attributes, Attributes]:
-        """The attributes of each input that are looked at, or come out."""
+        """Return the attributes of each input that are looked at, or come out."""
         seen = {*self._kept(), *self._asked()}
         left, right = (frozenset(name for name, called in names.items() if called in seen) for names in self.names)
         keys = self.on
         return left | {self.wattrs[0], *(a for a, _ in keys)}, right | {self.wattrs[1], *(b for _, b in keys)}
 
     def keeping(self, names: Collection[str]) -> WindowJoin:
-        """Give the join that puts out these attributes alone; one of its own when it would be none."""
+        """Return the join that puts out these attributes alone; one of its own when it would be none."""
         left, right = self.names
         called = list(left.values()) if self._filtering else [*left.values(), *right.values()]
         kept = [name for name in called if name in names and name in self._kept()]
@@ -107,7 +107,7 @@ class WindowJoin:
         return attrs.evolve(self, join=join)._narrowed()
 
     def holding(self, buffered: Buffered) -> WindowJoin:
-        """Give the join that keeps order by holding something back; what is sorted has the left time with it."""
+        """Return the join that keeps order by holding something back; what is sorted has the left time with it."""
         time, kept = self._times()[0], self.join.attributes
         if buffered == "output" and kept and time not in kept:
             kept = (time, *kept)
@@ -208,7 +208,7 @@ class WindowJoin:
         return self.join.residual.reads(joined, where="join")
 
     def _narrowed(self) -> WindowJoin:
-        """Give the join that knows of what it reads, and of the left attributes that a right one shares its name with.
+        """Return the join with the attributes it reads, and the left ones that share a right one's name.
 
         Of these the name must stay known, for the right one is renamed because of them.
         """
@@ -281,7 +281,7 @@ class WindowJoin:
 
 
 def _knowing(given: Schema, own: Schema) -> Schema:
-    """Give a schema of own attributes with the promises of a given one that are on these."""
+    """Return a schema of own attributes with the promises of a given one that are on these."""
     names = set(own.names)
     return own.with_progress([promise for promise in given.progress if promise <= names])
 

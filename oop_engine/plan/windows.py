@@ -67,7 +67,7 @@ def window_of(
 
 
 def parted(window: Windowing, partition: tuple[str, ...], text: str) -> Windowing:
-    """Give each partition windows of its own; PlanError where the tuples of one would end the windows of another.
+    """Return each partition windows of its own; PlanError where the tuples of one would end the windows of another.
 
     Rows are counted in each partition where the window stands. Edges of time are the same for all partitions; sessions
     and most windows that tuples define are computed by partition; marks and contexts are those of the whole stream.
@@ -109,7 +109,7 @@ def _check_overlap(size: int, slide: int, field: pa.Field) -> None:
 
 
 def is_landmark(size: Amount) -> bool:
-    """Tell whether a RANGE is ALL: windows begin with the stream."""
+    """Return whether a RANGE is ALL: windows begin with the stream."""
     return isinstance(size, str) and size.strip().upper() == "ALL"
 
 

@@ -85,7 +85,7 @@ class Receiver:
     """That of the pages, once it has come."""
 
     def frames(self) -> Iterator[Element | str]:
-        """Give what there is now: elements, and texts; ProcessError when the other process said that it failed."""
+        """Yield what there is now: elements, and texts; ProcessError when the other process said that it failed."""
         while (frame := self.ring.read()) is not None:
             kind, content = frame
             if kind == SCHEMA:

@@ -63,7 +63,7 @@ class Levels:
 
 
 def _left_open(node: Node) -> tuple[Wanted, Node] | None:
-    """Give what a node aggregates, and the stream that the window is over, where two levels can give the same."""
+    """Return what a node aggregates, and the stream that the window is over, where two levels can give the same."""
     if not isinstance(node, OperatorNode) or node.logical is None:
         return None
     wanted = node.logical.wanted

@@ -65,7 +65,7 @@ class Ring:
 
     @property
     def used(self) -> int:
-        """Bytes that are written and not yet read."""
+        """Return how many bytes are written and not yet read."""
         return int(self._header[WRITTEN]) - int(self._header[READ])
 
     @property
@@ -78,7 +78,7 @@ class Ring:
         }
 
     def fits(self, size: int) -> bool:
-        """Tell whether a frame of so many bytes fits into an empty ring, wherever it stands."""
+        """Return whether a frame of so many bytes fits into an empty ring, wherever it stands."""
         return 2 * _padded(size) <= self.capacity
 
     def write(self, kind: int, content: bytes | pa.Buffer) -> bool:

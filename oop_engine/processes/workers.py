@@ -36,7 +36,7 @@ class Worker(Protocol):
         ...
 
     def taken(self) -> Iterator[Element]:
-        """Give the elements of the result that are there, after END all until the last."""
+        """Return the elements of the result that are there, after END all until the last."""
         ...
 
     def stop(self) -> None:
@@ -44,7 +44,7 @@ class Worker(Protocol):
         ...
 
     def counters(self) -> dict[str, int]:
-        """Give what was counted on the way."""
+        """Return what was counted on the way."""
         ...
 
 
@@ -148,7 +148,7 @@ class InProcess:
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """Return the number of the process."""
         return self._process.pid
 
     def give(self, element: Element) -> None:

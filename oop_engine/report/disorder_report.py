@@ -52,18 +52,18 @@ class AttributeDisorder:
 
     @property
     def share(self) -> float:
-        """Give the share of late tuples."""
+        """Return the share of late tuples."""
         return self.late / self.tuples if self.tuples else 0.0
 
     @property
     def from_the_future(self) -> bool:
-        """Tell whether a tuple was more than five minutes ahead of what followed it."""
+        """Return whether a tuple was more than five minutes ahead of what followed it."""
         tick = tick_ns(self.kind)
         return tick is not None and self.behind > 0 and self.jump * tick > _FUTURE
 
     @property
     def promise(self) -> str:
-        """Give the promise that fits best, as it is written in Python."""
+        """Return the promise that fits best, as it is written in Python."""
         if not self.late:
             return f'oop.ordered("{self.attribute}")'
         if self.blocks is not None:
@@ -72,7 +72,7 @@ class AttributeDisorder:
 
     @property
     def option(self) -> str:
-        """Give the same promise as the command line writes it."""
+        """Return the same promise as the command line writes it."""
         if not self.late:
             how = "ordered"
         elif self.blocks is not None:
@@ -88,7 +88,7 @@ class AttributeDisorder:
         return str(ticks) if tick is None else format_duration(ticks * tick)
 
     def plain(self) -> dict[str, object]:
-        """Give all as JSON takes it, times in seconds."""
+        """Return all as JSON takes it, times in seconds."""
         tick = tick_ns(self.kind)
 
         def amount(ticks: int) -> float:
@@ -190,14 +190,14 @@ class Disorder:
         draw(self, Path(path))
 
     def __str__(self) -> str:
-        """Give the table that the command line shows, as plain text."""
+        """Return the table that the command line shows, as plain text."""
         from oop_engine.report.disorder_words import advice, table
 
         return "\n".join([*table(self), *advice(self)])
 
 
 def rounded_up(ticks: int, tick: int | None) -> int:
-    """Give the least amount that is not below `ticks` and that people would write: two digits of the unit it is in."""
+    """Return the least amount from `ticks` on that people would write: two digits of the unit it is in."""
     if ticks <= 0:
         return 0
     scale = 1

@@ -21,7 +21,7 @@ _UNITS: Final = (
 
 
 def cells(report: Disorder) -> list[tuple[str, ...]]:
-    """Give the rows of the table, each attribute over all tuples first."""
+    """Return the rows of the table, each attribute over all tuples first."""
     rows: list[tuple[str, ...]] = []
     for whole in report.whole:
         same = [found for found in report.groups if found.attribute == whole.attribute]
@@ -30,7 +30,7 @@ def cells(report: Disorder) -> list[tuple[str, ...]]:
 
 
 def table(report: Disorder) -> Iterator[str]:
-    """Give the table as lines of plain text."""
+    """Yield the table as lines of plain text."""
     columns = list(zip(HEAD, *cells(report), strict=True))
     widths = [max(map(len, column)) for column in columns]
     yield f"{one_line(report.name)}: {report.tuples:,} tuples in order of arrival"
@@ -108,7 +108,7 @@ def _row(found: AttributeDisorder) -> tuple[str, ...]:
 
 
 def share_text(share: float, number: int) -> str:
-    """Give a share of tuples, and what is too few for that as a number."""
+    """Return a share of tuples, and what is too few for that as a number."""
     if number == 0:
         return "none"
     return f"{number}" if share < 0.0005 and number < 1000 else f"{100 * share:.{3 if share >= 0.01 else 2}g} %"
@@ -119,7 +119,7 @@ def _amount(found: AttributeDisorder, ticks: int) -> str:
 
 
 def amount_text(ticks: int, tick: int | None) -> str:
-    """Give an amount in three digits, in the unit people would take."""
+    """Return an amount in three digits, in the unit people would take."""
     if tick is None:
         return f"{ticks:,}"
     ns = ticks * tick

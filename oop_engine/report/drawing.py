@@ -243,5 +243,5 @@ def _em(character: str) -> float:
 
 
 def _coded(text: str) -> str:
-    """Give a text as Mermaid reads it literally: whatever has a meaning there or in HTML is a character number."""
+    """Return a text as Mermaid reads it literally: whatever has a meaning there or in HTML is a character number."""
     return "".join(c if c.isalnum() or c in " ,.:()[]_-*" else f"#{ord(c)};" for c in text)

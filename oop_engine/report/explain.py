@@ -77,7 +77,7 @@ class _Tree:
         )
 
     def taken(self) -> list[str]:
-        """Give the lines written since the last call."""
+        """Return the lines written since the last call."""
         lines, self._lines = self._lines, []
         return lines
 

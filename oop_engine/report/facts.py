@@ -44,12 +44,12 @@ class Facts:
 
     @property
     def promises(self) -> str:
-        """All promises in one text, "nothing" when there is none."""
+        """Return all promises in one text, "nothing" when there is none."""
         return "; ".join(self.promised) or "nothing"
 
 
 def facts(plan: Plan) -> tuple[Facts, ...]:
-    """Give the facts of every node, in the order of `plan.nodes`."""
+    """Return the facts of every node, in the order of `plan.nodes`."""
     plan = pruned(plan)
     paces, read, consumers = demands(plan), columns(plan), plan.consumers()
     places = {id(node): place for place, node in enumerate(plan.nodes)}
@@ -90,7 +90,7 @@ def described_attributes(schema: Schema, names: Sequence[str] | None = None) -> 
 
 
 def kind_text(field: pa.Field) -> str:
-    """Give an attribute's type as people say it: "ip", "timestamp[ns]", "int64"."""
+    """Return an attribute's type as people say it: "ip", "timestamp[ns]", "int64"."""
     if is_ip(field):
         return "ip"
     kind = field.type
@@ -102,12 +102,12 @@ def kind_text(field: pa.Field) -> str:
 
 
 def one_line(text: str) -> str:
-    """Give a text on one line, what cannot be printed as an escape."""
+    """Return a text on one line, what cannot be printed as an escape."""
     return printable(" ".join(text.split()))
 
 
 def _effective(plan: Plan, paces: Mapping[int, Mapping[str, Pace]]) -> list[Schema]:
-    """Give the schemas with the promises that will be made: a file is punctuated only on what is asked of it."""
+    """Return the schemas with the promises that will be made: a file is punctuated only on what is asked of it."""
     found: dict[int, Schema] = {}
     for place, node in enumerate(plan.nodes):
         if isinstance(node, SourceNode):
@@ -126,7 +126,7 @@ def _effective(plan: Plan, paces: Mapping[int, Mapping[str, Pace]]) -> list[Sche
 
 
 def _in_order(schema: Schema) -> list[list[str]]:
-    """Give the promises with attributes in the order of the schema, single ones first."""
+    """Return the promises with attributes in the order of the schema, single ones first."""
     promises = [sorted(promise, key=schema.names.index) for promise in schema.progress]
     return sorted(promises, key=lambda names: (len(names), [schema.names.index(n) for n in names]))
 

@@ -122,7 +122,7 @@ class _Graph:
                     self.x[node] = x
 
     def placed(self, between: float) -> Placed:
-        """Give corners and points, nothing left of or above 0."""
+        """Return corners and points, nothing left of or above 0."""
         left = min((self.x[n] - self.sizes[n][0] / 2 for n in self.x), default=0.0)
         boxes: dict[int, Box] = {}
         y = 0.0
@@ -163,7 +163,7 @@ class _Graph:
 
 
 def _apart(wanted: Sequence[float], widths: Sequence[float], gap: float) -> list[float]:
-    """Give the middles nearest to the wanted ones (least squares) at which nothing overlaps, in the given order.
+    """Return the middles nearest to the wanted ones (least squares) at which nothing overlaps, in the given order.
 
     Pool adjacent violators: boxes that would overlap become one block, which stands at the mean of what they want.
     """

@@ -63,7 +63,7 @@ class Axis:
     ticks: tuple[tuple[int, str], ...]
 
     def place(self, value: int, length: float) -> float:
-        """Give how far along the side a value is."""
+        """Return how far along the side a value is."""
         return (value - self.low) / max(self.high - self.low, 1) * length
 
 
@@ -106,7 +106,7 @@ def draw(report: Disorder, path: Path) -> None:
 
 
 def panels(report: Disorder) -> list[tuple[Panel, Panel]]:
-    """Give the panels of each attribute: events over arrival, and lateness over arrival."""
+    """Return the panels of each attribute: events over arrival, and lateness over arrival."""
     return [_panels(scatter) for scatter in report.scatters if scatter.points]
 
 
@@ -211,7 +211,7 @@ def _heading(report: Disorder) -> str:
 
 
 def _shown(groups: Sequence[str]) -> list[tuple[str, str]]:
-    """Give names and colours of the legend; what has no colour of its own has the last."""
+    """Return names and colours of the legend; what has no colour of its own has the last."""
     named: list[tuple[str, str]] = list(zip(groups, PALETTE, strict=False))
     if len(groups) > len(PALETTE):
         named[-1] = (f"{len(groups) - len(PALETTE) + 1} others", PALETTE[-1])
@@ -259,7 +259,7 @@ def _panel(panel: Panel, left: float, top: float) -> Iterator[str]:
 
 
 def _dots(panel: Panel, left: float, bottom: float) -> Iterator[tuple[str, str]]:
-    """Give for each colour a path of points, those on one pixel once, each drawn as a line of no length."""
+    """Yield for each colour a path of points, those on one pixel once, each drawn as a line of no length."""
     found: dict[int, dict[tuple[int, int], None]] = {}
     for x, y, mark in panel.points:
         place = round(left + panel.x.place(x, _WIDTH)), round(bottom - panel.y.place(y, _HEIGHT))

@@ -22,7 +22,7 @@ from operators.window_aggregate import facts
 
 
 def demands(plan: Plan) -> dict[int, Paces]:
-    """Give, for the place of each source, the attributes that must be promised and their pace.
+    """Return, for the place of each source, the attributes that must be promised and their pace.
 
     What a user promises and nobody asks for is promised once a second, as far as that can be said: it still tells which
     tuples are late, and to promise it at every tuple would cut the stream to pieces.
@@ -44,7 +44,7 @@ def demands(plan: Plan) -> dict[int, Paces]:
 
 
 def columns(plan: Plan) -> dict[int, tuple[str, ...]]:
-    """Give, for the place of each source, the attributes that anything downstream looks at, in the source's order."""
+    """Return, for the place of each source, the attributes that anything downstream looks at, in the source's order."""
     needed: dict[int, set[str]] = {i: set() for i in range(len(plan.nodes))}
     places = {id(node): i for i, node in enumerate(plan.nodes)}
     for output in plan.outputs:
@@ -66,7 +66,7 @@ def columns(plan: Plan) -> dict[int, tuple[str, ...]]:
 
 
 def pruned(plan: Plan) -> Plan:
-    """Give the plan whose operators put out, and store, what is read of their results and no more, where they can.
+    """Return the plan whose operators put out, and store, what is read of their results and no more, where they can.
 
     Nodes keep their places, outputs their schemas.
     """
@@ -97,13 +97,13 @@ def pruned(plan: Plan) -> Plan:
 
 
 def _reads(node: OperatorNode, operator: Operator, needed: Collection[str]) -> Iterator[tuple[Node, Attributes]]:
-    """Give each input of a node with the attributes that an operator in its place reads of it."""
+    """Return each input of a node with the attributes that an operator in its place reads of it."""
     inputs = [upstream.schema for upstream in node.inputs]
     return zip(node.inputs, attributes_read(operator, frozenset(needed), inputs), strict=True)
 
 
 def schema_over(operator: Operator, inputs: Sequence[Node], otherwise: Schema) -> Schema:
-    """Give the schema of an operator over inputs that bring less than before.
+    """Return the schema of an operator over inputs that bring less than before.
 
     What does not fit any more, as the inputs of a meld that bring different attributes, is said as it was.
     """
@@ -125,7 +125,7 @@ def _promise_columns(node: SourceNode) -> set[str]:
 
 
 def windows_of(operator: object) -> tuple[Windowing, ...]:
-    """Give the windows that an operator computes, none for most operators."""
+    """Return the windows that an operator computes, none for most operators."""
     return cast("tuple[Windowing, ...]", facts.windows_of(operator))
 
 

@@ -52,7 +52,7 @@ _Windows: TypeAlias = "Mapping[str, Spec]"
 
 
 def fused(plan: Plan, *, fewest: int = FEWEST) -> Plan:
-    """Give the plan whose window aggregates over one stream are one where that pays; the outputs are the same.
+    """Return the plan whose window aggregates over one stream are one where that pays; the outputs are the same.
 
     With groups, `fewest` different windows share slices, without two do.
     """
@@ -73,7 +73,7 @@ def fused(plan: Plan, *, fewest: int = FEWEST) -> Plan:
 
 
 def shareable(plan: Plan) -> Plan:
-    """Give the plan in which every window with a name is computed from slices, which others may share while it runs.
+    """Return the plan in which every window with a name is computed from slices, which others may share while it runs.
 
     A single window that overlaps itself, with groups, is carried over from window to window otherwise, for that is
     faster.
@@ -85,7 +85,7 @@ def shareable(plan: Plan) -> Plan:
 
 
 def _named(node: OperatorNode, made: Mapping[int, Node]) -> Node | None:
-    """Give the slices of a node that names the results of a single window; None for other nodes."""
+    """Return the slices of a node that names the results of a single window; None for other nodes."""
     name = node.operator.columns.get(WINDOW) if isinstance(node.operator, Project) else None
     query = _Query.of(node.inputs[0]) if isinstance(name, Literal) and isinstance(name.value, str) else None
     if query is None or query.sliced or not isinstance(name, Literal):
@@ -141,7 +141,7 @@ class _Query:
 
     @property
     def movable(self) -> bool:
-        """Tell whether no answer depends on where slices are cut, so that other windows may cut them."""
+        """Return whether no answer depends on where slices are cut, so that other windows may cut them."""
         functions = self.operator.functions.values()
         return all(function.commutative and not isinstance(function, _ESTIMATES) for function in functions)
 
@@ -194,7 +194,7 @@ def _alike(queries: Sequence[_Query]) -> list[list[_Query]]:
 
 
 def _distinct(queries: Iterable[_Query]) -> list[Spec]:
-    """Give the different windows of queries."""
+    """Return the different windows of queries."""
     found: list[Spec] = []
     for query in queries:
         found += [window for window in query.windows.values() if window not in found]
@@ -225,7 +225,7 @@ class _Fusion:
 
     @property
     def named(self) -> bool:
-        """Tell whether results must be told apart by the names of windows."""
+        """Return whether results must be told apart by the names of windows."""
         return len(self.windows) > 1 or any(query.named for query in self.queries)
 
     def aggregate(self, entry: Node) -> OperatorNode:
@@ -269,12 +269,12 @@ class _Fusion:
         return operator_node(portion, aggregate, label=label, remarks=(remark,))
 
     def _label(self, window: Spec) -> str:
-        """Give what a window is called here."""
+        """Return what a window is called here."""
         return next(label for label, known in self.windows.items() if known == window)
 
 
 def _unused(name: str, taken: Iterable[str]) -> str:
-    """Give a name that is not taken, numbered when it is."""
+    """Return a name that is not taken, numbered when it is."""
     number, found = 1, name
     while found in taken:
         number += 1

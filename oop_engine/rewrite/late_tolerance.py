@@ -18,17 +18,17 @@ from operators.plan_facts import ANY_DISTANCE, Tolerance, late_tolerance, passag
 
 
 def passes(node: Node) -> bool:
-    """Tell whether a node passes tuples and promises on and relies on neither."""
+    """Return whether a node passes tuples and promises on and relies on neither."""
     return isinstance(node, OperatorNode) and passes_on(node.operator)
 
 
 def output(place: int) -> int:
-    """Give what stands for the output of the node at a place, among readers."""
+    """Return what stands for the output of the node at a place, among readers."""
     return -1 - place
 
 
 def takings(plan: Plan, source: int) -> dict[int, Tolerance]:
-    """Give the readers of the source at a place, and how each takes tuples that are below the promise.
+    """Return the readers of the source at a place, and how each takes tuples that are below the promise.
 
     Outputs rely on it, and what reads by several ways takes what it takes by each.
     """
@@ -90,7 +90,7 @@ class _Way:
 
 
 def breakable(node: Node) -> frozenset[frozenset[str]]:
-    """Give what a tuple can come too late for: all promises but the one on its arrival."""
+    """Return what a tuple can come too late for: all promises but the one on its arrival."""
     return node.schema.progress - {frozenset((ARRIVAL,))}
 
 

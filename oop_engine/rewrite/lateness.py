@@ -39,7 +39,7 @@ _View: TypeAlias = frozenset[tuple[int, _Judgement]]
 
 
 def allowances(plan: Plan) -> dict[int, int]:
-    """Give, for the place of each source, by how many ticks a tuple may be below its promise without being late.
+    """Return, for the place of each source, by how many ticks a tuple may be below its promise without being late.
 
     It is the largest RANGE of the windows that read the source: beyond it no window is open, unless windows have no
     beginning (RANGE ALL), or another input of a meld is behind and holds them open; where guards read it, at least as
@@ -51,7 +51,7 @@ def allowances(plan: Plan) -> dict[int, int]:
 
 
 def guarded(plan: Plan) -> Plan:
-    """Give the plan in which every reader has of a source what it would have if its queries were run alone.
+    """Return the plan in which every reader has of a source what it would have if its queries were run alone.
 
     Where readers differ in the late tuples they take, or in the promises that their queries need, a guard goes behind
     the source for all but windows with fixed edges; readers that are judged alike share it. What is between it and them
@@ -95,7 +95,7 @@ def guarded(plan: Plan) -> Plan:
 
 
 def relying(node: Node) -> OperatorNode | None:
-    """Give what keeps late tuples from whoever reads a node: an operator that relies on promises, if there is one.
+    """Return what keeps late tuples from whoever reads a node: an operator that relies on promises, if there is one.
 
     Only where late tuples are left out, of a source that does not know its future; results of windows are never late.
     """
@@ -107,7 +107,7 @@ def relying(node: Node) -> OperatorNode | None:
 
 
 def _may_be_late(node: Node) -> bool:
-    """Tell whether a tuple may come late of a source below a node, and is then left out."""
+    """Return whether a tuple may come late of a source below a node, and is then left out."""
     if isinstance(node, SourceNode):
         return node.late == "drop" and (bool(node.promises) or not node.source.rewindable)
     return any(map(_may_be_late, node.inputs))
@@ -126,7 +126,7 @@ def _allowance(plan: Plan, place: int) -> int:
 
 
 def _behind(plan: Plan, reader: int) -> int | None:
-    """Give how far behind the tuples are that pass a guard, or one behind it; None for other readers."""
+    """Return how late tuples may be that pass a guard, or one behind it; None for other readers."""
     node = plan.nodes[reader] if reader >= 0 else None
     if not isinstance(node, OperatorNode) or not isinstance(node.operator, Guard):
         return None
@@ -135,7 +135,7 @@ def _behind(plan: Plan, reader: int) -> int | None:
 
 
 def _behind_guards(source: SourceNode, view: _View) -> Node:
-    """Give a source as a view has it, with a guard for each attribute."""
+    """Return a source as a view has it, with a guard for each attribute."""
     node: Node = source
     for _, judgement in view:
         for attribute, pace in judgement.paces:
@@ -162,7 +162,7 @@ class _Judging:
             self._outputs[place] = frozenset(numbers.get(place, ())).union(*reached)
 
     def views(self) -> dict[int, _View]:
-        """Give the views of the readers that are to be guarded."""
+        """Return the views of the readers that are to be guarded."""
         found: dict[int, _View] = {}
         for place, node in enumerate(self.plan.nodes):
             if not isinstance(node, SourceNode) or node.late not in ("drop", "revise") or not _may_break(node):
@@ -205,17 +205,17 @@ class _Alone:
         self.paces = {id(self.plan.nodes[place]): paces for place, paces in demands(self.plan).items()}
 
     def most(self, node: SourceNode) -> int:
-        """Give how late a tuple may be for the reader that takes the latest."""
+        """Return how late a tuple may be for the reader that takes the latest."""
         return max(taking.ticks for taking in takings(self.plan, self.plan.position(node)).values())
 
 
 def _may_break(node: SourceNode) -> bool:
-    """Tell whether tuples can come too late: not where all promises were read ahead."""
+    """Return whether tuples can come too late: not where all promises were read ahead."""
     return bool(node.promises or not node.source.rewindable or own_promises(node.source))
 
 
 def _followed(node: SourceNode, attribute: str, pace: Pace) -> Pace | None:
-    """Give the steps at which a source promises an attribute when asked for a pace; None where it follows no asking."""
+    """Return the steps at which a source promises an attribute when asked for a pace; None if it never follows."""
     asked = Pace(1) if pace.step is None else pace
     if any(attribute in promise for promise in own_promises(node.source)):
         return None

@@ -15,10 +15,10 @@ from oop_engine.rewrite.sharing import shared
 
 
 def prepared(output: Node) -> Plan:
-    """Give the plan of one output as it is run."""
+    """Return the plan of one output as it is run."""
     return guarded(Plan((output,)))
 
 
 def together(outputs: Iterable[Node]) -> Plan:
-    """Give the plan of several outputs as they are run at once."""
+    """Return the plan of several outputs as they are run at once."""
     return guarded(fused(shared(Plan(tuple(outputs)))))

@@ -19,7 +19,7 @@ from operators.rows.filter import Filter
 
 
 def shared(plan: Plan) -> Plan:
-    """Give the plan whose equal operators over the same streams are one, conditions that filters share first."""
+    """Return the plan whose equal operators over the same streams are one, conditions that filters share first."""
     return _prefiltered(_merged(plan))
 
 
@@ -58,14 +58,14 @@ def _prefiltered(plan: Plan) -> Plan:
 
 
 def conditions(predicate: Expression) -> list[Expression]:
-    """Give the conditions that a predicate joins by "and"."""
+    """Return the conditions that a predicate joins by "and"."""
     if isinstance(predicate, Logical) and predicate.op == "and":
         return [*conditions(predicate.left), *conditions(predicate.right)]
     return [predicate]
 
 
 def _common(readers: Sequence[Node]) -> list[Expression]:
-    """Give the conditions that all readers of a stream make, none unless all are filters."""
+    """Return the conditions that all readers of a stream make, none unless all are filters."""
     made: list[list[Expression]] = []
     for reader in readers:
         if not isinstance(reader, OperatorNode) or not isinstance(reader.operator, Filter):
@@ -80,7 +80,7 @@ def _filtered(entry: Node, conditions: Sequence[Expression]) -> OperatorNode:
 
 
 def over(node: Node, made: Mapping[int, Node]) -> Node:
-    """Give a node over the nodes that stand for its inputs now."""
+    """Return a node over the nodes that stand for its inputs now."""
     inputs = tuple(made[id(upstream)] for upstream in node.inputs)
     if not isinstance(node, OperatorNode) or inputs == node.inputs:
         return node

@@ -78,7 +78,7 @@ class Wanted:
 
     @property
     def window(self) -> Windowing:
-        """The first window, the only one for most."""
+        """Return the first window, the only one for most."""
         return next(iter(self.windows.values()))
 
     def label(self) -> str:
@@ -87,7 +87,7 @@ class Wanted:
 
 
 def steps(wanted: Wanted, schema: Schema) -> Sequence[Step]:
-    """Give the operators over a stream of this schema; PlanError when the strategy does not fit what is wanted."""
+    """Return the operators over a stream of this schema; PlanError when the strategy does not fit what is wanted."""
     strategy, why = (wanted.strategy, "asked for") if wanted.strategy != "auto" else _chosen(wanted, schema)
     if wanted.strategy == "auto":
         # They have helped to choose.
@@ -249,7 +249,7 @@ def _bucketed(wanted: Wanted, schema: Schema, strategy: str, why: str) -> Sequen
 
 
 def _two_level(wanted: Wanted, window: Window, schema: Schema, why: str) -> Sequence[Step]:
-    """Give the low and the high level behind a bucket; SchemaError when the results cannot be made of partial ones.
+    """Return the low and the high level behind a bucket; SchemaError when the results cannot be made of partial ones.
 
     It is chosen where the levels are apart (`oop.apart`; on Spark partitions have low levels of their own). In one
     process the table in front mostly costs more than it saves (0.8 to 3 times the whole was measured), and a plan does
@@ -293,7 +293,7 @@ def _negative(wanted: Wanted, window: Window, schema: Schema, why: str) -> Seque
 
 
 def _aggregated(wanted: Wanted, schema: Schema, *others: str) -> Step:
-    """Give the projection behind a bucket to what the functions read, the groups, and the windows."""
+    """Return the projection behind a bucket to what the functions read, the groups, and the windows."""
     arguments = (name for function in wanted.functions.values() for name in function.arguments)
     read = dict.fromkeys(schema.resolve(name, where="aggregate") for name in (*wanted.by, *arguments, *others))
     return Step(Project({name: Column(name) for name in (*read, FROM, UNTIL)}), "project what is aggregated")

@@ -9,7 +9,7 @@ from operators.protocol import OneByOne
 
 
 def unpromised(node: Node, attribute: str) -> str:
-    """Give the text of the error, naming the inputs that do not promise the windowing attribute."""
+    """Return the text of the error, naming the inputs that do not promise the windowing attribute."""
     first = f'no window of this aggregate could ever be released: nothing promises "{attribute}".'
     at, name = node, attribute
     while isinstance(at, OperatorNode) and len(at.inputs) == 1:
@@ -36,7 +36,7 @@ def unpromised(node: Node, attribute: str) -> str:
 
 
 def _before(node: OperatorNode, name: str) -> str | None:
-    """Give the name of an attribute before an operator, None when the operator makes it."""
+    """Return the name of an attribute before an operator, None when the operator makes it."""
     below, operator = node.inputs[0].schema, node.operator
     if isinstance(operator, OneByOne):
         return operator.comes_from(name, below)
@@ -53,7 +53,7 @@ def _lost(node: OperatorNode, below: Node, name: str) -> list[str]:
 
 
 def _exporters(node: SourceNode) -> bool:
-    """Tell whether a stream makes its own promises by the clocks of exporters."""
+    """Return whether a stream makes its own promises by the clocks of exporters."""
     from oop_engine.sources.flows import FlowExports
     from oop_engine.sources.live import LiveFlows
 

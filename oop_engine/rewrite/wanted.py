@@ -18,7 +18,7 @@ from operators.streams.input import Wanted
 
 
 def wanted(plan: Plan, place: int) -> Wanted | None:
-    """Give what tells which tuples of the source, or of the guard, at a place are wanted; None where all are."""
+    """Return what tells which tuples of the source, or of the guard, at a place are wanted; None where all are."""
     consumers, outputs = plan.consumers(), plan.output_numbers()
     if place in outputs or not consumers[place]:
         return None
@@ -38,7 +38,7 @@ def wanted(plan: Plan, place: int) -> Wanted | None:
 
 
 def _leading(node: object) -> tuple[list[Selects], bool]:
-    """Give the filters that a node begins with, ready to be run apart, and whether it is nothing else."""
+    """Return the filters that a node begins with, ready to be run apart, and whether it is nothing else."""
     if not isinstance(node, OperatorNode):
         return [], False
     operators = node.operator.operators if isinstance(node.operator, Chain) else [node.operator]
@@ -53,6 +53,6 @@ def _leading(node: object) -> tuple[list[Selects], bool]:
 
 
 def _through(ways: tuple[tuple[Selects, ...], ...], page: Page) -> Bools:
-    """Tell which tuples of a page get through all filters of some way."""
+    """Return which tuples of a page get through all filters of some way."""
     masks = [reduce(np.logical_and, (one.mask(page) for one in filters)) for filters in ways]
     return reduce(np.logical_or, masks)

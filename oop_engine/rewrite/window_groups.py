@@ -33,7 +33,7 @@ def parts(windows: Windows) -> tuple[Windows, ...]:
 
 
 def sliced(windows: Windows) -> bool:
-    """Tell whether windows are such that share slices."""
+    """Return whether windows are such that share slices."""
     return all(isinstance(window, SLICED) for window in windows.values())
 
 
@@ -76,7 +76,7 @@ class Bounds:
         return cls(next(iter(kinds), pa.int64()), frozenset(ranks if kinds else ()))
 
     def naming(self, windows: Windows, schema: Schema, *, told: bool) -> Project:
-        """Give the projection that makes the results of a part those of all: with the name, and the same bounds.
+        """Return the projection that makes the results of a part those of all: with the name, and the same bounds.
 
         `told` when results bear the names of their windows already.
         """

@@ -23,7 +23,7 @@ _LONG: Final = 256
 
 
 def digest(batch: pa.RecordBatch) -> int:
-    """Give the sum of the hashes of all rows, modulo 2^64; see above for what of a row counts."""
+    """Return the sum of the hashes of all rows, modulo 2^64; see above for what of a row counts."""
     return int(_joined(batch.num_rows, batch.columns).sum(dtype=np.uint64))
 
 

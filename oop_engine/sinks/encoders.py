@@ -217,7 +217,7 @@ class _Written:
         self.closed = True
 
     def taken(self) -> bytes:
-        """Give what was written since the last time."""
+        """Return what was written since the last time."""
         data, self._parts = b"".join(self._parts), []
         return data
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 def nullable(schema: pa.Schema) -> pa.Schema:
-    """Give a schema in which every attribute, and what is in it, may be null."""
+    """Return a schema in which every attribute, and what is in it, may be null."""
     return pa.schema([_nullable(field) for field in schema], schema.metadata)
 
 
@@ -37,7 +37,7 @@ def differences(there: pa.Schema, wanted: pa.Schema) -> str:
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
-    """Give a schema in which what a dictionary numbers is there as it is.
+    """Return a schema in which what a dictionary numbers is there as it is.
 
     The file form of Arrow has one dictionary a column, and the pages of a stream bring one each.
     """
@@ -45,7 +45,7 @@ def plain(schema: pa.Schema) -> pa.Schema:
 
 
 def looked_up(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Give a batch in the types of such a schema, itself where it has no dictionary."""
+    """Return a batch in the types of such a schema, itself where it has no dictionary."""
     if not any(pa.types.is_dictionary(kind) for kind in batch.schema.types):
         return batch
     columns = [

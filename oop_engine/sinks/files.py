@@ -48,7 +48,7 @@ class FileSink:
 
 @contextmanager
 def written(path: Path, *, example: str = "result.parquet", claim: bool = True) -> Generator[BinaryIO, None, None]:
-    """Give a file to write, which takes its name when it is whole; SinkError where none can be written.
+    """Yield a file to write, which takes its name when it is whole; SinkError where none can be written.
 
     A pipe or device is written as it is. `example` names a file that could be written to a folder. With `claim`, no
     other run can write the file meanwhile, and what killed runs left unfinished of it is removed.
@@ -104,7 +104,7 @@ def claimed(path: Path, *, what: str = "") -> Generator[None, None, None]:
 
 
 def unfinished_of(path: Path) -> Iterator[Path]:
-    """Give the files that killed runs began beside a file and did not complete."""
+    """Yield the files that killed runs began beside a file and did not complete."""
     named = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{12}}\.part")
     with suppress(OSError):
         yield from abandoned(found for found in path.parent.iterdir() if named.fullmatch(found.name))
@@ -112,7 +112,7 @@ def unfinished_of(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _opened(handle: int, path: Path) -> Generator[BinaryIO, None, None]:
-    """Give a file that is closed at the end, which writes what is left; after an error, that error is what is told."""
+    """Yield a file that is closed at the end, which writes what is left; after an error, that error is what is told."""
     file = io.BufferedWriter(io.FileIO(handle, "wb"))
     try:
         yield file
@@ -161,7 +161,7 @@ class StreamSink:
 
 @contextmanager
 def encoded(stream: BinaryIO, encoder: Encoder, schema: Schema, where: str) -> Generator[Deliver, None, None]:
-    """Give the function that encodes pages to a stream; a file that failed is not completed.
+    """Yield the function that encodes pages to a stream; a file that failed is not completed.
 
     WriteFailed, which tells `where`, when the system does not take what is written.
     """

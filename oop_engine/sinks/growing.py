@@ -104,7 +104,7 @@ class _Growing:
 
     @property
     def held(self) -> bool:
-        """Tell whether results are still to be written, or may not be on the disk."""
+        """Return whether results are still to be written, or may not be on the disk."""
         return self._waiting or self._unsynced
 
     def __call__(self, element: Element, /) -> None:
@@ -204,7 +204,7 @@ def _check_lines(path: Path, head: bytes, schema: Schema) -> None:
 
 
 def _names(line: bytes) -> list[str] | None:
-    """Give the names in a line of NDJSON, None where it is none."""
+    """Return the names in a line of NDJSON, None where it is none."""
     try:
         found = json.loads(line)
     except ValueError:
@@ -259,6 +259,6 @@ class _Whole:
             self._released |= isinstance(element, Page) and len(element) > 0
 
     def can_complete(self) -> bool:
-        """Tell whether there are results, and no thread that nobody waits for any more writes one just now."""
+        """Return whether there are results, and no thread that nobody waits for any more writes one just now."""
         # The lock is never given back: such a thread writes nothing behind the end.
         return self._writing.acquire(blocking=False) and self._released and self._sound

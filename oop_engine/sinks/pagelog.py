@@ -85,7 +85,7 @@ class PageLog:
             )
 
     def schema(self) -> pa.Schema:
-        """Give the attributes; SinkError where there is no page log, or they cannot be read."""
+        """Return the attributes; SinkError where there is no page log, or they cannot be read."""
         try:
             found = pa.ipc.read_schema(pa.py_buffer(self._schema_bytes()))
             _ = [(field.name, str(field.type)) for field in found]
@@ -101,18 +101,18 @@ class PageLog:
 
     @property
     def ended(self) -> bool:
-        """Tell whether the writer has finished."""
+        """Return whether the writer has finished."""
         return (self.folder / "END").exists()
 
     def epochs(self, since: int = 0) -> list[tuple[Segment, ...]]:
-        """Give the segments of the epochs from a number on, up to the first that is not there."""
+        """Return the segments of the epochs from a number on, up to the first that is not there."""
         found: list[tuple[Segment, ...]] = []
         while (epoch := self.epoch(since + len(found))) is not None:
             found.append(epoch)
         return found
 
     def epoch(self, number: int) -> tuple[Segment, ...] | None:
-        """Give the segments of one epoch; None when it is not there, SinkError where it is damaged."""
+        """Return the segments of one epoch; None when it is not there, SinkError where it is damaged."""
         path = self._epoch(number)
         try:
             told = json.loads(path.read_bytes())
@@ -187,7 +187,7 @@ class PageLog:
         claim(self.folder / "END", b"")
 
     def read(self, segment: Segment) -> Iterator[pa.RecordBatch]:
-        """Give the batches of a segment, mapped; SinkError where its bytes or rows are not those that were written."""
+        """Yield the batches of a segment, mapped; SinkError where its bytes or rows are not those that were written."""
         path = self.folder / "segments" / segment.file
         try:
             with pa.memory_map(str(path)) as file:
@@ -256,7 +256,7 @@ class _Summed:
             self._end()
 
     def finished(self) -> tuple[tuple[int, int, int], ...]:
-        """Give the sums of all that was written."""
+        """Return the sums of all that was written."""
         self._end()
         return tuple(self._sums)
 
@@ -374,7 +374,7 @@ class _Epochs:
 
     @property
     def held(self) -> bool:
-        """Tell whether there are tuples that are in no epoch yet."""
+        """Return whether there are tuples that are in no epoch yet."""
         return self._rows > 0
 
     def seal(self) -> None:
@@ -395,7 +395,7 @@ class _Epochs:
 
 
 def _alike(some: Sequence[Segment], others: Sequence[Segment]) -> bool:
-    """Tell whether segments have the same rows between them, as far as that is known."""
+    """Return whether segments have the same rows between them, as far as that is known."""
     sums = [segment.digest for segment in some], [segment.digest for segment in others]
     known = [sum(d for d in given if d is not None) % (1 << 64) for given in sums if None not in given]
     return len(known) < 2 or known[0] == known[1]

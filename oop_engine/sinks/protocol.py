@@ -32,7 +32,7 @@ class Holding(Protocol):
 
     @property
     def held(self) -> bool:
-        """Tell whether it does now: results that a reader would not find, or that a failing machine would lose."""
+        """Return whether it does now: results that a reader would not find, or that a failing machine would lose."""
         ...
 
     def __call__(self, element: Element, /) -> None: ...
@@ -50,5 +50,5 @@ class Encoder(Protocol):
         ...
 
     def close(self) -> bytes:
-        """Give the last bytes."""
+        """Return the last bytes."""
         ...

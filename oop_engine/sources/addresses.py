@@ -11,7 +11,7 @@ from operators.kernels.data.dotted import read_dotted
 
 
 def parse_addresses(texts: pa.Array) -> pa.Array:
-    """Give the addresses of a string column, shape (n,); null and empty text is null, ValueError names other text."""
+    """Return the addresses of a string column, shape (n,); null and empty text is null, ValueError names other text."""
     n = len(texts)
     if n == 0:
         return pa.array([], IP_TYPE)

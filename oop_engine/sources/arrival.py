@@ -28,7 +28,7 @@ TIME: Final = pa.timestamp("ns", "UTC")
 
 
 def stamped_source(source: Source, *, clock: Clock | None = None) -> Source:
-    """Give the source with the attribute arrival_ts, by this clock, else by the system's.
+    """Return the source with the attribute arrival_ts, by this clock, else by the system's.
 
     Generated packets know when they arrive: without a clock theirs is the recorded time. SchemaError when the source
     has such an attribute already.
@@ -60,7 +60,7 @@ class Stamped:
 
     @property
     def paths(self) -> Sequence[object]:
-        """The files of the source, where it reads any."""
+        """Return the files of the source, where it reads any."""
         return getattr(self.source, "paths", ())
 
     @property
@@ -97,7 +97,7 @@ class StampedReader:
             yield from self._with_stamp(chunk)
 
     def _with_stamp(self, chunk: Chunk) -> list[Chunk]:
-        """Give a chunk with its stamp, behind the promise of that, if it is more than the last."""
+        """Return a chunk with its stamp, behind the promise of that, if it is more than the last."""
         if isinstance(chunk, Punctuation) or ARRIVAL not in self.schema.names:
             return [chunk]
         now = self.clock()

@@ -55,7 +55,7 @@ class ParquetFile:
             yield batch
 
     def outline(self, column: str) -> list[tuple[int, int]] | None:
-        """Give rows and least tick of each row group; None where a group is not read whole, or has no statistics."""
+        """Return rows and least tick of each row group; None where a group is not read whole, or has no statistics."""
         metadata = self._file.metadata
         place = self._file.schema_arrow.get_field_index(column)
         if self._path is None or place < 0 or not _is_int64(self.file_schema.field(column).type):
@@ -88,7 +88,7 @@ class ParquetFile:
                 yield batch
 
     def _whole_groups(self) -> bool:
-        """Tell whether row groups are large enough to be read one by one, and small enough to be held."""
+        """Return whether row groups are large enough to be read one by one, and small enough to be held."""
         metadata = self._file.metadata
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
         return bool(groups) and (
@@ -162,7 +162,7 @@ class ArrowFile:
                 yield sound(batch.select(columns), f"record batch {number}")
 
     def _reading(self, columns: list[str]) -> pa.RecordBatchFileReader:
-        """Give a reader of these columns, and of no others where they lie apart on the disk."""
+        """Return a reader of these columns, and of no others where they lie apart on the disk."""
         schema = self._reader.schema
         chosen = [schema.get_field_index(name) for name in columns] or [0]
         if self._random is None or not len(schema) or min(chosen) < 0:

@@ -54,7 +54,7 @@ def check_columns(names: Iterable[str], schema: pa.Schema, where: str) -> None:
 
 
 def stream_field(field: pa.Field, word: str | pa.DataType | None = None) -> pa.Field:
-    """Give the field of a stream for a field of a file."""
+    """Return the field of a stream for a field of a file."""
     if word == "ip" or (word is None and is_ip(field)):
         return pa.field(field.name, IP_TYPE, metadata=IP_METADATA)
     if word is not None:
@@ -75,12 +75,12 @@ def _stream_type(kind: pa.DataType) -> pa.DataType:
 
 
 def stream_schema(schema: pa.Schema, types: Types) -> pa.Schema:
-    """Give the schema of a stream for the schema of a file; the file's own metadata are left behind."""
+    """Return the schema of a stream for the schema of a file; the file's own metadata are left behind."""
     return pa.schema([stream_field(field, types.get(field.name)) for field in schema])
 
 
 def convert(array: pa.Array, field: pa.Field, word: str | pa.DataType | None) -> pa.Array:
-    """Give a column as the stream has it; ArrowInvalid or ValueError naming a value that is none of that type."""
+    """Return a column as the stream has it; ArrowInvalid or ValueError naming a value that is none of that type."""
     kind = array.type
     if kind == field.type and word != "epoch":
         return array
@@ -132,7 +132,7 @@ def _times(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def ticks(batch: pa.RecordBatch, column: str) -> Int64s:
-    """Give an integer or time column as int64, shape (n,), NO_TIME where it is null."""
+    """Return an integer or time column as int64, shape (n,), NO_TIME where it is null."""
     page = Page(Schema(batch.schema), batch)
     values, valid = page.ticks(column), page.valid(column)
     return values if valid is None else np.where(valid, values, NO_TIME)

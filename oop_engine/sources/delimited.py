@@ -102,7 +102,7 @@ def _parsing(delimiter: str, data: bytes) -> arrow_csv.ParseOptions:
 
 
 def _converting(types: Mapping[str, pa.DataType], columns: Sequence[str] | None) -> arrow_csv.ConvertOptions:
-    """An empty cell is null; between quotes it is empty text. No other word is null."""
+    """Read an empty cell as null, and between quotes as empty text. No other word is null."""
     return arrow_csv.ConvertOptions(
         column_types=dict(types),
         include_columns=None if columns is None else list(columns),

@@ -21,7 +21,7 @@ class Grain:
     origin: int = 0
 
     def floor(self, bound: int) -> int:
-        """Give the greatest bound of this grain that is not above another."""
+        """Return the greatest bound of this grain that is not above another."""
         return bound if self.step is None else bound - (bound - self.origin) % self.step
 
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 
 def widely_numbered(schema: pa.Schema) -> pa.Schema:
-    """Give a schema in which no dictionary is numbered by less than 32 bits, and nothing is a view."""
+    """Return a schema in which no dictionary is numbered by less than 32 bits, and nothing is a view."""
     return pa.schema([field.with_type(_wide(field.type)) for field in schema], metadata=schema.metadata)
 
 
 def renumbered(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Give a batch of such a schema; what is no batch is told by whoever reads it."""
+    """Return a batch of such a schema; what is no batch is told by whoever reads it."""
     if not isinstance(batch, pa.RecordBatch) or all(_wide(kind) == kind for kind in batch.schema.types):
         return batch
     columns = [_widened(column, _wide(column.type)) for column in batch.columns]

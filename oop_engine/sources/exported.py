@@ -22,7 +22,7 @@ class ExportsStream(Protocol):
     """An object that exports an Arrow stream: a frame of Polars or pandas, a relation of DuckDB, a reader."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Give the capsule of a stream."""
+        """Return the capsule of a stream."""
         ...
 
 
@@ -31,7 +31,7 @@ class ExportsArray(Protocol):
     """An object that exports an Arrow array; that of a struct is a record batch."""
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        """Give the capsules of a type and an array."""
+        """Return the capsules of a type and an array."""
         ...
 
 

@@ -42,7 +42,7 @@ class Files:
 
     @property
     def paths(self) -> tuple[Path | BinaryIO, ...]:
-        """The files, patterns expanded, and open streams."""
+        """Return the files, patterns expanded, and open streams."""
         if isinstance(self.given, (str, Path)):
             return tuple(expand(self.given))
         if isinstance(self.given, Sequence):
@@ -79,7 +79,7 @@ class Files:
         return FileReader(self._table(columns, batch_rows), tuple(columns))
 
     def outline(self, column: str) -> Outline | None:
-        """Give the row groups of Parquet files and the least tick in each; None where these are not known."""
+        """Return the row groups of Parquet files and the least tick in each; None where these are not known."""
         return None if self._first is not None else self._table((column,), 8192).outline(column)
 
     def open_watched(self, columns: Sequence[str], batch_rows: int, watches: Mapping[str, Watch]) -> FileReader:

@@ -121,7 +121,7 @@ class _Shares:
         return cls(ends, np.searchsorted(ends, np.arange(_GUIDE + 1) / _GUIDE, side="right").astype(np.int32))
 
     def find(self, drawn: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:
-        """Give the place of each drawn number in [0, 1) among the shares, shape (n,)."""
+        """Return the place of each drawn number in [0, 1) among the shares, shape (n,)."""
         place = (drawn * _GUIDE).astype(np.int32)
         low, high = self.guide[place], self.guide[place + 1]
         searched = np.flatnonzero(low < high)
@@ -154,7 +154,7 @@ class Generated:
 
     @property
     def schema(self) -> pa.Schema:
-        """Give the attributes of the packets; `arrival_ts` last, if it was asked for."""
+        """Return the attributes of the packets; `arrival_ts` last, if it was asked for."""
         time = pa.timestamp("ns", "UTC")
         fields = [
             pa.field("ts", time),
@@ -169,7 +169,7 @@ class Generated:
         return pa.schema([*fields, *([pa.field("arrival_ts", time)] if self.arrival else [])])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Give the tuples in arrival order, `batch_rows` at a time."""
+        """Yield the tuples in arrival order, `batch_rows` at a time."""
         held: list[pa.RecordBatch] = []
         rows = 0
         for tuples, _ in self._arriving():
@@ -185,7 +185,7 @@ class Generated:
             yield pa.concat_batches(held)
 
     def elements(self, *, page_rows: int = 8192) -> Iterator[Element]:
-        """Give the tuples as pages; for Blocks with `[ts < the block's end]` after each block; END at last."""
+        """Yield the tuples as pages; for Blocks with `[ts < the block's end]` after each block; END at last."""
         schema = Schema(self.schema, progress=["ts"] if isinstance(self.disorder, Blocks) else [])
         for tuples, bound in self._arriving():
             batch = self._batch(tuples)
@@ -196,7 +196,7 @@ class Generated:
         yield END
 
     def _arriving(self) -> Iterator[tuple[_Tuples, int | None]]:
-        """Give tuples in arrival order, with the bound that is known after them."""
+        """Yield tuples in arrival order, with the bound that is known after them."""
         made = self._chunks()
         if isinstance(self.disorder, Blocks):
             yield from self._blocks(made, self.disorder)
@@ -207,7 +207,7 @@ class Generated:
             yield from ((tuples, None) for tuples in _in_arrival_order(made, self.skew))
 
     def _chunks(self) -> Iterator[tuple[_Tuples, int]]:
-        """Give tuples in order of time, each chunk from a generator of its own, and a bound on what follows them."""
+        """Yield tuples in order of time, each chunk from a generator of its own, and a bound on what follows them."""
         heavy = _Shares.of(self.sources, self.zipf)
         for number, first in enumerate(range(0, self.n, _CHUNK)):
             length = min(_CHUNK, self.n - first)
@@ -228,7 +228,7 @@ class Generated:
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence((self.seed, link), spawn_key=place)))
 
     def _timed(self, active: npt.NDArray[np.float64]) -> Int64s:
-        """Give the time after some active time: lulls pass without packets."""
+        """Return the time after some active time: lulls pass without packets."""
         ts = self.start + active.astype(np.int64)
         for lull, length in sorted(self.lulls):
             ts += np.where(ts >= self.start + lull, length, 0)

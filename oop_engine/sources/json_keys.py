@@ -34,7 +34,7 @@ _BLANK, _NULL = 32, 110
 
 @kernel
 def familiar(data: NDArray[uint8], keys: NDArray[uint8], cuts: NDArray[int64]) -> bool:
-    """Tell whether all that stands in quotes before a colon is one of the keys, keys[cuts[k]:cuts[k+1]]; O(n)."""
+    """Return whether all that stands in quotes before a colon is one of the keys, keys[cuts[k]:cuts[k+1]]; O(n)."""
     count, guess = len(cuts) - 1, 0
     stop, at, one = uint64(len(data)), uint64(1), uint64(1)
     while at < stop:
@@ -210,7 +210,7 @@ class LeftOut:
 
 
 def _word(line: bytes, name: str) -> str | None:
-    """Give the word for the type of a value, None for what no word reads."""
+    """Return the word for the type of a value, None for what no word reads."""
     try:
         value = json.loads(line)[name]
     except (ValueError, KeyError, TypeError):

@@ -19,7 +19,7 @@ _ZEEK_FIELDS: Final = frozenset(("uid", "id.orig_h", "_path"))
 
 
 def kind_of(path: Path) -> Kind | None:
-    """Tell by content how a file is read, unpacked where it is packed; None where nothing known is in it."""
+    """Return how a file is read, by its content, uncompressed if need be; None for unknown content."""
     if not path.is_file():  # a pipe gives its bytes once
         return None
     try:
@@ -42,7 +42,7 @@ def is_stored(head: bytes) -> bool:
 
 
 def _is_json_log(head: bytes) -> bool:
-    """Tell whether a file begins with an object as Zeek writes it."""
+    """Return whether a file begins with an object as Zeek writes it."""
     if not head.lstrip().startswith(b"{"):
         return False
     try:

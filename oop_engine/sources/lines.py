@@ -26,7 +26,7 @@ class Lines(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """Give the columns as they are read, before they become those of a stream; null where no value was seen."""
+        """Return the columns as they are read, before they become those of a stream; null where no value was seen."""
         ...
 
     def parse(self, piece: Piece, columns: Sequence[str]) -> pa.Table:
@@ -37,7 +37,7 @@ class Lines(Protocol):
         ...
 
     def look(self, piece: Piece, columns: Sequence[str]) -> Mapping[str, pa.DataType]:
-        """Give the types of those columns, among some without one, that have a value in a piece."""
+        """Return the types of those columns, among some without one, that have a value in a piece."""
         ...
 
     def typed(self, kinds: Mapping[str, pa.DataType]) -> Lines:
@@ -45,7 +45,7 @@ class Lines(Protocol):
         ...
 
     def holds(self, piece: Piece) -> bool:
-        """Tell whether a piece has a tuple."""
+        """Return whether a piece has a tuple."""
         ...
 
 
@@ -55,12 +55,12 @@ def untyped(schema: pa.Schema) -> tuple[str, ...]:
 
 
 def retyped(schema: pa.Schema, kinds: Mapping[str, pa.DataType]) -> pa.Schema:
-    """Give a schema with other types for some of its columns."""
+    """Return a schema with other types for some of its columns."""
     return pa.schema([pa.field(f.name, kinds.get(f.name, f.type)) for f in schema])
 
 
 def raw(types: Types) -> Mapping[str, pa.DataType]:
-    """Give the types to read for a user's words: what Arrow does not read itself is read as text or number first."""
+    """Return the types to read for a user's words: what Arrow does not read itself is read as text or number first."""
     found: dict[str, pa.DataType] = {}
     for name, word in types.items():
         if word == "timestamp":
@@ -75,7 +75,7 @@ def raw(types: Types) -> Mapping[str, pa.DataType]:
 
 
 def settled(field: pa.Field, types: Types) -> pa.Field:
-    """Give the type that is read for the whole file: times to the nanosecond."""
+    """Return the type that is read for the whole file: times to the nanosecond."""
     kind = field.type
     if pa.types.is_timestamp(kind) and types.get(field.name, "timestamp") == "timestamp":
         kind = pa.timestamp("ns", kind.tz)
@@ -83,14 +83,14 @@ def settled(field: pa.Field, types: Types) -> pa.Field:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether a column is text, coded or not."""
+    """Return whether a column is text, coded or not."""
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
 
 
 def word_for(kind: pa.DataType) -> str:
-    """Give the word with which a user says a type."""
+    """Return the word with which a user says a type."""
     if pa.types.is_integer(kind):
         return "int"
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -101,7 +101,7 @@ def word_for(kind: pa.DataType) -> str:
 
 
 def word_of(value: str, kind: pa.DataType) -> str:
-    """Give the word for the type that reads a value as well as those before it, which are of another."""
+    """Return the word for the type that reads a value as well as those before it, which are of another."""
     return "float" if pa.types.is_integer(kind) and _NUMBER.fullmatch(value) else "text"
 
 

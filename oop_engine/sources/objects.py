@@ -146,7 +146,7 @@ def _read(data: bytes, schema: pa.Schema, others: str, block: int) -> pa.Table:
 
 
 def _kinds(found: pa.Table, types: Types) -> dict[str, pa.DataType]:
-    """Give the types that columns are read as: text that is times all over as times."""
+    """Return the types that columns are read as: text that is times all over as times."""
     kinds: dict[str, pa.DataType] = {}
     for field, column in zip(found.schema, found.columns, strict=True):
         kind = settled(field, types).type
@@ -155,7 +155,7 @@ def _kinds(found: pa.Table, types: Types) -> dict[str, pa.DataType]:
 
 
 def _keys(first: bytes) -> list[str]:
-    """Give the keys of the first object in its own order: Arrow puts columns of a given type before others."""
+    """Return the keys of the first object in its own order: Arrow puts columns of a given type before others."""
     try:
         found = json.loads(first.lstrip().split(b"\n", 1)[0])
     except ValueError:
@@ -165,7 +165,7 @@ def _keys(first: bytes) -> list[str]:
 
 
 def _goes_on(first: bytes) -> bool:
-    """Tell whether the first line that is not blank ends within an object, and others follow."""
+    """Return whether the first line that is not blank ends within an object, and others follow."""
     line, _, others = first.lstrip().partition(b"\n")
     text = line.decode(errors="replace").rstrip()
     try:
@@ -176,7 +176,7 @@ def _goes_on(first: bytes) -> bool:
 
 
 def _is_time(column: pa.ChunkedArray) -> bool:
-    """Tell whether all text of a column is ISO 8601 date and time."""
+    """Return whether all text of a column is ISO 8601 date and time."""
     known = column.drop_null()
     pattern = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?$"
     return len(known) > 0 and pc.all(pc.match_substring_regex(known, pattern)).as_py()

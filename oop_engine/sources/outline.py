@@ -33,7 +33,7 @@ class Outlined(Protocol):
     """A source that may know its pieces beforehand."""
 
     def outline(self, column: str) -> Outline | None:
-        """Give the pieces and their least ticks of an attribute; None where that is not known."""
+        """Return the pieces and their least ticks of an attribute; None where that is not known."""
         ...
 
     def open_watched(self, columns: Sequence[str], batch_rows: int, watches: Mapping[str, Watch]) -> Reader:

@@ -20,7 +20,7 @@ STDIN = Path("-")
 
 
 def expand(pattern: str | Path) -> list[Path]:
-    """Give the files that a path or pattern names, sorted by name; `[STDIN]` for `-`.
+    """Return the files that a path or pattern names, sorted by name; `[STDIN]` for `-`.
 
     `**` matches any depth; a leading `~` is the home folder; an existing file is taken as it is, whatever characters
     its name has. Raises SourceError when there is none.
@@ -62,7 +62,7 @@ def check_places(
 
 
 def opened(places: Sequence[str | Path | BinaryIO]) -> list[Path | BinaryIO]:
-    """Give the files that places name, patterns expanded, and as streams what gives its bytes only once."""
+    """Return the files that places name, patterns expanded, and as streams what gives its bytes only once."""
     found: list[Path | BinaryIO] = []
     for place in places:
         if not isinstance(place, (str, Path)):
@@ -90,7 +90,7 @@ def stream_name(stream: object) -> str:
 
 
 def is_pipe(path: Path) -> bool:
-    """Tell whether a path gives its bytes only once: a named pipe, /dev/fd/63 of a shell's <(...), a terminal."""
+    """Return whether a path gives its bytes only once: a named pipe, /dev/fd/63 of a shell's <(...), a terminal."""
     return path.is_fifo() or path.is_char_device()
 
 
@@ -150,7 +150,7 @@ def _nearby(path: Path) -> str:
 
 
 def standard_input() -> BinaryIO:
-    """Give standard input as a stream of its own.
+    """Return standard input as a stream of its own.
 
     A run that is interrupted leaves a thread behind that waits for input; were it inside sys.stdin, which the
     interpreter closes at its end, the interpreter could not end.

@@ -31,7 +31,7 @@ _WRITE: Final[dict[str, str]] = {
 
 
 def checked_promise(promise: Punctuation, schema: Schema, read: Collection[str], name: str) -> Punctuation | None:
-    """Give a promise of the stream `name`, as it holds for the attributes that are `read`.
+    """Return a promise of the stream `name`, as it holds for the attributes that are `read`.
 
     None where it is about one that is not: without that it would claim more than was promised, as in a projection.
     SchemaError for an attribute that the stream does not have, and for a constant that is not of its type.

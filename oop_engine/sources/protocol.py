@@ -23,15 +23,15 @@ class Reader(Protocol):
     """One reading of a source, from its beginning."""
 
     def chunks(self) -> Iterator[Chunk]:
-        """Give record batches of the opened columns, or elements where the stream carries its own punctuation."""
+        """Return record batches of the opened columns, or elements where the stream carries its own punctuation."""
         ...
 
     def progress(self) -> tuple[int, int | None]:
-        """Give the bytes (or tuples) read so far and in all, None when nobody knows."""
+        """Return the bytes (or tuples) read so far and in all, None when nobody knows."""
         ...
 
     def arrived(self) -> int | None:
-        """Give when the last chunk arrived, in ns, if the stream is replayed as it arrived; streams keep step by it."""
+        """Return when the last chunk arrived, in ns, if the stream is replayed; streams keep step by it."""
         ...
 
     def notes(self) -> list[str]:
@@ -50,12 +50,12 @@ class Source(Protocol):
 
     @property
     def arrow(self) -> pa.Schema:
-        """Attributes of the stream."""
+        """Return attributes of the stream."""
         ...
 
     @property
     def rewindable(self) -> bool:
-        """Tell whether the stream is bounded and can be read twice, so that exact punctuation is possible."""
+        """Return whether the stream is bounded and can be read twice, so that exact punctuation is possible."""
         ...
 
     @property

@@ -28,7 +28,7 @@ PlainRow: TypeAlias = "Mapping[str, object] | Sequence[object]"
 def from_rows(
     rows: Iterable[PlainRow | Punctuation], schema: Schema | pa.Schema, *, page_rows: int = 8192
 ) -> Iterator[Element]:
-    """Give pages of at most `page_rows` tuples of dictionaries or of sequences in the order of the schema.
+    """Return pages of at most `page_rows` tuples of dictionaries or of sequences in the order of the schema.
 
     A key that is missing is null; addresses may be text. SchemaError names the row and what does not fit.
     """
@@ -57,7 +57,7 @@ class RowPages:
     _away: int | None = attrs.field(init=False, default=None)
 
     def elements(self) -> Iterator[Element]:
-        """Give pages and punctuations until the rows end."""
+        """Yield pages and punctuations until the rows end."""
         held, names = self._held, self.schema.names
         known, wide, full, clock = frozenset(names), len(names), self.page_rows, self.clock
         for number, row in enumerate(self.rows):
@@ -127,7 +127,7 @@ def _unknown(number: int, row: Mapping[str, object], names: Sequence[str]) -> Sc
 
 
 def from_pages(elements: Iterable[Element | pa.RecordBatch | pa.Table], schema: Schema) -> Iterator[Element]:
-    """Give pages and punctuations as they come, Arrow data made pages; SchemaError when one has another schema."""
+    """Yield pages and punctuations as they come, Arrow data made pages; SchemaError when one has another schema."""
     for number, element in enumerate(elements):
         if isinstance(element, Punctuation):
             yield element

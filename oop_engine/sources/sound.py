@@ -13,7 +13,7 @@ from oop_engine.sources.errors import TableError
 
 
 def sound(batch: pa.RecordBatch, where: str) -> pa.RecordBatch:
-    """Give a batch that is safe to read; TableError, which begins with `where`, for one that is not."""
+    """Return a batch that is safe to read; TableError, which begins with `where`, for one that is not."""
     try:
         batch.validate()
         for column in batch.columns:
@@ -25,12 +25,12 @@ def sound(batch: pa.RecordBatch, where: str) -> pa.RecordBatch:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Tell whether values of a type are numbers, times or addresses side by side: no bit in them leads anywhere."""
+    """Return whether values of a type are numbers, times or addresses side by side: no bit in them leads anywhere."""
     return pa.types.is_primitive(kind) or pa.types.is_fixed_size_binary(kind)
 
 
 def _is_sound_text(column: pa.Array) -> bool:
-    """Tell whether a column is of texts that are whole; False where Arrow, which looks at each by itself, must tell.
+    """Return whether a column is of texts that are whole; False where Arrow, which looks at each by itself, must tell.
 
     Texts are whole where their bytes together are, and none begins within a character.
     """

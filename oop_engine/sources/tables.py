@@ -55,7 +55,7 @@ class Settled:
         return attrs.evolve(self, schema=retyped(self.schema, found))
 
     def for_lines(self, given: Input) -> pa.Schema | None:
-        """Give the columns for a file of lines, None for one that has types of its own."""
+        """Return the columns for a file of lines, None for one that has types of its own."""
         same = given.format == self.format or {given.format, self.format} == {"csv", "tsv"}
         return self.schema if same else None
 
@@ -118,7 +118,7 @@ class Table:
 
     @property
     def position(self) -> int:
-        """Give how many bytes of the sources the current reading has used, as they lie on disk."""
+        """Return how many bytes of the sources the current reading has used, as they lie on disk."""
         return self._done + (self._reading.position() if self._reading is not None else 0)
 
     def notes(self) -> list[str]:
@@ -126,7 +126,7 @@ class Table:
         return [*self._notes, *self._left_out.notes()]
 
     def _is_not_text(self, field: pa.Field) -> bool:
-        """Tell whether a column of a file of lines, of which nobody said what it is, holds bytes."""
+        """Return whether a column of a file of lines, of which nobody said what it is, holds bytes."""
         lines = self.settled.format in ("csv", "tsv")
         return lines and pa.types.is_binary(field.type) and field.name not in self._types
 
@@ -275,7 +275,7 @@ class Table:
                 yield whole.slice(start, self.batch_rows)
 
     def _check_others(self, schema: pa.Schema, name: str) -> None:
-        """Tell of columns that the file which named them has not; their values are left out."""
+        """Warn of columns that the file's first lines lack; their values are left out."""
         known = frozenset(self.settled.schema.names)
         others = [f'"{column}"' for column in schema.names if column not in known]
         if not others:
@@ -286,7 +286,7 @@ class Table:
         self._notes.append(f"{name}: {what} left out, which {self.settled.name} has not; name {name} first to have all")
 
     def _column(self, batch: pa.RecordBatch, field: pa.Field, name: str, unsure: bool) -> pa.Array:
-        """Give a column as the stream has it; one that is `unsure` had no value when its type was decided."""
+        """Return a column as the stream has it; one that is `unsure` had no value when its type was decided."""
         array = batch.column(field.name)
         word = self._types.get(field.name)
         if word is None and unsure and not is_text(array.type):
@@ -349,7 +349,7 @@ def _too_large(name: str) -> str:
 
 
 def _kinds(schema: pa.Schema) -> Mapping[str, pa.DataType]:
-    """Give the types of the columns that have one."""
+    """Return the types of the columns that have one."""
     return {field.name: field.type for field in schema if not pa.types.is_null(field.type)}
 
 

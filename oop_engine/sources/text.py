@@ -52,7 +52,7 @@ def pieces(source: Pieces, *, quotes: bool) -> Iterator[Piece]:
 
 
 def last_line_end(held: bytearray, *, quotes: bool) -> int:
-    """Give the length of the whole lines held; with `quotes` a line end between double quotes is none. Linear time."""
+    """Return the length of the whole lines held; with `quotes`, line ends in double quotes do not count. Linear."""
     cut = held.rfind(b"\n") + 1
     odd = quotes and held.count(b'"', 0, cut) % 2
     while odd:
@@ -64,7 +64,7 @@ def last_line_end(held: bytearray, *, quotes: bool) -> int:
 
 
 def first_bad_line(piece: Piece, read: Callable[[Piece], object]) -> int:
-    """Give the number of the first line of a piece that cannot be read; `read` raises ValueError for the piece."""
+    """Return the number of the first line of a piece that cannot be read; `read` raises ValueError for the piece."""
     ends = [end.end() for end in re.finditer(rb"\n|[^\n]\Z", piece.data)]
 
     def fails(count: int) -> bool:

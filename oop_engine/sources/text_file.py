@@ -65,7 +65,7 @@ class TextFile:
 
     @property
     def held(self) -> int:
-        """Give how many bytes were read ahead."""
+        """Return how many bytes were read ahead."""
         return sum(len(piece.data) for piece in self._held)
 
     def settle(self, columns: pa.Schema) -> None:
@@ -94,7 +94,7 @@ class TextFile:
         return found, used
 
     def _at_hand(self) -> bool:
-        """Tell whether a stream has more bytes, or will within a moment, as one that another program writes."""
+        """Return whether a stream has more bytes, or will within a moment, as one that another program writes."""
         if self._source.ready():
             return True
         try:

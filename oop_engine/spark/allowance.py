@@ -46,7 +46,7 @@ class Allowance:
         return min(self.files, self.bytes, self.rows) <= 0
 
     def fits(self, size: int) -> bool:
-        """Tell whether a whole file may still be taken; the first always may, or nothing would go on."""
+        """Return whether a whole file may still be taken; the first always may, or nothing would go on."""
         return not self.taken or (self.files >= 1 and self.bytes >= size and self.rows * _ROW_BYTES >= size)
 
     def take(self, size: int, rows: int | None = None) -> None:

@@ -42,7 +42,7 @@ class Task:
     telling: Telling | None = None
 
     def drained(self, room: Room) -> Iterator[pa.RecordBatch]:
-        """Give what a room has put out: tuples as Spark has them if it is the last, else rows."""
+        """Yield what a room has put out: tuples as Spark has them if it is the last, else rows."""
         if room.number < self.cut.last:
             yield from to_batches(room.rows())
             return
@@ -51,7 +51,7 @@ class Task:
             yield wanted.batch(page.batch)
 
     def tell(self, room: Room) -> None:
-        """Tell what a room counted."""
+        """Report the counts of a stage."""
         if self.telling is not None:
             self.telling.add(told(room.number, room.origin, room.counts()))
 
@@ -94,7 +94,7 @@ class Scan(Task):
                     yield chunk.batch
 
     def _partition(self, first: list[pa.RecordBatch]) -> int:
-        """Give the number of a partition, for the first batch of it.
+        """Return the number of a partition, for the first batch of it.
 
         It stands in the first column where counts are told under it: a task of a user's coalesce has several.
         """
@@ -138,14 +138,14 @@ class Reading(Task):
 
 
 def numbered(frame: DataFrame) -> DataFrame:
-    """Give a DataFrame's rows with the number of the partition that each is in, which outlasts a coalesce."""
+    """Return a DataFrame's rows with the number of the partition that each is in, which outlasts a coalesce."""
     from pyspark.sql import functions as sql
 
     return frame.select(sql.spark_partition_id().alias(PARTITION), "*")
 
 
 def in_order(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Give rows that were `numbered` and coalesced, the partitions in the order of their numbers.
+    """Yield rows that were `numbered` and coalesced, the partitions in the order of their numbers.
 
     Spark begins with the first partition that it would rather read on some machine, as one that is cached there, and
     then takes the others in order; that first one is held where others may belong before it.
@@ -166,7 +166,7 @@ def in_order(batches: Batches) -> Iterator[pa.RecordBatch]:
 
 
 def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Give the rows of each partition, which are next to each other."""
+    """Yield the rows of each partition, which are next to each other."""
     numbers = batch.column(PARTITION).to_numpy()
     if not len(numbers):
         return
@@ -176,7 +176,7 @@ def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]
 
 
 def packed(frame: DataFrame, place: int, arrow: pa.Schema) -> DataFrame:
-    """Give rows of a DataFrame's tuples, or pages, for the room that reads the source at a place.
+    """Return rows of a DataFrame's tuples, or pages, for the room that reads the source at a place.
 
     Their origin is the number of the partition as Spark plans it: in a task that has several partitions, because they
     are coalesced behind this, it is the only one that tells them apart.
@@ -241,13 +241,13 @@ class Bucketed(Task):
 
 
 def rows_of(batches: Batches) -> Iterator[WireRow]:
-    """Give the rows of record batches, in order."""
+    """Yield the rows of record batches, in order."""
     for batch in batches:
         yield from from_batch(batch)
 
 
 def partition() -> int:
-    """Give the number of the partition that this task has; 0 outside of Spark."""
+    """Return the number of the partition that this task has; 0 outside of Spark."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

@@ -40,11 +40,11 @@ class Contents:
         return None if patterns is None else cls(kind, patterns, PORTS if ports is None else frozenset(ports))
 
     def takes(self, path: Path) -> bool:
-        """Tell whether a file is one to read; FileNotFoundError when there is none."""
+        """Return whether a file is one to read; FileNotFoundError when there is none."""
         return self.kind == self._held(path)
 
     def _held(self, path: Path) -> Kind | None:
-        """Tell what a file holds; None while nobody can tell: no packet is in it yet."""
+        """Return what a file holds; None while nobody can tell: no packet is in it yet."""
         try:
             feed = feed_of(path, self.ports)
         except SourceError:  # the reader of packets says what is wrong with it

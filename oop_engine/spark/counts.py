@@ -76,5 +76,5 @@ class Counts:
 
 
 def told(room: int, origin: int, counts: Mapping[str, int]) -> Told:
-    """Give counts under names that tell whose they are."""
+    """Return counts under names that tell whose they are."""
     return {f"{room}/{origin}/{name}": count for name, count in counts.items()}

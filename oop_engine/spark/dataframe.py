@@ -118,7 +118,7 @@ def from_spark(
 
 
 def batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    """Give the rows of a DataFrame as Arrow batches, a partition at a time, their columns named as they cross."""
+    """Yield the rows of a DataFrame as Arrow batches, a partition at a time, their columns named as they cross."""
     for row in (
         frame.toDF(*map(crossing, frame.columns))
         .mapInArrow(in_cells, "page binary")
@@ -173,7 +173,7 @@ def run_answer(answer: object) -> None:
 
 
 def _as(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Give rows under a schema; Spark gives times in the zone of the session."""
+    """Return rows under a schema; Spark gives times in the zone of the session."""
     arrays = [_cast(column, field) for column, field in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -191,7 +191,7 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _taken(schema: pa.Schema, types: Mapping[str, object]) -> pa.Schema:
-    """Give the columns of a DataFrame as they are stored here: a decimal(20, 0) of Spark as the uint64 it was."""
+    """Return the columns of a DataFrame as they are stored here: a decimal(20, 0) of Spark as the uint64 it was."""
     unsigned = {field.name for field in schema if field.type == _UNSIGNED and field.name not in types}
     return pa.schema([field.with_type(pa.uint64()) if field.name in unsigned else field for field in schema])
 

@@ -171,7 +171,7 @@ def begin(spark: SparkSession) -> SparkSession:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Give what `spark-pipelines` takes from the environment to run a project of `declare` with this Python."""
+    """Return what `spark-pipelines` takes from the environment to run a project of `declare` with this Python."""
     return {
         "SPARK_CONF_DIR": str(folder.absolute() / "conf"),
         "JAVA_HOME": str(java_home()),
@@ -181,7 +181,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def command(folder: Path) -> str:
-    """Give the line that runs a project; SparkError when packages that it needs are missing."""
+    """Return the line that runs a project; SparkError when packages that it needs are missing."""
     check_pyspark()
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:

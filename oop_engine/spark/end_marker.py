@@ -48,7 +48,7 @@ class Marked:
 
 
 def _tuples(batches: Batches, ended: list[bool]) -> Iterator[pa.RecordBatch]:
-    """Give the rows that are not the end, without the mark, and note whether one was."""
+    """Yield the rows that are not the end, without the mark, and note whether one was."""
     for batch in batches:
         marks = batch.column(MARK)
         if marks.null_count < len(marks):
@@ -59,7 +59,7 @@ def _tuples(batches: Batches, ended: list[bool]) -> Iterator[pa.RecordBatch]:
 
 
 def check_end(name: str, frame: DataFrame, *, asked: bool) -> bool:
-    """Tell whether an input says its end; PlanError when it was asked and cannot, or when its last word may be lost."""
+    """Return whether an input says its end; PlanError if it should and cannot, or if that could be lost."""
     if MARK not in frame.columns:
         if not asked:
             return False
@@ -79,7 +79,7 @@ def check_end(name: str, frame: DataFrame, *, asked: bool) -> bool:
 
 
 def _nodes(frame: DataFrame) -> Iterator[str]:
-    """Give the kinds of what Spark does to what was read, outermost first."""
+    """Yield the kinds of what Spark does to what was read, outermost first."""
     given: Any = frame
     if hasattr(frame, "_jdf"):
         node = given._jdf.queryExecution().analyzed()

@@ -50,22 +50,22 @@ class Ending:
             )
 
     def arrow(self, arrow: pa.Schema) -> pa.Schema:
-        """Give the columns of a reader, with that of the mark."""
+        """Return the columns of a reader, with that of the mark."""
         return arrow.append(pa.field(MARK, pa.bool_())) if self.asked else arrow
 
     def batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Give batches of rows none of which is the end."""
+        """Return batches of rows none of which is the end."""
         return map(_unmarked, batches) if self.asked else batches
 
     def mark(self, arrow: pa.Schema) -> pa.RecordBatch:
-        """Give the row that is the end."""
+        """Return the row that is the end."""
         nothing = [pa.nulls(1, field.type) for field in arrow]
         return pa.RecordBatch.from_arrays([*nothing, pa.array([True])], schema=self.arrow(arrow))
 
     def after(
         self, start: Offset, onward: Callable[[Offset], Offset], more: Callable[[Offset], bool], *, sure: bool
     ) -> dict[str, int]:
-        """Give how far a micro-batch goes that begins at an offset, and whether that is the end.
+        """Return how far a micro-batch goes that begins at an offset, and whether that is the end.
 
         `onward` goes as far as one may; `more` tells whether there is anything behind an offset; `sure` says that
         nothing will come there any more, or that it is not to be read.
@@ -81,7 +81,7 @@ class Ending:
         return {**found, _ENDED: 1} if self.asked and sure and not more(found) else found
 
     def between(self, start: Offset, end: Offset) -> list[AtEnd]:
-        """Tell whether the end is between two offsets."""
+        """Return whether the end is between two offsets."""
         if _ENDED not in end or _ENDED in start:
             return []
         if not self.asked:

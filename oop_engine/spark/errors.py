@@ -59,7 +59,7 @@ def errors() -> Generator[None, None, None]:
 
 
 def unwrapped(error: BaseException) -> str:
-    """Give what an error of Spark says in a few lines: of our own errors, however deep, the whole text."""
+    """Return what an error of Spark says in a few lines: of our own errors, however deep, the whole text."""
     text = _STATE.sub("", _text(error))
     found = [*_TOLD.finditer(text)]
     if found:
@@ -77,7 +77,7 @@ def unwrapped(error: BaseException) -> str:
 
 
 def _text(error: BaseException) -> str:
-    """Give all that is known of an error: its message, and that of the Java exception behind it."""
+    """Return all that is known of an error: its message, and that of the Java exception behind it."""
     parts = [str(error)]
     cause = error.__cause__
     while cause is not None and len(parts) < 8:

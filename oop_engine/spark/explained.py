@@ -155,7 +155,7 @@ def _slow(plan: Plan) -> Iterator[str]:
 
 
 def _timed(node: OperatorNode, wattr: str) -> bool:
-    """Tell whether a node aggregates windows of a time, the only ones that Spark has."""
+    """Return whether a node aggregates windows of a time, the only ones that Spark has."""
     fields = [field for upstream in node.inputs for field in upstream.schema.arrow if field.name == wattr]
     return hasattr(node.operator, "functions") and any(pa.types.is_temporal(field.type) for field in fields)
 

@@ -32,7 +32,7 @@ class Beginning:
         return cls(len(data), hashlib.blake2b(data, digest_size=16).hexdigest())
 
     def may_grow(self, read: int) -> bool:
-        """Tell whether it would be of more bytes when so many are read."""
+        """Return whether it would be of more bytes when so many are read."""
         return self.size < min(read, _BEGINNING)
 
 

@@ -111,7 +111,7 @@ class Planner:
         self.target = (len(entries), self._sizes.get(entries[-1].name) if entries else None)
 
     def after(self, start: Offset, allowed: Allowance) -> Offset:
-        """Give how far a batch goes that begins at an offset."""
+        """Return how far a batch goes that begins at an offset."""
         with self.journal.locked() as writer:
             if self.target is None:
                 self._look(writer)
@@ -141,11 +141,11 @@ class Planner:
         return reached
 
     def more(self, offset: Offset) -> bool:
-        """Tell whether there is anything behind an offset."""
+        """Return whether there is anything behind an offset."""
         return self.after(offset, Allowance(rows=1)) != offset
 
     def pieces(self, start: Offset, end: Offset, split: int) -> list[Piece]:
-        """Give what lies between two offsets: always the same."""
+        """Return what lies between two offsets: always the same."""
         with self.journal.locked():
             self._check(end)
         found: list[Piece] = []
@@ -177,7 +177,7 @@ class Planner:
         return found
 
     def _reads(self, number: int) -> bool:
-        """Tell whether an entry is one of the files of this query, and with a format of whole files the one to read."""
+        """Return whether an entry is a file of this query, and with a format of whole files the one to read."""
         entry = self.journal.entries[number]
         if not _takes(self.folder, entry.name):
             return False
@@ -186,7 +186,7 @@ class Planner:
         return entry.whole or self.stretches or self.journal.first[entry.name] == number
 
     def _holds(self, entry: Entry) -> bool:
-        """Tell whether the file of an entry holds what is read; what nobody looked into is looked into now."""
+        """Return whether the file of an entry holds what is read; what nobody looked into is looked into now."""
         if self.contents is None or entry.holds:
             return self.contents is None or entry.holds == self.contents.kind
         path = self.folder.root / entry.name
@@ -197,7 +197,7 @@ class Planner:
             return True
 
     def _is_whole(self, number: int) -> bool:
-        """Tell whether the file of an entry is read only as one."""
+        """Return whether the file of an entry is read only as one."""
         return self.journal.entries[number].whole or not self.stretches
 
     def _check(self, offset: Offset) -> None:
@@ -231,7 +231,7 @@ class Planner:
             writer.add(name, ended, seen=size, holds=entry.holds)
 
     def _fits(self, name: str, path: Path, seen: tuple[int, int]) -> bool:
-        """Tell whether a file holds what is read; it is looked into again when it has changed."""
+        """Return whether a file holds what is read; it is looked into again when it has changed."""
         if self.contents is None:
             return True
         if self._others.get(name) == seen:
@@ -326,13 +326,13 @@ class Planner:
 
 
 def _takes(folder: Folder, name: str) -> bool:
-    """Tell whether a file that a query numbered, and that may be gone, is one that a folder or pattern means."""
+    """Return whether a file that a query numbered, and that may be gone, is one that a folder or pattern means."""
     inside = folder.pattern == _EVERY or ("/" not in name and fnmatchcase(name, folder.pattern))
     return inside and folder.choice.takes(name.rpartition("/")[2])
 
 
 def _goes_on(path: Path, place: int) -> bool:
-    """Tell whether there is more at a place than a record that is still being written."""
+    """Return whether there is more at a place than a record that is still being written."""
     capture = Parted.open(path)
     return capture.over(place, capture.end, rows=1, most=_ALL)[2] != walk.CUT
 

@@ -34,7 +34,7 @@ _ADDED: Final = (("packets", "sum"), ("bytes", "sum"), ("first", "min"), ("last"
 
 
 def reader(spark: SparkSession, kind: str, exports: Sequence[str] = EXPORTS) -> DataStreamReader:
-    """Give what reads the new `packets`, or the `exports`, of a folder; further options and load() are the caller's."""
+    """Return a reader of the new `packets`, or `exports`, of a folder; the caller adds options and load()."""
     return (
         spark.readStream.format("oop.pcap" if kind == "packets" else "oop.netflow")
         .option("exports", ",".join(exports))
@@ -43,7 +43,7 @@ def reader(spark: SparkSession, kind: str, exports: Sequence[str] = EXPORTS) -> 
 
 
 def measured(rows: DataFrame, kind: str) -> DataFrame:
-    """Give the hour, the flow and the measures of every row that `reader` reads."""
+    """Return the hour, the flow and the measures of every row that `reader` reads."""
     from pyspark.sql import functions as f
 
     if kind == "packets":
@@ -85,7 +85,7 @@ def partial(counts: DataFrame) -> DataFrame:
 
 
 def sources(flows: DataFrame) -> DataFrame:
-    """Give what each source sent in an hour, in how many flows, to how many peers."""
+    """Return what each source sent in an hour, in how many flows, to how many peers."""
     from pyspark.sql import functions as f
 
     more = [f.count("*").alias("flows"), f.count_distinct("destIP").alias("peers")]
@@ -95,7 +95,7 @@ def sources(flows: DataFrame) -> DataFrame:
 
 
 def alerts(flows: DataFrame, many: int = MANY) -> DataFrame:
-    """Give the sources that tried many ports of one host, or many hosts, in an hour."""
+    """Return the sources that tried many ports of one host, or many hosts, in an hour."""
     from pyspark.sql import functions as f
 
     tried = flows.where(_SYN_ALONE)

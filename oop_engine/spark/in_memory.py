@@ -68,29 +68,29 @@ PAGED: Final = ("rows", "page")
 
 
 def is_paged(columns: Sequence[str], arrow: pa.Schema) -> bool:
-    """Tell whether a DataFrame has pages of tuples with these attributes, in the place of tuples."""
+    """Return whether a DataFrame has pages of tuples with these attributes, in the place of tuples."""
     return tuple(columns) == PAGED and "page" not in arrow.names
 
 
 def opened(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Give the tuples of a DataFrame of pages, a record batch a page."""
+    """Yield the tuples of a DataFrame of pages, a record batch a page."""
     for batch in batches:
         for page in batch.column("page"):
             yield read_page(page.as_buffer())
 
 
 def quoted(name: str) -> str:
-    """Give the name of a column as Spark's expressions have it, where a dot would lead into a struct."""
+    """Return the name of a column as Spark's expressions have it, where a dot would lead into a struct."""
     return f"`{name.replace('`', '``')}`"
 
 
 def crossing(name: str) -> str:
-    """Give the name under which a column comes to tasks: one that Spark finds without quotes, of its own for each."""
+    """Return the name under which a column comes to tasks: one that Spark finds without quotes, of its own for each."""
     return _SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", name)
 
 
 def from_spark(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
-    """Give tuples of a DataFrame as attributes of these types; SchemaError for a column that is absent or unfit.
+    """Return tuples of a DataFrame as attributes of these types; SchemaError for a column that is absent or unfit.
 
     A time that a finer unit cannot hold, as 9999-12-31 in nanoseconds, is null: as the value of a windowing attribute
     it is then counted as every null there is.
@@ -101,7 +101,7 @@ def from_spark(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
 
 
 def _found(names: Sequence[str], name: str) -> str:
-    """Give the name that a column has here; it crossed as it is within a page of tuples."""
+    """Return the name that a column has here; it crossed as it is within a page of tuples."""
     for found in (crossing(name), name):
         if found in names:
             return found
@@ -112,7 +112,7 @@ def _found(names: Sequence[str], name: str) -> str:
 
 
 def _converted(column: pa.Array, field: pa.Field) -> pa.Array:
-    """Give a column as an attribute; SchemaError with the words of Arrow when a value does not fit."""
+    """Return a column as an attribute; SchemaError with the words of Arrow when a value does not fit."""
     try:
         return _cast(column, field)
     except pa.ArrowException as error:

@@ -38,7 +38,7 @@ exec {java} "$@"
 
 
 def java_home() -> Path:
-    """Give a folder to use as JAVA_HOME; SparkError names what is missing and the command that mends it."""
+    """Return a folder to use as JAVA_HOME; SparkError names what is missing and the command that mends it."""
     seen: list[str] = []
     for origin, java in _candidates():
         version = java_version(java)
@@ -82,7 +82,7 @@ def java_version(java: Path) -> int | None:
 
 
 def wrapped(java: Path, version: int = LEAST) -> Path:
-    """Give a folder whose bin/java runs this Java without what it may not have; written once, whole."""
+    """Return a folder whose bin/java runs this Java without what it may not have; written once, whole."""
     if os.name == "nt":  # spark-class2.cmd takes java.exe alone
         return java.parent.parent
     without = _WITHOUT if version < _NO_SECURITY_MANAGER else f"{_WITHOUT}|{_SECURITY}"

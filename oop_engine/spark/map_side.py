@@ -73,18 +73,18 @@ class Ahead:
         return self.window.size // self.window.slide
 
     def pane(self, bound: object) -> int:
-        """Give the pane that a promised bound begins."""
+        """Return the pane that a promised bound begins."""
         if not isinstance(bound, int) or bound == NO_TIME:
             return _NOWHERE
         return int(pane_of(bound, self.window.slide, self.window.origin))
 
     def behind(self, far: Int64s) -> Int64s:
-        """Give the class of tuples by how many panes they are below a bound."""
+        """Return the class of tuples by how many panes they are below a bound."""
         return np.where(far <= 0, 0, np.where(far < self.panes, 1, np.where(far == self.panes, 2, 3)))
 
 
 def aheads(cut: Cut) -> dict[int, Ahead]:
-    """Give, by place, the sources that can be taken ahead."""
+    """Return, by place, the sources that can be taken ahead."""
     room = Room(cut, FRONT, {})
     found = (_ahead(cut, room, place) for place, n in enumerate(cut.plan.nodes) if isinstance(n, SourceNode))
     return {ahead.place: ahead for ahead in found if ahead is not None}
@@ -128,7 +128,7 @@ def _bucket(cut: Cut, place: int, attribute: str) -> int | None:
 
 
 def _edges(cut: Cut, bucket: int) -> frozenset[tuple[int, int]]:
-    """Give the edges that lead out of the front behind a Bucket; none where one has no low level in front of it."""
+    """Return the edges that lead out of the front behind a Bucket; none where one has no low level in front of it."""
     reached, low, readers = [bucket], set[int](), cut.plan.consumers()
     for place in reached:
         for reader, _ in readers[place]:
@@ -165,7 +165,7 @@ class Taken:
         return self.rows(batches, partition())
 
     def rows(self, batches: Batches, origin: int) -> Iterator[pa.RecordBatch]:
-        """Give the rows that come of a partition of this number."""
+        """Yield the rows that come of a partition of this number."""
         place, tally, plan = self.ahead.place, Tally(self.ahead), self.cut.plan
         room = Room(self.cut, FRONT, self.buckets, origin=origin, promising=False)
         source = plan.nodes[place]
@@ -225,7 +225,7 @@ class Tally:
         self._untimed += int(untimed)
 
     def told(self) -> bytes:
-        """Give what is to be told of all tuples."""
+        """Return what is to be told of all tuples."""
         held = self._panes != NO_TIME
         panes = np.concatenate([self._panes[held], *(p for p, _ in self._left)])
         counts = np.concatenate([self._counts[held], *(c for _, c in self._left)])
@@ -258,7 +258,7 @@ def learn(room: Room, ahead: Ahead, body: bytes) -> None:
 
 
 def least_open(room: Room, aheads: Iterable[Ahead], row: WireRow) -> int:
-    """Give the first window that is open for a row that was made ahead."""
+    """Return the first window that is open for a row that was made ahead."""
     (ahead,) = (ahead for ahead in aheads if (row.room, row.port) in ahead.edges)
     bucket = room.circuit.operators[ahead.bucket]
     assert isinstance(bucket, Bucket)
@@ -267,7 +267,7 @@ def least_open(room: Room, aheads: Iterable[Ahead], row: WireRow) -> int:
 
 @kernel
 def pane_of(value: int | int64, slide: int, origin: int) -> int64:
-    """Give the pane that a value is in, of values that are far out that of the farthest."""
+    """Return the pane that a value is in, of values that are far out that of the farthest."""
     at = min(max(int64(value), -_FARTHEST), _FARTHEST) - origin
     return int64(min(max(at, -_FARTHEST), _FARTHEST) // slide)
 

@@ -30,12 +30,12 @@ _MAPPED: Final = 0xFFFF0000
 
 
 def page_bytes(batch: pa.RecordBatch) -> bytes:
-    """Give tuples as a page."""
+    """Return tuples as a page."""
     return page_buffer(batch).to_pybytes()
 
 
 def page_buffer(batch: pa.RecordBatch) -> pa.Buffer:
-    """Give tuples as a page, where it was made."""
+    """Return tuples as a page, where it was made."""
     sink = pa.BufferOutputStream()
     given = narrowed(batch)
     with pa.ipc.new_stream(sink, given.schema) as writer:
@@ -58,7 +58,7 @@ def read_page(body: bytes | pa.Buffer) -> pa.RecordBatch:
 
 
 def narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Give a batch with its columns as narrow as their values allow, itself where none of them does.
+    """Return a batch with its columns as narrow as their values allow, itself where none of them does.
 
     Cost: O(1) a value, in two to four passes over what is in the cache.
     """
@@ -78,7 +78,7 @@ def narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def widened(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Give the batch of which `narrowed` made another."""
+    """Return the batch of which `narrowed` made another."""
     told = (batch.schema.metadata or {}).get(_KEY)
     if told is None:
         return batch
@@ -92,7 +92,7 @@ def widened(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _narrow(field: pa.Field, column: pa.Array) -> tuple[pa.Array, int] | None:
-    """Give a column narrower, and the least of its values; None where that cannot be."""
+    """Return a column narrower, and the least of its values; None where that cannot be."""
     if column.null_count and column.offset:
         return None
     kind, count = field.type, len(column)
@@ -112,7 +112,7 @@ def _narrow(field: pa.Field, column: pa.Array) -> tuple[pa.Array, int] | None:
 
 
 def _wide(column: pa.Array, kind: pa.DataType, low: int) -> pa.Array:
-    """Give a column as it was."""
+    """Return a column as it was."""
     count = column.offset + len(column)
     data = column.buffers()[1]
     if kind == pa.binary(16):
@@ -125,7 +125,7 @@ def _wide(column: pa.Array, kind: pa.DataType, low: int) -> pa.Array:
 
 
 def _array(kind: pa.DataType, column: pa.Array, values: NDArray[np.generic], offset: int = 0) -> pa.Array:
-    """Give values as an array, null where a column is."""
+    """Return values as an array, null where a column is."""
     present = column.buffers()[0] if column.null_count else None
     return pa.Array.from_buffers(kind, len(column), [present, pa.py_buffer(values)], column.null_count, offset)
 

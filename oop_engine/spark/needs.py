@@ -21,14 +21,14 @@ def need(node: Node) -> Together:
 
 
 def alone(operator: Operator) -> Operator:
-    """Give what stands alone in a chain."""
+    """Return what stands alone in a chain."""
     if isinstance(operator, Chain) and len(operator.operators) == 1:
         return operator.operators[0]
     return operator
 
 
 def passed(node: Node, needs: Together, keys: Sequence[Keys | None]) -> Keys | None:
-    """Give the names of the keys after an operator that needs nothing together."""
+    """Return the names of the keys after an operator that needs nothing together."""
     first = keys[0] if keys else None
     if first is None or not isinstance(node, OperatorNode) or any(k != first for k in keys):
         return None
@@ -41,7 +41,7 @@ def passed(node: Node, needs: Together, keys: Sequence[Keys | None]) -> Keys | N
 
 
 def after(node: OperatorNode, needs: Together, sides: Sequence[Keys]) -> Keys | None:
-    """Give the names of the keys after an operator, which came to each port by these; None where they are lost."""
+    """Return the names of the keys after an operator, which came to each port by these; None where they are lost."""
     for called, keys in zip(needs.kept, sides, strict=False):
         names = tuple(called.get(key, "") for key in keys)
         if all(name in node.schema for name in names):
@@ -50,7 +50,7 @@ def after(node: OperatorNode, needs: Together, sides: Sequence[Keys]) -> Keys | 
 
 
 def ranked_by(plan: Plan, giver: int, readers: Sequence[tuple[int, int]]) -> str | None:
-    """Give the attribute on whose promises its readers let go of what they hold, None when there is none.
+    """Return the attribute on whose promises its readers let go of what they hold, None when there is none.
 
     It is one on which they ask for promises themselves. For one that holds nothing, or does not say what it asks for,
     it is a time.

@@ -52,12 +52,12 @@ class Options:
         return options
 
     def _view(self) -> str:
-        """Give SQL that works."""
+        """Return SQL that works."""
         path = self.given.get("path", "captures/*.pcap")
         return f"CREATE TEMPORARY VIEW name USING {self.format} OPTIONS (path '{path}')."
 
     def text(self, name: str) -> str | None:
-        """Give an option as it stands; None when it is not given."""
+        """Return an option as it stands; None when it is not given."""
         value = self.given.get(name.lower())
         return None if value is None or not value.strip() else value.strip()
 
@@ -120,7 +120,7 @@ class Options:
         return us * 1_000 + int(digits.ljust(9, "0"))
 
     def paths(self) -> tuple[str, ...]:
-        """Give the paths that load() was called with; SourceError when there are none."""
+        """Return the paths that load() was called with; SourceError when there are none."""
         several = self.text("paths")
         paths = tuple(json.loads(several)) if several else ()
         single = self.text("path")

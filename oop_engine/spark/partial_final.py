@@ -32,7 +32,7 @@ def cut_in_levels(plan: Plan, *, ordered: bool = False) -> Cut:
 
 
 def in_levels(whole: Cut) -> Plan:
-    """Give the plan with a low level in front of every shuffle of tuples to a window aggregate that can have one."""
+    """Return the plan with a low level in front of every shuffle of tuples to a window aggregate that can have one."""
     made: dict[int, Node] = {}
     rooms = dict(zip(map(id, whole.plan.nodes), whole.rooms, strict=True))
     for node in whole.plan.nodes:
@@ -48,7 +48,7 @@ def in_levels(whole: Cut) -> Plan:
 
 
 def splits(aggregate: WindowAggregate) -> bool:
-    """Tell whether all results of an aggregate can be made of partial ones."""
+    """Return whether all results of an aggregate can be made of partial ones."""
     if aggregate.endless or isinstance(aggregate.window, PartitionedWindow):
         return False
     try:

@@ -34,7 +34,7 @@ _PARQUET: Final = (".parquet", ".pq")
 
 
 def parts(source: Source, count: int) -> tuple[Source, ...]:
-    """Give sources that have the tuples of one between them, at most `count`; the one alone if it has no parts."""
+    """Return sources that have the tuples of one between them, at most `count`; the one alone if it has no parts."""
     if not source.rewindable:
         return (source,)
     match source:

@@ -19,7 +19,7 @@ _UNFINISHED: Final = (".part", ".tmp", ".crc")
 
 
 def local(text: str | Path, what: str = "") -> Path:
-    """Give a path or file: URI as a path of this machine; SourceError, naming `what` it is for, for other places."""
+    """Return a path or file: URI as a path of this machine; SourceError, naming `what` it is for, for other places."""
     place = remote(text)
     if place is not None:
         raise SourceError(
@@ -37,13 +37,13 @@ class Choice:
     but: tuple[str, ...] = ()
 
     def takes(self, name: str) -> bool:
-        """Tell whether a file of this name is meant."""
+        """Return whether a file of this name is meant."""
         wanted = self.only is None or any(fnmatch(name, pattern) for pattern in self.only)
         return wanted and not any(fnmatch(name, pattern) for pattern in self.but)
 
 
 def files(paths: Sequence[str], choice: Choice = Choice()) -> list[Path]:
-    """Give the files that paths, patterns and folders name, sorted within each; SourceError where there is none."""
+    """Return the files that paths, patterns and folders name, sorted within each; SourceError where there is none."""
     found: dict[Path, None] = {}
     for text in paths:
         path = local(text)
@@ -61,7 +61,7 @@ def files(paths: Sequence[str], choice: Choice = Choice()) -> list[Path]:
 
 
 def is_ready(name: Path) -> bool:
-    """Tell whether a file is one to read: not hidden, not a name for what is still being written."""
+    """Return whether a file is one to read: not hidden, not a name for what is still being written."""
     return not any(part.startswith(_HIDDEN) for part in name.parts) and name.suffix not in _UNFINISHED
 
 
@@ -86,7 +86,7 @@ class Folder:
         raise SourceError(f'"{paths[0]}" is neither a folder nor a pattern in one, such as "{path.parent / "*.pcap"}".')
 
     def names(self) -> list[str]:
-        """Give the files that are there, as names relative to the folder, the oldest first."""
+        """Return the files that are there, as names relative to the folder, the oldest first."""
         found: list[tuple[int, str]] = []
         for path in self.root.glob(self.pattern):
             name = path.relative_to(self.root)

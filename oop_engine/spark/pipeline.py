@@ -212,7 +212,7 @@ class Pipeline:
         return spark.read.parquet(str(self.tables / "flows")).where(f.col("hour").isin(list(hours)))
 
     def _new(self) -> list[tuple[str, int]]:
-        """Give the batches that the tables do not hold yet."""
+        """Return the batches that the tables do not hold yet."""
         done = self._published()
         found: list[tuple[str, int]] = []
         for folder in (self._work() / "counts").glob("kind=*/batch=*"):
@@ -222,7 +222,7 @@ class Pipeline:
         return sorted(found)
 
     def _published(self) -> dict[str, int]:
-        """Give of each kind the last batch that the tables hold, and what number was many, where that is known."""
+        """Return of each kind the last batch that the tables hold, and what number was many, where that is known."""
         path = self._work() / "published.json"
         return json.loads(path.read_text()) if path.exists() else {}
 
@@ -243,7 +243,7 @@ class Pipeline:
 
 
 def _takes(contents: Contents, path: Path) -> bool:
-    """Tell whether a file is one to read; one that is moved away meanwhile is none."""
+    """Return whether a file is one to read; one that is moved away meanwhile is none."""
     try:
         return contents.takes(path)
     except FileNotFoundError:
@@ -257,7 +257,7 @@ def _replace(table: DataFrame, target: Path) -> None:
 
 
 def _hours(folders: Sequence[Path]) -> tuple[str, ...]:
-    """Give the hours that there are rows of in folders."""
+    """Return the hours that there are rows of in folders."""
     return tuple(sorted({p.name.partition("=")[2] for folder in folders for p in folder.glob("hour=*")}))
 
 

@@ -53,7 +53,7 @@ class Processor(StatefulProcessor):
     def handleInputRows(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
     ) -> Iterator[pd.DataFrame]:
-        """Give the rows that come of those of one micro-batch."""
+        """Return the rows that come of those of one micro-batch."""
         if isinstance(self._work, bytes):
             self._work = cast(Work, _SHIPPED.loads(self._work))
         return self._work.over(self._kept, rows)

@@ -22,7 +22,7 @@ class Prototype:
 
 
 def packed(value: object) -> object:
-    """Give a value in which every operator is a prototype; what remembers nothing stays what it is."""
+    """Return a value in which every operator is a prototype; what remembers nothing stays what it is."""
     if isinstance(value, tuple | list):
         parts = [packed(item) for item in value]
         return value if all(a is b for a, b in zip(parts, value, strict=True)) else type(value)(parts)
@@ -36,7 +36,7 @@ def packed(value: object) -> object:
 
 
 def unpacked(value: object) -> object:
-    """Give back what `packed` was given, with fresh objects in the place of prototypes."""
+    """Return what `packed` was given, with fresh objects in the place of prototypes."""
     if isinstance(value, Prototype):
         return value.made()
     if isinstance(value, tuple | list):

@@ -33,7 +33,7 @@ _ZIPPED: Final = ("pyspark", "py4j")
 
 
 def worker_python() -> str:
-    """Give what to run as this Python in processes that Spark starts on this machine."""
+    """Return what to run as this Python in processes that Spark starts on this machine."""
     if os.name != "posix" or not all(map(_is_installed, _ZIPPED)):
         return sys.executable
     script = written("python", _WRAPPER.format(python=shlex.quote(sys.executable)), "bin/python") / "bin" / "python"
@@ -42,7 +42,7 @@ def worker_python() -> str:
 
 
 def _is_installed(name: str) -> bool:
-    """Tell whether a package is where this Python finds it without being told where."""
+    """Return whether a package is where this Python finds it without being told where."""
     spec = find_spec(name)
     if spec is None or spec.origin is None:
         return False

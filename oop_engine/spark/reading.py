@@ -82,11 +82,11 @@ class Shape:
 
     @property
     def arrow(self) -> pa.Schema:
-        """The columns as Spark has them."""
+        """Return the columns as Spark has them."""
         return _PAGED if self.paged else self.wanted.arrow
 
     def batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Give a batch that has the columns read as it goes to Spark."""
+        """Return a batch that has the columns read as it goes to Spark."""
         if not self.paged:
             return self.wanted.batch(batch)
         page = packed(batch.select(list(self.wanted.read)))
@@ -109,7 +109,7 @@ class Reading(Protocol):
 
     @property
     def notes(self) -> str | None:
-        """The folder of notes, None for no notes."""
+        """Return the folder of notes, None for no notes."""
         ...
 
     def batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
@@ -288,7 +288,7 @@ def pieces(paths: Sequence[Path], split: int) -> list[Piece]:
 
 
 def part_size(total: int, split: int) -> int:
-    """Give the bytes of a part where there are so many in all: few large parts, since every task costs some time."""
+    """Return the bytes of a part where there are so many in all: few large parts, since every task costs some time."""
     return min(split, max(LEAST, total // _GROUPS))
 
 

@@ -18,7 +18,7 @@ from oop_engine.sources.protocol import Source
 
 
 def check_stream(where: str, given: object) -> Stream:
-    """Give what is given if it is a stream; PlanError, naming the call, for an output, several, or a run in levels."""
+    """Return a stream as it is; PlanError, naming the call, for an output, several, or a run in levels."""
     if isinstance(given, Stream):
         return given
     if isinstance(given, Output):
@@ -71,19 +71,19 @@ def check_ending(where: str, plan: Plan) -> None:
 
 
 def is_live(source: Source) -> bool:
-    """Tell whether a source gives what happens from now on, on the machine that reads it."""
+    """Return whether a source gives what happens from now on, on the machine that reads it."""
     return isinstance(_innermost(source), LiveFlows | Interface | RingSource)
 
 
 def _innermost(source: object) -> object:
-    """Give what a source reads, where it only adds to another."""
+    """Return what a source reads, where it only adds to another."""
     while attrs.has(type(source)) and (inner := getattr(source, "source", None)) is not None:
         source = inner
     return source
 
 
 def _is_shippable(source: Source) -> bool:
-    """Tell whether a source that is read once can be sent to a worker: of ours, what makes its tuples or holds them."""
+    """Return whether a source that is read once can go to a worker: ours can that make or hold their tuples."""
     inner = _innermost(source)
     if isinstance(inner, Once):
         return inner.again

@@ -169,7 +169,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._epoch(offset["epoch"]) is not None
 
     def _epoch(self, number: int) -> tuple[Segment, ...] | None:
-        """Give an epoch that is to be read; None when there is none."""
+        """Return an epoch that is to be read; None when there is none."""
         return self._log.epoch(number) if self._target is None or number < self._target else None
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
@@ -221,7 +221,7 @@ class _Staging:
         return [m.segment for m in messages if isinstance(m, Staged) and m.segment is not None]
 
     def seen(self, messages: Sequence[WriterCommitMessage | None]) -> list[Segment]:
-        """Give what was staged; SinkError for what a worker wrote out of the driver's sight, where no reader finds it.
+        """Return the staged segments; SinkError for those a worker wrote out of the driver's sight.
 
         Called on the driver.
         """

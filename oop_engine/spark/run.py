@@ -84,7 +84,7 @@ def on_spark(
 
 
 def _frames(plan: Plan, inputs: Mapping[str, DataFrame], end: bool) -> tuple[dict[int, DataFrame], set[int]]:
-    """Give the DataFrames by the place of the source that each stands for, with the columns read, and which end."""
+    """Return the DataFrames by the place of the source that each stands for, with the columns read, and which end."""
     sources = {place: node.source for place, node in enumerate(plan.nodes) if isinstance(node, SourceNode)}
     names = {place: source.name for place, source in sources.items()}
     for name in inputs:
@@ -116,7 +116,7 @@ def _frames(plan: Plan, inputs: Mapping[str, DataFrame], end: bool) -> tuple[dic
 
 
 def _column(name: str) -> Column:
-    """Give the column of a DataFrame by the name that it crosses under; dots in it are no paths into structs."""
+    """Return the column of a DataFrame by the name that it crosses under; dots in it are no paths into structs."""
     from pyspark.sql import functions as sql
 
     return sql.col(quoted(name)).alias(crossing(name))
@@ -132,7 +132,7 @@ def _check_policies(plan: Plan) -> None:
 
 
 def cores_of(spark: SparkSession) -> int:
-    """Give how many tasks run side by side, as Spark takes it for its own work.
+    """Return how many tasks run side by side, as Spark takes it for its own work.
 
     Over Spark Connect nobody tells the client, so a job of a few rows is asked: into how many parts Spark cuts a range.
     """
@@ -165,7 +165,7 @@ class _Batch:
     counts: Counts | None
 
     def frame(self) -> DataFrame:
-        """Give the results."""
+        """Return the results."""
         free = all(self._free(place) for place in readable(self.plan))
         whole = cut(self.plan, ordered=not free)
         plan = self.plan
@@ -185,7 +185,7 @@ class _Batch:
         return rows
 
     def _free(self, place: int) -> bool:
-        """Tell whether a source has no order of arrival that anything could depend on."""
+        """Return whether a source has no order of arrival that anything could depend on."""
         node = self.plan.nodes[place]
         assert isinstance(node, SourceNode)
         return not node.promises and not node.source.promised and (place in self.frames or node.source.rewindable)
@@ -236,5 +236,5 @@ class _Batch:
         return self.spark.range(0, 1, 1, 1).mapInArrow(Reading(there, task.buckets, task.telling), result)
 
     def _columns(self, whole: Cut, room: int) -> StructType | str:
-        """Give the columns of what comes out of a room."""
+        """Return the columns of what comes out of a room."""
         return Wanted.of(self.plan.outputs[0].schema.arrow, None).struct if room == whole.last else DDL

@@ -48,7 +48,7 @@ def together(buckets, starts, order):  # type: ignore[no-untyped-def]
 
 
 def labels(count: int) -> list[int]:
-    """Give a number for each of so many buckets: by Spark's hash of them, a shuffle spreads them one by one.
+    """Return a number for each of so many buckets: by Spark's hash of them, a shuffle spreads them one by one.
 
     They are the same whatever the number of partitions, so state that Spark keeps under them is found again; even
     they are for numbers of partitions that divide 6720: all up to 8, 10, 12, 14 to 16, 20, 24, 28, 30, 32, ...
@@ -66,7 +66,7 @@ def labels(count: int) -> list[int]:
 
 
 def spark_hash(numbers: Int32s) -> Int32s:
-    """Give what hash(int) of Spark gives, shape (n,): Murmur3 of one word, seed 42."""
+    """Return what hash(int) of Spark gives, shape (n,): Murmur3 of one word, seed 42."""
     with np.errstate(over="ignore"):
         k = numbers.view(np.uint32) * np.uint32(0xCC9E2D51)
         k = ((k << np.uint32(15)) | (k >> np.uint32(17))) * np.uint32(0x1B873593)

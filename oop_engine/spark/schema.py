@@ -80,19 +80,19 @@ class Wanted:
 
     @property
     def read(self) -> tuple[str, ...]:
-        """The columns to read, in the order of the source."""
+        """Return the columns to read, in the order of the source."""
         wanted = {_timed(self.given, name) or name for name in self.names}
         return tuple(name for name in self.given.names if name in wanted)
 
     @property
     def struct(self) -> StructType:
-        """The schema as Spark has it."""
+        """Return the schema as Spark has it."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         return from_arrow_schema(self.arrow)
 
     def batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Give the columns wanted of a batch that has those of `read`, as Spark takes them."""
+        """Return the columns wanted of a batch that has those of `read`, as Spark takes them."""
         return pa.RecordBatch.from_arrays([self._column(batch, name) for name in self.names], schema=self.arrow)
 
     def _type(self, name: str) -> pa.DataType:
@@ -112,7 +112,7 @@ class Wanted:
 
 
 def _timed(given: pa.Schema, name: str) -> str | None:
-    """Give the time of which a name means the nanoseconds; None when it is an attribute itself or no such."""
+    """Return the time of which a name means the nanoseconds; None when it is an attribute itself or no such."""
     index = given.get_field_index(name.removesuffix(NANOSECONDS))
     if name in given.names or not name.endswith(NANOSECONDS) or index < 0:
         return None
@@ -120,7 +120,7 @@ def _timed(given: pa.Schema, name: str) -> str | None:
 
 
 def spark_type(kind: pa.DataType) -> pa.DataType:
-    """Give the Arrow type that Spark takes for values of a type; SchemaError when there is none."""
+    """Return the Arrow type that Spark takes for values of a type; SchemaError when there is none."""
     if kind in _WIDER:
         return _WIDER[kind]
     if pa.types.is_timestamp(kind):
@@ -145,7 +145,7 @@ def spark_type(kind: pa.DataType) -> pa.DataType:
 
 
 def converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Give an array as the type that `spark_type` gives, times rounded down to the microsecond, wherever they are."""
+    """Return an array as the type that `spark_type` gives, times rounded down to the microsecond, wherever they are."""
     if array.type == kind:
         return array
     if pa.types.is_dictionary(array.type):
@@ -169,14 +169,14 @@ def converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def is_finer(kind: pa.DataType, other: pa.DataType) -> bool:
-    """Tell whether a type of times, or of durations, has a finer unit than another such type."""
+    """Return whether a type of times, or of durations, has a finer unit than another such type."""
     timed = pa.types.is_timestamp(kind) and pa.types.is_timestamp(other)
     spanned = pa.types.is_duration(kind) and pa.types.is_duration(other)
     return (timed or spanned) and _PER_SECOND[kind.unit] > _PER_SECOND[other.unit]
 
 
 def finer(array: pa.Array, unit: str) -> pa.Array:
-    """Give times or durations as int64 ticks of a unit that is as fine or finer; null where they are beyond int64."""
+    """Return times or durations as int64 ticks of a unit that is as fine or finer; null where they are beyond int64."""
     ticks = array.view(pa.int64())
     scale = _PER_SECOND[unit] // _PER_SECOND[array.type.unit]
     if scale == 1:
@@ -191,7 +191,7 @@ def finer(array: pa.Array, unit: str) -> pa.Array:
 
 
 def _nested(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Give lists, structs or maps with what is in them converted, and no more of it than a slice has."""
+    """Return lists, structs or maps with what is in them converted, and no more of it than a slice has."""
     if pa.types.is_struct(kind):
         fields = [converted(array.field(i), field.type) for i, field in enumerate(kind)]
         return pa.StructArray.from_arrays(fields, fields=list(kind), mask=array.is_null())

@@ -123,7 +123,7 @@ def _settings(place: str, memory: str) -> dict[str, str]:
 
 
 def _wanted(place: str) -> dict[str, str]:
-    """Give what the JVM and, through it, the Python workers take from the environment."""
+    """Return what the JVM and, through it, the Python workers take from the environment."""
     wanted = {
         "JAVA_HOME": str(java_home()),
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),

@@ -36,12 +36,12 @@ def ship(spark: SparkSession, *, always: bool = False) -> None:
 
 
 def is_local(spark: SparkSession) -> bool:
-    """Tell whether the workers are processes of this machine."""
+    """Return whether the workers are processes of this machine."""
     return _in_process(spark) or (is_connect(spark) and "SPARK_LOCAL_REMOTE" in os.environ)
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Tell whether a session is one of Spark Connect, with Spark in another process."""
+    """Return whether a session is one of Spark Connect, with Spark in another process."""
     return not hasattr(spark, "_jsparkSession")
 
 
@@ -50,7 +50,7 @@ def _in_process(spark: SparkSession) -> bool:
 
 
 def workers_have_it(spark: SparkSession) -> bool:
-    """Tell whether workers find this very engine, or the same elsewhere.
+    """Return whether workers find this very engine, or the same elsewhere.
 
     On this machine a new interpreter is asked, as workers are; elsewhere a job of one task asks them.
     """
@@ -106,7 +106,7 @@ def _told(spark: SparkSession) -> str:
 
 
 def digest() -> str:
-    """Give a digest of the engine's files as they are here; another for every other engine."""
+    """Return a digest of the engine's files as they are here; another for every other engine."""
     found = hashlib.sha256()
     for path in _files():
         found.update(f"{path.relative_to(_OURS)} {path.stat().st_size} ".encode() + path.read_bytes())
@@ -123,7 +123,7 @@ def _files() -> list[Path]:
 
 
 def packed() -> Path:
-    """Give the zip of the engine, made anew for every state of its files."""
+    """Return the zip of the engine, made anew for every state of its files."""
     files = _files()
     newest = max(path.stat().st_mtime_ns for path in files)
     target = cache_folder() / f"oop_engine-{newest:x}-{len(files)}.zip"

@@ -47,7 +47,7 @@ class Elsewhere:
 
 
 def with_sources(plan: Plan, sources: Mapping[int, Source]) -> Plan:
-    """Give the same plan over other sources, by place; schemas and promises stay."""
+    """Return the same plan over other sources, by place; schemas and promises stay."""
     made: dict[int, Node] = {}
     for place, node in enumerate(plan.nodes):
         if isinstance(node, SourceNode):
@@ -58,7 +58,7 @@ def with_sources(plan: Plan, sources: Mapping[int, Source]) -> Plan:
 
 
 def elsewhere(plan: Plan) -> Plan:
-    """Give the same plan over streams that are read elsewhere: small, and nothing is read ahead for it."""
+    """Return the same plan over streams that are read elsewhere: small, and nothing is read ahead for it."""
     sources: dict[int, Source] = {
         place: Elsewhere(node.source.name, node.source.arrow, tuple(node.source.promised))
         for place, node in enumerate(plan.nodes)
@@ -121,7 +121,7 @@ class Room:
 
     @property
     def arrow(self) -> pa.Schema:
-        """The attributes of the plan's output."""
+        """Return the attributes of the plan's output."""
         return self.cut.plan.outputs[0].schema.arrow
 
     def read(self, place: int, chunk: Chunk) -> None:
@@ -174,17 +174,17 @@ class Room:
             self.circuit.let_go(place)
 
     def rows(self) -> list[WireRow]:
-        """Give the rows for other rooms since the last call."""
+        """Return the rows for other rooms since the last call."""
         rows, self._rows = self._rows, []
         return rows
 
     def output(self) -> list[Page]:
-        """Give the results since the last call."""
+        """Return the results since the last call."""
         output, self._output = self._output, []
         return [element for element in output if isinstance(element, Page)]
 
     def counts(self) -> dict[str, int]:
-        """Give what the operators of this room counted, added up by name; what they hold is left out."""
+        """Return what the operators of this room counted, added up by name; what they hold is left out."""
         counts: dict[str, int] = {}
         for place in self._own():
             operator = self.circuit.operators[place]
@@ -194,7 +194,7 @@ class Room:
         return counts
 
     def state(self) -> bytes:
-        """Give everything remembered, as bytes."""
+        """Return everything remembered, as bytes."""
         state: State = {"plan": self._fingerprint(), "seq": self._seq, "rank": self._rank}
         state |= {f"ended.{port}": True for port in self._ended}
         for port, meet in enumerate(self._meets):
@@ -219,7 +219,7 @@ class Room:
             restore(self.circuit.operators[place], part(f"operator.{place}.", state))
 
     def _fingerprint(self) -> str:
-        """Give in one line what a state is of."""
+        """Return in one line which plan a state is of."""
         nodes = [f"{NAMES[room]}: {node.label}" for node, room in zip(self.cut.plan.nodes, self.cut.rooms, strict=True)]
         return " | ".join([*nodes, f"{self.buckets.get(KEYED, 1)} buckets"])
 
@@ -248,7 +248,7 @@ def _since(batch: pa.RecordBatch, least: int) -> pa.RecordBatch:
 
 
 def in_order(rows: Iterable[WireRow]) -> list[WireRow]:
-    """Give rows in an order in which a room may take them: those of one origin by `seq`."""
+    """Return rows in an order in which a room may take them: those of one origin by `seq`."""
     return sorted(rows, key=lambda row: (row.origin, row.seq))
 
 

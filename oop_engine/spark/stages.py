@@ -57,7 +57,7 @@ class Cut:
     """For each node, why it runs where it does; empty where that goes without saying."""
 
     def into(self, room: int) -> tuple[Edge, ...]:
-        """Give the edges that end in a room; their places there are their ports."""
+        """Return the edges that end in a room; their places there are their ports."""
         return tuple(edge for edge in self.edges if edge.room == room)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -72,12 +72,12 @@ class Cut:
 
     @property
     def used(self) -> tuple[int, ...]:
-        """The rooms in which anything runs, in order."""
+        """Return the rooms in which anything runs, in order."""
         return tuple(sorted(set(self.rooms)))
 
     @property
     def last(self) -> int:
-        """The room that the output leaves."""
+        """Return the room that the output leaves."""
         return self.rooms[self.plan.position(self.plan.outputs[0])]
 
 
@@ -118,7 +118,7 @@ def cut(plan: Plan, *, ordered: bool = False) -> Cut:
 
 
 def _below(plan: Plan, places: Iterable[int]) -> set[int]:
-    """Give the places of all that some nodes read, directly or not."""
+    """Return the places of all that some nodes read, directly or not."""
     found: set[int] = set()
     where = {id(node): place for place, node in enumerate(plan.nodes)}
     waiting = [where[id(upstream)] for place in places for upstream in plan.nodes[place].inputs]
@@ -131,7 +131,7 @@ def _below(plan: Plan, places: Iterable[int]) -> set[int]:
 
 
 def _choices(plan: Plan, needs: Sequence[Together], forced: set[int]) -> Iterator[dict[int, tuple[int, ...]]]:
-    """Give the ways to key the operators that read the front: for each, which of its keys, and in which order."""
+    """Yield the ways to key the operators that read the front: for each, which of its keys, and in which order."""
     trial = _Spread(plan, needs, forced, {})
     options: dict[int, list[tuple[int, ...]]] = {}
     for place in trial.first:
@@ -194,7 +194,7 @@ class _Spread:
         return KEYED, after(node, self.needs[place], sides)
 
     def _sides(self, place: int, node: OperatorNode, inputs: list[int], rooms: set[int]) -> list[Keys] | None:
-        """Give the keys by port, None when the operator cannot be in the keyed room; note those of the front."""
+        """Return the keys by port, None when the operator cannot be in the keyed room; note those of the front."""
         keys = self.needs[place].keys
         if rooms == {FRONT}:
             self.first.append(place)
@@ -225,7 +225,7 @@ class _Spread:
 
 
 def _kinds(node: OperatorNode, sides: Sequence[Keys], *, exact: bool) -> tuple[pa.DataType, ...] | None:
-    """Give the types in which keys are compared; None when they are not what buckets were told by."""
+    """Return the types in which keys are compared; None when they are not what buckets were told by."""
     schemas = [upstream.schema.arrow for upstream in node.inputs]
     fields = [[schema.field(name) for name in side] for schema, side in zip(schemas, sides, strict=True)]
     if len(fields) == 1:

@@ -94,7 +94,7 @@ class Folding:
         return room.state(), out
 
     def over(self, kept: Kept, rows: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """Give the rows that come of those of one micro-batch, and keep the state after them."""
+        """Yield the rows that come of those of one micro-batch, and keep the state after them."""
         taken = [WireRow(*values) for frame in rows for values in frame[ROWS.names].itertuples(index=False, name=None)]
         known = kept.get()
         if not taken:
@@ -127,12 +127,12 @@ class Folding:
 
 
 def pressed(state: bytes) -> bytes:
-    """Give a state compressed, behind its length: Spark copies every byte a dozen times, and writes it twice."""
+    """Return a state compressed, behind its length: Spark copies every byte a dozen times, and writes it twice."""
     return len(state).to_bytes(_LENGTH, "big") + _CODEC.compress(state, asbytes=True)
 
 
 def unpressed(saved: bytes) -> bytes:
-    """Give the state of which `pressed` gave this, or that a checkpoint of before has as it was."""
+    """Return the state of which `pressed` gave this, or that a checkpoint of before has as it was."""
     if saved.startswith(MAGIC):
         return saved
     return _CODEC.decompress(saved[_LENGTH:], int.from_bytes(saved[:_LENGTH], "big"), asbytes=True)
@@ -157,7 +157,7 @@ class Unpacked:
 def streamed(
     plan: Plan, frames: Mapping[int, DataFrame], *, buckets: int, counts: Counts | None, ending: Container[int] = ()
 ) -> DataFrame:
-    """Give the results of a plan over streaming DataFrames, given by the place of the source; all sources are.
+    """Return the results of a plan over streaming DataFrames, given by the place of the source; all sources are.
 
     Those whose places are in `ending` say their end.
     """

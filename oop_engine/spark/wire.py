@@ -58,7 +58,7 @@ class WireRow:
 
 
 def to_batches(rows: Iterable[WireRow]) -> Iterator[pa.RecordBatch]:
-    """Give rows as record batches of `ROWS`, each of a bounded number of bytes."""
+    """Yield rows as record batches of `ROWS`, each of a bounded number of bytes."""
     waiting: list[WireRow] = []
     size = 0
     for row in rows:
@@ -84,7 +84,7 @@ def from_batch(batch: pa.RecordBatch) -> list[WireRow]:
 
 
 def pages_batch(bodies: pa.Array, *, room: int, port: int, origin: int, seq: int) -> pa.RecordBatch:
-    """Give a record batch of `ROWS` of pages for bucket 0, numbered from `seq` on; their bytes are not copied."""
+    """Return a record batch of `ROWS` of pages for bucket 0, numbered from `seq` on; their bytes are not copied."""
     same = {"room": room, "bucket": 0, "port": port, "origin": origin, "rank": NO_TIME, "kind": PAGE}
     columns: dict[str, pa.Array] = {
         name: pa.repeat(pa.scalar(value, ROWS.field(name).type), len(bodies)) for name, value in same.items()
@@ -94,7 +94,7 @@ def pages_batch(bodies: pa.Array, *, room: int, port: int, origin: int, seq: int
 
 
 def promise_bytes(punctuation: Punctuation) -> bytes:
-    """Give a punctuation as text in bytes."""
+    """Return a punctuation as text in bytes."""
     return json.dumps([to_plain(punctuation), punctuation.assumed]).encode()
 
 
@@ -105,7 +105,7 @@ def read_promise(body: bytes) -> Punctuation:
 
 
 def counts_bytes(counts: Mapping[str, int]) -> bytes:
-    """Give counts by name as text in bytes."""
+    """Return counts by name as text in bytes."""
     return json.dumps(dict(counts)).encode()
 
 
@@ -131,7 +131,7 @@ class Splitter:
         self._index = KeyIndex(fields)
 
     def split(self, element: Element, *, origin: int, seq: int, least: int = NO_TIME) -> Iterator[WireRow]:
-        """Give the rows of an element; `least` is a rank that none of them may be below, for pages that keep order."""
+        """Yield the rows of an element; `least` is a rank that none of them may be below, for pages that keep order."""
         if isinstance(element, Punctuation):
             for bucket, promise in self._concerned(element):
                 yield WireRow(self.edge.room, bucket, self.port, origin, seq, least, PROMISE, promise_bytes(promise))
@@ -141,7 +141,7 @@ class Splitter:
             yield WireRow(self.edge.room, bucket, self.port, origin, seq, max(rank, least), PAGE, body)
 
     def bucket(self, columns: Sequence[pa.Array]) -> Ids:
-        """Give the bucket of each key, shape (n,)."""
+        """Return the bucket of each key, shape (n,)."""
         cast = [c if c.type == k else c.cast(k) for c, k in zip(columns, self.edge.kinds, strict=True)]
         words = self._index.words(cast)
         found = np.empty(len(words), np.int32)
@@ -173,7 +173,7 @@ class Splitter:
         return values if valid is None else np.where(valid, values, NEVER)
 
     def _concerned(self, promise: Punctuation) -> Iterator[tuple[int, Punctuation]]:
-        """Give the buckets that a promise says something to, and what it says to each."""
+        """Yield the buckets that a promise says something to, and what it says to each."""
         groups = GroupPromise.of(promise)
         if self.buckets == 1 or not self.edge.keys or groups is None:
             yield from ((bucket, promise) for bucket in range(self.buckets))
@@ -210,6 +210,6 @@ def _constants(values: Sequence[object], kind: pa.DataType) -> pa.Array:
 
 
 def edge_schema(edge: Edge, given: Schema, arrow: pa.Schema) -> Schema:
-    """Give the schema of pages of an edge that bring these attributes, with the promises that can be on them."""
+    """Return the schema of pages of an edge that bring these attributes, with the promises that can be on them."""
     names = set(arrow.names)
     return Schema(arrow, progress=[promise for promise in given.progress if promise <= names])

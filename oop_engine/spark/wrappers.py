@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def written(kind: str, text: str, place: str) -> Path:
-    """Give a folder with an executable script of this text at `place` in it; written once, whole."""
+    """Return a folder with an executable script of this text at `place` in it; written once, whole."""
     folder = cache_folder() / f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     script = folder / place
     if not (script.is_file() and script.read_text() == text and os.access(script, os.X_OK)):
@@ -25,7 +25,7 @@ def written(kind: str, text: str, place: str) -> Path:
 
 
 def cache_folder() -> Path:
-    """Give a folder of the user's own for what can be made again; one for this process where there is no home."""
+    """Return a folder of the user's own for what can be made again; one for this process where there is no home."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     folder = Path(base) / "oop-engine"
     try:

@@ -88,11 +88,11 @@ def _plain(kind: pa.DataType) -> bool:
 
 
 def _field(message: bytes, table: int, field: int) -> int:
-    """Give where a field of a table stands."""
+    """Return where a field of a table stands."""
     listed = table - struct.unpack_from("<i", message, table)[0]
     return table + struct.unpack_from("<H", message, listed + 4 + 2 * field)[0]
 
 
 def _follow(message: bytes, place: int) -> int:
-    """Give what an offset refers to."""
+    """Return what an offset refers to."""
     return place + struct.unpack_from("<I", message, place)[0]

@@ -36,7 +36,7 @@ _MANY: Final = 1_000_000
 
 
 def tick_ns(kind: pa.DataType) -> int | None:
-    """Give the nanoseconds of one tick of a time type, None for a number."""
+    """Return the nanoseconds of one tick of a time type, None for a number."""
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time(kind):
         return TIME_UNITS[kind.unit]
     if pa.types.is_date32(kind):

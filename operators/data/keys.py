@@ -75,25 +75,25 @@ class KeyIndex(memory.Stateful):
 
     @property
     def capacity(self) -> int:
-        """One more than the largest id ever made since the index was last empty."""
+        """Return one more than the largest id ever made since the index was last empty."""
         return int(self._counters[1])
 
     @property
     def width(self) -> int:
-        """Words of a key, apart from those that say what is null."""
+        """Return the number of words of a key, apart from those that say what is null."""
         return self._width
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Return how many bytes are held."""
         return sum([a.nbytes for a in (self._keys, self._table, self._beside, self._free, *self._heaps)])
 
     def assign(self, columns: Sequence[pa.Array]) -> Ids:
-        """Give the id of each tuple's key, shape (n,), making ids for new keys."""
+        """Return the id of each tuple's key, shape (n,), making ids for new keys."""
         return self.assign_new(columns)[0]
 
     def assign_new(self, columns: Sequence[pa.Array]) -> tuple[Ids, Bools]:
-        """Give ids as `assign` does, and mark the tuples, shape (n,), that introduced a key that was not live."""
+        """Return ids as `assign` does, and mark the tuples, shape (n,), that introduced a key that was not live."""
         words, texts = self._encode(columns)
         ids = np.empty(len(words), np.int32)
         fresh = np.empty(len(words), np.bool_)
@@ -114,7 +114,7 @@ class KeyIndex(memory.Stateful):
         return ids, fresh
 
     def find(self, columns: Sequence[pa.Array]) -> Ids:
-        """Give the id of each key, shape (n,), -1 where the key is not live."""
+        """Return the id of each key, shape (n,), -1 where the key is not live."""
         words, texts = self._encode(columns, looking=True)
         ids = np.empty(len(words), np.int32)
         unknown = None
@@ -133,7 +133,7 @@ class KeyIndex(memory.Stateful):
         return ids
 
     def words(self, columns: Sequence[pa.Array]) -> Words:
-        """Give the words of each key, shape (n, w), without entering it: `width` of its values, and then of its nulls.
+        """Return the words of each key, shape (n, w), without entering it: `width` of its values, then its nulls.
 
         Equal keys have equal words. Those of nulls are there if a column has one, and are not zero for such a key; two
         texts of one digest are alike.
@@ -141,7 +141,7 @@ class KeyIndex(memory.Stateful):
         return self._encode(columns, looking=True)[0]
 
     def keys(self, ids: Ids) -> list[pa.Array]:
-        """Give the keys of these ids as one array a field, each of the field's type."""
+        """Return the keys of these ids as one array a field, each of the field's type."""
         rows = self._keys[ids] if self._nulls else None
         arrays: list[pa.Array] = []
         heaps = iter(self._heaps)
@@ -174,7 +174,7 @@ class KeyIndex(memory.Stateful):
             self._settle()
 
     def live(self) -> Ids:
-        """Give the ids of all live keys, in no particular order."""
+        """Return the ids of all live keys, in no particular order."""
         ids = np.empty(len(self), np.int32)
         kernels.occupied(self._table, ids)
         return ids
@@ -187,7 +187,7 @@ class KeyIndex(memory.Stateful):
             raise ValueError(f'the saved state names keys in "{name}" that it does not have')
 
     def state(self) -> State:
-        """Give the live keys and their ids."""
+        """Return the live keys and their ids."""
         live = self.live()
         state = super().state() | {
             "ids": live,
@@ -301,7 +301,7 @@ class KeyIndex(memory.Stateful):
         return -(-len(self._layout) // 64)
 
     def _null(self, words: Words, position: int) -> Bools:
-        """Tell which keys have a null at this attribute."""
+        """Return which keys have a null at this attribute."""
         bits = words[:, self._width + position // 64] >> np.uint64(position % 64)
         return np.asarray(bits & np.uint64(1) != 0)
 
@@ -401,7 +401,7 @@ class _Words:
         return filled.to_numpy(zero_copy_only=False).astype(np.int64, copy=False).view(np.uint64)
 
     def decode(self, words: Words, null: Bools | None) -> pa.Array:
-        """Give the values of keys as an array of the field's type."""
+        """Return the values of keys as an array of the field's type."""
         return _numbered(self._plain(words, null), self.field.type)
 
     def _plain(self, words: Words, null: Bools | None) -> pa.Array:

@@ -32,7 +32,7 @@ class Labels:
         return self.letters[self.offsets[place] : self.offsets[place + 1]].tobytes().decode()
 
     def take(self, places: Int64s) -> pa.Array:
-        """Give the names at these places as a string column.
+        """Return the names at these places as a string column.
 
         >>> Labels.of(["ten", "busy"]).take(np.array([1, 0, 1])).to_pylist()
         ['busy', 'ten', 'busy']

@@ -216,7 +216,7 @@ def tick_column(ticks: Int64s, kind: pa.DataType = INT64, *, beyond: int | None 
 
 
 def is_date64(kind: pa.DataType) -> bool:
-    """Tell whether a type is milliseconds since the epoch, by day."""
+    """Return whether a type is milliseconds since the epoch, by day."""
     return bool(pa.types.is_date64(kind))
 
 

@@ -68,14 +68,14 @@ def address_text_field(field: pa.Field) -> pa.Field:
 
 
 def is_text(field: pa.Field) -> bool:
-    """Tell whether a column is written as free text: anything that someone else may have chosen."""
+    """Return whether a column is written as free text: anything that someone else may have chosen."""
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
     return bool(text or pa.types.is_nested(kind))
 
 
 def is_number(field: pa.Field) -> bool:
-    """Tell whether a column's text is a number."""
+    """Return whether a column's text is a number."""
     kind = field.type
     return bool(
         pa.types.is_integer(kind)
@@ -155,7 +155,7 @@ def _json(array: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _has_address(field: pa.Field) -> bool:
-    """Tell whether a field holds addresses as bytes, itself or in what it is made of."""
+    """Return whether a field holds addresses as bytes, itself or in what it is made of."""
     kind = field.type
     if pa.types.is_dictionary(kind):
         return _has_address(field.with_type(kind.value_type))
@@ -209,7 +209,7 @@ def _times(array: pa.Array) -> pa.Array:
 
 
 def _split(ticks: pa.Array, per_second: int, *, floor: bool) -> tuple[pa.Array, pa.Array]:
-    """Give whole seconds and the fraction as text, the latter with its point, or empty."""
+    """Return whole seconds and the fraction as text, the latter with its point, or empty."""
     valid = pc.is_valid(ticks)
     values = ticks.fill_null(0).to_numpy()
     size = values if floor else np.abs(values)

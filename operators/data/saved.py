@@ -40,7 +40,7 @@ _SCALARS = (bool, int, float, str)
 
 
 def encode_state(state: Mapping[str, StateValue]) -> bytes:
-    """Give a state as bytes; TypeError for a value that cannot be saved, such as an array of Python objects.
+    """Return a state as bytes; TypeError for a value that cannot be saved, such as an array of Python objects.
 
     >>> decode_state(encode_state({"bound": 7, "open": np.array([1, 2])}))
     {'bound': 7, 'open': array([1, 2])}
@@ -100,7 +100,7 @@ def restore(operator: Operator, state: Mapping[str, StateValue]) -> None:
 def bounded(
     values: npt.NDArray[T], name: str, *, least: int | None = 0, below: int | None = ROOM, length: int | None = None
 ) -> npt.NDArray[T]:
-    """Give values that all are in [least, below), and are `length` rows; ValueError, which names the entry, if not."""
+    """Return `length` rows of values in [least, below); ValueError, which names the entry, if they are not."""
     if length is not None and len(values) != length:
         raise ValueError(f'the saved state should have {length} rows in "{name}", it has {len(values)}')
     if values.size and least is not None and values.min() < least:
@@ -111,14 +111,14 @@ def bounded(
 
 
 def apart(values: npt.NDArray[T], name: str, *, below: int) -> npt.NDArray[T]:
-    """Give values that are in [0, below) and all different; ValueError, which names the entry, if not."""
+    """Return values that are in [0, below) and all different; ValueError, which names the entry, if not."""
     if len(values) and np.bincount(bounded(values, name, below=below)).max() > 1:
         raise ValueError(f'the saved state has a value in "{name}" twice, where all should be different')
     return values
 
 
 def chained(heads: npt.NDArray[np.integer], after: npt.NDArray[np.integer], name: str) -> npt.NDArray[np.bool_]:
-    """Tell which places chains reach; ValueError, which names the entry, where one leaves them or comes to one twice.
+    """Return which places chains reach; ValueError, which names the entry, where one leaves them or comes to one twice.
 
     Each chain begins at a head and goes on at `after` of the place where it is; negative numbers end it.
     """
@@ -129,7 +129,7 @@ def chained(heads: npt.NDArray[np.integer], after: npt.NDArray[np.integer], name
 
 
 def read_int(state: Mapping[str, StateValue], name: str, *, least: int | None = None, most: int | None = None) -> int:
-    """Give one integer of a state; ValueError when it is missing or something else, or not in [least, most]."""
+    """Return one integer of a state; ValueError when it is missing or something else, or not in [least, most]."""
     value = state.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError(f'the saved state should have an integer "{name}", it has {value!r}')
@@ -139,12 +139,12 @@ def read_int(state: Mapping[str, StateValue], name: str, *, least: int | None = 
 
 
 def read_counts(state: Mapping[str, StateValue], names: Iterable[str], *, added: Container[str] = ()) -> dict[str, int]:
-    """Give the counters of a state; those `added` since begin at 0 where an older one lacks them."""
+    """Return the counters of a state; those `added` since begin at 0 where an older one lacks them."""
     return {n: 0 if n in added and f"count.{n}" not in state else read_int(state, f"count.{n}") for n in names}
 
 
 def read_flag(state: Mapping[str, StateValue], name: str) -> bool:
-    """Give one truth value of a state; ValueError when it is missing or something else."""
+    """Return one truth value of a state; ValueError when it is missing or something else."""
     value = state.get(name)
     if not isinstance(value, bool):
         raise ValueError(f'the saved state should have a truth value "{name}", it has {value!r}')
@@ -152,7 +152,7 @@ def read_flag(state: Mapping[str, StateValue], name: str) -> bool:
 
 
 def read_text(state: Mapping[str, StateValue], name: str) -> str:
-    """Give one text of a state; ValueError when it is missing or something else."""
+    """Return one text of a state; ValueError when it is missing or something else."""
     value = state.get(name)
     if not isinstance(value, str):
         raise ValueError(f'the saved state should have a text "{name}", it has {value!r}')
@@ -168,7 +168,7 @@ def read_integers(
     length: int | None = None,
     width: int | None = None,
 ) -> npt.NDArray[np.int64]:
-    """Give one array of integers of a state, as a copy; ValueError when it is missing or something else.
+    """Return one array of integers of a state, as a copy; ValueError when it is missing or something else.
 
     The same where values are not in [least, below), or rows are not `length`. With `width` it has rows of so many
     columns, shape (n, width); else it is as it was saved.
@@ -195,7 +195,7 @@ def read_array(state: Mapping[str, StateValue], name: str, *, like: npt.NDArray[
 
 
 def read_batch(state: Mapping[str, StateValue], name: str) -> pa.RecordBatch:
-    """Give one record batch of a state; ValueError when it is missing or something else."""
+    """Return one record batch of a state; ValueError when it is missing or something else."""
     value = state.get(name)
     if not isinstance(value, pa.RecordBatch):
         raise ValueError(f'the saved state should have a record batch "{name}", it has {value!r}')
@@ -203,7 +203,7 @@ def read_batch(state: Mapping[str, StateValue], name: str) -> pa.RecordBatch:
 
 
 def read_words(state: Mapping[str, StateValue], name: str, *, length: int | None = None) -> npt.NDArray[np.uint64]:
-    """Give one array of machine words of a state, as a copy; ValueError when it is something else, or not so long."""
+    """Return one array of machine words of a state, as a copy; ValueError when it is something else, or not so long."""
     value = state.get(name)
     if not isinstance(value, np.ndarray) or value.dtype != np.uint64:
         raise ValueError(f'the saved state should have an array of words "{name}", it has {value!r}')
@@ -211,7 +211,7 @@ def read_words(state: Mapping[str, StateValue], name: str, *, length: int | None
 
 
 def save_schema(schema: pa.Schema) -> pa.RecordBatch:
-    """Give a schema as a state value: a record batch without tuples."""
+    """Return a schema as a state value: a record batch without tuples."""
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
@@ -263,12 +263,12 @@ def load_meet(ports: int, state: Mapping[str, StateValue]) -> Meet:
 
 
 def prefixed(prefix: str, state: Mapping[str, StateValue]) -> State:
-    """Give a part's state under names that begin with a prefix."""
+    """Return a part's state under names that begin with a prefix."""
     return {f"{prefix}{name}": value for name, value in state.items()}
 
 
 def part(prefix: str, state: Mapping[str, StateValue]) -> State:
-    """Give back what `prefixed` was given."""
+    """Return what `prefixed` was given."""
     return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
 
 

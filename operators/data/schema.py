@@ -50,7 +50,7 @@ def _field(name: str, kind: pa.DataType | str) -> pa.Field:
 
 
 def is_ip(field: pa.Field) -> bool:
-    """Tell whether a field holds IP addresses."""
+    """Return whether a field holds IP addresses."""
     return bool(field.metadata and field.metadata.get(b"oop.type") == b"ip")
 
 
@@ -64,13 +64,13 @@ def type_name(field: pa.Field) -> str:
 
 
 def aliased(field: pa.Field, names: Iterable[str]) -> pa.Field:
-    """Give a field that other names mean too: they go where the attribute goes, and are in no other stream's way."""
+    """Return a field that other names mean too: they go where the attribute goes, and are in no other stream's way."""
     metadata: dict[bytes, bytes] = dict(field.metadata or {})
     return field.with_metadata({**metadata, _ALIASES_KEY: " ".join([*aliases_of(field), *names]).encode()})
 
 
 def aliases_of(field: pa.Field) -> list[str]:
-    """Give the further names of a field, as its source gave them."""
+    """Return the further names of a field, as its source gave them."""
     return field.metadata.get(_ALIASES_KEY, b"").decode().split() if field.metadata else []
 
 
@@ -148,7 +148,7 @@ class Schema:
         return self.arrow.field(self.resolve(name, where=where))
 
     def progressing(self, attribute: str) -> bool:
-        """Tell whether linear punctuation on an `attribute` will come."""
+        """Return whether linear punctuation on an `attribute` will come."""
         return frozenset((attribute,)) in self.progress
 
     def with_progress(self, progress: Iterable[str | Iterable[str]]) -> Schema:
@@ -166,7 +166,7 @@ class Schema:
         )
 
     def __repr__(self) -> str:
-        """Give the attributes and the promises, as text shows them."""
+        """Return the attributes and the promises, as text shows them."""
         return f"Schema({self})"
 
     def __str__(self) -> str:

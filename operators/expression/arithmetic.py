@@ -223,7 +223,7 @@ def _times(op: str, left: Bound, right: Bound, said: str) -> Bound:
 
 
 def _result(op: str, one: str, other: str, left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """Give the type of an operation on times, None when there is no such operation."""
+    """Return the type of an operation on times, None when there is no such operation."""
     if (one, other) == ("timestamp", "duration") and op in ("+", "-"):
         return pa.timestamp(_finer(left.unit, right.unit), left.tz)
     if (one, other) == ("timestamp", "timestamp") and op == "-":
@@ -265,7 +265,7 @@ def _as_duration(value: Constant, field: pa.Field, op: str, said: str) -> Bound:
 
 
 def _ticks(argument: Bound, unit: str, said: str) -> Run:
-    """Give a time as int64 of a unit, which is the argument's own or a finer one."""
+    """Return a time as int64 of a unit, which is the argument's own or a finer one."""
     kind = argument.type
     if not pa.types.is_temporal(kind):
         return _cast(argument.run, pa.int64())
@@ -311,7 +311,7 @@ def _cast(run: Run, kind: pa.DataType) -> Run:
 
 
 def _unsigned(left: Bound, right: Bound) -> bool:
-    """Tell whether integers are computed in uint64: one side has that type and the other is not signed."""
+    """Return whether integers are computed in uint64: one side has that type and the other is not signed."""
     if pa.uint64() not in (left.type, right.type):
         return False
     return all(
@@ -332,7 +332,7 @@ def _present(found: Datum) -> Numbers:
 
 
 def _filled(found: Datum) -> Numbers:
-    """Give numbers as numpy sees them; what stands where there is none is 0."""
+    """Return numbers as numpy sees them; what stands where there is none is 0."""
     if isinstance(found, pa.Scalar):
         return np.asarray(found.as_py() if found.is_valid else 0, found.type.to_pandas_dtype())
     return np.asarray((found.fill_null(0) if found.null_count else found).to_numpy(zero_copy_only=False))

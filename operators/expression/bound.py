@@ -48,7 +48,7 @@ class Bound:
         return self.field.type
 
     def evaluate(self, page: Page) -> pa.Array:
-        """Give the result for every tuple of a page, shape (n,)."""
+        """Return the result for every tuple of a page, shape (n,)."""
         found = self.run(page)
         return pa.repeat(found, len(page)) if isinstance(found, pa.Scalar) else found
 

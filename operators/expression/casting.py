@@ -67,7 +67,7 @@ def cast(argument: Bound, name: str, said: str) -> Bound:
 
 
 def _floor(old: pa.DataType, kind: pa.DataType) -> Callable[[Datum], Datum]:
-    """Give what rounds times down to a coarser unit."""
+    """Return what rounds times down to a coarser unit."""
     if pa.types.is_timestamp(old) and pa.types.is_date32(kind):
         return lambda found: pc.floor_temporal(found, unit="day")
     coarser = pa.types.is_timestamp(old) and pa.types.is_timestamp(kind) and _NS[kind.unit] > _NS[old.unit]
@@ -78,7 +78,7 @@ def _floor(old: pa.DataType, kind: pa.DataType) -> Callable[[Datum], Datum]:
 
 
 def _carried(argument: Bound, kind: pa.DataType) -> Carry | None:
-    """Give what the result is at least, where it rises with its attribute: whole numbers and points in time do."""
+    """Return what the result is at least, where it rises with its attribute: whole numbers and points in time do."""
     inner, old = argument.carry, argument.type
     whole = pa.types.is_integer(old) or pa.types.is_timestamp(old)
     if inner is None or not whole or not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)):

@@ -170,7 +170,7 @@ def _with_column(op: str, left: Bound, right: Bound, said: str) -> Run:
 
 
 def _constant(value: Constant, field: pa.Field, said: str) -> pa.Scalar | None:
-    """Give a constant in the type of a field; None when no value of that type equals it."""
+    """Return a constant in the type of a field; None when no value of that type equals it."""
     name, kind = family(field), field.type
     if name in WHOLE or name == "decimal":
         number = exact(value, field, said)
@@ -195,7 +195,7 @@ def _constant(value: Constant, field: pa.Field, said: str) -> pa.Scalar | None:
 
 
 def limits(kind: pa.DataType) -> tuple[int, int]:
-    """Give the least and the greatest integer of an integer or time type, in steps of the last digit of a decimal."""
+    """Return the least and the greatest integer of an integer or time type, in steps of the last digit of a decimal."""
     if pa.types.is_decimal(kind):
         return 1 - 10**kind.precision, 10**kind.precision - 1
     bits: int = kind.bit_width
@@ -205,7 +205,7 @@ def limits(kind: pa.DataType) -> tuple[int, int]:
 
 
 def _always(answer: bool, argument: Bound) -> Run:
-    """Give one answer for every tuple that has a value, null for the others."""
+    """Return one answer for every tuple that has a value, null for the others."""
     unknown, known = pa.scalar(None, pa.bool_()), pa.scalar(answer)
     return lambda page: pc.if_else(pc.is_valid(argument.run(page)), known, unknown)
 
@@ -242,7 +242,7 @@ def _no_address(value: str, error: ValueError) -> str:
 
 
 def _steps(number: int, kind: pa.DataType) -> pa.Scalar:
-    """Give an integer in a type, or as many steps of the last digit of a decimal."""
+    """Return an integer in a type, or as many steps of the last digit of a decimal."""
     if not pa.types.is_decimal(kind):
         return pa.scalar(number, kind)
     digits = tuple(int(digit) for digit in str(abs(number)))
@@ -250,7 +250,7 @@ def _steps(number: int, kind: pa.DataType) -> pa.Scalar:
 
 
 def _usual(bound: Bound) -> Bound:
-    """Give decimals in a type that Arrow compares, those of few bits and of a negative scale in a wider one."""
+    """Return decimals in a type that Arrow compares, those of few bits and of a negative scale in a wider one."""
     kind = bound.type
     if bound.literal is not None or not pa.types.is_decimal(kind) or (kind.bit_width >= 128 and kind.scale >= 0):
         return bound
@@ -273,7 +273,7 @@ def _utc(found: Datum) -> Datum:
 
 
 def _ints(kind: pa.DataType) -> pa.DataType:
-    """Give the integer type behind a time type, another type itself."""
+    """Return the integer type behind a time type, another type itself."""
     if not pa.types.is_temporal(kind):
         return kind
     return pa.int32() if kind.bit_width == 32 else pa.int64()

@@ -51,7 +51,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def plain(value: object) -> Constant:
-    """Give a constant as a plain value; numpy scalars, dates, durations and addresses are converted, TypeError else."""
+    """Return a constant as a plain value, converting numpy scalars, dates, durations and addresses; TypeError else."""
     if isinstance(value, np.datetime64):
         return str(value)
     if isinstance(value, np.timedelta64):
@@ -96,7 +96,7 @@ def instant_ns(text: str) -> int:
 
 
 def written(value: int | float | Decimal) -> Exact:
-    """Give the number that a constant writes: 0.1 is a tenth, as a decimal is, and not the float nearest to that.
+    """Return the number that a constant writes: 0.1 is a tenth, as a decimal is, and not the float nearest to that.
 
     One of more digits before or after the point than any attribute has becomes an infinity, or a tiny number.
     """
@@ -109,7 +109,7 @@ def written(value: int | float | Decimal) -> Exact:
 
 
 def exact(value: Constant, field: pa.Field, said: str) -> Exact:
-    """Give a constant in the units of an integer, decimal or time field; SchemaError when the two do not compare."""
+    """Return a constant in the units of an integer, decimal or time field; SchemaError when the two do not compare."""
     name, kind = family(field), field.type
     if name == "decimal" and isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         number = written(value)
@@ -138,7 +138,7 @@ def exact(value: Constant, field: pa.Field, said: str) -> Exact:
 
 
 def network_of(pattern: str) -> str:
-    """Give the network that a pattern such as "10.%" or "192.168.*" means; empty where it means none."""
+    """Return the network that a pattern such as "10.%" or "192.168.*" means; empty where it means none."""
     found = _PREFIX.fullmatch(pattern.strip())
     octets = found[1].split(".") if found else []
     if not octets or any(int(octet) > 255 for octet in octets):
@@ -227,7 +227,7 @@ def shown(value: Constant) -> str:
 
 
 def type_of(value: Constant) -> pa.DataType:
-    """Give the Arrow type of a constant that stands alone, the null type for a number that no type holds."""
+    """Return the Arrow type of a constant that stands alone, the null type for a number that no type holds."""
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
         return pa.uint64() if 0 <= value < 2**64 else pa.null()
     if isinstance(value, Decimal):

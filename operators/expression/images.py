@@ -45,7 +45,7 @@ class Images:
         return cls(kept, rising)
 
     def promises(self, punctuation: Punctuation) -> Iterator[Punctuation]:
-        """Give the promises that follow from one on the input, none when it would take an attribute that is gone."""
+        """Yield the promises that follow from one on the input, none when it would take an attribute that is gone."""
         choices = [list(self._patterns(name, pattern)) for name, pattern in punctuation.patterns]
         for choice in product(*choices):
             patterns = dict(choice)
@@ -79,7 +79,7 @@ class Images:
         return Promises(name, promises.positions[new], moved[new], promises.assumed)
 
     def progress(self, promised: Iterable[frozenset[str]]) -> frozenset[frozenset[str]]:
-        """Give what the output will be punctuated on; of a group-wise promise only kept attributes are certain."""
+        """Return what the output will be punctuated on; of a group-wise promise only kept attributes are certain."""
         found: set[frozenset[str]] = set()
         for promise in promised:
             choices = [list(self.kept.get(name, ())) for name in sorted(promise)]

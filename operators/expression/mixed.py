@@ -98,12 +98,12 @@ def _array(found: Datum, length: int) -> pa.Array:
 
 
 def _numbers(found: pa.Array) -> npt.NDArray[np.generic]:
-    """Give numbers as numpy sees them; what stands where there is none is 0."""
+    """Return numbers as numpy sees them; what stands where there is none is 0."""
     return np.asarray((found.fill_null(0) if found.null_count else found).to_numpy(zero_copy_only=False))
 
 
 def _limbs(found: pa.Array, wide: pa.DataType) -> npt.NDArray[np.int64]:
-    """Give decimals in eight limbs of 32 bits from the least on, shape (n, 8)."""
+    """Return decimals in eight limbs of 32 bits from the least on, shape (n, 8)."""
     column = found.cast(wide)
     data = column.buffers()[1]
     assert data is not None

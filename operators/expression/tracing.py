@@ -119,7 +119,7 @@ class _Watched(Page):
         return super().valid(name)
 
     def lost(self) -> Bools | None:
-        """Tell which tuples have a null in such an attribute that nobody asked about; None where none has."""
+        """Return which tuples have a null in such an attribute that nobody asked about; None where none has."""
         lost: Bools | None = None
         for name in self._given - self._known:
             if (valid := super().valid(name)) is not None:
@@ -127,7 +127,7 @@ class _Watched(Page):
         return lost
 
     def fixed(self, kind: pa.DataType) -> list[pa.Field]:
-        """Give the attributes of a type that were read; of fixed-size bytes, a result of that type is one of those."""
+        """Return the attributes of a type that were read; a result of fixed-size bytes is one of those."""
         return [field for field in self.schema.arrow if field.name in self._read and field.type == kind]
 
 
@@ -170,7 +170,7 @@ class Opaque(Expression):
         return frozenset(schema.names)
 
     def _field(self, page: Page) -> pa.Field:
-        """Give the field of what a page gives: made of addresses alone, it holds addresses."""
+        """Return the field of what a page gives: made of addresses alone, it holds addresses."""
         watched = _Watched(page.schema, page.batch)
         kind = self._array(watched, page).type
         addresses = kind == IP_TYPE and (read := watched.fixed(kind)) and all(map(is_ip, read))
@@ -210,7 +210,7 @@ class Opaque(Expression):
 
 
 def _as_array(found: Array | list[object] | tuple[object, ...], watched: _Watched) -> pa.Array:
-    """Give what a function made as an Arrow array; bytes as wide as those that it read are all of it, zeros too."""
+    """Return what a function made as an Arrow array; bytes as wide as those that it read are all of it, zeros too."""
     if isinstance(found, np.ndarray) and found.dtype.kind == "S" and found.ndim == 1:
         kind = pa.binary(found.itemsize)
         if watched.fixed(kind):
@@ -299,7 +299,7 @@ _LOGICAL = {"logical_and": "and", "logical_or": "or", "bitwise_and": "and", "bit
 
 
 def _numbers(column: pa.Array) -> npt.NDArray[np.generic]:
-    """Give a column as numpy sees it; what stands where there is no value is 0."""
+    """Return a column as numpy sees it; what stands where there is no value is 0."""
     if column.null_count:
         column = column.fill_null(False if pa.types.is_boolean(column.type) else 0)
     return np.asarray(column.to_numpy(zero_copy_only=False))

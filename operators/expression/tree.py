@@ -59,7 +59,7 @@ class Expression:
         return self.bind(page.schema).evaluate(page)
 
     def equals(self, other: Expression) -> bool:
-        """Tell whether this and the `other` expression are the same tree; `==` builds a comparison instead."""
+        """Return whether this and the `other` expression are the same tree; `==` builds a comparison instead."""
         return type(self) is type(other) and all(
             _same(getattr(self, a.name), getattr(other, a.name)) for a in attrs.fields(type(self))
         )
@@ -162,21 +162,21 @@ class Expression:
         return Unary("abs", self)
 
     def isin(self, values: Sequence[object]) -> IsIn:
-        """Tell whether the value is one of `values`, constants."""
+        """Test whether the value is one of `values`, constants."""
         if isinstance(values, str | bytes):
             raise TypeError(f"isin takes a list of constants, not {values!r}; write isin([{values!r}])")
         return IsIn(self, tuple(plain(v) for v in values))
 
     def between(self, low: object, high: object) -> Between:
-        """Tell whether `low` <= value <= `high`."""
+        """Test whether `low` <= value <= `high`."""
         return Between(self, as_expression(low), as_expression(high))
 
     def in_network(self, network: str) -> InNetwork:
-        """Tell whether an IP address is in a `network` such as "10.0.0.0/8"."""
+        """Test whether an IP address is in a `network` such as "10.0.0.0/8"."""
         return InNetwork(self, network)
 
     def is_null(self) -> IsNull:
-        """Tell whether there is no value; the answer itself is never null."""
+        """Test whether there is no value; the answer itself is never null."""
         return IsNull(self)
 
     def __bool__(self) -> NoReturn:
@@ -216,7 +216,7 @@ def _same(one: object, other: object) -> bool:
 
 
 def as_expression(value: object) -> Expression:
-    """Give an expression itself, a plain value as a constant; TypeError for what is neither."""
+    """Return an expression itself, a plain value as a constant; TypeError for what is neither."""
     return value if isinstance(value, Expression) else Literal(value)
 
 
@@ -260,7 +260,7 @@ class Column(Expression):
 
 
 def _whole_bound(bound: object) -> int | None:
-    """Give the least integer that a bound allows: x >= 2.5 is x >= 3."""
+    """Return the least integer that a bound allows: x >= 2.5 is x >= 3."""
     if isinstance(bound, float):
         return -int(-bound // 1) if np.isfinite(bound) else None
     return bound if isinstance(bound, int) else None
@@ -340,7 +340,7 @@ class Cast(Expression):
 
 
 def _links(node: L) -> list[L]:
-    """Give the operations of a chain such as a + b - c from the left on: one may be longer than recursion goes deep."""
+    """Return the operations of a chain such as a + b - c from the left, however long it is."""
     links = [node]
     while isinstance(left := links[-1].left, type(node)) and left.strength == node.strength:
         links.append(left)
@@ -435,7 +435,7 @@ class Logical(Expression):
 
 
 def _where_open(right: Run, page: Page, left: Datum, decided: bool) -> pa.Array:
-    """Give the right side for the tuples of which the left one does not decide, null for the others."""
+    """Return the right side for the tuples of which the left one does not decide, null for the others."""
     if isinstance(left, pa.Scalar):
         left = pa.repeat(left, len(page))
     is_open = pc.fill_null(pc.not_equal(left, decided), True)

@@ -405,7 +405,7 @@ class _Known:
     optional: str | None = None
 
     def form(self, name: str) -> str:
-        """Give the call as an example, as "quantile(x, 0.95)"."""
+        """Return the call as an example, as "quantile(x, 0.95)"."""
         if name == "count":
             return "count(*) or count(x)"
         if name == "count_distinct":
@@ -462,7 +462,7 @@ def forms() -> dict[str, str]:
 
 
 def is_function(name: str) -> bool:
-    """Tell whether there is an aggregate function called `name`, in any case."""
+    """Return whether there is an aggregate function called `name`, in any case."""
     return _ALIASES.get(name.lower(), name.lower()) in _KNOWN
 
 

@@ -15,12 +15,12 @@ Float64s = npt.NDArray[np.float64]
 
 
 def call(of: str, *arguments: str) -> str:
-    """Give a function and its arguments as a query writes them."""
+    """Return a function and its arguments as a query writes them."""
     return f"{of}({', '.join(arguments)})"
 
 
 def argument(schema: Schema, name: str, *, where: str) -> pa.Field:
-    """Give the field of an argument with its plain type; SchemaError, naming the call, when there is none."""
+    """Return the field of an argument with its plain type; SchemaError, naming the call, when there is none."""
     field = schema.field(name, where=where)
     return field.with_type(plain_type(field.type))
 
@@ -32,7 +32,7 @@ def refuse(where: str, field: pa.Field, why: str, instead: str) -> SchemaError:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Give the type that a column has once a dictionary is looked up and a view is laid out."""
+    """Return the type that a column has once a dictionary is looked up and a view is laid out."""
     if pa.types.is_dictionary(kind):
         return plain_type(kind.value_type)
     if pa.types.is_string_view(kind):
@@ -44,7 +44,7 @@ _LAID_OUT = frozenset(kind.id for kind in (pa.dictionary(pa.int32(), pa.string()
 
 
 def plain(page: Page, name: str) -> pa.Array:
-    """Give a column of a page in its plain type."""
+    """Return a column of a page in its plain type."""
     column = page.column(name)
     if column.type.id not in _LAID_OUT:
         return column
@@ -55,22 +55,22 @@ def plain(page: Page, name: str) -> pa.Array:
 
 
 def is_whole(kind: pa.DataType) -> bool:
-    """Tell whether values add up exactly: integers, truth values, durations."""
+    """Return whether values add up exactly: integers, truth values, durations."""
     return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_duration(kind))
 
 
 def is_point_in_time(kind: pa.DataType) -> bool:
-    """Tell whether values are times that can be ordered and subtracted, but not added."""
+    """Return whether values are times that can be ordered and subtracted, but not added."""
     return bool(pa.types.is_temporal(kind) and not pa.types.is_duration(kind) and not pa.types.is_interval(kind))
 
 
 def is_floating(kind: pa.DataType) -> bool:
-    """Tell whether values are floating numbers."""
+    """Return whether values are floating numbers."""
     return bool(pa.types.is_floating(kind))
 
 
 def whole(column: pa.Array) -> Int64s:
-    """Give integers, truth values or times as int64, shape (n,); unsigned 64-bit numbers keep their bits."""
+    """Return integers, truth values or times as int64, shape (n,); unsigned 64-bit numbers keep their bits."""
     kind = column.type
     if kind == INT64:
         pass
@@ -85,7 +85,7 @@ def whole(column: pa.Array) -> Int64s:
 
 
 def floating(column: pa.Array) -> Float64s:
-    """Give numbers, truth values or durations as float64, shape (n,), rounded where they have more than 53 bits."""
+    """Return numbers, truth values or durations as float64, shape (n,), rounded where they have more than 53 bits."""
     if pa.types.is_duration(column.type):
         column = column.view(pa.int64())
     if column.type != pa.float64():

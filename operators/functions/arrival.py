@@ -16,7 +16,7 @@ ARRIVAL: Final = "(arrival)"
 
 
 def numbered_schema(schema: Schema) -> Schema:
-    """Give a schema with numbers of arrival."""
+    """Return a schema with numbers of arrival."""
     return Schema(schema.arrow.append(pa.field(ARRIVAL, pa.int64())), progress=schema.progress)
 
 
@@ -27,7 +27,7 @@ def numbered(page: Page, schema: Schema, arrived: int) -> Page:
 
 
 def arrivals(page: Page, arrived: int) -> Int64s:
-    """Give the numbers of a page's tuples, shape (n,): its own, or those after so many that arrived before."""
+    """Return the numbers of a page's tuples, shape (n,): its own, or those after so many that arrived before."""
     if ARRIVAL in page.schema:
         return page.ticks(ARRIVAL)
     return frozen(np.arange(arrived, arrived + len(page)))

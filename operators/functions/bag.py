@@ -34,7 +34,7 @@ class Question(Protocol):
     """A question to the bags of some slots; a frozen value."""
 
     def answer(self, bag: Bag, slots: Slots) -> pa.Array:
-        """Give one result per slot."""
+        """Return one result per slot."""
         ...
 
 
@@ -88,13 +88,13 @@ class Bag(StateColumns):
             self._index.check_live(self.runs.keys(), "runs.keys")
 
     def view_of(self, owner: Accumulator) -> Accumulator | None:
-        """Give an accumulator that asks its question of another bag of the same attribute."""
+        """Return an accumulator that asks its question of another bag of the same attribute."""
         if not isinstance(owner, Bag) or not owner.field.equals(self.field):
             return None
         return view(owner, partial(self.question.answer, owner))
 
     def values(self, held: Int64s, there: Bools) -> pa.Array:
-        """Give the values that keys of this bag stand for, null where nothing is there."""
+        """Return the values that keys of this bag stand for, null where nothing is there."""
         kind = self.field.type
         if self._index is None:
             return unkeyed(held, there, kind)
@@ -105,7 +105,7 @@ class Bag(StateColumns):
         return found.take(pa.array(places, mask=~there))
 
     def order(self, merged: Merged) -> Int64s:
-        """Give numbers that are ordered as the values of merged keys are."""
+        """Return numbers that are ordered as the values of merged keys are."""
         used = merged.keys[: int(merged.offsets[-1])]
         if self._index is None:
             return frozen(used)
@@ -113,7 +113,7 @@ class Bag(StateColumns):
         return frozen(ranks(self.values(distinct, np.ones(len(distinct), np.bool_)))[inverse])
 
     def totals(self, slots: Slots) -> tuple[Int64s, Bools]:
-        """Give how many values each slot has, and whether NaN is among them."""
+        """Return how many values each slot has, and whether NaN is among them."""
         totals, of_least = self.runs.totals(slots, FIRST)
         return totals, (of_least > 0) if is_floating(self.field.type) else np.zeros(len(slots), np.bool_)
 

@@ -130,7 +130,7 @@ class Choice(StateColumns):
         self._held = int(np.count_nonzero(self._position >= 0))
 
     def _first_keys(self, by: pa.Array, arrived: Int64s) -> Int64s | None:
-        """Give the keys that a page's tuples are chosen by; None for byte strings, which are compared themselves."""
+        """Return the keys that a page's tuples are chosen by; None for byte strings, which are compared themselves."""
         if self.by is None:
             return frozen(~arrived if self.descending else arrived)
         if self._bys is None:
@@ -140,7 +140,7 @@ class Choice(StateColumns):
     def _candidates(
         self, slots: Slots, first: Int64s | None, by: pa.Array, value: pa.Array, arrived: Int64s
     ) -> tuple[Slots, npt.NDArray[np.int32]]:
-        """Give the slots that a page touches, and the tuple of each that may be chosen; `arrived` unless in order."""
+        """Return the slots that a page touches, and the tuple of each that may be chosen; `arrived` unless in order."""
         touched, rows = np.empty(len(slots), np.int32), np.empty(len(slots), np.int32)
         offsets, data = (NONE, NO_BYTES) if first is not None else text(by)
         second = NONE if self._ties_by_value() else arrived
@@ -192,7 +192,7 @@ class Choice(StateColumns):
         value: pa.Array,
         arrived: Int64s,
     ) -> Bools:
-        """Tell which candidates of slots that hold something come before that; of equals the earlier one stays."""
+        """Return which candidates of slots that hold something come before that; of equals the earlier one stays."""
         if self._bys is None:
             assert first is not None, "only what has a log of its own is compared without keys"
             new, old = first[rows], self._key[slots]

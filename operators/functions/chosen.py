@@ -34,11 +34,11 @@ class First:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "first_x"."""
+        """Return "first_x"."""
         return f"first_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a field of the argument's type; SchemaError when there is no such attribute."""
+        """Return a field of the argument's type; SchemaError when there is no such attribute."""
         return argument(schema, self.argument, where=call(self.name, self.argument)).with_name(name).with_nullable(True)
 
     def accumulator(self, schema: Schema) -> Accumulator:
@@ -61,11 +61,11 @@ class Last:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "last_x"."""
+        """Return "last_x"."""
         return f"last_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a field of the argument's type; SchemaError when there is no such attribute."""
+        """Return a field of the argument's type; SchemaError when there is no such attribute."""
         return argument(schema, self.argument, where=call(self.name, self.argument)).with_name(name).with_nullable(True)
 
     def accumulator(self, schema: Schema) -> Accumulator:
@@ -93,11 +93,11 @@ class ArgMin:
         return (self.value, self.by)
 
     def output_name(self) -> str:
-        """Give "argmin_x_y"."""
+        """Return "argmin_x_y"."""
         return f"argmin_{self.value}_{self.by}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a field of the value's type; SchemaError when `by` has no order."""
+        """Return a field of the value's type; SchemaError when `by` has no order."""
         return _pair(schema, self.value, self.by, self.name)[0].with_name(name).with_nullable(True)
 
     def accumulator(self, schema: Schema) -> Accumulator:
@@ -122,11 +122,11 @@ class ArgMax:
         return (self.value, self.by)
 
     def output_name(self) -> str:
-        """Give "argmax_x_y"."""
+        """Return "argmax_x_y"."""
         return f"argmax_{self.value}_{self.by}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a field of the value's type; SchemaError when `by` has no order."""
+        """Return a field of the value's type; SchemaError when `by` has no order."""
         return _pair(schema, self.value, self.by, self.name)[0].with_name(name).with_nullable(True)
 
     def accumulator(self, schema: Schema) -> Accumulator:

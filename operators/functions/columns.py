@@ -25,12 +25,12 @@ class StateColumns(memory.Slotted):
 
 
 def power(n: int) -> int:
-    """Give a capacity for n rows: a power of two, 16 at least."""
+    """Return a capacity for n rows: a power of two, 16 at least."""
     return max(16, 1 << max(0, n - 1).bit_length())
 
 
 def frozen(array: npt.NDArray[T]) -> npt.NDArray[T]:
-    """Give the same values contiguous and read-only, without copying when they already are contiguous."""
+    """Return the same values contiguous and read-only, without copying when they already are contiguous."""
     flags = array.flags
     if flags.c_contiguous and not flags.writeable:
         return array
@@ -40,7 +40,7 @@ def frozen(array: npt.NDArray[T]) -> npt.NDArray[T]:
 
 
 def present(slots: Slots, valid: Bools | None) -> tuple[Slots, int]:
-    """Give the slots of tuples whose argument is there, -1 elsewhere, and how many were skipped for a null."""
+    """Return the slots of tuples whose argument is there, -1 elsewhere, and how many were skipped for a null."""
     if valid is None:
         return frozen(slots), 0
     skipped = int(np.count_nonzero((slots >= 0) & ~valid))

@@ -54,11 +54,11 @@ class Concat:
         return self.by is None
 
     def output_name(self) -> str:
-        """Give "concat_x"."""
+        """Return "concat_x"."""
         return f"concat_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a field of the argument's type; SchemaError for what is neither text nor binary."""
+        """Return a field of the argument's type; SchemaError for what is neither text nor binary."""
         field, _ = self._fields(schema)
         return pa.field(name, field.type)
 

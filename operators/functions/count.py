@@ -38,11 +38,11 @@ class Count:
         return () if self.argument is None else (self.argument,)
 
     def output_name(self) -> str:
-        """Give "count" or "count_x"."""
+        """Return "count" or "count_x"."""
         return "count" if self.argument is None else f"count_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give an int64 field that is never null; SchemaError when there is no such attribute."""
+        """Return an int64 field that is never null; SchemaError when there is no such attribute."""
         if self.argument is not None:
             argument(schema, self.argument, where=call("count", self.argument))
         return pa.field(name, pa.int64(), nullable=False)

@@ -52,11 +52,11 @@ class CountDistinct:
         self.__attrs_init__(arguments)  # type: ignore[attr-defined]
 
     def output_name(self) -> str:
-        """Give "count_distinct_x"."""
+        """Return "count_distinct_x"."""
         return "_".join((self.name, *self.arguments))
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give an int64 field that is never null; SchemaError when values of a type cannot be told apart."""
+        """Return an int64 field that is never null; SchemaError when values of a type cannot be told apart."""
         KeyIndex(self._fields(schema))
         return pa.field(name, pa.int64(), nullable=False)
 
@@ -167,7 +167,7 @@ class Members(StateColumns):
     def _sets(
         self,
     ) -> tuple[Int64s, Slots, Int64s, npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32], Int64s]:
-        """Give the arrays of all sets in the order in which the kernels take them."""
+        """Return the arrays of all sets in the order in which the kernels take them."""
         return self._table, self._heads, self._counts, self._members, self._after, self._holders, self._tally
 
     def _make_room(self, more: int) -> None:
@@ -191,12 +191,12 @@ def _doubled(column: npt.NDArray[np.int32], needed: int) -> npt.NDArray[np.int32
 
 
 def comparable(field: pa.Field) -> pa.Field:
-    """Give the field under which equal values are equal bytes; only decimals need another than their own."""
+    """Return the field under which equal values are equal bytes; only decimals need another than their own."""
     if pa.types.is_decimal(field.type):
         return field.with_type(pa.binary(field.type.byte_width))
     return field
 
 
 def comparable_column(column: pa.Array) -> pa.Array:
-    """Give a column as `comparable` has its field."""
+    """Return a column as `comparable` has its field."""
     return column.view(pa.binary(column.type.byte_width)) if pa.types.is_decimal(column.type) else column

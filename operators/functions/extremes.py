@@ -50,11 +50,11 @@ class Min:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "min_x"."""
+        """Return "min_x"."""
         return f"min_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a field of the argument's type; SchemaError when its values have no order."""
+        """Return a field of the argument's type; SchemaError when its values have no order."""
         return _ordered(schema, self.argument, self.name).with_name(name).with_nullable(True)
 
     def accumulator(self, schema: Schema) -> Accumulator:
@@ -77,11 +77,11 @@ class Max:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "max_x"."""
+        """Return "max_x"."""
         return f"max_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a field of the argument's type; SchemaError when its values have no order."""
+        """Return a field of the argument's type; SchemaError when its values have no order."""
         return _ordered(schema, self.argument, self.name).with_name(name).with_nullable(True)
 
     def accumulator(self, schema: Schema) -> Accumulator:
@@ -161,7 +161,7 @@ class PairExtremes(StateColumns):
 
 
 def _words(column: pa.Array) -> Int64s:
-    """Give 16-byte values as two words each, shape (n, 2), most significant first."""
+    """Return 16-byte values as two words each, shape (n, 2), most significant first."""
     data = column.buffers()[1]
     if data is None:
         return np.zeros((len(column), 2), np.int64)

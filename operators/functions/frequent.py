@@ -41,11 +41,11 @@ class Mode:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "mode_x"."""
+        """Return "mode_x"."""
         return f"mode_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a field of the argument's type; SchemaError when values cannot be told apart."""
+        """Return a field of the argument's type; SchemaError when values cannot be told apart."""
         return _counted(schema, self.argument, call(self.name, self.argument)).with_name(name).with_nullable(True)
 
     def accumulator(self, schema: Schema) -> Accumulator:
@@ -76,11 +76,11 @@ class TopK:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "top_5_x" for k = 5."""
+        """Return "top_5_x" for k = 5."""
         return f"top_{self.k}_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a field of lists of (value, count); SchemaError when values cannot be told apart."""
+        """Return a field of lists of (value, count); SchemaError when values cannot be told apart."""
         return pa.field(name, listed(_counted(schema, self.argument, self._where)), nullable=False)
 
     def accumulator(self, schema: Schema) -> Accumulator:
@@ -114,11 +114,11 @@ class HeavyHitters:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "heavy_hitters_x"."""
+        """Return "heavy_hitters_x"."""
         return f"heavy_hitters_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a field of lists of (value, count); SchemaError when values cannot be told apart."""
+        """Return a field of lists of (value, count); SchemaError when values cannot be told apart."""
         return pa.field(name, listed(_counted(schema, self.argument, self._where)), nullable=False)
 
     def accumulator(self, schema: Schema) -> Accumulator:
@@ -136,7 +136,7 @@ class MostFrequent:
     """Ask for the value with the largest count."""
 
     def answer(self, bag: Bag, slots: Slots) -> pa.Array:
-        """Give one value of each slot, null of an empty one."""
+        """Return one value of each slot, null of an empty one."""
         numbers, keys, _ = _leaders(bag, slots, 1, Fraction(0))
         there = numbers > 0
         found = np.zeros(len(slots), np.int64)
@@ -152,13 +152,13 @@ class Leaders:
     share: Fraction
 
     def answer(self, bag: Bag, slots: Slots) -> pa.Array:
-        """Give a list of (value, count) of each slot."""
+        """Return a list of (value, count) of each slot."""
         numbers, keys, counts = _leaders(bag, slots, self.most, self.share)
         return list_of(bag.field, bag.values(keys, np.ones(len(keys), np.bool_)), counts, numbers)
 
 
 def _leaders(bag: Bag, slots: Slots, most: int, share: Fraction) -> tuple[Int64s, Int64s, Int64s]:
-    """Give how many values of each slot lead, and the keys and counts of all of them, slot by slot."""
+    """Return how many values of each slot lead, and the keys and counts of all of them, slot by slot."""
     enough = np.ones(len(slots), np.int64) if share == 0 else rounded_up(share, bag.totals(slots)[0])
     numbers = np.zeros(len(slots), np.int64)
     found: list[tuple[Int64s, Int64s]] = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
@@ -176,7 +176,7 @@ def _leaders(bag: Bag, slots: Slots, most: int, share: Fraction) -> tuple[Int64s
 
 
 def listed(field: pa.Field) -> pa.ListType:
-    """Give the type of lists of (value, count) of an attribute."""
+    """Return the type of lists of (value, count) of an attribute."""
     value = pa.field("value", field.type, metadata=field.metadata, nullable=False)
     return pa.list_(pa.struct([value, pa.field("count", pa.int64(), nullable=False)]))
 

@@ -37,11 +37,11 @@ class MeanGap:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "mean_gap_x"."""
+        """Return "mean_gap_x"."""
         return f"mean_gap_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a field of duration or float64; SchemaError for what is neither integer nor time."""
+        """Return a field of duration or float64; SchemaError for what is neither integer nor time."""
         return pa.field(name, _distance(_spaced(schema, self.argument, self.name).type))
 
     def accumulator(self, schema: Schema) -> Accumulator:
@@ -68,11 +68,11 @@ class GapVariation:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "gap_variation_x"."""
+        """Return "gap_variation_x"."""
         return f"gap_variation_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a float64 field; SchemaError for what is neither integer nor time."""
+        """Return a float64 field; SchemaError for what is neither integer nor time."""
         _spaced(schema, self.argument, self.name)
         return pa.field(name, pa.float64())
 
@@ -86,7 +86,7 @@ class Means:
     """Ask for the mean gap."""
 
     def answer(self, bag: Bag, slots: Slots) -> pa.Array:
-        """Give one mean of each slot, null of one with fewer than two values."""
+        """Return one mean of each slot, null of one with fewer than two values."""
         kind = _distance(bag.field.type)
         values = np.zeros(len(slots), np.float64 if kind == pa.float64() else np.int64)
         there = np.zeros(len(slots), np.bool_)
@@ -104,7 +104,7 @@ class Variations:
     """Ask for the coefficient of variation of the gaps."""
 
     def answer(self, bag: Bag, slots: Slots) -> pa.Array:
-        """Give one coefficient of each slot, null of one with fewer than two gaps or with a mean of 0."""
+        """Return one coefficient of each slot, null of one with fewer than two gaps or with a mean of 0."""
         values, there = np.zeros(len(slots)), np.zeros(len(slots), np.bool_)
         for merged in bag.runs.merged(slots):
             found, gaps, extents = _extents(merged)
@@ -127,7 +127,7 @@ class Variations:
 
 
 def _extents(merged: Merged) -> tuple[Int64s, Int64s, npt.NDArray[np.uint64]]:
-    """Give the places of slots that have a value, how many gaps each has, and the distance from first to last."""
+    """Return the places of slots that have a value, how many gaps each has, and the distance from first to last."""
     used = int(merged.offsets[-1])
     counted = np.concatenate([np.zeros(1, np.int64), np.cumsum(merged.counts[:used])])
     filled = np.flatnonzero(np.diff(merged.offsets))
@@ -153,7 +153,7 @@ def _nearest(over: npt.NDArray[np.uint64], under: Int64s) -> Int64s:
 
 
 def _distance(kind: pa.DataType) -> pa.DataType:
-    """Give the type of distances between values of a type."""
+    """Return the type of distances between values of a type."""
     if pa.types.is_integer(kind):
         return pa.float64()
     return pa.duration(kind.unit)

@@ -43,11 +43,11 @@ class GeometricMean:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "geometric_mean_x"."""
+        """Return "geometric_mean_x"."""
         return f"geometric_mean_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a float64 field; SchemaError for what is not a number."""
+        """Return a float64 field; SchemaError for what is not a number."""
         self._field(schema)
         return pa.field(name, pa.float64())
 

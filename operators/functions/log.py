@@ -25,7 +25,7 @@ class ValueLog:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by the values."""
+        """Return how many bytes are held by the values."""
         return sum(int(chunk.nbytes) for chunk in self._chunks)
 
     def append(self, values: pa.Array) -> int:
@@ -40,14 +40,14 @@ class ValueLog:
         return start
 
     def take(self, positions: Int64s) -> pa.Array:
-        """Give the values at these positions, in this order; null where the position is negative."""
+        """Return the values at these positions, in this order; null where the position is negative."""
         held = self.settled()
         if len(positions) and int(positions.min()) < 0:
             return held.take(pa.array(positions, mask=positions < 0))
         return held.take(pa.array(positions))
 
     def settled(self) -> pa.Array:
-        """Give all values as one array."""
+        """Return all values as one array."""
         if not self._chunks:
             return pa.array([], self.kind)
         if len(self._chunks) > 1:

@@ -59,11 +59,11 @@ class CentreOfMass:
         return (self.value, self.weight)
 
     def output_name(self) -> str:
-        """Give "centre_of_mass_x_w"."""
+        """Return "centre_of_mass_x_w"."""
         return f"centre_of_mass_{self.value}_{self.weight}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a float64 or duration field; SchemaError for what does not add up."""
+        """Return a float64 or duration field; SchemaError for what does not add up."""
         kind = self._fields(schema)[0].type
         return pa.field(name, kind if pa.types.is_duration(kind) else pa.float64())
 

@@ -50,11 +50,11 @@ class Variance:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "variance_x"."""
+        """Return "variance_x"."""
         return f"variance_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a float64 field; SchemaError for what is not a number."""
+        """Return a float64 field; SchemaError for what is not a number."""
         _spreading(schema, self.argument, self.name)
         return pa.field(name, pa.float64())
 
@@ -80,11 +80,11 @@ class Stddev:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "stddev_x"."""
+        """Return "stddev_x"."""
         return f"stddev_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a float64 or duration field; SchemaError for what is neither number nor duration."""
+        """Return a float64 or duration field; SchemaError for what is neither number nor duration."""
         kind = _spreading(schema, self.argument, self.name).type
         return pa.field(name, kind if pa.types.is_duration(kind) else pa.float64())
 

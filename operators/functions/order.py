@@ -21,7 +21,7 @@ _MINUS_ZERO = np.int64(-1)
 
 
 def is_keyed(kind: pa.DataType) -> bool:
-    """Tell whether values have keys that compare across pages: numbers, truth values, times."""
+    """Return whether values have keys that compare across pages: numbers, truth values, times."""
     return bool(
         pa.types.is_integer(kind)
         or pa.types.is_boolean(kind)
@@ -31,12 +31,12 @@ def is_keyed(kind: pa.DataType) -> bool:
 
 
 def is_ordered(kind: pa.DataType) -> bool:
-    """Tell whether values of a plain type have an order."""
+    """Return whether values of a plain type have an order."""
     return is_keyed(kind) or is_bytes(kind) or bool(pa.types.is_decimal(kind))
 
 
 def is_bytes(kind: pa.DataType) -> bool:
-    """Tell whether values are byte strings, text among them, of which `text` gives the bytes."""
+    """Return whether values are byte strings, text among them, of which `text` gives the bytes."""
     return bool(
         pa.types.is_string(kind)
         or pa.types.is_large_string(kind)
@@ -47,7 +47,7 @@ def is_bytes(kind: pa.DataType) -> bool:
 
 
 def text(column: pa.Array) -> tuple[Int64s, npt.NDArray[np.uint8]]:
-    """Give byte strings as offsets, shape (n + 1,), and the bytes between them; of a null any."""
+    """Return byte strings as offsets, shape (n + 1,), and the bytes between them; of a null any."""
     kind = column.type
     start, stop = column.offset, column.offset + len(column) + 1
     data = column.buffers()[-1]
@@ -62,7 +62,7 @@ def text(column: pa.Array) -> tuple[Int64s, npt.NDArray[np.uint8]]:
 
 
 def keys(column: pa.Array, *, descending: bool = False) -> Int64s:
-    """Give the keys of a keyed column, shape (n,), unspecified where it is null; a smaller key comes first."""
+    """Return the keys of a keyed column, shape (n,), unspecified where it is null; a smaller key comes first."""
     kind = column.type
     if is_floating(kind):
         return _floating_keys(floating(column), descending)
@@ -73,12 +73,12 @@ def keys(column: pa.Array, *, descending: bool = False) -> Int64s:
 
 
 def unsigned_zero(found: Int64s, kind: pa.DataType) -> Int64s:
-    """Give the keys of a keyed type with that of -0.0 replaced by that of 0.0, for those to whom both are one value."""
+    """Return the keys of a keyed type, with that of -0.0 replaced by that of 0.0."""
     return frozen(np.where(found == _MINUS_ZERO, 0, found)) if is_floating(kind) else found
 
 
 def unkeyed(found: Int64s, there: Bools, kind: pa.DataType, *, descending: bool = False) -> pa.Array:
-    """Give the values of a type that have these keys, null where nothing is there."""
+    """Return the values of a type that have these keys, null where nothing is there."""
     if is_floating(kind):
         bits = ~found if descending else found
         values = (bits ^ ((bits >> np.int64(63)) & LAST)).view(np.float64)
@@ -90,7 +90,7 @@ def unkeyed(found: Int64s, there: Bools, kind: pa.DataType, *, descending: bool 
 
 
 def ranks(column: pa.Array, *, descending: bool = False) -> Int64s:
-    """Give keys that compare within this column only, shape (n,), for any ordered type; a null has the largest."""
+    """Return keys that compare within this column only, shape (n,), for any ordered type; a null has the largest."""
     if is_keyed(column.type):
         found = keys(column, descending=descending)
         if column.null_count:
@@ -106,7 +106,7 @@ def ranks(column: pa.Array, *, descending: bool = False) -> Int64s:
 
 
 def before(left: pa.Array, right: pa.Array, *, descending: bool = False) -> tuple[Bools, Bools]:
-    """Tell for each pair of values of one ordered type whether left comes before right, and whether it comes after."""
+    """Return for each pair of values of one ordered type whether left is before right, and whether after."""
     if is_keyed(left.type):
         one, two = keys(left, descending=descending), keys(right, descending=descending)
         first, after = one < two, one > two

@@ -16,12 +16,12 @@ from operators.window import PartitionedWindow, Window
 
 
 def ordered(function: AggregateFunction) -> bool:
-    """Tell whether a function is over its tuples in the order of the windowing attribute."""
+    """Return whether a function is over its tuples in the order of the windowing attribute."""
     return not function.commutative
 
 
 def by_arrival(window: Window) -> bool:
-    """Tell whether windows are over numbers of arrival, so that tuples come in order."""
+    """Return whether windows are over numbers of arrival, so that tuples come in order."""
     return isinstance(window, PartitionedWindow) or window.wattr == ROW_NUM
 
 

@@ -44,11 +44,11 @@ class M4:
         return self.by is None
 
     def output_name(self) -> str:
-        """Give "m4_x"."""
+        """Return "m4_x"."""
         return f"m4_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a struct of min, max, first and last; SchemaError for what is neither number nor time."""
+        """Return a struct of min, max, first and last; SchemaError for what is neither number nor time."""
         kind = _keyed(schema, self.argument, self._where).type
         if self.by is not None:
             _keyed(schema, self.by, self._where)
@@ -83,11 +83,11 @@ class MinMax:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "minmax_x"."""
+        """Return "minmax_x"."""
         return f"minmax_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a struct of min, min_count, max, max_count; SchemaError for what is neither number nor time."""
+        """Return a struct of min, min_count, max, max_count; SchemaError for what is neither number nor time."""
         kind = _keyed(schema, self.argument, call(self.name, self.argument)).type
         return pa.field(name, _struct(min=kind, min_count=pa.int64(), max=kind, max_count=pa.int64()))
 

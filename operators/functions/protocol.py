@@ -30,12 +30,12 @@ class Accumulator(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, reserved or used."""
+        """Return how many bytes are held, reserved or used."""
         ...
 
     @property
     def nulls(self) -> int:
-        """Tuples of a slot that were skipped so far because an argument was null."""
+        """Return how many tuples of a slot were skipped so far because an argument was null."""
         ...
 
     def reserve(self, capacity: int) -> None:
@@ -55,7 +55,7 @@ class Accumulator(Protocol):
         ...
 
     def finalize(self, slots: Slots) -> pa.Array:
-        """Give one result per slot, of the output type, and change nothing; AggregateOverflow when one does not fit."""
+        """Return one result per slot, of the output type; change nothing. AggregateOverflow when one does not fit."""
         ...
 
     def free(self, slots: Slots) -> None:
@@ -63,7 +63,7 @@ class Accumulator(Protocol):
         ...
 
     def state(self) -> State:
-        """Give all that is remembered, copied, as arrays, record batches and scalars."""
+        """Return all that is remembered, copied, as arrays, record batches and scalars."""
         ...
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
@@ -104,7 +104,7 @@ class Totalling(Protocol):
         ...
 
     def between(self, later: Slots, earlier: Slots) -> Int64s | None:
-        """Give the results of these differences without slots for them, as the 64 bits of their type.
+        """Return the results of these differences without slots for them, as the 64 bits of their type.
 
         None where one is null or does not fit, and where they are not made in this way: then by slots.
         """
@@ -132,7 +132,7 @@ class Plain(Protocol):
     """An accumulator whose results are numbers or times of 64 bits."""
 
     def bits(self, slots: Slots) -> Int64s | None:
-        """Give what `finalize` does as the 64 bits of its type; None where one of them is null, or does not fit."""
+        """Return what `finalize` does as the 64 bits of its type; None where one of them is null, or does not fit."""
         ...
 
 
@@ -186,7 +186,7 @@ class AggregateFunction(Protocol):
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Attributes that are read, as the user wrote them."""
+        """Return attributes that are read, as the user wrote them."""
         ...
 
     @property
@@ -208,11 +208,11 @@ class AggregateFunction(Protocol):
         ...
 
     def output_name(self) -> str:
-        """Give the attribute's name when the user chooses none, as "sum_length"."""
+        """Return the attribute's name when the user chooses none, as "sum_length"."""
         ...
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give the field of the result over an input; SchemaError when the arguments do not fit."""
+        """Return the field of the result over an input; SchemaError when the arguments do not fit."""
         ...
 
     def accumulator(self, schema: Schema) -> Accumulator:

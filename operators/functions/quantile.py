@@ -43,11 +43,11 @@ class Quantile:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "p95_x" for q = 0.95, "p99_9_x" for 0.999."""
+        """Return "p95_x" for q = 0.95, "p99_9_x" for 0.999."""
         return f"p{percent(self.q)}_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a field of the argument's type; SchemaError for what is neither number nor time."""
+        """Return a field of the argument's type; SchemaError for what is neither number nor time."""
         return _ranked(schema, self.argument, self._where).with_name(name).with_nullable(True)
 
     def accumulator(self, schema: Schema) -> Accumulator:
@@ -75,11 +75,11 @@ class Median:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "median_x"."""
+        """Return "median_x"."""
         return f"median_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a field of the argument's type; SchemaError for what is neither number nor time."""
+        """Return a field of the argument's type; SchemaError for what is neither number nor time."""
         where = call(self.name, self.argument)
         return _ranked(schema, self.argument, where).with_name(name).with_nullable(True)
 
@@ -95,7 +95,7 @@ class AtShare:
     share: Fraction
 
     def answer(self, bag: Bag, slots: Slots) -> pa.Array:
-        """Give one value of each slot, null of an empty one."""
+        """Return one value of each slot, null of an empty one."""
         totals, undefined = bag.totals(slots)
         there = totals > 0
         ranks = np.where(there, np.maximum(rounded_up(self.share, totals), 1), 0)

@@ -81,7 +81,7 @@ def _line(error: Exception, told: str) -> str:
 
 
 def _place(told: str, function: Function) -> int | None:
-    """Give the first line of the function that a report names."""
+    """Return the first line of the function that a report names."""
     if not isinstance(function, FunctionType):
         return None
     lines = set(_lines(function.__code__))
@@ -90,7 +90,7 @@ def _place(told: str, function: Function) -> int | None:
 
 
 def _lines(code: CodeType) -> Iterator[int]:
-    """Give the lines of a function, those of functions within it included."""
+    """Yield the lines of a function, those of functions within it included."""
     yield from (line for _, _, line in code.co_lines() if line is not None)
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
@@ -157,7 +157,7 @@ def _unlike(match: re.Match[str], function: Function) -> str:
 
 
 def _kind(name: str) -> str:
-    """Give the kind of a value by the compiler's name of its type; "" when it is not known."""
+    """Return the kind of a value by the compiler's name of its type; "" when it is not known."""
     return next((kind for start, kind in _KINDS.items() if re.match(start, name)), "")
 
 

@@ -71,7 +71,7 @@ class Runs(memory.Slotted):
 
     @property
     def entries(self) -> int:
-        """Entries of all runs that are held, and tuples that are in none yet: no fewer than there are distinct keys."""
+        """Return the entries of all runs, and tuples in none yet: no fewer than there are distinct keys."""
         return int(self._tally[kernels.HELD] + self._tally[kernels.LOGGED])
 
     def add(self, slots: Slots, keys: Int64s) -> None:
@@ -117,7 +117,7 @@ class Runs(memory.Slotted):
             self._move(0)
 
     def totals(self, slots: Slots, least: np.int64) -> tuple[Int64s, Int64s]:
-        """Give how many values each slot has, and how many with the key `least`, the least there can be."""
+        """Return how many values each slot has, and how many with the key `least`, the least there can be."""
         self._write()
         totals, of_least = np.empty(len(slots), np.int64), np.empty(len(slots), np.int64)
         chains = (self._heads, self._runs, self._links, self._keys, self._counts)
@@ -125,7 +125,7 @@ class Runs(memory.Slotted):
         return totals, of_least
 
     def select(self, slots: Slots, ranks: Int64s) -> Int64s:
-        """Give the key of rank ranks[j], from 1 on, in the bag of slots[j]; zero for a rank of zero."""
+        """Return the key of rank ranks[j], from 1 on, in the bag of slots[j]; zero for a rank of zero."""
         self._write()
         found = np.zeros(len(slots), np.int64)
         chains = (*self._chains(), self._keys, self._counts)
@@ -133,7 +133,7 @@ class Runs(memory.Slotted):
         return found
 
     def merged(self, slots: Slots) -> Iterator[Merged]:
-        """Give all bags, merged, some at a time; the arrays hold until the next."""
+        """Yield all bags, merged, some at a time; the arrays hold until the next."""
         self._write()
         slots, first = frozen(slots), 0
         keys, counts = np.empty(0, np.int64), np.empty(0, np.int64)
@@ -149,7 +149,7 @@ class Runs(memory.Slotted):
                 keys, counts = np.empty(size, np.int64), np.empty(size, np.int64)
 
     def marked(self, capacity: int) -> Bools:
-        """Tell which of the keys 0 <= k < capacity are in a bag, where keys are no others."""
+        """Return which of the keys 0 <= k < capacity are in a bag, where keys are no others."""
         marks = np.zeros(capacity, np.bool_)
         self._move(0)
         marks[self._keys[: int(self._tally[kernels.USED])]] = True
@@ -164,11 +164,11 @@ class Runs(memory.Slotted):
             keys[:used] = names[keys[:used]]
 
     def keys(self) -> Int64s:
-        """Give the keys of all runs, some of them more than once."""
+        """Return the keys of all runs, some of them more than once."""
         return self._keys[: int(self._tally[kernels.USED])]
 
     def state(self) -> State:
-        """Give the merged bags."""
+        """Return the merged bags."""
         held = np.flatnonzero((self._heads > 0) | (self._waiting > 0)).astype(np.int32)
         parts = [(m.offsets.copy(), m.keys[: m.offsets[-1]].copy(), m.counts[: m.offsets[-1]].copy())
                  for m in self.merged(held)]  # fmt: skip
@@ -209,7 +209,7 @@ class Runs(memory.Slotted):
         self._tally[kernels.LINKS] = n
 
     def entries_of(self, slots: Slots) -> int:
-        """Give a bound on the entries of these slots' bags when merged, and of no less than one run each."""
+        """Return a bound on the entries of these slots' bags when merged, and of no less than one run each."""
         return min(CHUNK, max(LEAST, 2 * int(self._tally[kernels.HELD]) * max(1, int(self._sizes[slots].max()))))
 
     def _chains(self) -> tuple[Slots, Slots, Int64s, Slots]:

@@ -13,7 +13,7 @@ EXACT = 1 << 62
 
 
 def share_of(given: float, *, where: str, zero: bool) -> Fraction:
-    """Give a share between 0 and 1 as the fraction that its shortest decimal is; SchemaError outside."""
+    """Return a share between 0 and 1 as the fraction that its shortest decimal is; SchemaError outside."""
     try:
         share = Fraction(str(given))
     except ValueError:
@@ -38,7 +38,7 @@ def _meant(share: Fraction, where: str) -> str:
 
 
 def rounded_up(share: Fraction, totals: Int64s) -> Int64s:
-    """Give the least whole number that is at least the share of each total."""
+    """Return the least whole number that is at least the share of each total."""
     over, under = share.numerator, share.denominator
     if int(totals.max(initial=0)) * over < EXACT:
         return np.asarray(-(-totals * np.int64(over) // np.int64(under)))
@@ -46,10 +46,10 @@ def rounded_up(share: Fraction, totals: Int64s) -> Int64s:
 
 
 def percent(share: float) -> str:
-    """Give a share as a name has it: "95" for 0.95, "99_9" for 0.999."""
+    """Return a share as a name has it: "95" for 0.95, "99_9" for 0.999."""
     return f"{float(100 * Fraction(str(share))):g}".replace(".", "_")
 
 
 def is_count(given: object) -> bool:
-    """Tell whether a user gave a whole number, and no truth value."""
+    """Return whether a user gave a whole number, and no truth value."""
     return isinstance(given, int) and not isinstance(given, bool)

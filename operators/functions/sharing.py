@@ -25,7 +25,7 @@ class Sharing(Protocol):
     """An accumulator that can share the memory of others."""
 
     def view_of(self, owner: Accumulator) -> Accumulator | None:
-        """Give an accumulator that answers as this one from what `owner` holds; None when that is something else."""
+        """Return an accumulator that answers as this one from what `owner` holds; None when that is something else."""
         ...
 
 

@@ -56,11 +56,11 @@ class ApproxCountDistinct:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "approx_count_distinct_x"."""
+        """Return "approx_count_distinct_x"."""
         return f"approx_count_distinct_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give an int64 field that is never null; SchemaError when values cannot be told apart, or no package."""
+        """Return an int64 field that is never null; SchemaError when values cannot be told apart, or no package."""
         self.accumulator(schema)
         return pa.field(name, pa.int64(), nullable=False)
 
@@ -96,11 +96,11 @@ class ApproxQuantile:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "approx_p95_x" for q = 0.95."""
+        """Return "approx_p95_x" for q = 0.95."""
         return f"approx_p{percent(self.q)}_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a float64 or duration field; SchemaError for what is no number, or without the package."""
+        """Return a float64 or duration field; SchemaError for what is no number, or without the package."""
         package(self._where)
         kind = self._field(schema).type
         return pa.field(name, kind if pa.types.is_duration(kind) else pa.float64())
@@ -157,7 +157,7 @@ class ApproxHeavyHitters:
 
     @property
     def _size(self) -> int:
-        """The sketch has 2^size entries at most."""
+        """Return the size; the sketch has 2^size entries at most."""
         if self.lg_k is not None:
             return self.lg_k
         share = share_of(self.share, where=self._where, zero=False)
@@ -168,11 +168,11 @@ class ApproxHeavyHitters:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "approx_heavy_hitters_x"."""
+        """Return "approx_heavy_hitters_x"."""
         return f"approx_heavy_hitters_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a field of lists of (value, count); SchemaError when values cannot be told apart, or no package."""
+        """Return a field of lists of (value, count); SchemaError when values cannot be told apart, or no package."""
         package(self._where)
         return pa.field(name, listed(_told_apart(schema, self.argument, self._where)), nullable=False)
 
@@ -246,7 +246,7 @@ class Sketches(StateColumns):
 
 
 def _error(lg_k: int) -> Fraction:
-    """Give the share of all values by which a sketch of frequent ones may be off."""
+    """Return the share of all values by which a sketch of frequent ones may be off."""
     return Fraction(7, 2 << lg_k)
 
 

@@ -36,15 +36,15 @@ class Kind(Protocol):
         ...
 
     def merged(self, sketch: Sketch, other: Sketch) -> Sketch:
-        """Give the sketch of both; the first may be changed, the other is not."""
+        """Return the sketch of both; the first may be changed, the other is not."""
         ...
 
     def answer(self, sketches: Sequence[Sketch | None], field: pa.Field) -> pa.Array:
-        """Give one result for each; None is an empty one."""
+        """Return one result for each; None is an empty one."""
         ...
 
     def save(self, sketch: Sketch) -> bytes:
-        """Give a sketch as bytes."""
+        """Return a sketch as bytes."""
         ...
 
     def load(self, saved: bytes) -> Sketch:
@@ -52,12 +52,12 @@ class Kind(Protocol):
         ...
 
     def size(self, sketch: Sketch) -> int:
-        """Give about how many bytes a sketch holds."""
+        """Return about how many bytes a sketch holds."""
         ...
 
 
 def package(where: str) -> ModuleType:
-    """Give the package of sketches; SchemaError that says how to install it."""
+    """Return the package of sketches; SchemaError that says how to install it."""
     try:
         return importlib.import_module("datasketches")
     except ImportError as error:
@@ -192,7 +192,7 @@ class Items:
 
 
 def _items(values: pa.Array) -> list[int] | list[str]:
-    """Give values as what a sketch hashes: keys of numbers and times, text, or bytes as text of their code points."""
+    """Return values as what a sketch hashes: keys of numbers and times, text, or bytes as text of their code points."""
     if is_keyed(values.type):
         return unsigned_zero(keys(values), values.type).tolist()
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
@@ -201,7 +201,7 @@ def _items(values: pa.Array) -> list[int] | list[str]:
 
 
 def _values(items: Sequence[str], kind: pa.DataType) -> pa.Array:
-    """Give the values that items stand for."""
+    """Return the values that items stand for."""
     if is_keyed(kind):
         return unkeyed(np.array([int(item) for item in items], np.int64), np.ones(len(items), np.bool_), kind)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):

@@ -63,7 +63,7 @@ class Verbs:
         )
 
     def identity(self) -> tuple[Column, ...]:
-        """Give the identity in columns of one entry."""
+        """Return the identity in columns of one entry."""
         return tuple(np.array([v], t) for v, t in zip(self.laws.identity, self.types, strict=True))
 
     def check_compiled(self, laws: Laws, kinds: Sequence[pa.DataType], values: Sequence[tuple[Scalar, ...]]) -> None:
@@ -156,11 +156,11 @@ class States(StateColumns):
         pass
 
     def beyond(self, slot: int) -> bool:
-        """Tell whether a whole number in the state of a slot left 64 bits."""
+        """Return whether a whole number in the state of a slot left 64 bits."""
         return bool(self._numbers[slot] < 0)
 
     def held(self, slot: int) -> State:
-        """Give the state of a slot as Python numbers."""
+        """Return the state of a slot as Python numbers."""
         return tuple(column[slot].item() for column in self._columns)
 
     def _run(self, part: str, loop: Loop, into: Slots, source: Slots, more: tuple[object, ...]) -> None:
@@ -189,7 +189,7 @@ class States(StateColumns):
             raise self._overflow(int(slots[at]), f"the result {whole_results[at]}", "Declare output=pa.int64().")
 
     def _lowers(self, slot: int) -> bool:
-        """Tell whether lower gives something for a slot, be it too large."""
+        """Return whether lower gives something for a slot, be it too large."""
         laws = self.verbs.laws
         try:
             laws.call("lower", laws.show(self.held(slot)))
@@ -231,7 +231,7 @@ class InvertibleStates(States):
 
 
 def _bounds(kind: pa.DataType) -> tuple[int, int] | None:
-    """Give the least and the greatest value of a whole type that is narrower than 64 bits."""
+    """Return the least and the greatest value of a whole type that is narrower than 64 bits."""
     if pa.types.is_date32(kind) or pa.types.is_time32(kind):
         kind = pa.int32()
     if not pa.types.is_integer(kind) or pa.types.is_int64(kind):

@@ -70,11 +70,11 @@ class Sum:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "sum_x"."""
+        """Return "sum_x"."""
         return f"sum_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give an int64, float64 or duration field; SchemaError for what does not add up."""
+        """Return an int64, float64 or duration field; SchemaError for what does not add up."""
         kind = _addable(schema, self.argument, self.name).type
         if pa.types.is_duration(kind):
             return pa.field(name, kind)
@@ -104,11 +104,11 @@ class Avg:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "avg_x"."""
+        """Return "avg_x"."""
         return f"avg_{self.argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a float64 or duration field; SchemaError for what does not add up."""
+        """Return a float64 or duration field; SchemaError for what does not add up."""
         kind = _addable(schema, self.argument, self.name).type
         return pa.field(name, kind if pa.types.is_duration(kind) else pa.float64())
 
@@ -173,7 +173,7 @@ class WholeTotals(StateColumns):
         return self.between_of(self.of, later, earlier)
 
     def between_of(self, of: Of, later: Slots, earlier: Slots) -> Int64s | None:
-        """Give the sums or the averages of differences, as `Totalling.between` does."""
+        """Return the sums or the averages of differences, as `Totalling.between` does."""
         found = self._held.differences(later, earlier) if isinstance(self._held, Rows) else None
         return None if found is None else self._plain(of, *found)
 
@@ -181,7 +181,7 @@ class WholeTotals(StateColumns):
         return self.bits_of(self.of, slots)
 
     def bits_of(self, of: Of, slots: Slots) -> Int64s | None:
-        """Give the sums or the averages of slots, as `Plain.bits` does."""
+        """Return the sums or the averages of slots, as `Plain.bits` does."""
         if of == "sum":
             low, _, full, wide = self._held.sums(slots)
             return low if full and wide < 0 else None
@@ -189,7 +189,7 @@ class WholeTotals(StateColumns):
         return self._plain(of, low, number) if ((number > 0) & (high == low >> np.int64(63))).all() else None
 
     def _plain(self, of: Of, low: Int64s, number: Int64s) -> Int64s | None:
-        """Give sums that fit 64 bits, or averages of them, as bits; None where these are not one quotient of floats."""
+        """Return sums that fit 64 bits, or their averages, as bits; None where these are no quotient of floats."""
         if of == "sum":
             return low
         if pa.types.is_duration(self.kind) or not ((low >= -EXACT) & (low <= EXACT)).all():
@@ -204,7 +204,7 @@ class WholeTotals(StateColumns):
         return self.answer(self.of, slots)
 
     def answer(self, of: Of, slots: Slots) -> pa.Array:
-        """Give the sum or the average of each slot."""
+        """Return the sum or the average of each slot."""
         if of == "avg":
             low, high, number = self._held.limbs(slots)
             fits, there = high == low >> np.int64(63), number > 0
@@ -222,7 +222,7 @@ class WholeTotals(StateColumns):
         self._held.free(slots)
 
     def view_of(self, owner: Accumulator) -> Accumulator | None:
-        """Give an accumulator that answers from another total of the same attribute."""
+        """Return an accumulator that answers from another total of the same attribute."""
         if not isinstance(owner, WholeTotals) or (owner.argument, owner.kind) != (self.argument, self.kind):
             return None
         of = self.of
@@ -267,19 +267,19 @@ class FloatingTotals(StateColumns):
         return self.answer(self.of, slots)
 
     def answer(self, of: Of, slots: Slots) -> pa.Array:
-        """Give the sum or the average of each slot."""
+        """Return the sum or the average of each slot."""
         return result(*self._values(of, slots), pa.float64())
 
     def bits(self, slots: Slots) -> Int64s | None:
         return self.bits_of(self.of, slots)
 
     def bits_of(self, of: Of, slots: Slots) -> Int64s | None:
-        """Give the sums or the averages of slots, as `Plain.bits` does."""
+        """Return the sums or the averages of slots, as `Plain.bits` does."""
         values, there = self._values(of, slots)
         return values.view(np.int64) if there.all() else None
 
     def _values(self, of: Of, slots: Slots) -> tuple[Float64s, Bools]:
-        """Give the sum or the average of each slot, and whether there is one."""
+        """Return the sum or the average of each slot, and whether there is one."""
         total, lost, number = self._sums[slots].T
         there = number > 0
         # An infinite sum leaves no meaning in what rounding lost.
@@ -290,7 +290,7 @@ class FloatingTotals(StateColumns):
         pass
 
     def view_of(self, owner: Accumulator) -> Accumulator | None:
-        """Give an accumulator that answers from another total of the same attribute."""
+        """Return an accumulator that answers from another total of the same attribute."""
         if not isinstance(owner, FloatingTotals) or owner.argument != self.argument:
             return None
         return view(owner, partial(owner.answer, self.of), bits=partial(owner.bits_of, self.of))

@@ -10,7 +10,7 @@ from operators.functions.protocol import Accumulator, Slots, Subtractable, Total
 
 
 def totalling(accumulator: Accumulator) -> Totalling | None:
-    """Give what makes running totals of an accumulator: itself, or its verbs one after the other; None without them."""
+    """Return a maker of running totals: the accumulator, or its verbs one after the other; None without them."""
     if not isinstance(accumulator, Subtractable):
         return None
     return accumulator if isinstance(accumulator, Totalling) else Stepwise(accumulator, accumulator)

@@ -94,24 +94,24 @@ class Rows(memory.Slotted):
         difference_whole(into, later, earlier, self._sums)
 
     def differences(self, later: Slots, earlier: Slots) -> tuple[Int64s, Int64s] | None:
-        """Give low limb and number of values of each difference; None where one has no value, or not 64 bits."""
+        """Return low limb and number of values of each difference; None where one has no value, or not 64 bits."""
         low, number = np.empty((2, len(later)), np.int64)
         return (low, number) if between_whole(later, earlier, self._sums, low, number) else None
 
     def limbs(self, slots: Slots) -> tuple[Int64s, Int64s, Int64s]:
-        """Give low limb, high limb and number of values of each slot."""
+        """Return low limb, high limb and number of values of each slot."""
         low, high, number = (np.empty(len(slots), np.int64) for _ in range(3))
         read_whole(frozen(slots), self._sums, low, high, number)
         return low, high, number
 
     def sums(self, slots: Slots) -> Given:
-        """Give the low limb of each slot and what it is worth."""
+        """Return the low limb of each slot and what it is worth."""
         low, there = np.empty(len(slots), np.int64), np.empty(len(slots), np.bool_)
         full, wide = read_sums(frozen(slots), self._sums, low, there)
         return low, there, bool(full), int(wide)
 
     def all(self) -> Int64s:
-        """Give the rows of all slots, copied."""
+        """Return the rows of all slots, copied."""
         return self._sums.copy()
 
 
@@ -175,7 +175,7 @@ class Words(memory.Slotted):
             done = int(some(done))
 
     def limbs(self, slots: Slots) -> tuple[Int64s, Int64s, Int64s]:
-        """Give low limb, high limb and number of values of each slot."""
+        """Return low limb, high limb and number of values of each slot."""
         low, high, number = (np.empty(len(slots), np.int64) for _ in range(3))
         totals.read(frozen(slots), self._words, self._wide, low, high, number)
         return low, high, number
@@ -187,7 +187,7 @@ class Words(memory.Slotted):
         return low, there, bool(full), int(wide)
 
     def all(self) -> Int64s:
-        """Give the rows of all slots."""
+        """Return the rows of all slots."""
         return np.stack(self.limbs(np.arange(len(self._words), dtype=np.int32)), axis=1)
 
 

@@ -78,7 +78,7 @@ class Laws:
         return tuple(fields)
 
     def show(self, state: object) -> object:
-        """Give a state as the user's functions know it."""
+        """Return a state as the user's functions know it."""
         return state[0] if self.scalar and isinstance(state, tuple) else state
 
     def error(self, what: str, instead: str = "") -> SchemaError:
@@ -183,7 +183,7 @@ def _tame(laws: Laws, part: str, *values: object) -> State | None:
 
 
 def sized(kind: pa.DataType, power: int, turn: int) -> tuple[Scalar, ...]:
-    """Give 16 values of an argument's type about 2**power in size, or as large as it holds; half of them negative.
+    """Return 16 values of an argument's type about 2**power in size, or as large as it holds; half of them negative.
 
     The first four are next to the power; the others lie between a quarter of it and itself, in no order that
     columns share, each of which is another `turn`.
@@ -204,7 +204,7 @@ def sized(kind: pa.DataType, power: int, turn: int) -> tuple[Scalar, ...]:
 
 
 def _loops(function: object) -> bool:
-    """Tell whether a function, or one that it calls by name, has a loop."""
+    """Return whether a function, or one that it calls by name, has a loop."""
     seen: set[object] = set()
     waiting = [function]
     while waiting:
@@ -248,7 +248,7 @@ def _lifted(laws: Laws, kinds: Sequence[pa.DataType]) -> tuple[list[tuple[Scalar
 
 
 def samples(kind: pa.DataType) -> tuple[Scalar, ...]:
-    """Give values of an argument's type as the user's functions see them."""
+    """Return values of an argument's type as the user's functions see them."""
     if is_floating(kind):
         return FLOATING
     if pa.types.is_boolean(kind):
@@ -259,7 +259,7 @@ def samples(kind: pa.DataType) -> tuple[Scalar, ...]:
 
 
 def _mixed(columns: Sequence[Sequence[Scalar]]) -> Iterator[tuple[Scalar, ...]]:
-    """Give combinations in which every value of every column comes early."""
+    """Yield combinations in which every value of every column comes early."""
     longest = max(len(column) for column in columns)
     for turn in range(longest):
         for i in range(longest):

@@ -129,15 +129,15 @@ class UserAggregate:
         return False
 
     def output_name(self) -> str:
-        """Give "name_x"."""
+        """Return "name_x"."""
         return "_".join((self.name, *self.arguments))
 
     def over(self, *arguments: str) -> UserAggregate:
-        """Give the same aggregate of other attributes, compiled once for both when these have the same types."""
+        """Return the same aggregate of other attributes, compiled once for both when these have the same types."""
         return attrs.evolve(self, arguments=arguments)
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a field of the declared type; SchemaError when an argument is no number or a law does not hold."""
+        """Return a field of the declared type; SchemaError when an argument is no number or a law does not hold."""
         self._compiled(self._fields(schema))
         return pa.field(name, self.output)
 

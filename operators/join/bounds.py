@@ -38,17 +38,17 @@ class Bounds(memory.Stateful):
             self._told = np.pad(self._told, more, constant_values=BEFORE_ALL)
 
     def grouped(self, port: int) -> bool:
-        """Tell whether any key may be ahead of the linear bound of a port."""
+        """Return whether any key may be ahead of the linear bound of a port."""
         return self._grouped[port]
 
     def of(self, port: int, ids: Ids) -> Int64s:
-        """Give what a port promised of each key, -1 being none known."""
+        """Return what a port promised of each key, -1 being none known."""
         if not self._grouped[port]:
             return np.full(len(ids), self.linear[port], np.int64)
         return np.maximum(np.where(ids < 0, BEFORE_ALL, self._own[port, ids]), self.linear[port])
 
     def told(self, port: int, ids: Ids) -> Int64s:
-        """Give what was promised downstream of each key, apart from what was promised of all."""
+        """Return what was promised downstream of each key, apart from what was promised of all."""
         return self._told[port, ids]
 
     def tell(self, port: int, ids: Ids, bounds: Int64s) -> None:
@@ -86,7 +86,7 @@ class Bounds(memory.Stateful):
             self._told[:, ids] = BEFORE_ALL
 
     def free(self, ids: Ids) -> Ids:
-        """Give those of some keys, ascending or not, that are not pinned."""
+        """Return those of some keys, ascending or not, that are not pinned."""
         return ids[~np.isin(ids, self.pinned)] if len(self.pinned) else ids
 
     def state(self) -> State:
@@ -103,5 +103,5 @@ class Bounds(memory.Stateful):
 
 
 def latest(bound: int) -> int:
-    """Give a bound that is not the end of everything: a tuple without a time may still come."""
+    """Return a bound that is not the end of everything: a tuple without a time may still come."""
     return min(bound, FOREVER - 1)

@@ -40,7 +40,7 @@ class Candidates:
     """The plain page they are in, None for indexed ones."""
 
     def select(self, mask: Bools) -> Candidates:
-        """Give the pairs where the mask, shape (n,), is true."""
+        """Return the pairs where the mask, shape (n,), is true."""
         return Candidates(self.rows[mask], self.found.select(mask), self.plain)
 
 
@@ -79,11 +79,11 @@ class Memory(memory.Stateful):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Return how many bytes are held."""
         return sum(side.nbytes for side in self.sides) + (0 if self.index is None else self.index.nbytes)
 
     def number(self, tuples: Tuples, port: int, *, plain: bool) -> tuple[Tuples, Bools | None]:
-        """Give tuples with the numbers of their keys, and which of them to store; None means all."""
+        """Return tuples with the numbers of their keys, and which of them to store; None means all."""
         partner = 1 - port
         bound = self.bounds.linear[partner]
         stays = None if int(tuples.high.min()) >= bound else tuples.high >= bound
@@ -109,7 +109,7 @@ class Memory(memory.Stateful):
         return attrs.evolve(tuples, ids=ids), stays
 
     def candidates(self, tuples: Tuples, port: int, *, limit: int, size: int) -> Iterator[Candidates]:
-        """Give the pairs of arriving tuples and stored ones of the other input, at most `size` at once.
+        """Yield the pairs of arriving tuples and stored ones of the other input, at most `size` at once.
 
         With a `limit` at most so many of each arriving tuple.
         """
@@ -169,7 +169,7 @@ class Memory(memory.Stateful):
         return gone
 
     def names_keys(self, port: int, promise: Punctuation) -> bool:
-        """Tell whether a promise speaks of keys, and of time only as `time < v`: then it may drop tuples."""
+        """Return whether a promise speaks of keys, and of time only as `time < v`: then it may drop tuples."""
         names, wattr = set(self.shape.on[port]), self.shape.wattrs[port]
         others = set(promise.attributes) - names
         timed = others == {wattr} and whole(below(promise.pattern(wattr))) is not None
@@ -283,16 +283,16 @@ class Memory(memory.Stateful):
         return Punctuation({name: pattern for name, pattern in promise.patterns if name in self.shape.on[port]})
 
     def _bound_of(self, port: int, promise: Punctuation) -> int:
-        """Give the bound on time of a promise that names keys, FOREVER when it ends them."""
+        """Return the bound on time of a promise that names keys, FOREVER when it ends them."""
         bound = whole(below(promise.pattern(self.shape.wattrs[port])))
         return FOREVER if bound is None else latest(bound)
 
     def _idle(self, ids: Ids) -> Bools:
-        """Tell of which keys no indexed tuple is stored."""
+        """Return the keys of which no indexed tuple is stored."""
         return (self.sides[0].store.count(ids) == 0) & (self.sides[1].store.count(ids) == 0)
 
     def _listed(self, port: int, keys: Punctuation) -> Ids | None:
-        """Give the numbers of the keys that a promise lists, ascending, making new ones; None when it lists none."""
+        """Return the numbers of the keys that a promise lists, ascending, making new ones; None when it lists none."""
         assert self.index is not None
         groups = GroupPromise.of(keys)
         if groups is None or groups.shape[1] is not None or set(groups.shape[0]) != set(self.shape.on[port]):
@@ -307,7 +307,7 @@ class Memory(memory.Stateful):
         return np.unique(self.index.assign(known)) if len(known) == len(columns) else None
 
     def _matching(self, port: int, keys: Punctuation, ids: Ids) -> Ids:
-        """Give those of some keys that match a promise on some of a port's equality attributes, ascending."""
+        """Return those of some keys that match a promise on some of a port's equality attributes, ascending."""
         assert self.index is not None
         chosen = np.ones(len(ids), np.bool_)
         for name, column in zip(self.shape.on[port], self.index.keys(ids), strict=True):

@@ -213,7 +213,7 @@ class OAJoin(memory.Stateful):
         return self._shape
 
     def _arriving(self, shape: Shape, page: Page, port: int, emit: Emit) -> tuple[Page, Tuples]:
-        """Give the tuples that can have a partner; those without a key or a time come out, or go, at once.
+        """Return the tuples that can have a partner; those without a key or a time come out, or go, at once.
 
         A time out of range may well have partners, which cannot be told: such a tuple is counted, and never given as
         one without.
@@ -257,7 +257,7 @@ class OAJoin(memory.Stateful):
         return page.select(within)
 
     def _accepted(self, shape: Shape, page: Page, tuples: Tuples, port: int, some: Candidates) -> Candidates:
-        """Give the pairs that the window relates and that satisfy the residual predicate."""
+        """Return the pairs that the window relates and that satisfy the residual predicate."""
         if self._single:
             return some
         stored = np.concatenate([segment.ticks[rows] for segment, rows in some.found.parts])
@@ -269,7 +269,7 @@ class OAJoin(memory.Stateful):
         return some if accepted is None else some.select(accepted)
 
     def _columns(self, shape: Shape, page: Page, port: int, pairs: Candidates) -> tuple[Columns, Columns]:
-        """Give how to get the attributes of both tuples of each pair, left and right."""
+        """Return how to get the attributes of both tuples of each pair, left and right."""
         rows, found = pa.array(pairs.rows), pairs.found
         places = {number: place for place, number in enumerate(shape.stored[1 - port])}
 
@@ -298,7 +298,7 @@ class OAJoin(memory.Stateful):
             emit(page.slice(start, min(start + self.page_rows, len(page))))
 
     def _first_partner(self, shape: Shape, pairs: Candidates, ids: Ids, emit: Emit) -> Iterator[tuple[Candidates, Ids]]:
-        """Give the stored left tuples of a semi or anti join that had no partner before; emit the semi's."""
+        """Yield the stored left tuples of a semi or anti join that had no partner before; emit the semi's."""
         start = 0
         for segment, rows in pairs.found.parts:
             distinct, places = np.unique(rows, return_index=True)
@@ -396,7 +396,7 @@ class OAJoin(memory.Stateful):
 
 
 def _valid(column: pa.Array) -> Bools | None:
-    """Tell which values are not null, shape (n,); None when all are."""
+    """Return which values are not null, shape (n,); None when all are."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     return None if column.null_count == 0 else np.asarray(column.is_valid().to_numpy(zero_copy_only=False))

@@ -179,7 +179,7 @@ class OPIBJoin(memory.Stateful):
         }
 
     def _all_there(self, bound: int) -> int:
-        """Give the bound below which a left tuple's partners have all come."""
+        """Return the bound below which a left tuple's partners have all come."""
         if bound in (BEFORE_ALL, FOREVER):
             return bound
         return self.join.window.settled(max(-2 * LIMIT, min(bound, 2 * LIMIT)), 0)

@@ -25,7 +25,7 @@ def join_paces(
     least: str,
     greatest: str,
 ) -> list[Paces]:
-    """Give what a join asks of its inputs; `names` are what the attributes of each are called in its output.
+    """Return what a join asks of its inputs; `names` are what the attributes of each are called in its output.
 
     The time of one input is promised as the other allows, its range later; so that one is asked for the same steps, put
     off by the range. `least` and `greatest` are the attributes of the output that have the extremes of both times.
@@ -61,7 +61,7 @@ def join_paces(
 
 
 def _put_off(pace: Pace, by: int) -> Pace:
-    """Give the same steps later, a little more so where else they would be of no common measure with their length."""
+    """Return the same steps later, a little more so where else they would be of no common measure with their length."""
     if pace.step is None:
         return pace
     if gcd(pace.step, by) * _PARTS < pace.step:
@@ -72,7 +72,7 @@ def _put_off(pace: Pace, by: int) -> Pace:
 
 
 def _as_fine_as(pace: Pace | None, step: int) -> Pace:
-    """Give steps of at most a length that include those of a pace, if they can without being far finer."""
+    """Return steps of at most a length that include those of a pace, if they can without being far finer."""
     if pace is None:
         return Pace(step)
     if pace.step is None or pace.step <= step:

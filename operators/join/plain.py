@@ -44,20 +44,20 @@ class Plain:
 
     @property
     def least(self) -> int:
-        """The least tick of a live tuple, FOREVER when there is none."""
+        """Return the least tick of a live tuple, FOREVER when there is none."""
         return self._least
 
     @property
     def rows(self) -> Int64s:
-        """The rows of the live tuples."""
+        """Return the rows of the live tuples."""
         return np.flatnonzero(self._live)
 
     def kept(self) -> Tuples:
-        """Give the live tuples."""
+        """Return the live tuples."""
         return self.tuples if self._live.all() else self.tuples.select(self._live)
 
     def lives(self, rows: Int64s) -> Bools:
-        """Tell which of these rows are live."""
+        """Return which of these rows are live."""
         return self._live[rows]
 
     def purge(self, bound: int) -> Found | None:
@@ -95,7 +95,7 @@ class Policy(memory.Stateful):
             self._tuples = [n / 2 for n in self._tuples]
 
     def plain(self, port: int, held: int) -> bool:
-        """Tell whether the page just seen on a port should lie plain, `held` tuples of that port being stored.
+        """Return whether the page just seen on a port should lie plain, `held` tuples of that port being stored.
 
         While it is stored there come about (pages of the other port per tuple) * held looks at it; besides, each page
         of the other port is indexed for the looks alone.

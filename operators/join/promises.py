@@ -40,12 +40,12 @@ class Promises(memory.Stateful):
     _waiting: list[tuple[int, Punctuation, int]] = attrs.field(factory=list, init=False, metadata=memory.waiting())
 
     def settled(self, bounds: Bounds, port: int) -> int:
-        """Give the bound below which no tuple of a port can have a partner yet to come."""
+        """Return the bound below which no tuple of a port can have a partner yet to come."""
         bound = bounds.linear[1 - port]
         return bound if bound in (BEFORE_ALL, FOREVER) else self.window.settled(_near(bound), port)
 
     def settled_keys(self, bounds: Bounds, port: int, ids: Ids) -> Int64s:
-        """Give `settled` for each of some keys."""
+        """Return `settled` for each of some keys."""
         distinct, which = np.unique(bounds.of(1 - port, ids), return_inverse=True)
         found = [
             int(b) if b in (BEFORE_ALL, FOREVER) else self.window.settled(_near(int(b)), port)
@@ -54,7 +54,7 @@ class Promises(memory.Stateful):
         return np.array(found, np.int64)[which]
 
     def advanced(self, bounds: Bounds, sides: Sequence[Side], assumed: bool) -> Iterator[Punctuation]:
-        """Give the promises on time that have become true."""
+        """Yield the promises on time that have become true."""
         fronts = [self._front(bounds, sides[port], port) for port in (0, 1)]
         times = [self.shape.names[port].get(self.shape.wattrs[port]) for port in (0, 1)]
         if self.punctuate != "joint":
@@ -73,7 +73,7 @@ class Promises(memory.Stateful):
             yield from self._linear(greatest, min([left, right, *alone]), assumed)
 
     def settled_waiting(self, bounds: Bounds) -> Iterator[Punctuation]:
-        """Give the promises whose stored tuples have all gone."""
+        """Yield the promises whose stored tuples have all gone."""
         waiting, self._waiting = self._waiting, []
         limits = [self.settled(bounds, port) for port in (0, 1)]
         for port, promise, latest in waiting:
@@ -83,7 +83,7 @@ class Promises(memory.Stateful):
                 self._waiting.append((port, promise, latest))
 
     def wait(self, port: int, promise: Punctuation, side: Side) -> Iterator[Punctuation]:
-        """Give a promise of one input as one of the result, unless it must wait or cannot be said."""
+        """Yield a promise of one input as one of the result, unless it must wait or cannot be said."""
         stored = set(side.schema.names)
         out = promise.onto(self.shape.names[port])
         if out is None or not set(promise.attributes) <= stored:
@@ -97,7 +97,7 @@ class Promises(memory.Stateful):
     def of_keys(
         self, bounds: Bounds, sides: Sequence[Side], index: KeyIndex, ids: Ids, named: bool
     ) -> Iterator[Punctuation]:
-        """Give the promises on keys that have become true; joint ones for keys that a promise has just `named`."""
+        """Yield the promises on keys that have become true; joint ones for keys that a promise has just `named`."""
         if len(ids) == 0:
             return
         for port in (0, 1):
@@ -112,7 +112,7 @@ class Promises(memory.Stateful):
             yield from self._key_boxes(bounds, sides, index, ids)
 
     def _front(self, bounds: Bounds, side: Side, port: int) -> int:
-        """Give the bound below which no later result has its time of this port."""
+        """Return the bound below which no later result has its time of this port."""
         promised, settled = bounds.linear[port], self.settled(bounds, port)
         least = side.least
         if least == FOREVER:
@@ -123,7 +123,7 @@ class Promises(memory.Stateful):
         return np.minimum(bounds.of(port, ids), side.store.least_of(ids))
 
     def _corner(self, left: int, right: int) -> tuple[int, int]:
-        """Give the corner of the box below both bounds, cut to what the window can fill (semantics row 31)."""
+        """Return the corner of the box below both bounds, cut to what the window can fill (semantics row 31)."""
         above = min(left, self.window.reach(_near(right), 1) + 1)
         return above, min(right, self.window.reach(_near(left), 0) + 1)
 
@@ -144,7 +144,7 @@ class Promises(memory.Stateful):
                     yield from _named(naming, keys, {time: Below(front)})
 
     def _key_boxes(self, bounds: Bounds, sides: Sequence[Side], index: KeyIndex, ids: Ids) -> Iterator[Punctuation]:
-        """Give the box of each key that its single bounds do not cover already."""
+        """Yield the box of each key that its single bounds do not cover already."""
         if any(self.shape.wattrs[port] not in self.shape.names[port] for port in (0, 1)):
             return
         pairs = np.stack([bounds.of(port, ids) for port in (0, 1)], axis=1)
@@ -170,7 +170,7 @@ class Promises(memory.Stateful):
 
 
 def _near(bound: int) -> int:
-    """Give a bound that arithmetic cannot wrap; ticks out of range are in no window, so it says as much."""
+    """Return a bound that arithmetic cannot wrap; ticks out of range are in no window, so it says as much."""
     return max(-2 * LIMIT, min(bound, 2 * LIMIT))
 
 

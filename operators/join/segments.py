@@ -43,19 +43,19 @@ class Segment:
 
     @property
     def stop(self) -> int:
-        """One more than the last position."""
+        """Return one more than the last position."""
         return self.base + len(self) if self.positions is None else int(self.positions[-1]) + 1
 
     def rows(self, positions: Int64s) -> Int64s:
-        """Give the rows of tuples by their positions, shape (n,) each."""
+        """Return the rows of tuples by their positions, shape (n,) each."""
         return positions - self.base if self.positions is None else np.searchsorted(self.positions, positions)
 
     def all_positions(self) -> Int64s:
-        """Give the position of every row."""
+        """Return the position of every row."""
         return np.arange(self.base, self.base + len(self)) if self.positions is None else self.positions
 
     def keep(self, rows: Int64s) -> Segment:
-        """Give a segment of these rows alone, which rise."""
+        """Return a segment of these rows alone, which rise."""
         positions = self.all_positions()[rows]
         return Segment(
             base=int(positions[0]),
@@ -77,16 +77,16 @@ class Found:
     """Which question each row answers, part after part; None when they answer them in turn."""
 
     def column(self, number: int) -> pa.Array:
-        """Give one attribute of the tuples."""
+        """Return one attribute of the tuples."""
         taken = [segment.batch.column(number).take(pa.array(rows)) for segment, rows in self.parts]
         return taken[0] if len(taken) == 1 else pa.concat_arrays(taken)
 
     def arranged(self, answers: npt.NDArray[T]) -> npt.NDArray[T]:
-        """Give what belongs to the questions, shape (n,), in the order of the rows."""
+        """Return what belongs to the questions, shape (n,), in the order of the rows."""
         return answers if self.order is None else answers[self.order]
 
     def select(self, mask: Bools) -> Found:
-        """Give the rows where the mask, shape (n,) in the order of the rows, is true."""
+        """Return the rows where the mask, shape (n,) in the order of the rows, is true."""
         parts: list[tuple[Segment, Int64s]] = []
         start = 0
         for segment, rows in self.parts:
@@ -104,7 +104,7 @@ class Found:
             segment.matched[rows] = 1
 
     def unmatched(self) -> Bools:
-        """Tell which of the tuples had no partner so far, in the order of the rows."""
+        """Return which of the tuples had no partner so far, in the order of the rows."""
         flags = [segment.matched[rows] for segment, rows in self.parts if segment.matched is not None]
         return np.concatenate(flags) == 0
 
@@ -134,12 +134,12 @@ class Segments:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the tuples held."""
+        """Return how many bytes the tuples take."""
         return sum(s.batch.nbytes + s.ticks.nbytes for s in self._segments)
 
     @property
     def wasteful(self) -> bool:
-        """Tell whether the dead rows are worth throwing out."""
+        """Return whether the dead rows are worth throwing out."""
         return self._rows > 2 * self._live + _LARGE
 
     def append(self, batch: pa.RecordBatch, ticks: Int64s, matched: Flags | None) -> int:

@@ -51,26 +51,26 @@ class Shape:
 
     @property
     def tracked(self) -> tuple[bool, bool]:
-        """Tell of which inputs it must be known whether a tuple had a partner."""
+        """Return the inputs whose tuples must know whether they had a partner."""
         return self.kind in ("left", "full", "semi", "anti"), self.kind in ("right", "full")
 
     @property
     def outer(self) -> tuple[bool, bool]:
-        """Tell of which inputs tuples without a partner come out."""
+        """Return the inputs whose tuples come out without a partner."""
         return self.kind in ("left", "full", "anti"), self.kind in ("right", "full")
 
     @property
     def filtering(self) -> bool:
-        """Tell whether tuples of the left input come out as they are."""
+        """Return whether tuples of the left input come out as they are."""
         return self.kind in ("semi", "anti")
 
     def key_columns(self, page: Page, port: int) -> list[pa.Array]:
-        """Give the equality attributes of a page, in the types that both sides have in common."""
+        """Return the equality attributes of a page, in the types that both sides have in common."""
         columns = [page.column(name) for name in self.on[port]]
         return [c if c.type == f.type else c.cast(f.type) for c, f in zip(columns, self.keys, strict=True)]
 
     def accepts(self, left: Columns, right: Columns, length: int) -> Bools | None:
-        """Tell for which pairs the residual predicate is true, shape (n,); None when there is no such predicate."""
+        """Return for which pairs the residual predicate is true, shape (n,); None when there is no such predicate."""
         if self.residual is None:
             return None
         sides = (left, right)
@@ -103,7 +103,7 @@ class Shape:
         return Page(self.output, pa.RecordBatch.from_arrays(arrays, schema=self.output.arrow))
 
     def namings(self) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """Give the port and the names that its equality attributes have in the output, if it has them all."""
+        """Yield the port and the names that its equality attributes have in the output, if it has them all."""
         for port in (0, 1):
             names = [self.names[port].get(name, "") for name in self.on[port]]
             if names and all(names) and len(set(names)) == len(names):
@@ -195,7 +195,7 @@ _SIDES = ("left", "right")
 
 
 def renamed(left: Schema, right: Schema, prefix: str) -> dict[str, str]:
-    """Give what each right attribute is called in the result; SchemaError when another has that name."""
+    """Return what each right attribute is called in the result; SchemaError when another has that name."""
     names = {name: prefix + name if name in left else name for name in right.names}
     taken = set(left.names)
     for name in names.values():
@@ -210,7 +210,7 @@ def renamed(left: Schema, right: Schema, prefix: str) -> dict[str, str]:
 
 
 def common_field(left: pa.Field, right: pa.Field) -> pa.Field:
-    """Give the field whose type holds the keys of both sides; SchemaError when their values never could be equal."""
+    """Return the field whose type holds the keys of both sides; SchemaError when their values never could be equal."""
     one, other = (f.type.value_type if pa.types.is_dictionary(f.type) else f.type for f in (left, right))
     found: pa.DataType | None = None
     if is_ip(left) == is_ip(right):
@@ -307,7 +307,7 @@ def _some(schema: Schema, numbers: Sequence[int]) -> pa.Schema:
 
 
 def _progress(shape: Shape, individual: bool, joint: bool) -> frozenset[frozenset[str]]:
-    """Give what the output will be punctuated on: only what the other input's progress is sure to settle."""
+    """Return what the output will be punctuated on: only what the other input's progress is sure to settle."""
     linear = [frozenset((w,)) in s.progress for s, w in zip(shape.inputs, shape.wattrs, strict=True)]
     found: set[frozenset[str]] = set()
     for port in (0, 1):

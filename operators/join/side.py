@@ -34,12 +34,12 @@ class Side:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Return how many bytes are held."""
         return self.store.nbytes + sum(p.segment.batch.nbytes + 24 * len(p.segment.ticks) for p in self.plain)
 
     @property
     def least(self) -> int:
-        """The least tick, or a bound close below it; FOREVER when there is no tuple."""
+        """Return the least tick, or a bound close below it; FOREVER when there is no tuple."""
         return min([self.store.least(), *(plain.least for plain in self.plain)])
 
     def add(self, tuples: Tuples, *, plain: bool) -> None:
@@ -64,7 +64,7 @@ class Side:
             self.plain = [plain for plain in self.plain if len(plain)]
 
     def latest(self, promise: Punctuation) -> int | None:
-        """Give the greatest tick of the tuples that match a promise; None when there is none.
+        """Return the greatest tick of the tuples that match a promise; None when there is none.
 
         A tuple that was dropped but not yet thrown out may count.
         """
@@ -77,7 +77,7 @@ class Side:
         return found
 
     def state(self) -> State:
-        """Give all tuples, the plain ones last, with a key number of -1."""
+        """Return all tuples, the plain ones last, with a key number of -1."""
         ids, ticks, found = self.store.tuples()
         parts: list[tuple[Found, Ids, Int64s]] = [] if found is None else [(found, ids, ticks)]
         for plain in self.plain:

@@ -81,7 +81,7 @@ class Store:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Return how many bytes are held."""
         arrays = (self._entries, self._blocks, self._runs, self._waiting, self._chunks, self._ring, self._gone)
         return sum(array.nbytes for array in arrays) + self.segments.nbytes
 
@@ -104,11 +104,11 @@ class Store:
         return base
 
     def count(self, ids: Ids) -> Int32s:
-        """Give the number of tuples of each key."""
+        """Return the number of tuples of each key."""
         return self._runs[ids, 1]
 
     def probe(self, ids: Ids, low: Int64s, high: Int64s, *, limit: int = UNLIMITED, size: int) -> Iterator[Pairs]:
-        """Give the pairs of tuple i with the stored tuples of key ids[i] at low[i] .. high[i], at most `size` at once.
+        """Yield the pairs of tuple i with the stored tuples of key ids[i] at low[i] .. high[i], at most `size` at once.
 
         A key of -1 has none. With a `limit` at most so many a tuple.
         """
@@ -145,19 +145,19 @@ class Store:
         self._retire(positions)
 
     def least(self) -> int:
-        """Give the least tick of all tuples, or a bound that is close below it."""
+        """Return the least tick of all tuples, or a bound that is close below it."""
         if len(self) == 0:
             return FOREVER
         return int(looks.least_of_all(*self._runs_memory[:3], *self._calendar_memory))
 
     def least_of(self, ids: Ids) -> Int64s:
-        """Give the least tick of each key, FOREVER for one without tuples."""
+        """Return the least tick of each key, FOREVER for one without tuples."""
         ticks = np.empty(len(ids), np.int64)
         looks.least(ids, self._entries, self._blocks, self._runs, ticks)
         return ticks
 
     def tuples(self) -> tuple[Ids, Int64s, Found | None]:
-        """Give all tuples in order of arrival: keys, ticks, and the tuples themselves (None when there are none)."""
+        """Return all tuples in order of arrival: keys, ticks, and the tuples themselves (None when there are none)."""
         ids, ticks, positions = self._dump()
         if len(ids) == 0:
             return ids, ticks, None
@@ -263,7 +263,7 @@ class Store:
 
 
 def read_only(array: npt.NDArray[T]) -> npt.NDArray[T]:
-    """Give a view that cannot be written: kernels are compiled for such inputs alone."""
+    """Return a view that cannot be written: kernels are compiled for such inputs alone."""
     view = array.view()
     view.flags.writeable = False
     return view

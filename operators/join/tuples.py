@@ -30,7 +30,7 @@ class Tuples:
         return len(self.ticks)
 
     def select(self, mask: Bools) -> Tuples:
-        """Give the tuples where the mask, shape (n,), is true."""
+        """Return the tuples where the mask, shape (n,), is true."""
         chosen = pa.array(mask)
         return Tuples(
             batch=self.batch.filter(chosen),

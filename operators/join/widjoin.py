@@ -25,15 +25,15 @@ class WidRelation(Protocol):
     """
 
     def rights(self, first: Int64s, last: Int64s) -> tuple[Int64s, Int64s]:
-        """Give the least interval [from, until) of all right windows that go with left windows [first, last)."""
+        """Return the least interval [from, until) of all right windows that go with left windows [first, last)."""
         ...
 
     def lefts(self, first: Int64s, last: Int64s) -> tuple[Int64s, Int64s]:
-        """Give the least interval [from, until) of all left windows that go with right windows [first, last)."""
+        """Return the least interval [from, until) of all left windows that go with right windows [first, last)."""
         ...
 
     def related(self, left: tuple[Int64s, Int64s], right: tuple[Int64s, Int64s]) -> Bools | None:
-        """Tell where a window of one interval goes with one of the other; None when overlapping intervals always do."""
+        """Return which windows of two intervals go together; None when overlapping intervals always do."""
         ...
 
 

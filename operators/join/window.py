@@ -22,7 +22,7 @@ class JoinWindow(Protocol):
 
     @property
     def attributes(self) -> tuple[str, str]:
-        """The windowing attribute of each input."""
+        """Return the windowing attribute of each input."""
         ...
 
     @property
@@ -31,22 +31,22 @@ class JoinWindow(Protocol):
         ...
 
     def partners(self, ticks: Int64s, port: int) -> tuple[Int64s, Int64s]:
-        """Give for ticks of one input, shape (n,), the first and the last tick of the other that go with them.
+        """Return for ticks of one input, shape (n,), the first and the last tick of the other that go with them.
 
         Neither falls while ticks rise, but for ticks that go with none: there the last is below the first.
         """
         ...
 
     def settled(self, bound: int, port: int) -> int:
-        """Give v such that exactly the tuples with ticks below v have no partner at or above `bound` in the other."""
+        """Return v such that exactly the tuples with ticks below v have no partner at or above `bound` in the other."""
         ...
 
     def reach(self, bound: int, port: int) -> int:
-        """Give the last tick of the other input that goes with a tick of at most `bound`; for bounds far off too."""
+        """Return the last tick of the other input that goes with a tick of at most `bound`; for bounds far off too."""
         ...
 
     def exact(self, left: Int64s, right: Int64s) -> Bools | None:
-        """Tell of ticks within each other's intervals, shape (n,), which go together; None when all do."""
+        """Return which pairs of ticks within each other's intervals go together, shape (n,); None when all do."""
         ...
 
 
@@ -106,7 +106,7 @@ class Band:
         return None
 
     def _steps(self, port: int) -> tuple[int, int]:
-        """Give how far a tuple reaches up by its own range, and down by the other's."""
+        """Return how far a tuple reaches up by its own range, and down by the other's."""
         inside = 0 if self.closed else 1
         own, other = (self.left, self.right) if port == 0 else (self.right, self.left)
         return own - inside, other - inside
@@ -155,7 +155,7 @@ class SameWindow:
 
 
 def usable(ticks: Int64s) -> Bools | None:
-    """Tell which ticks are within the range of windowing attributes, shape (n,); None when all are."""
+    """Return which ticks are within the range of windowing attributes, shape (n,); None when all are."""
     if len(ticks) == 0 or (int(ticks.min()) > -LIMIT and int(ticks.max()) < LIMIT):
         return None
     return np.asarray((ticks > -LIMIT) & (ticks < LIMIT))

@@ -83,7 +83,7 @@ class Filter(memory.Stateful):
         promises.hand_on(page, emit)
 
     def mask(self, page: Page) -> Bools:
-        """Tell which tuples satisfy the predicate; nothing is counted."""
+        """Return which tuples satisfy the predicate; nothing is counted."""
         chosen = Overflow().evaluated(self._fit(page.schema), page)
         return pc.fill_null(chosen, False).to_numpy(zero_copy_only=False)
 

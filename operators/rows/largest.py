@@ -124,7 +124,7 @@ class Largest(memory.Stateful):
         self._tuples = self._sorted = len(page)
 
     def _leading(self) -> Page:
-        """Give the tuples that may still be among the n largest of their group, group by group, largest first."""
+        """Return the tuples that may still be among the n largest of their group, group by group, largest first."""
         page = concatenate(self._held[0].schema, self._held)
         column = page.column(self.value)
         if pa.types.is_floating(column.type):

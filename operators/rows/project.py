@@ -27,7 +27,7 @@ def named_expressions(columns: Mapping[str, Expression]) -> dict[str, Expression
 
 
 def same_columns(columns: Mapping[str, Expression], others: Mapping[str, Expression]) -> bool:
-    """Tell whether names and their expressions are the same, in the same order."""
+    """Return whether names and their expressions are the same, in the same order."""
     return list(columns) == list(others) and all(e.equals(others[name]) for name, e in columns.items())
 
 

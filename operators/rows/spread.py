@@ -155,7 +155,7 @@ class Spread(memory.Stateful):
                 raise SchemaError(f'spread: "{name}" is a time of the flow, not an amount to share out.')
 
     def _field(self, schema: Schema, name: str) -> pa.Field:
-        """Give an attribute by its own name, in which promises are made."""
+        """Return an attribute by its own name, in which promises are made."""
         field = schema.field(name, where="spread")
         if field.name != name:
             raise SchemaError(f'spread: "{name}" is another name for "{field.name}"; write "{field.name}".')
@@ -208,7 +208,7 @@ class Spread(memory.Stateful):
                 emit(promise)
 
     def _images(self, promise: Punctuation) -> Iterator[Punctuation]:
-        """Give what a promise on whole tuples promises of their parts."""
+        """Yield what a promise on whole tuples promises of their parts."""
         patterns: dict[str, Pattern] = dict(promise.patterns)
         if patterns.keys() & set(self.columns):
             return
@@ -227,7 +227,7 @@ class Spread(memory.Stateful):
             yield Punctuation({**rest, self.into: Below(min(bounds))}, assumed=promise.assumed)
 
     def _reaching_back(self, end: int, reach: int) -> int:
-        """Give where the first part of a flow may begin that ends at `end` or later."""
+        """Return where the first part of a flow may begin that ends at `end` or later."""
         return self.origin + ((end - 1 - self.origin) // self.step - reach + 1) * self.step
 
     def _output(self, schema: Schema) -> Schema:
@@ -240,7 +240,7 @@ class Spread(memory.Stateful):
 
 
 def needs_reach(schema: Schema, start: str, end: str) -> bool:
-    """Tell whether a stream promises the end of flows where it does not promise their start as well.
+    """Return whether a stream promises the end of flows where it does not promise their start as well.
 
     Then nothing but a `reach` lets a promise on the end promise of parts; else what is promised of the start does.
     """
@@ -251,7 +251,7 @@ def needs_reach(schema: Schema, start: str, end: str) -> bool:
 
 
 def _runs(panes: Int64s) -> Iterator[tuple[int, int]]:
-    """Give runs of tuples [at, to) that make no page too long, and some part."""
+    """Yield runs of tuples [at, to) that make no page too long, and some part."""
     total = np.cumsum(panes)
     at, done = 0, 0
     while at < len(panes):
@@ -262,7 +262,7 @@ def _runs(panes: Int64s) -> Iterator[tuple[int, int]]:
 
 
 def _shared(page: Page, field: pa.Field, lengths: Int64s, rows: Int64s, upto: Int64s) -> pa.Array:
-    """Give the parts of an amount; null where it is."""
+    """Return the parts of an amount; null where it is."""
     column = plain(page, field.name)
     valid = page.valid(field.name)
     absent = None if valid is None else ~valid[rows]

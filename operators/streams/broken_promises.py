@@ -14,7 +14,7 @@ from punctuation import NEVER, NO_TIME, Below, Equals, Pattern, Progress, Punctu
 
 
 def breaks(page: Page, progress: Progress, *, besides: Sequence[str] = ()) -> Bools | None:
-    """Tell which tuples match a promise in force, shape (n,); None when none does.
+    """Return which tuples match a promise in force, shape (n,); None when none does.
 
     Linear promises on the attributes `besides` are left to the caller. Cost: O(tuples) a linear or general promise;
     group-wise ones O(tuples + groups in the page), however many groups there are.
@@ -33,7 +33,7 @@ def breaks(page: Page, progress: Progress, *, besides: Sequence[str] = ()) -> Bo
 
 
 def broken_texts(page: Page, progress: Progress, bounds: Mapping[str, Int64s]) -> list[str]:
-    """Give for each tuple the promise that it breaks, as text; `bounds` are linear promises a tuple, by attribute."""
+    """Return for each tuple the promise that it breaks, as text; `bounds` are linear promises a tuple, by attribute."""
     texts = np.full(len(page), "", object)
     if progress.ended:
         texts[:] = "[END]"
@@ -59,7 +59,7 @@ def broken_texts(page: Page, progress: Progress, bounds: Mapping[str, Int64s]) -
 
 
 def describe(promise: Punctuation, page: Page) -> str:
-    """Give a promise as text, times in ISO 8601 and addresses as addresses."""
+    """Return a promise as text, times in ISO 8601 and addresses as addresses."""
     shown: list[str] = []
     for name, pattern in promise.patterns:
         field = page.schema.field(name)
@@ -77,7 +77,7 @@ def describe(promise: Punctuation, page: Page) -> str:
 
 
 def spoken(ticks: int, kind: pa.DataType) -> str:
-    """Give a value as a user writes it: ISO 8601 in UTC, without a zero fraction, for timestamps."""
+    """Return a value as a user writes it: ISO 8601 in UTC, without a zero fraction, for timestamps."""
     if not pa.types.is_timestamp(kind):
         return str(ticks)
     text = str(np.datetime64(ticks, kind.unit))
@@ -96,7 +96,7 @@ def _write(texts: Array, page: Page, promise: Punctuation) -> None:
 
 
 def _below_own(page: Page, progress: Progress, shape: Shape) -> tuple[Bools, Int64s, dict[int, Punctuation]]:
-    """Give which tuples match a promise of their own group, the tuples' group codes, and the promise of each code."""
+    """Return which tuples match a promise of their own group, the tuples' group codes, and the promise of each code."""
     names, progressing = shape
     codes, known = _groups(page, names)
     used, firsts = np.unique(codes, return_index=True)
@@ -128,7 +128,7 @@ def _below_own(page: Page, progress: Progress, shape: Shape) -> tuple[Bools, Int
 
 
 def _groups(page: Page, names: Sequence[str]) -> tuple[Int64s, Bools]:
-    """Give dense codes of the tuples' groups, and which tuples have all of the grouping attributes; shape (n,)."""
+    """Return dense codes of the tuples' groups, and which tuples have all of the grouping attributes; shape (n,)."""
     codes = np.zeros(len(page), np.int64)
     known = np.ones(len(page), np.bool_)
     for name in names:

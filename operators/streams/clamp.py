@@ -56,7 +56,7 @@ class Clamp:
         self._limit = min(now + self.jump, NEVER)
 
     def believed(self, values: Int64s) -> Int64s:
-        """Give values, shape (n,), of which none is too far ahead: NO_TIME stands for one that says nothing (yet)."""
+        """Return values, shape (n,), of which none is too far ahead: NO_TIME stands for one that says nothing (yet)."""
         values = np.asarray(values, np.int64)
         if not self._memory[WAITING] and len(values):
             most = int(values.max())
@@ -80,14 +80,14 @@ class Clamp:
 
     @property
     def _top(self) -> int:
-        """The highest value that would be believed now."""
+        """Return the highest value that would be believed now."""
         highest = int(self._memory[HIGHEST])
         if self._limit != NO_TIME or highest == NO_TIME:
             return self._limit
         return min(highest + self.jump, NEVER)
 
     def state(self) -> Plain:
-        """Give the memory as JSON values; the time is told anew."""
+        """Return the memory as JSON values; the time is told anew."""
         return [[int(v) for v in self._memory], [int(v) for v in self._recent]]
 
     def restore(self, state: Plain) -> None:

@@ -145,12 +145,12 @@ class Measure:
 
     @property
     def extent(self) -> tuple[int, int] | None:
-        """The least and the largest value, if there is any."""
+        """Return the least and the largest value, if there is any."""
         return (int(self._state[LOWEST]), int(self._state[HIGHEST])) if self.seen else None
 
     @property
     def jump(self) -> tuple[int, int, int]:
-        """The largest rise of the largest value, how many values came before it, and how many after it were behind.
+        """Return the largest rise of the largest value, how many values came before it, and how many were behind.
 
         Behind is what is more than half of the jump below the largest value: after a lull there is little of it, after
         a value from the future nearly all.
@@ -158,7 +158,7 @@ class Measure:
         return int(np.uint64(self._state[JUMP])), int(self._state[JUMP_AT]), int(self._state[BEHIND])
 
     def quantile(self, q: float) -> int | None:
-        """Give how far behind a share `q` of the late values are at most, rounded up; None if none is late."""
+        """Return how far behind a share `q` of the late values are at most, rounded up; None if none is late."""
         if not self.late:
             return None
         rank = max(int(np.ceil(q * self.late)), 1)
@@ -172,7 +172,7 @@ class Measure:
         return int(self._cells[_cell(slack + 1) :].sum())
 
     def slack(self, share: float) -> int:
-        """Give a slack beyond which at most a share of all values is."""
+        """Return a slack beyond which at most a share of all values is."""
         allowed = int(share * self.seen)
         if self.late <= allowed:
             return 0
@@ -180,11 +180,11 @@ class Measure:
         return min(_last(int(np.argmax(above <= allowed))), self.most)
 
     def broken(self) -> dict[int, int]:
-        """Give for each length how many values break the promise that blocks of it ascend."""
+        """Return for each length how many values break the promise that blocks of it ascend."""
         return dict(zip(self.lengths, self._broken.tolist(), strict=True))
 
     def shape(self) -> Shaped:
-        """Tell the shape of the disorder.
+        """Return the shape of the disorder.
 
         Block-sorted (Fig 6-9): the stream falls into at least 3 ascending, disjoint blocks, none of which holds more
         than half of the values, of at least 16 in the mean, that hold at least 95 % of all values, of which at least
@@ -205,26 +205,26 @@ class Measure:
         return Shaped(shape, blocks, blocked, int(state[LARGEST]), int(state[BEYOND]))
 
     def points(self) -> list[Point]:
-        """Give the values kept for a picture: evenly drawn ones, and of each stretch the one furthest behind."""
+        """Return the values kept for a picture: evenly drawn ones, and of each stretch the one furthest behind."""
         rows = np.concatenate([self._samples[: self._state[KEPT]], self._slices[self._slices[:, 2] != 0]])
         order = np.unique(rows, axis=0)
         return [Point(*row) for row in order.tolist()]
 
 
 def _cell(distance: int) -> int:
-    """Give the cell of a distance."""
+    """Return the cell of a distance."""
     shift = max(distance.bit_length() - 11, 0)
     return 1024 * shift + (distance >> shift)
 
 
 def _last(cell: int) -> int:
-    """Give the largest distance of a cell."""
+    """Return the largest distance of a cell."""
     shift = max(cell // 1024 - 1, 0)
     return ((cell - 1024 * shift + 1) << shift) - 1
 
 
 def lengths_of(ticks_a_second: int | None, most: Sequence[int] = (1, 2, 5)) -> tuple[int, ...]:
-    """Give lengths that blocks are likely to have: those of clocks, or round numbers where ticks are no time."""
+    """Return lengths that blocks are likely to have: those of clocks, or round numbers where ticks are no time."""
     if ticks_a_second is None:
         return tuple(step * 10**k for k in range(10) for step in most)
     seconds = [0.001, 0.01, 0.1, 1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 21_600, 86_400]

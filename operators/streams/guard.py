@@ -56,7 +56,7 @@ class Guard(memory.Stateful):
 
     @property
     def behind(self) -> int:
-        """Give by how many ticks at most a tuple that passes is below what was promised here."""
+        """Return by how many ticks at most a tuple that passes is below what was promised here."""
         return self.allow + (0 if self.step is None else self.step - 1)
 
     def output_schema(self, *inputs: Schema) -> Schema:

@@ -67,7 +67,7 @@ class Made:
     bounds: Int64s
 
     def late(self, allow: int = 0) -> Bools | None:
-        """Tell which tuples are more than `allow` below the bound in force before them; None when none is."""
+        """Return which tuples are more than `allow` below the bound in force before them; None when none is."""
         n = len(self.values)
         timed = self.values if self.valid is None else np.where(self.valid, self.values, NEVER)
         if int(timed.min()) >= (int(self.bounds[-1]) if len(self.bounds) else self.start):
@@ -83,7 +83,7 @@ class Made:
         return timed < np.repeat(bounds, np.diff(starts, append=n))
 
     def bound_before(self, indices: Int64s) -> Int64s:
-        """Give the bound in force before each of these tuples."""
+        """Return the bound in force before each of these tuples."""
         return np.append(self.start, self.bounds)[np.searchsorted(self.positions, indices, side="left")]
 
 
@@ -158,7 +158,7 @@ class Input(memory.Stateful):
         return 1
 
     def output_schema(self, *inputs: Schema) -> Schema:
-        """Give the attributes without markers, and what the punctuators promise; SchemaError when one cannot."""
+        """Return the attributes without markers, and what the punctuators promise; SchemaError when one cannot."""
         (schema,) = inputs
         progress: set[frozenset[str]] = set(schema.progress)
         for punctuator in self.punctuators:
@@ -183,7 +183,7 @@ class Input(memory.Stateful):
         return kept.with_progress(progress)
 
     def diverted_schema(self, schema: Schema) -> Schema:
-        """Give the schema of the pages of late tuples that are handed to `diverted`."""
+        """Return the schema of the pages of late tuples that are handed to `diverted`."""
         kept = _without(schema, [p.marker for p in self.punctuators if isinstance(p, Embedded)])
         return Schema(pa.schema([*kept.arrow, pa.field("broken", pa.string()), pa.field("tuple", pa.int64())]))
 
@@ -247,7 +247,7 @@ class Input(memory.Stateful):
 
     @property
     def progress(self) -> Progress:
-        """Give what has been promised downstream."""
+        """Return what has been promised downstream."""
         return self._progress
 
     def state(self) -> State:
@@ -360,7 +360,7 @@ class Input(memory.Stateful):
         return list(found.values())
 
     def _late(self, page: Page, made: list[Made]) -> Bools | None:
-        """Tell which tuples match a promise made before them, shape (n,); None when none does."""
+        """Return which tuples match a promise made before them, shape (n,); None when none does."""
         linear = self._progress.linear
         standing = self._standing(page, {m.attribute for m in made}) if self.allow else []
         checked = [m.attribute for m in [*made, *standing] if isinstance(linear.get(m.attribute, NO_TIME), int)]
@@ -378,7 +378,7 @@ class Input(memory.Stateful):
         return late
 
     def _standing(self, page: Page, besides: set[str]) -> list[Made]:
-        """Give the promises that came with the stream, as if made before this page."""
+        """Return the promises that came with the stream, as if made before this page."""
         linear = [(a, b) for a, b in self._progress.linear.items() if a not in besides and isinstance(b, int)]
         return [Made(a, *_values(page, a), int(b), _EMPTY, _EMPTY) for a, b in linear]
 
@@ -482,7 +482,7 @@ def _without(schema: Schema, names: list[str]) -> Schema:
 
 
 def _distance(ticks: int, kind: pa.DataType) -> str:
-    """Give a difference of two values: seconds for timestamps."""
+    """Return a difference of two values: seconds for timestamps."""
     if not pa.types.is_timestamp(kind):
         return str(ticks)
     per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit]

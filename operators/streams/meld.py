@@ -17,7 +17,7 @@ from punctuation import Meet, Punctuation
 
 
 def united(inputs: tuple[Schema, ...], ports: int, where: str) -> Schema:
-    """Give the schema of a union; SchemaError naming the input, the attribute and both types when they differ."""
+    """Return the schema of a union; SchemaError naming the input, the attribute and both types when they differ."""
     if len(inputs) != ports:
         raise SchemaError(f"{where} of {ports} inputs was given {len(inputs)}.")
     first = inputs[0]

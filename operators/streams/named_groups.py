@@ -48,7 +48,7 @@ def group_bound(punctuation: Punctuation, by: Sequence[str], wattr: str) -> Grou
 def promised(
     punctuation: Punctuation, by: Sequence[str], first: str, wid: str, latest: int | None = None
 ) -> tuple[Punctuation, int | None, Punctuation] | None:
-    """Give the groups that a promise names, the window below which it completes theirs (None: all of them), and what
+    """Return the groups that a promise names, the window below which it completes theirs (None: all of them), and what
     follows of the results; None where it says nothing of groups by these attributes.
 
     `first` has a tuple's first window, `wid` will have a result's. `latest` is the latest window of a tuple, where
@@ -69,7 +69,7 @@ def promised(
 
 
 def matched(index: KeyIndex, promise: Punctuation) -> Ids:
-    """Give the live keys that match a promise on some of their attributes, each once.
+    """Return the live keys that match a promise on some of their attributes, each once.
 
     Cost: O(constants) when the promise gives constants for every attribute of the keys, otherwise O(live keys).
     """

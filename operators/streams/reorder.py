@@ -148,7 +148,7 @@ class Reorder(memory.Stateful):
         return self.slack_time is not None or self.slack_tuples is not None
 
     def _limits(self, ticks: Int64s) -> Int64s:
-        """Give for each tuple, shape (n,), the bound that held when it arrived."""
+        """Return for each tuple, shape (n,), the bound that held when it arrived."""
         if self.slack_tuples is not None:
             limits = np.empty(len(ticks), np.int64)
             read_only: npt.NDArray[np.int64] = ticks.view()
@@ -168,7 +168,7 @@ class Reorder(memory.Stateful):
         return limits
 
     def _after(self) -> int:
-        """Give the bound after the tuples seen so far."""
+        """Return the bound after the tuples seen so far."""
         if self.slack_tuples is not None:
             full = self._filled == len(self._largest)
             return max(self._bound, int(self._largest[0])) if full else self._bound

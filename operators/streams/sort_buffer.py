@@ -22,7 +22,7 @@ from punctuation import Punctuation
 
 
 def orderable(schema: Schema, attribute: str, where: str) -> str:
-    """Give the attribute's own name; SchemaError when tuples cannot be ordered by it in ticks."""
+    """Return the attribute's own name; SchemaError when tuples cannot be ordered by it in ticks."""
     name = schema.resolve(attribute, where=where)
     kind = schema.arrow.field(name).type
     if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
@@ -59,7 +59,7 @@ class Held(memory.Stateful):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the tuples held."""
+        """Return how many bytes the tuples take."""
         return sum(run.page.batch.nbytes + run.ticks.nbytes + run.arrivals.nbytes for _, _, run in self._runs)
 
     def add(self, page: Page, ticks: Int64s, *, port: int = 0) -> None:
@@ -96,7 +96,7 @@ class Held(memory.Stateful):
         return page.take(np.argsort(np.concatenate([run.ticks for run in out]), kind="stable"))
 
     def delay(self, promise: Punctuation) -> bool:
-        """Tell whether a held tuple matches a promise; it then waits until `ready` gives it."""
+        """Return whether a held tuple matches a promise; it then waits until `ready` gives it."""
         latest: int | None = None
         for _, _, run in self._runs:
             matched = run.ticks[run.page.matching(promise)]
@@ -108,7 +108,7 @@ class Held(memory.Stateful):
         return True
 
     def ready(self, bound: int) -> Iterator[Punctuation]:
-        """Give the promises that waited for tuples with a tick below a bound only."""
+        """Yield the promises that waited for tuples with a tick below a bound only."""
         waiting, self._waiting = self._waiting, []
         for promise, latest in waiting:
             if latest < bound:

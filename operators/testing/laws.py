@@ -166,7 +166,7 @@ def _plainly(make: Callable[[], Operator], script: Script) -> Iterator[Row]:
 
 
 def _variants(script: Script, laws: Collection[int]) -> Iterator[tuple[int, str, Script]]:
-    """Give the variants of a script, each with the law that says it makes no difference."""
+    """Yield the variants of a script, each with the law that says it makes no difference."""
     if 5 in laws:
         yield 5, "the script as given (this one has one tuple a page)", repaged(script, 1)
         yield 5, "the script as given (this one has two tuples a page)", repaged(script, 2)
@@ -260,7 +260,7 @@ def _checked(
 
 
 def _rounds(script: Script, together: int | None) -> Iterator[tuple[int, list[Element]]]:
-    """Give what is handed over in one call: a page, and those behind it on its port, up to so many linear promises."""
+    """Yield what is handed over in one call: a page, and those behind it on its port, up to so many linear promises."""
     round_: list[Element] = []
     at, on, last, promises = 0, "", 0, 0
     for port, element in script.steps:
@@ -373,7 +373,7 @@ Key: TypeAlias = tuple[tuple[str, object], ...]
 
 
 def _bag(rows: Sequence[Row]) -> Counter[Key]:
-    """Give rows as a multiset; not-a-number equals itself, zero has no sign."""
+    """Return rows as a multiset; not-a-number equals itself, zero has no sign."""
     return Counter(tuple(sorted((name, _cell(value)) for name, value in row.items())) for row in rows)
 
 

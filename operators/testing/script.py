@@ -44,7 +44,7 @@ class Script:
         return len(self.schemas)
 
     def tables(self) -> list[list[Row]]:
-        """Give all tuples of each port, in order of arrival."""
+        """Return all tuples of each port, in order of arrival."""
         tables: list[list[Row]] = [[] for _ in self.schemas]
         for port, element in self.steps:
             if isinstance(element, Page):

@@ -59,7 +59,7 @@ def streams(
     nulls: Collection[str] | None = None,
     promises: Collection[str] = ("linear", "group", "general"),
 ) -> st.SearchStrategy[Script]:
-    """Give a strategy of scripts.
+    """Return a strategy of scripts.
 
     One schema for all of `ports` (1 when not said), or one a port. `wattr`: the attributes on which the streams
     progress, integers or times; those a schema lacks are left out. `group`: the attributes of group-wise promises.
@@ -148,7 +148,7 @@ def _tuples(draw: st.DrawFn, domain: Domain, since: int) -> list[Row]:
 
 
 def cells(field: pa.Field) -> tuple[Scalar, ...]:
-    """Give a few values of a field's type; times as integers. TypeError for a type that streams cannot draw."""
+    """Return a few values of a field's type; times as integers. TypeError for a type that streams cannot draw."""
     kind = field.type
     if is_ip(field):
         return _ADDRESSES

@@ -122,7 +122,7 @@ def _linear_attributes(script: Script) -> list[list[str]]:
 
 
 def _runs(steps: Iterable[Step]) -> Iterator[tuple[int, list[Element]]]:
-    """Give maximal runs of pages of one port, and each punctuation alone."""
+    """Yield maximal runs of pages of one port, and each punctuation alone."""
     run: list[Element] = []
     running = -1
     for port, element in steps:
@@ -139,7 +139,7 @@ def _runs(steps: Iterable[Step]) -> Iterator[tuple[int, list[Element]]]:
 
 
 def _segments(steps: Sequence[Step], port: int) -> Iterator[list[tuple[int, Page]]]:
-    """Give the pages of a port between two of its punctuations, with their places."""
+    """Yield the pages of a port between two of its punctuations, with their places."""
     segment: list[tuple[int, Page]] = []
     for place, (at, element) in enumerate(steps):
         if at != port:
@@ -172,7 +172,7 @@ def narrowed(script: Script, read: Sequence[Collection[str]]) -> Script:
 
 
 def parted(script: Script, keys: Sequence[Sequence[str]], parts: int) -> Iterator[Script]:
-    """Give the scripts of some parts of the tuples, those that are equal in the keys of their ports together."""
+    """Yield the scripts of some parts of the tuples, those that are equal in the keys of their ports together."""
     for part in range(parts):
         steps: list[Step] = []
         for port, element in script.steps:

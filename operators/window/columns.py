@@ -20,7 +20,7 @@ def extent_columns(
 
 
 def in_steps(kind: pa.DataType) -> bool:
-    """Tell whether an attribute of a type counts in steps, so that windows, joins and promises can be over it."""
+    """Return whether an attribute of a type counts in steps, so that windows, joins and promises can be over it."""
     return bool(pa.types.is_integer(kind) or pa.types.is_temporal(kind))
 
 

@@ -24,24 +24,24 @@ class CountedWindow(Protocol):
 
     @property
     def wattr(self) -> str:
-        """The attribute that orders the tuples (the thesis' RATTR)."""
+        """Return the attribute that orders the tuples (the thesis' RATTR)."""
         ...
 
     @property
     def context(self) -> str:
-        """The class of thesis 6.1.2: "FCA"."""
+        """Return the class of thesis 6.1.2: "FCA"."""
         ...
 
     def windows(self, values: Int64s) -> Int64s:
-        """Give the window-ids, ascending."""
+        """Return the window-ids, ascending."""
         ...
 
     def extent(self, wid: int, values: Int64s) -> Bools:
-        """Tell which tuples, shape (n,), a window has."""
+        """Return which tuples, shape (n,), a window has."""
         ...
 
     def wids(self, values: Int64s) -> tuple[Int64s, Int64s]:
-        """Give for each tuple a range [first, last): it is in the windows that lie in it."""
+        """Return for each tuple a range [first, last): it is in the windows that lie in it."""
         ...
 
 
@@ -83,7 +83,7 @@ class SlideByTuple:
         return values, values + self.size
 
     def extents(self, wids: Int64s) -> tuple[Int64s, Int64s]:
-        """Give the values [begin, end) that windows cover, shape (n,)."""
+        """Return the values [begin, end) that windows cover, shape (n,)."""
         return wids - self.size + 1, wids + 1
 
 
@@ -121,7 +121,7 @@ class SlideByRows:
         return "FCA"
 
     def windows(self, values: Int64s, numbers: Int64s | None = None) -> Int64s:
-        """Give the window-ids, ascending; `numbers` are the tuples' arrival numbers where they are not 0, 1, 2, ..."""
+        """Return the window-ids, ascending; `numbers` are the tuples' arrival numbers if not 0, 1, 2, ..."""
         numbers = np.arange(len(values)) if numbers is None else numbers
         return np.unique(values[(numbers + 1) % self.rows == 0])
 
@@ -132,7 +132,7 @@ class SlideByRows:
         return values, values + self.size
 
     def extents(self, wids: Int64s) -> tuple[Int64s, Int64s]:
-        """Give the values [begin, end) that windows cover, shape (n,)."""
+        """Return the values [begin, end) that windows cover, shape (n,)."""
         return wids - self.size + 1, wids + 1
 
 
@@ -173,7 +173,7 @@ class SlideByRank:
         return values, values + self.size
 
     def extents(self, wids: Int64s) -> tuple[Int64s, Int64s]:
-        """Give the values [begin, end) that windows cover, shape (n,)."""
+        """Return the values [begin, end) that windows cover, shape (n,)."""
         return wids - self.size + 1, wids + 1
 
 
@@ -205,7 +205,7 @@ class CountWindow:
 
     @property
     def least(self) -> int:
-        """The smallest window-id that is emitted."""
+        """Return the smallest window-id that is emitted."""
         return 0 if self.partial else max(0, -(-self.size // self.slide) - 1)
 
     def windows(self, values: Int64s) -> Int64s:
@@ -222,7 +222,7 @@ class CountWindow:
         return np.maximum(rank // self.slide, self.least), (rank + self.size) // self.slide
 
     def extents(self, wids: Int64s) -> tuple[Int64s, Int64s]:
-        """Give the ranks [begin, end) that windows cover, shape (n,)."""
+        """Return the ranks [begin, end) that windows cover, shape (n,)."""
         end = (wids + 1) * self.slide
         return end - self.size, end
 
@@ -275,11 +275,11 @@ class LastTuples:
         return first, last
 
     def end(self, wid: int) -> int:
-        """Give where a window ends."""
+        """Return where a window ends."""
         return self.origin + (wid + 1) * self.slide
 
     def complete(self, bound: int) -> int:
-        """Give w such that exactly the windows with wid < w are complete once no later value is below `bound`."""
+        """Return w such that exactly the windows with wid < w are complete once no later value is below `bound`."""
         return (bound - self.origin) // self.slide
 
 
@@ -288,7 +288,7 @@ SlideWindow: TypeAlias = SlideByTuple | SlideByRows | SlideByRank
 
 
 def ranks(values: Int64s) -> Int64s:
-    """Give each tuple's place in the order of its value, ties by arrival, from 0; shape (n,)."""
+    """Return each tuple's place in the order of its value, ties by arrival, from 0; shape (n,)."""
     found = np.empty(len(values), np.int64)
     found[np.argsort(values, kind="stable")] = np.arange(len(values))
     return found

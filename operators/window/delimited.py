@@ -95,13 +95,13 @@ class Marks:
         return ()
 
     def complete(self, bound: int) -> Iterable[tuple[int, int]]:
-        """Give the windows between the marks so far."""
+        """Return the windows between the marks so far."""
         found = list(pairwise(self._marks))
         del self._marks[:-1]
         return found
 
     def unfinished(self) -> int:
-        """Give the first mark that may begin a window; before there is one, nothing begins."""
+        """Return the first mark that may begin a window; before there is one, nothing begins."""
         return self._marks[0] if self._marks else FAR
 
     def state(self) -> str:

@@ -40,30 +40,30 @@ class Window(Protocol):
 
     @property
     def wattr(self) -> str:
-        """The windowing attribute."""
+        """Return the windowing attribute."""
         ...
 
     @property
     def context(self) -> str:
-        """The class of thesis 6.1.2, derived: "CF", "FCF" or "FCA"."""
+        """Return the class of thesis 6.1.2, derived: "CF", "FCF" or "FCA"."""
         ...
 
     def wids(self, values: Int64s) -> tuple[Int64s, Int64s]:
-        """Give for each value, shape (n,), its window-ids as a range [first, last), empty when first >= last."""
+        """Return for each value, shape (n,), its window-ids as a range [first, last), empty when first >= last."""
         ...
 
     def extent(self, wid: int) -> tuple[int, int]:
-        """Give the values [begin, end) that window `wid` covers."""
+        """Return the values [begin, end) that window `wid` covers."""
         ...
 
     def windows(self, values: Int64s) -> Int64s:
-        """Give the window-ids, ascending, of the windows that have at least one of these values."""
+        """Return the window-ids, ascending, of the windows that have at least one of these values."""
         ...
 
     def complete(self, bound: int) -> int:
-        """Give w such that exactly the windows with wid < w are complete once no later value is below `bound`."""
+        """Return w such that exactly the windows with wid < w are complete once no later value is below `bound`."""
         ...
 
     def extents(self, wids: Int64s) -> tuple[Int64s, Int64s]:
-        """Give `extent` for many window-ids, shape (n,)."""
+        """Return `extent` for many window-ids, shape (n,)."""
         ...

@@ -37,7 +37,7 @@ class SessionWindow:
         return "FCF"
 
     def sessions(self, values: Int64s) -> tuple[Int64s, Int64s]:
-        """Give begin and end of the sessions that these values of one group form, in order of time."""
+        """Return begin and end of the sessions that these values of one group form, in order of time."""
         ticks = np.unique(values)
         if len(ticks) == 0:
             return ticks, ticks
@@ -47,5 +47,5 @@ class SessionWindow:
         return first, last + self.gap
 
     def windows(self, values: Int64s) -> Int64s:
-        """Give the window-ids of these values of one group, ascending."""
+        """Return the window-ids of these values of one group, ascending."""
         return self.sessions(values)[0]

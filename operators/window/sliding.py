@@ -47,7 +47,7 @@ class SlidingWindow:
 
     @property
     def least(self) -> int:
-        """The smallest window-id that is emitted."""
+        """Return the smallest window-id that is emitted."""
         return BEFORE_ALL if self.partial else -(-self.size // self.slide) - 1
 
     def wids(self, values: Int64s) -> tuple[Int64s, Int64s]:

@@ -76,11 +76,11 @@ class EdgeWindow:
         return "CF"
 
     def extent(self, wid: int) -> tuple[int, int]:
-        """Give the window that begins at `wid`."""
+        """Return the window that begins at `wid`."""
         return wid, self.next_edge(wid)
 
     def around(self, tick: int) -> Around:
-        """Give the window that a tick is in; before the first edge there is none."""
+        """Return the window that a tick is in; before the first edge there is none."""
         low, high = self._search(tick)
         if high <= tick:
             raise self._no_edge(tick)
@@ -94,7 +94,7 @@ class EdgeWindow:
         return low, high, high, True
 
     def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[Extent]:
-        """Give the windows that have one of these cells and end in (after, bound]."""
+        """Yield the windows that have one of these cells and end in (after, bound]."""
         end = -FAR
         for begin, _ in spans:
             if begin >= end:
@@ -103,7 +103,7 @@ class EdgeWindow:
                     yield low, low, end
 
     def unfinished(self, bound: int) -> int:
-        """Give the begin of the window around a bound, or of the first one."""
+        """Return the begin of the window around a bound, or of the first one."""
         if abs(bound) >= LIMIT:
             return bound
         low, high, _, there = self.around(bound)
@@ -149,7 +149,7 @@ class ExtentWindow:
         return "CF"
 
     def around(self, tick: int) -> Around:
-        """Give the edges around a tick."""
+        """Return the edges around a tick."""
         at = bisect_right(self._edges, tick)
         low = self._edges[at - 1] if at > 0 else -FAR
         high = self._edges[at] if at < len(self._edges) else FAR
@@ -157,7 +157,7 @@ class ExtentWindow:
         return low, high, until, any(begin <= tick < end for _, begin, end in self._extents)
 
     def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[Extent]:
-        """Give the windows that have one of these cells and end in (after, bound]."""
+        """Yield the windows that have one of these cells and end in (after, bound]."""
         begins = [begin for begin, _ in spans]
         for wid, begin, end in self._extents:
             at = bisect_left(begins, begin)
@@ -165,7 +165,7 @@ class ExtentWindow:
                 yield wid, begin, end
 
     def unfinished(self, bound: int) -> int:
-        """Give the least begin of the windows that end after a bound, never when there are no more."""
+        """Return the least begin of the windows that end after a bound, never when there are no more."""
         return min((begin for _, begin, end in self._extents if end > bound), default=FAR)
 
 
@@ -180,15 +180,15 @@ class Context(Protocol):
         ...
 
     def complete(self, bound: int) -> Iterable[tuple[int, int]]:
-        """Give the windows [begin, end) with end <= bound that were not given yet; all tuples before it are known."""
+        """Return the windows [begin, end) with end <= bound that were not given yet; all tuples before it are known."""
         ...
 
     def unfinished(self) -> int:
-        """Give the least begin of the windows that are not given yet, as far as it is known; never falls."""
+        """Return the least begin of the windows that are not given yet, as far as it is known; never falls."""
         ...
 
     def state(self) -> str:
-        """Give all that is remembered, as text."""
+        """Return all that is remembered, as text."""
         ...
 
     def restore(self, state: str) -> None:
@@ -201,7 +201,7 @@ class LookingBack(Context, Protocol):
     """A context whose windows may begin where no edge was set before: tuples are kept from its horizon on."""
 
     def horizon(self) -> int:
-        """Give a tick before which no window that is still to be given begins; never falls."""
+        """Return a tick before which no window that is still to be given begins; never falls."""
         ...
 
 

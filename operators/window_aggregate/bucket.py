@@ -67,7 +67,7 @@ class Bucket(memory.Stateful):
 
     @property
     def bound(self) -> int:
-        """The first window that is not released, -2^63 while none is."""
+        """Return the first window that is not released, -2^63 while none is."""
         return self._bound
 
     def learn(self, **counts: int) -> None:
@@ -77,7 +77,7 @@ class Bucket(memory.Stateful):
 
     @property
     def partition(self) -> tuple[str, ...]:
-        """The partitioning attributes, none for most windows."""
+        """Return the partitioning attributes, none for most windows."""
         return self.window.partition if isinstance(self.window, PartitionedWindow) else ()
 
     def output_schema(self, *inputs: Schema) -> Schema:

@@ -22,11 +22,11 @@ class Grouping(Protocol):
     def functions(self) -> Mapping[str, AggregateFunction]: ...
     @property
     def by(self) -> Any:
-        """Names; no type says so, for of an attrs class the type checker sees a converter here."""
+        """Return the names; no type says so, for of an attrs class the type checker sees a converter here."""
 
 
 def windows_of(operator: object) -> tuple[Windowed, ...]:
-    """Give the windows that an operator computes, none for most operators."""
+    """Return the windows that an operator computes, none for most operators."""
     if isinstance(windows := getattr(operator, "windows", None), Mapping):
         return tuple(windows.values())
     window = getattr(operator, "window", None)
@@ -34,7 +34,7 @@ def windows_of(operator: object) -> tuple[Windowed, ...]:
 
 
 def open_for(window: object) -> int:
-    """Give how far below the bound tuples may be that a sliced window is open for, in ticks: of a session, any."""
+    """Return how far below the bound tuples may be that a sliced window is open for, in ticks: of a session, any."""
     return int(getattr(window, "size", ANY_DISTANCE))
 
 

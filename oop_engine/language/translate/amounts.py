@@ -30,7 +30,7 @@ class Amounts:
     text: str
 
     def ticks(self, amount: s.Duration, what: str) -> int:
-        """Give an amount in ticks; raises LanguageError, also for more than windows can be computed with."""
+        """Return an amount in ticks; raises LanguageError, also for more than windows can be computed with."""
         with placed(amount.span, self.text):
             ticks = ticks_of(amount, self.field, what=what, rows=self.field.name == ROW_NUM, signed=what == "ORIGIN")
             if abs(ticks) > LIMIT:
@@ -38,11 +38,11 @@ class Amounts:
         return ticks
 
     def amount(self, amount: s.Duration, what: str) -> int | str:
-        """Give an amount as Python's windows take it; raises LanguageError as `ticks` does."""
+        """Return an amount as Python's windows take it; raises LanguageError as `ticks` does."""
         return amount_of(self.ticks(amount, what), self.field.type)
 
     def begin(self, origin: s.Duration | s.Literal | None) -> int | str:
-        """Give where windows begin as Python's windows take it; raises LanguageError as `origin` does."""
+        """Return where windows begin as Python's windows take it; raises LanguageError as `origin` does."""
         return 0 if origin is None else amount_of(self.origin(origin), self.field.type)
 
     def origin(self, origin: s.Duration | s.Literal) -> int:
@@ -89,7 +89,7 @@ def check_steps(field: pa.Field, name: s.Name, text: str) -> None:
 
 
 def rows(amount: s.Duration | s.All, what: str, clause: s.WindowClause, text: str) -> int:
-    """Give an amount that counts tuples; raises LanguageError."""
+    """Return an amount that counts tuples; raises LanguageError."""
     if isinstance(amount, s.Duration) and amount.unit in ("rows", "plain"):
         if amount.value > LIMIT:
             message = f"{what} is {amount.text}, and the most is {LIMIT:,} rows."

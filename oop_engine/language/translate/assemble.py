@@ -72,7 +72,7 @@ def _stream_of(tree: s.Query, streams: Mapping[str, Stream]) -> Stream:
 
 
 def _expressions(tree: s.Query) -> Iterator[s.Expr]:
-    """Give what a query computes after WHERE."""
+    """Yield what a query computes after WHERE."""
     for item in tree.select:
         if not isinstance(item.expr, s.Star):
             yield item.expr

@@ -43,5 +43,5 @@ def refuse_results(tree: s.Query, scope: Scope) -> None:
 
 
 def _as_said(piece: s.Expr) -> s.Expr | None:
-    """Give a name as the query says it, where a join has put that of its own attribute there."""
+    """Return a name as the query says it, where a join has put that of its own attribute there."""
     return s.Name(tuple(piece.said.split("."))) if isinstance(piece, s.Name) and piece.said else None

@@ -42,7 +42,7 @@ WINDOW, EARLY = (WID, START, STOP), (FIRED, FINAL)
 
 
 def aggregated(tree: s.Query, scope: Scope) -> Stream:
-    """Give the results of a query with aggregates or groups, columns as selected, then those of the window.
+    """Return the results of a query with aggregates or groups, columns as selected, then those of the window.
 
     What PA parts windows by is of the window: it stands before wid where it is not selected, or the windows of one
     number could not be told apart.
@@ -89,7 +89,7 @@ class _Grouping:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """The attributes that tell of the window of a result."""
+        """Return the attributes that tell of the window of a result."""
         if self.window is None:
             return ()
         if self.window.early is None:
@@ -120,7 +120,7 @@ class _Grouping:
                 columns.found[attribute] = Column(attribute)
 
     def _meant(self, name: s.Name) -> s.Expr:
-        """Give the attribute that GROUP BY names, or the item of the SELECT list that bears the name."""
+        """Return the attribute that GROUP BY names, or the item of the SELECT list that bears the name."""
         for item in self.tree.select:
             if item.alias is None or isinstance(item.expr, s.Star):
                 continue
@@ -170,7 +170,7 @@ class _Grouping:
         self.functions[name] = (by_name("count", ()), self.tree.span)
 
     def stream(self) -> Stream:
-        """Give the stream of all groups and aggregates."""
+        """Return the stream of all groups and aggregates."""
         scope, text = self.scope, self.tree.text
         if self.derived:
             scope = scope.over(scope.stream.derive(**self.derived))
@@ -219,7 +219,7 @@ class _Grouping:
         raise LanguageError.at(name.span, message, self.tree.text, hint=hint)
 
     def _aggregate(self, call: s.Call, wanted: str) -> str:
-        """Give the attribute that holds an aggregate, one for all places where it is written."""
+        """Return the attribute that holds an aggregate, one for all places where it is written."""
         for argument in call.args:
             self._refuse_aggregates(argument, "an aggregate of aggregates needs a query inside FROM ( ... ).")
         arguments = tuple(self.scope.resolved(argument) for argument in call.args)
@@ -241,13 +241,13 @@ class _Grouping:
         return self.aggregates[resolved]
 
     def _argument(self, call: s.Call, place: int, resolved: s.Expr) -> str | float:
-        """Give the number that stands where a function takes one, or the attribute that holds an expression."""
+        """Return the number that stands where a function takes one, or the attribute that holds an expression."""
         if place in constants(call.function) and (value := number_of(resolved)) is not None:
             return float(value) if isinstance(value, Decimal) else value
         return self._input(resolved, written_name(resolved))
 
     def _input(self, resolved: s.Expr, wanted: str, *, again: bool = False) -> str:
-        """Give the attribute of the input that holds an expression over it, derived unless there is one.
+        """Return the attribute of the input that holds an expression over it, derived unless there is one.
 
         `again`: under another name than its own, because that one will mean something else in the results.
         """

@@ -118,7 +118,7 @@ class Inputs:
             taken |= set(some.columns.values())
 
     def meant(self, name: s.Name) -> tuple[int, str] | None:
-        """Give the input and the attribute that a name means; None for one that no input has.
+        """Return the input and the attribute that a name means; None for one that no input has.
 
         Raises LanguageError for a name that several have, and for a qualified one that means nothing.
         """
@@ -180,7 +180,7 @@ class Inputs:
         return s.Name((written if same else column,), said=str(name), span=name.span)
 
     def starred(self, star: s.Star) -> list[str]:
-        """Give the names, in the joined stream, of the attributes that `*` or `A.*` stands for."""
+        """Return the names, in the joined stream, of the attributes that `*` or `A.*` stands for."""
         chosen = self.inputs
         if star.stream is not None:
             chosen = [self[self._qualified(s.Name((star.stream, "*"), span=star.span))]]
@@ -190,7 +190,7 @@ class Inputs:
         return [stream for some in self.inputs for stream in some.scope.streams]
 
     def _qualified(self, name: s.Name) -> int:
-        """Give the input that stands before the dot."""
+        """Return the input that stands before the dot."""
         *qualifiers, attribute = name.parts
         for some in self.inputs:
             refuse_paths(name, some.scope.schema, self.text, streams=self._streams())

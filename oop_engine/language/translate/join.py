@@ -118,13 +118,13 @@ class _Conditions:
         return not any(pa.types.is_floating(field.type) for field in fields)
 
     def _of_one(self, node: s.Expr) -> int | None:
-        """Give the one input that an expression looks at."""
+        """Return the one input that an expression looks at."""
         meant = [self.inputs.meant(name) for name in pieces(node) if isinstance(name, s.Name)]
         sides = {None if found is None else found[0] for found in meant}
         return sides.pop() if len(sides) == 1 else None
 
     def _field(self, number: int, node: s.Expr) -> pa.Field:
-        """Give the type of an expression over one input."""
+        """Return the type of an expression over one input."""
         scope = self.inputs[number].scope
         own = self.inputs.own(node)
         expression = scope.expression(own)
@@ -133,7 +133,7 @@ class _Conditions:
         return pa.field("key", expression.type(scope.schema))
 
     def _attribute(self, number: int, node: s.Expr) -> str:
-        """Give the attribute that holds an expression over one input, derived unless it is one."""
+        """Return the attribute that holds an expression over one input, derived unless it is one."""
         own = self.inputs.own(node)
         if isinstance(own, s.Name):
             return own.parts[0]
@@ -183,7 +183,7 @@ def _chained(
 
 
 def _over(tree: s.Query, inputs: Inputs) -> s.Query:
-    """Give a query with its names replaced by those of the joined stream."""
+    """Return a query with its names replaced by those of the joined stream."""
     aliases = {item.alias for item in (*tree.select, *tree.group_by) if isinstance(item, s.SelectItem) and item.alias}
 
     def item(given: s.SelectItem) -> s.SelectItem:
@@ -220,7 +220,7 @@ def _window(clause: s.WindowClause, inputs: Inputs) -> s.WindowClause:
 
 
 def _parts(where: s.Expr) -> Iterator[s.Expr]:
-    """Give the conditions that must all hold."""
+    """Yield the conditions that must all hold."""
     waiting = [where]
     while waiting:
         node = waiting.pop()
@@ -231,7 +231,7 @@ def _parts(where: s.Expr) -> Iterator[s.Expr]:
 
 
 def _names(tree: s.Query) -> Iterator[s.Name]:
-    """Give all names of a query outside FROM."""
+    """Return all names of a query outside FROM."""
     found: list[s.Expr] = [item.expr for item in tree.select if not isinstance(item.expr, s.Star)]
     for group in tree.group_by:
         if isinstance(group, s.Name):
@@ -246,7 +246,7 @@ def _names(tree: s.Query) -> Iterator[s.Name]:
 
 
 def _hashable(left: pa.Field, right: pa.Field) -> bool:
-    """Tell whether a join can hash two attributes as equal."""
+    """Return whether a join can hash two attributes as equal."""
     tick = pa.field("tick", pa.int64())
     schemas = [Schema(pa.schema([tick, field.with_name("key")])) for field in (left, right)]
     try:

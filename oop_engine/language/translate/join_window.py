@@ -39,7 +39,7 @@ class InputWindow:
     span: Span
 
     def sliding(self) -> SlidingWindow:
-        """Give the windows of an input that slide."""
+        """Return the windows of an input that slide."""
         return SlidingWindow(self.wattr, size=self.length, slide=self.slide or self.length, origin=self.origin)
 
 
@@ -64,7 +64,7 @@ def input_windows(inputs: Inputs, source: s.Join) -> Sequence[InputWindow]:
 
 
 def pair_window(left: InputWindow, right: InputWindow, text: str) -> JoinWindow:
-    """Give the join window of two inputs."""
+    """Return the join window of two inputs."""
     with placed(right.span, text):
         if left.tumbling:
             return SameWindow(left.wattr, right.wattr, size=left.length, origin=left.origin)
@@ -74,7 +74,7 @@ def pair_window(left: InputWindow, right: InputWindow, text: str) -> JoinWindow:
 
 
 def within(left: InputWindow, right: InputWindow, names: tuple[str, str]) -> Expression | None:
-    """Give the condition that two inputs, which a chain does not join directly, are in each other's windows.
+    """Return the condition that two inputs, which a chain does not join directly, are in each other's windows.
 
     None for tumbling windows: what is in the same one as the first input is in the same one as the others.
     """

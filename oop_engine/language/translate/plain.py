@@ -33,7 +33,7 @@ class Columns:
         self.found[name] = expression
 
     def of(self, stream: Stream) -> Stream:
-        """Give a stream with these columns; itself when it has just these."""
+        """Return a stream with these columns; itself when it has just these."""
         same = all(isinstance(e, Column) and e.name == name for name, e in self.found.items())
         if same and list(self.found) == stream.schema.names:
             return stream
@@ -41,7 +41,7 @@ class Columns:
 
 
 def selected(tree: s.Query, scope: Scope, starred: Starred) -> Stream:
-    """Give the results of a query without aggregates."""
+    """Return the results of a query without aggregates."""
     if tree.having is not None:
         message = "HAVING is about groups, and this query has neither GROUP BY nor aggregates."
         raise LanguageError.at(tree.having.span, message, tree.text, hint="Write the condition after WHERE.")

@@ -34,19 +34,19 @@ class Scope:
 
     @property
     def schema(self) -> Schema:
-        """The attributes of the stream."""
+        """Return the attributes of the stream."""
         return self.stream.schema
 
     def over(self, stream: Stream) -> Scope:
-        """Give the same names over what became of the stream."""
+        """Return the same names over what became of the stream."""
         return attrs.evolve(self, stream=stream)
 
     def attribute(self, name: s.Name) -> str:
-        """Give the attribute that a name means; raises LanguageError."""
+        """Return the attribute that a name means; raises LanguageError."""
         return attribute_of(name, self.schema, self.text, streams=self.streams)
 
     def starred(self, star: s.Star) -> list[str]:
-        """Give the attributes that `*`, or `M.*` of the stream M, stands for; raises LanguageError."""
+        """Return the attributes that `*`, or `M.*` of the stream M, stands for; raises LanguageError."""
         if star.stream is not None and star.stream.lower() not in (stream.lower() for stream in self.streams):
             hint = did_you_mean(star.stream, self.streams) if self.streams else "Write *."
             raise LanguageError.at(star.span, f'there is no stream "{star.stream}" here.', self.text, hint=hint)

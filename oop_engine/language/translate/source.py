@@ -57,7 +57,7 @@ class Sources:
     nested: Callable[[s.Query], Stream]
 
     def scope(self, source: s.From) -> Scope:
-        """Give what the rest of a query reads of one input; raises LanguageError."""
+        """Return what the rest of a query reads of one input; raises LanguageError."""
         return Scope(self._stream(source), self._names(source), self.text)
 
     def _names(self, source: s.From) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ class Sources:
 
 
 def _members(union: s.Union) -> list[s.From]:
-    """Give the members of a union and of the plain unions inside it, so that one Meld does them all."""
+    """Return the members of a union and of the plain unions inside it, so that one Meld does them all."""
     found: list[s.From] = []
     for item in union.items:
         found += _members(item) if isinstance(item, s.Union) and item.window is None else [item]

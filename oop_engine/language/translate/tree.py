@@ -11,12 +11,12 @@ from oop_engine.language.walk import pieces
 
 
 def aggregates(node: s.Expr) -> Iterator[s.Call]:
-    """Give the calls, from the top down, of what is no function of one tuple's values."""
+    """Return the calls, from the top down, of what is no function of one tuple's values."""
     return (piece for piece in pieces(node) if isinstance(piece, s.Call) and piece.function not in SCALARS)
 
 
 def column_name(item: s.SelectItem) -> str:
-    """Give the name of a result's column: its alias, else what was written, `sum(len)` as sum_len."""
+    """Return the name of a result's column: its alias, else what was written, `sum(len)` as sum_len."""
     return item.alias if item.alias is not None else written_name(item.expr)
 
 
@@ -33,7 +33,7 @@ def written_name(expr: s.Expr | s.Star) -> str:
 
 
 def free_name(wanted: str, taken: Collection[str]) -> str:
-    """Give the wanted name, numbered when it is taken."""
+    """Return the wanted name, numbered when it is taken."""
     name, number = wanted, 1
     while name in taken:
         number += 1

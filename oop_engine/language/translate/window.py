@@ -51,7 +51,7 @@ def early_of(stream: Windowed, clause: s.WindowClause, text: str) -> Early | Non
 
 
 def counts_arrivals(clause: s.WindowClause | None) -> bool:
-    """Tell whether a window is over the arrival numbers of the whole stream, which must then have been given."""
+    """Return whether a window is over the arrival numbers of the whole stream, which must then have been given."""
     if clause is None or clause.partition or isinstance(clause.wattr, s.Call) or _of_last(clause):
         return False
     name = clause.wattr if clause.wattr is not None else clause.rattr
@@ -59,7 +59,7 @@ def counts_arrivals(clause: s.WindowClause | None) -> bool:
 
 
 def _special(scope: Scope, clause: s.WindowClause) -> WindowOf | None:
-    """Give a window that is more than RANGE and SLIDE over one attribute, None for one that is not."""
+    """Return a window that is more than RANGE and SLIDE over one attribute, None for one that is not."""
     if clause.session:
         wattr, amounts = _wattr(scope, clause)
         assert isinstance(clause.range, s.Duration)
@@ -99,7 +99,7 @@ def _special(scope: Scope, clause: s.WindowClause) -> WindowOf | None:
 
 
 def _by_tuples(clause: s.WindowClause) -> bool:
-    """Tell whether a window ranges over one attribute and slides by tuples."""
+    """Return whether a window ranges over one attribute and slides by tuples."""
     return clause.sattr is not None and clause.sattr != clause.rattr
 
 
@@ -116,7 +116,7 @@ def _ordered(scope: Scope, name: s.Name, wattr: str) -> pa.Field:
 
 
 def _ranked(scope: Scope, call: s.Call) -> str:
-    """Give the attribute of rank(attribute)."""
+    """Return the attribute of rank(attribute)."""
     if call.function != "rank" or len(call.args) != 1 or not isinstance(call.args[0], s.Name) or call.star:
         message = f"a window is over an attribute, row-num or rank(an attribute), not over {call.function}(...)."
         raise LanguageError.at(call.span, message, scope.text, hint="Write for example rank(ts).")
@@ -127,7 +127,7 @@ def _ranked(scope: Scope, call: s.Call) -> str:
 
 
 def _attribute(clause: s.WindowClause, scope: Scope) -> s.Name:
-    """Give the windowing attribute: WA, or what RATTR and SATTR agree on, else ts for times and row_num for rows."""
+    """Return the windowing attribute: WA, or what RATTR and SATTR agree on, else ts for times and row_num for rows."""
     if clause.rattr is not None:
         return clause.rattr
     if isinstance(clause.wattr, s.Name):
@@ -140,7 +140,7 @@ def _attribute(clause: s.WindowClause, scope: Scope) -> s.Name:
 
 
 def _of_last(clause: s.WindowClause) -> bool:
-    """Tell whether a window is of the last rows, every so often: RANGE in rows and SLIDE in time.
+    """Return whether a window is of the last rows, every so often: RANGE in rows and SLIDE in time.
 
     A SLIDE without a unit is in that of the attribute that is named, as `WA seq`; of none, or of row-num, it is rows.
     """

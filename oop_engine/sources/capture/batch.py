@@ -31,7 +31,7 @@ class _Kind:
 
     @property
     def bytes(self) -> int:
-        """Give what an entry takes."""
+        """Return what an entry takes."""
         return np.dtype(self.type).itemsize * (2 if self.place in (f.SRC, f.DST) else 1)
 
 
@@ -95,7 +95,7 @@ class Layout:
 
     @classmethod
     def of(cls, schema: pa.Schema) -> Layout:
-        """Give the columns of a schema, `seen`, and both ports where one is wanted."""
+        """Return the columns of a schema, `seen`, and both ports where one is wanted."""
         names = [*schema.names, "seen"]
         names += sorted(_PORTS - set(names)) if not _PORTS.isdisjoint(names) else []
         types = {field.name: field.type for field in schema}
@@ -106,7 +106,7 @@ class Layout:
         return cls(schema, want, fields)
 
     def bases(self, room: int) -> tuple[list[int], int]:
-        """Give where each kind of column begins that has room for so many rows, -1 for none, and what all take."""
+        """Return where each kind of column begins that has room for so many rows, -1 for none, and what all take."""
         bases = [-1] * len(_KINDS)
         size = 0
         for field in self.fields:
@@ -199,7 +199,7 @@ class Columns:
         self._common &= int(common)
 
     def _array(self, name: str) -> NDArray[Any]:
-        """Give the whole of a column, empty where it is not wanted."""
+        """Return the whole of a column, empty where it is not wanted."""
         found = self._arrays.get(name)
         if found is None:
             kind = _KINDS[name]
@@ -209,7 +209,7 @@ class Columns:
         return found
 
     def batch(self) -> pa.RecordBatch:
-        """Give the rows as a batch, whose memory then is not to be written again."""
+        """Return the rows as a batch, whose memory then is not to be written again."""
         count = self.count
         arrays: list[pa.Array] = []
         for field in self.layout.fields:

@@ -50,7 +50,7 @@ class Filling(Protocol[_Part]):
         ...
 
     def give(self) -> _Part:
-        """Give what was taken, and begin anew."""
+        """Return what was taken, and begin anew."""
         ...
 
 
@@ -94,29 +94,29 @@ class Capture:
             self.name = stream_name(source)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Give the packets in the order of the capture, in Arrow batches of 1 to `batch_rows` rows."""
+        """Return the packets in the order of the capture, in Arrow batches of 1 to `batch_rows` rows."""
         return self.read(_Batches(self))
 
     def times(self) -> Iterator[NDArray[np.int64]]:
-        """Give only the packets' times, int64 nanoseconds since the epoch: the same packets in the same order.
+        """Return only the packets' times, int64 nanoseconds since the epoch: the same packets in the same order.
 
         A packet without a time has NO_TIME. No packet is decoded, so `counts` says nothing of their contents.
         """
         return self.read(_Times(self))
 
     def rows(self, most: int) -> Rows:
-        """Give room for so many rows, at most those of a batch."""
+        """Return room for so many rows, at most those of a batch."""
         return Rows.empty(min(self._batch_rows, most))
 
     def room(self, supply: Supply, at: int) -> int:
-        """Give how many rows there may be from data[at] on, at most those of a batch."""
+        """Return how many rows there may be from data[at] on, at most those of a batch."""
         there = supply.end - at
         if supply.steady and self.size is not None:
             there = max(there, self.size - supply.base - at)
         return max(1, min(self._batch_rows, there // _SMALLEST))
 
     def read(self, filling: Filling[_Part]) -> Iterator[_Part]:
-        """Give what becomes of the records, part by part."""
+        """Yield what becomes of the records, part by part."""
         self.notes.clear()
         self.counts.update(dict.fromkeys(_COUNTS, 0))
         with ExitStack() as opened:
@@ -178,7 +178,7 @@ class Capture:
             raise DecodeError(note)
 
     def _bytes(self, supply: Supply, place: int, count: int) -> bytes:
-        """Give `count` bytes from `place`, fewer where the source ends before."""
+        """Return `count` bytes from `place`, fewer where the source ends before."""
         while supply.base + supply.end < place + count and supply.more(place - supply.base):
             pass
         at = place - supply.base

@@ -28,15 +28,15 @@ class Pieces(Protocol):
 
     @property
     def taken(self) -> int:
-        """The bytes of the source read so far, as they lie on disk."""
+        """Return the bytes of the source read so far, as they lie on disk."""
         ...
 
     def read(self, most: int) -> bytes:
-        """Give 1 to `most` bytes, waiting for the first; b"" at the end. Raises PackedDamage where it cannot go on."""
+        """Return 1 to `most` bytes, waiting for the first; b"" at the end. PackedDamage where it cannot go on."""
         ...
 
     def ready(self) -> bool:
-        """Say whether another read would give bytes, or the end, without waiting."""
+        """Return whether another read would give bytes, or the end, without waiting."""
         ...
 
 
@@ -52,7 +52,7 @@ class Plain:
     ended: bool = False
 
     def peek(self, count: int) -> bytes:
-        """Give the first `count` bytes (fewer at the end) without using them up."""
+        """Return the first `count` bytes (fewer at the end) without using them up."""
         while len(self._ahead) < count:
             piece = self._more(count - len(self._ahead))
             if not piece:
@@ -133,7 +133,7 @@ class Gunzip:
                 return piece
 
     def _last(self, member: Any, packed: bytes, most: int) -> bytes:
-        """Give what can be unpacked before the damage: zlib keeps it back where one call meets both."""
+        """Return what can be unpacked before the damage: zlib keeps it back where one call meets both."""
         found = b""
         while most:
             trial = member.copy()

@@ -55,7 +55,7 @@ class Classic:
 
     @property
     def framed(self) -> bool:
-        """Tell whether its records are as most are: little-endian, of Ethernet, without anything more or older."""
+        """Return whether its records are as most are: little-endian, of Ethernet, without anything more or older."""
         return not self.swapped and self.extra == 0 and not self.old and self.link == 1
 
     def walk(self, data: NDArray[np.uint8], at: int, end: int, rows: Rows) -> tuple[int, int, int, int]:
@@ -94,7 +94,7 @@ class Blocks:
         return size if size >= 28 and size % 4 == 0 else 0
 
     def size(self, head: bytes) -> int:
-        """Give the length of the block that starts with these 8 bytes."""
+        """Return the length of the block that starts with these 8 bytes."""
         return struct.unpack((">" if self.swapped else "<") + "I", head[4:8])[0]
 
     def describe(self, block: bytes) -> None:
@@ -146,5 +146,5 @@ def recognise(head: bytes) -> Classic | Blocks | None:
 
 
 def header_bytes(magic: bytes) -> int:
-    """Give how many bytes `recognise` needs after this magic number; 0 when it is none."""
+    """Return how many bytes `recognise` needs after this magic number; 0 when it is none."""
     return 24 if magic in _CLASSIC else 12 if magic == _SECTION else 0

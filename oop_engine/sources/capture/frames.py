@@ -62,7 +62,7 @@ _HAS_VLAN = 0x20
 
 @kernel
 def _doubtful(time: uint64, size: uint64) -> bool:
-    """Tell whether a record header may be none: zeros, or a version 2.4 where the fraction of a second should be."""
+    """Return whether a record header may be none: zeros, or a version 2.4 where the fraction of a second should be."""
     ticks = time >> uint64(32)
     return (
         (time | size == uint64(0))

@@ -55,7 +55,7 @@ class Mapping:
         return None
 
     def hold(self, low: int, high: int) -> NDArray[np.uint8] | None:
-        """Give the bytes from `low` to `high`, to be looked at until `free`; None where they are to be read instead."""
+        """Return the bytes from `low` to `high`, valid until `free`; None where they are to be read instead."""
         if self._lease():
             number = self._file.fileno()
             if os.fstat(number).st_size >= high and (
@@ -89,7 +89,7 @@ class Mapping:
 
 
 def _cached(file: int, low: int, high: int) -> bool:
-    """Tell whether a part of a file lies in the page cache, so that no error of the disk meets who looks at it."""
+    """Return whether a part of a file lies in the page cache, so that no error of the disk meets who looks at it."""
     first = low // mmap.PAGESIZE * mmap.PAGESIZE
     found = (ctypes.c_uint64 * 5)()
     asked = (ctypes.c_uint64 * 2)(first, high - first)

@@ -50,7 +50,7 @@ class Rows:
         )
 
     def first(self, room: int) -> Rows:
-        """Give the same arrays with room for fewer rows."""
+        """Return the same arrays with room for fewer rows."""
         if room >= self.room:
             return self
         return Rows(

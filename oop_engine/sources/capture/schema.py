@@ -41,7 +41,7 @@ PACKET_SCHEMA: pa.Schema = pa.schema(
 
 
 def prune(columns: Sequence[str] | None) -> pa.Schema:
-    """Give PACKET_SCHEMA with only the columns named, in its own order; None keeps all.
+    """Return PACKET_SCHEMA with only the columns named, in its own order; None keeps all.
 
     Raises SchemaError for a name that packets do not have.
     """

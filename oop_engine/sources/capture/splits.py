@@ -111,7 +111,7 @@ class Parted:
     def batches(
         self, part: Part, *, columns: Sequence[str] | None = None, batch_rows: int = 65_536
     ) -> Iterator[pa.RecordBatch]:
-        """Give the packets whose records start in a part; PartedDamage where the file is not sound."""
+        """Yield the packets whose records start in a part; PartedDamage where the file is not sound."""
         layout = Layout.of(prune(columns))
         rows = Rows.empty(min(batch_rows, WALKED))
         with ExitStack() as opened:
@@ -173,7 +173,7 @@ class Parted:
                 place = following
 
     def first(self, place: int) -> int:
-        """Give where the first record starts at or behind a place, `end` where none does."""
+        """Return where the first record starts at or behind a place, `end` where none does."""
         back = 2 * self.most
         while place - back > HEAD and back <= _WIDE:
             found = self._enters(place - back, place)
@@ -197,7 +197,7 @@ class Parted:
         return at if at >= place or why == walk.FULL else self.end
 
     def same_header(self, at: int) -> int | None:
-        """Give where records go on behind another file header like the first; None when there is none, or no such."""
+        """Return where records go on behind another file header like the first; None when there is none, or no such."""
         return at + HEAD if recognise(self._bytes(at, at + HEAD).tobytes()) == self.form else None
 
     def _bytes(self, low: int, high: int) -> NDArray[np.uint8]:

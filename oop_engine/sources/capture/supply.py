@@ -34,7 +34,7 @@ class Supply(Protocol):
     steady: bool  # more bytes are there without waiting for them, so that a batch may wait for them
 
     def consumed(self, at: int) -> int:
-        """Give the bytes of the source read so far, with the reader standing at data[at]."""
+        """Return the bytes of the source read so far, with the reader standing at data[at]."""
         ...
 
     def more(self, at: int) -> bool:
@@ -89,7 +89,7 @@ class Stored:
 
     @classmethod
     def mapped(cls, file: FileIO | BytesIO, size: int) -> Stored:
-        """Give the first `size` bytes of a file, mapped where that can be, for one who tells of pauses."""
+        """Return the first `size` bytes of a file, mapped where that can be, for one who tells of pauses."""
         return cls(file, size, Mapping.of(file, size) if size >= _MAPPED else None)
 
     def consumed(self, at: int) -> int:

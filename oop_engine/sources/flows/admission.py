@@ -28,7 +28,7 @@ class Budget:
     """When it is as at the beginning, if nothing is taken of it."""
 
     def left(self, now: int) -> int:
-        """Give how many it has, in ns since 1970."""
+        """Return how many it has, in ns since 1970."""
         missing = max(0, self._full - now) if self._full != NO_TIME else 0
         return max(0, self.burst - -(-missing * self.rate // _SECOND))
 

@@ -39,7 +39,7 @@ class CapturedDatagrams:
     """Whether there was a datagram that begins as one of flow exports does."""
 
     def blocks(self) -> Iterator[Datagrams]:
-        """Give the datagrams as they were captured; each block is good until the next is asked for."""
+        """Return the datagrams as they were captured; each block is good until the next is asked for."""
         self.cut = self.fragmented = 0
         self.found = False
         return self.capture.read(_Located(self, np.array(sorted(self.ports), np.uint16)))
@@ -128,7 +128,7 @@ def _transport(
     data: NDArray[np.uint8], offset: NDArray[np.int64], caplen: NDArray[np.int32], length: NDArray[np.int32],
     link: NDArray[np.int32],
 ) -> NDArray[np.int64]:  # fmt: skip
-    """Give where in each packet its UDP header begins.
+    """Return where in each packet its UDP header begins.
 
     The decoder of packets knows but does not tell. It finds ports as soon as the first four bytes of the header are
     there, so the shortest part of a packet in which it finds them ends with those four.

@@ -87,7 +87,7 @@ class ExporterCounters:
 
 
 def counted(sessions: Sessions) -> list[ExporterCounters]:
-    """Give the counters of all sessions; nobody's, with those of sessions that were left behind, last."""
+    """Return the counters of all sessions; nobody's, with those of sessions that were left behind, last."""
     # Who is refused has said nothing that is believed, so it is not the agent that it says.
     rows = [
         ((sessions.senders if sessions.table[n, e.T_REFUSED] else sessions.keys)[n].tobytes(), sessions.table[n])

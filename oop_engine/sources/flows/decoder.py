@@ -77,13 +77,13 @@ Networks = Sequence[tuple[bytes, bytes]]
 
 
 def _words(address: bytes) -> tuple[int, int]:
-    """Give an address as it lies in memory."""
+    """Return an address as it lies in memory."""
     high, low = (int(part) for part in np.frombuffer(address, np.uint64))
     return high, low
 
 
 def _numbers(networks: Networks) -> NDArray[np.uint64]:
-    """Give networks as the walk has them, see `is_allowed`."""
+    """Return networks as the walk has them, see `is_allowed`."""
     ends = [int.from_bytes(end[k : k + 8], "big") for network in networks for end in network for k in (0, 8)]
     return np.array(ends, np.uint64).reshape(-1, 4)
 
@@ -92,7 +92,7 @@ _ANYWHERE: Final = _numbers(())
 
 
 def flow_columns(more: Iterable[str | Element] = ()) -> tuple[Column, ...]:
-    """Give the common columns and those a user names beyond them."""
+    """Return the common columns and those a user names beyond them."""
     return (*COMMON, *more_columns(more))
 
 
@@ -160,7 +160,7 @@ class FlowDecoder:
         self._rated = np.zeros(_ROOM, np.int64)
 
     def decode(self, datagrams: Datagrams, sample: Sample | None = None) -> Iterator[pa.RecordBatch]:
-        """Give the records of datagrams in batches of 1 to `batch_rows` rows; read them all before the next call.
+        """Yield the records of datagrams in batches of 1 to `batch_rows` rows; read them all before the next call.
 
         With a `sample`, only those of the datagrams it keeps, each standing for as many as it says; the others' are
         counted as shed, and all else of them is taken note of.
@@ -208,18 +208,18 @@ class FlowDecoder:
             self._give_up(session, e.NO_TIME)
 
     def exporters(self) -> list[ExporterCounters]:
-        """Give what was counted of each session, in the order they came, and last what is nobody's any more."""
+        """Return what was counted of each session, in the order they came, and last what is nobody's any more."""
         return counted(self.sessions)
 
     @property
     def learnt(self) -> int:
-        """Give a number that moves with what exporters teach: templates, rates, clocks, timeouts. Sequence numbers and
+        """Return a number that changes with templates, rates, clocks and timeouts of exporters. Sequence numbers and
         what is sent again move it not.
         """
         return self.sessions.revision
 
     def state(self) -> State:
-        """Give what exporters taught this decoder."""
+        """Return what exporters taught this decoder."""
         return {"sessions": save_learnt(self.sessions)}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
@@ -258,7 +258,7 @@ class FlowDecoder:
         self.sessions.plans.release()
 
     def _waited_for(self, datagrams: Datagrams, places: Int64s) -> Bools:
-        """Tell of which of these datagrams the session has data that wait for their template, and not for too long."""
+        """Return the datagrams whose session has data that wait for a template, and not for too long."""
         held, who = self.sessions.table[:, e.HELD], self._heads[places, e.H_SESSION]
         waiting = np.flatnonzero(held[who])
         for session, last in dict(zip(who[waiting].tolist(), places[waiting].tolist(), strict=True)).items():
@@ -350,11 +350,11 @@ class FlowDecoder:
             np.add.at(self.sessions.table[:, entry], heads[runs.datagram[:count], e.H_SESSION], each)
 
     def _now(self, datagrams: Datagrams) -> int:
-        """Give when the datagram at hand came."""
+        """Return when the datagram at hand came."""
         return self._came(datagrams, int(self._cursor[e.C_DATAGRAM]))
 
     def _came(self, datagrams: Datagrams, place: int) -> int:
-        """Give when a datagram came, or was sent where that is not known."""
+        """Return when a datagram came, or was sent where that is not known."""
         arrived = int(datagrams.arrival[place])
         return arrived if arrived != e.NO_TIME else int(self._heads[place, e.H_EXPORT])
 
@@ -501,7 +501,7 @@ class FlowDecoder:
         return known
 
     def _release(self, datagrams: Datagrams, session: int, template: int) -> Iterator[pa.RecordBatch]:
-        """Give the records of sets that waited for a template."""
+        """Yield the records of sets that waited for a template."""
         self._work(datagrams, _FLUSH_WORK)
         yield from self._flush(datagrams)
         known = self.sessions.known[session]

@@ -213,7 +213,7 @@ class Element:
 
     @property
     def key(self) -> tuple[int, int]:
-        """The enterprise and the number, as templates name the element."""
+        """Return the enterprise and the number, as templates name the element."""
         return self.enterprise, self.number
 
 
@@ -235,7 +235,7 @@ _NUMBERED: Final = re.compile(r"(?:(\d{1,10})/)?(\d{1,5})")
 
 
 def element(name: str) -> Element | None:
-    """Give the element of a name; "6871/40" is number 40 of enterprise 6871, as bytes; None when there is none."""
+    """Return the element of a name; "6871/40" is number 40 of enterprise 6871, as bytes; None when there is none."""
     if (known := ELEMENTS.get(name)) is not None:
         return known
     numbered = _NUMBERED.fullmatch(name)

@@ -36,7 +36,7 @@ SAVED: Final = SAVED_BEFORE.append(pa.field("sender", pa.binary(16)))
 
 
 def save_learnt(sessions: Sessions) -> pa.RecordBatch:
-    """Give a row of each session but nobody's and those that are refused, the least used first.
+    """Return a row of each session but nobody's and those that are refused, the least used first.
 
     Cost: a few array operations over the sessions; templates are written out when they change.
     """
@@ -65,7 +65,7 @@ def _bytes(addresses: NDArray[np.uint64]) -> pa.Array:
 
 
 def _lists(sizes: NDArray[np.int64], values: pa.Array) -> pa.Array:
-    """Give lists of these sizes, whose values stand one behind the other."""
+    """Return lists of these sizes, whose values stand one behind the other."""
     return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32()), values)
 
 
@@ -95,7 +95,7 @@ def _templates(sessions: Sessions, every: list[Packed]) -> pa.Array:
 
 
 def _packed(known: Known) -> Packed:
-    """Give a session's templates as they are written, put together anew when they changed."""
+    """Return a session's templates as they are written, put together anew when they changed."""
     if known.packed is None:
         templates = [template for template, _ in known.templates.values()]
         fields = [(f.number, f.length, f.enterprise) for template in templates for f in template.fields]
@@ -111,6 +111,6 @@ def _packed(known: Known) -> Packed:
 
 
 def template_of(number: int, scopes: int, options: bool, fields: list[int]) -> Template:
-    """Give back a template; `fields` are number, length and enterprise of each."""
+    """Return a template; `fields` are number, length and enterprise of each."""
     parts = zip(fields[::3], fields[1::3], fields[2::3], strict=True)
     return Template(number, tuple(Field(*part) for part in parts), scopes, options)

@@ -28,7 +28,7 @@ _MOST_UPTIME: Final = 2**31 * 1_000_000
 
 @kernel
 def _clock(heads: NDArray[int64], datagram: Whole) -> tuple[Whole, Whole]:
-    """Give when a datagram was exported, and its exporter's uptime then in ms, -1 for none."""
+    """Return when a datagram was exported, and its exporter's uptime then in ms, -1 for none."""
     export = heads[datagram, e.H_EXPORT]
     uptime = heads[datagram, e.H_UPTIME]
     if uptime < 0 and heads[datagram, e.H_INIT] != e.NO_TIME and export != e.NO_TIME:
@@ -38,7 +38,7 @@ def _clock(heads: NDArray[int64], datagram: Whole) -> tuple[Whole, Whole]:
 
 @kernel
 def _certain(r: Whole, after: Whole, run_datagram: NDArray[int32], heads: NDArray[int64]) -> bool:
-    """Tell whether every uptime of 32 bits gives a time that can be in these runs."""
+    """Return whether every uptime of 32 bits gives a time that can be in these runs."""
     for one in range(r, after):
         export, uptime = _clock(heads, int64(run_datagram[uint64(one)]))
         if uptime < 0 or not e.EARLIEST + _MOST_UPTIME <= export < e.LATEST - _MOST_UPTIME:
@@ -48,7 +48,7 @@ def _certain(r: Whole, after: Whole, run_datagram: NDArray[int32], heads: NDArra
 
 @kernel
 def _names_samplers(operations: NDArray[int32], plan: Whole, many: Whole) -> bool:
-    """Tell whether records of the plan may name samplers."""
+    """Return whether records of the plan may name samplers."""
     for o in range(many):
         if operations[plan, o, e.O_KIND] == e.SAMPLER and operations[plan, o, e.O_EXTRA] == _NAMED:
             return True
@@ -60,7 +60,7 @@ def _together(
     r: Whole, runs: Whole, room: Whole, run_plan: NDArray[int32], run_count: NDArray[int32], run_row: NDArray[int64],
     run_datagram: NDArray[int32], heads: NDArray[int64],
 ) -> tuple[Whole, Whole]:  # fmt: skip
-    """Give the run after those that are filled together with run r, and how many records these have."""
+    """Return the run after those that are filled together with run r, and how many records these have."""
     plan = run_plan[uint64(r)]
     row = run_row[uint64(r)]
     n = int64(run_count[uint64(r)])
@@ -81,7 +81,7 @@ def _together(
 def _lay(
     r: Whole, after: Whole, stride: Whole, run_at: NDArray[int64], run_count: NDArray[int32], place: NDArray[int64]
 ) -> None:
-    """Tell where the records of runs begin."""
+    """Write where the records of runs begin."""
     to = int64(0)
     for one in range(r, after):
         at = run_at[uint64(one)]
@@ -96,7 +96,7 @@ def _lay_varying(
     data: NDArray[uint8], at: Whole, n: Whole, variable: Whole, plan: Whole, segments: NDArray[int32],
     place: NDArray[int64],
 ) -> Whole:  # fmt: skip
-    """Tell where the segments of n records begin; give where the last one ends."""
+    """Write where the segments of n records begin; return where the last one ends."""
     for k in range(n):
         for s in range(variable):
             place[uint64(s * n + k)] = at

@@ -31,7 +31,7 @@ class Silence:
     def before(
         self, until: int, spoke: NDArray[np.int32], datagrams: Datagrams, heads: NDArray[np.int64], sessions: Sessions
     ) -> Int64s:
-        """Give the datagrams before `until` that had no records, when those of `spoke` have; each is given once.
+        """Return the datagrams before `until` that had no records, when those of `spoke` have; each is given once.
 
         Those that were not walked to their end have nobody's head; and one whose session has made room for another
         since is nobody's, too.
@@ -53,7 +53,7 @@ class Silence:
 def parts_of(
     heads: NDArray[np.int64], spoke: NDArray[np.int32], first: Int64s, rows: int, silent: Int64s | None
 ) -> Parts:
-    """Give the parts of runs that begin at rows `first`, of the datagrams `spoke`, and of those that were silent."""
+    """Return the parts of runs that begin at rows `first`, of the datagrams `spoke`, and of those that were silent."""
     places, recorded = spoke.astype(np.int64), np.ones(len(spoke), np.bool_)
     if silent is not None and len(silent):
         # A part without rows begins where the next one does.

@@ -87,7 +87,7 @@ class Room:
                 self.bytes[self.sizes[number] : self.sizes[number] + 4 * self.rows] = 0
 
     def values(self, name: str) -> NDArray[Any]:
-        """Give a column's entries, shape (rows,), or (rows, width) for bytes."""
+        """Return a column's entries, shape (rows,), or (rows, width) for bytes."""
         number = self.layout.offsets[name]
         kind = self.layout.columns[number].field.type
         wide = int(self.layout.widths[number])
@@ -97,7 +97,7 @@ class Room:
         return part.view({1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.int64}[wide])
 
     def array(self, number: int, has: NDArray[np.bool_] | bool, data: NDArray[np.uint8]) -> pa.Array:
-        """Give a column as Arrow array; `has` tells which rows have it."""
+        """Return a column as Arrow array; `has` tells which rows have it."""
         column = self.layout.columns[number]
         kind = column.field.type
         if has is False:

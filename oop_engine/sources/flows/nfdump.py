@@ -47,7 +47,7 @@ _NOTHING: Final = b"No matching flows\n"
 
 
 def find_nfdump() -> str:
-    """Give where nfdump is installed; SourceError when it is not."""
+    """Return where nfdump is installed; SourceError when it is not."""
     found = shutil.which("nfdump")
     if found is None:
         raise SourceError(
@@ -101,7 +101,7 @@ class NfdumpReader:
     _done: int = attrs.field(init=False, default=0)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Give the records in batches of at most `batch_rows` rows; TableError for what nfdump cannot read."""
+        """Yield the records in batches of at most `batch_rows` rows; TableError for what nfdump cannot read."""
         schema = pa.schema([field for field in NFDUMP_SCHEMA if field.name in self.columns])
         for path in self.paths:
             line = 1

@@ -52,7 +52,7 @@ class Announced:
 
 
 def of_interest(template: Template) -> bool:
-    """Tell whether records of an options template are read."""
+    """Return whether records of an options template are read."""
     read = _RATES | {_INIT, _ACTIVE, _INACTIVE}
     return any(field.key in read for field in template.fields)
 
@@ -61,14 +61,14 @@ _READ: Final = _RATES | {_INIT, _ACTIVE, _INACTIVE, (0, 306), (0, 310), *_SAMPLE
 
 
 def read_options(template: Template, body: bytes, most: int) -> Iterator[Announced]:
-    """Give what the first `most` records of a set announce; ValueError for a record that ends beyond it."""
+    """Yield what the first `most` records of a set announce; ValueError for a record that ends beyond it."""
     scopes = [field.key for field in template.fields[: template.scopes] if field.length and field.key not in _WHOLE]
     for values in _records(template, body, most):
         yield from _announced(values, scopes)
 
 
 def _records(template: Template, body: bytes, most: int) -> Iterator[dict[tuple[int, int], bytes]]:
-    """Give the fields that are of interest of each record."""
+    """Yield the fields that are of interest of each record."""
     at, least = 0, template.least
     if all(field.length != VARIABLE for field in template.fields):
         wanted: dict[tuple[int, int], tuple[int, int]] = {}
@@ -124,7 +124,7 @@ def _announced(values: Mapping[tuple[int, int], bytes], scopes: Sequence[tuple[i
 
 
 def _rate(values: Mapping[tuple[int, int], bytes]) -> int | None:
-    """Give how many packets one sampled packet stands for, rounded."""
+    """Return how many packets one sampled packet stands for, rounded."""
     for key in ((0, 34), (0, 50)):
         if (rate := _number(values.get(key), 8)) is not None:
             return min(max(rate, 1), _MOST_RATE)

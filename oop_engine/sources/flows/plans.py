@@ -78,7 +78,7 @@ class Plan:
     """Fields left out since their type cannot have such a length."""
 
     def only(self, kept: Mapping[int, int]) -> Plan:
-        """Give the plan for a part of the columns: `kept` has their new numbers, -1 for those left out."""
+        """Return the plan for a part of the columns: `kept` has their new numbers, -1 for those left out."""
         operations = np.array(
             [
                 (kept[column], kind, *where, kept[extra] if kind == e.AFTER else extra, factor)
@@ -95,7 +95,7 @@ class Plan:
 
 
 def places(fields: Sequence[Field]) -> tuple[dict[tuple[int, int], Place], list[int]]:
-    """Give where each element first stands, and the bytes of fixed fields in each segment."""
+    """Return where each element first stands, and the bytes of fixed fields in each segment."""
     found: dict[tuple[int, int], Place] = {}
     segments = [0]
     for field in fields:
@@ -139,7 +139,7 @@ class _Writer:
             self.filled.add(column)
 
     def fitting(self, key: tuple[int, int], lengths: Sequence[int]) -> Place | None:
-        """Give where an element stands, if it has one of these lengths."""
+        """Return where an element stands, if it has one of these lengths."""
         place = self.found.get(key)
         if place is not None and place.length not in lengths:
             self.mismatched.add(key)

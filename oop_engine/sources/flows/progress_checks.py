@@ -57,13 +57,13 @@ class Looks:
 
     @property
     def every(self) -> int:
-        """Give the time from one look to the next, in ns."""
+        """Return the time from one look to the next, in ns."""
         steps = [grain.step for grain in self.exporting.grains.values()]
         finest = min((0 if step is None else step for step in steps), default=0)
         return min(max(OFTEN, finest // _LOOKS), SELDOM)
 
     def cut(self, datagrams: Datagrams) -> Iterator[Look]:
-        """Give what came before the last look that is due; the rest, a copy, waits for more."""
+        """Yield what came before the last look that is due; the rest, a copy, waits for more."""
         count, every, before = len(datagrams), self.every, self._latest
         if not count:
             return
@@ -88,14 +88,14 @@ class Looks:
             self._held[-1] = _kept(self._held[-1])
 
     def rest(self) -> Iterator[Look]:
-        """Give what waits for more."""
+        """Yield what waits for more."""
         held, self._held, self._many = self._held, [], 0
         gap, self._gap = self._gap, None
         if held:
             yield [] if gap is None else self._due(*gap), _joined(held)
 
     def _due(self, since: int, until: int, every: int) -> list[int]:
-        """Give the looks behind one arrival, up to the next, that can tell something.
+        """Return the looks behind one arrival, up to the next, that can tell something.
 
         With the same exporters there, and none of them newly silent, promises only rise, so that the last look tells
         what all of them would: the last of all, and the last before somebody has been silent for too long.
@@ -163,7 +163,7 @@ def _joined(parts: Sequence[Datagrams]) -> Datagrams:
 
 
 def _came(datagrams: Datagrams) -> Int64s:
-    """Give when datagrams came, or were sent, as their headers say, where nobody knows; NO_TIME where nothing tells."""
+    """Return when datagrams came; by their headers when they were sent, if that is unknown; else NO_TIME."""
     unknown = datagrams.arrival == NO_TIME
     if not unknown.any() or len(datagrams.data) < _HEAD:
         return datagrams.arrival

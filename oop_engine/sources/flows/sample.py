@@ -23,7 +23,7 @@ class Sample:
     rates: Int64s | int
 
     def runs(self, runs: Runs, count: int) -> tuple[Runs, Int64s, Bools]:
-        """Give the runs of kept datagrams; of all, the row at which each begins, and which are kept."""
+        """Return the runs of kept datagrams; of all, the row at which each begins, and which are kept."""
         kept = self.kept[runs.datagram[:count]]
         rows = np.where(kept, runs.count[:count], 0).astype(np.int64)
         first = np.cumsum(rows) - rows
@@ -34,7 +34,7 @@ class Sample:
         return chosen, first, kept
 
     def weighed(self, batch: pa.RecordBatch, runs: Runs) -> pa.RecordBatch:
-        """Give a batch, of runs of kept datagrams, whose records say that they stand for so many times as many."""
+        """Return a batch, of runs of kept datagrams, whose records say that they stand for so many times as many."""
         place = batch.schema.get_field_index(SAMPLING)
         if place < 0:
             return batch

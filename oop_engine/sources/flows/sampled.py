@@ -140,7 +140,7 @@ def _headers(writer: _Rows, data: NDArray[np.uint8], samples: NDArray[np.int64])
 
 
 def _services(data: NDArray[np.uint8], samples: NDArray[np.int64], six: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Give the type of service (traffic class) of sampled IP packets, of which those of `six` are IPv6.
+    """Return the type of service (traffic class) of sampled IP packets, of which those of `six` are IPv6.
 
     The decoder of packets does not tell where their IP headers begin, but it finds one as soon as its 20 or 40 bytes
     are there. Most stand right behind an Ethernet header; others are looked for.
@@ -157,7 +157,7 @@ def _services(data: NDArray[np.uint8], samples: NDArray[np.int64], six: NDArray[
 
 
 def _found(data: NDArray[np.uint8], samples: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give where the parts of packets end that are just enough to find an IP header."""
+    """Return where the parts of packets end that are just enough to find an IP header."""
     n = len(samples)
     none: dict[str, NDArray[Any]] = {kind: np.empty(0, kind) for kind in ("uint8", "uint16", "int32", "uint64")}
     seen = np.empty(n, np.uint8)

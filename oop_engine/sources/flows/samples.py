@@ -37,7 +37,7 @@ S_WIDTH: Final = 16
 
 @kernel
 def _link(protocol: Whole) -> Whole:
-    """Give the link type of a capture for sFlow's number of a header protocol; -1 where there is none."""
+    """Return the link type of a capture for sFlow's number of a header protocol; -1 where there is none."""
     if protocol == 1:
         return int64(1)
     if protocol == 4:

@@ -163,7 +163,7 @@ _ARROW: Final = {
 
 
 def column_of(wanted: Element) -> Column:
-    """Give the nullable column of an element, under its own name."""
+    """Return the nullable column of an element, under its own name."""
     if wanted.type in ("ipv4Address", "ipv6Address"):
         field = ip_field(wanted.name)
     else:
@@ -172,7 +172,7 @@ def column_of(wanted: Element) -> Column:
 
 
 def more_columns(names: Iterable[str | Element]) -> tuple[Column, ...]:
-    """Give the columns beyond the common ones that a user names: elements, or their names.
+    """Return the columns beyond the common ones that a user names: elements, or their names.
 
     A name is IANA's ("postNATSourceIPv4Address"), "reverse" and one of those, or "6871/40": number 40 of enterprise
     6871 as bytes. What is an alias of a common column is that column, so nothing is added. SchemaError for other names.

@@ -135,7 +135,7 @@ class Plans:
         self.has[number] = plan.has
 
     def scarce(self) -> bool:
-        """Tell whether plans are retired faster than they are released."""
+        """Return whether plans are retired faster than they are released."""
         return len(self.retired) > MOST_SESSIONS
 
     def release(self) -> None:
@@ -176,7 +176,7 @@ class Sessions:
     _unused: list[int] = attrs.field(factory=lambda: list(range(MOST_SESSIONS + 1, e.FREELY, -1)))
 
     def _victim(self) -> int:
-        """Give the session that goes when a stranger comes: the one least used of those without a record, then of those
+        """Return the session that a stranger replaces: the one least used of those without a record, then of those
         that sent few datagrams, or of all.
         """
         table = self.table[1 : len(self.known)]
@@ -217,7 +217,7 @@ class Sessions:
         return number
 
     def _allowance(self, sender: bytes) -> int:
-        """Give the row of a sender's allowance, which all of its sessions share."""
+        """Return the row of a sender's allowance, which all of its sessions share."""
         place = self._allowed.get(sender)
         if place is None:
             place = self._allowed[sender] = self._unused.pop()
@@ -311,7 +311,7 @@ class Sessions:
         row[e.T_READ] = (row[e.T_READ] + 1) % _READ
 
     def is_news(self, session: int, said: Announced) -> bool:
-        """Tell whether something else than this is known, or nothing; what is not used never is."""
+        """Return whether something else than this is known, or nothing; what is not used never is."""
         row, known = self.table[session], self.known[session]
         if said.unused:
             return False

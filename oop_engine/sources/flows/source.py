@@ -154,7 +154,7 @@ class FlowReader:
     _polled: bool = attrs.field(init=False, default=False)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Give the records in batches of at most the decoder's rows."""
+        """Yield the records in batches of at most the decoder's rows."""
         for datagrams in self._blocks():
             yield from self.decoder.decode(datagrams)
         self._finish()
@@ -163,7 +163,7 @@ class FlowReader:
         return self.batches() if self.exporting is None else self._promising(self.exporting)
 
     def _promising(self, exporting: ExporterProgress) -> Iterator[Chunk]:
-        """Give the records, and between them what the exporters have promised by then."""
+        """Yield the records, and between them what the exporters have promised by then."""
         looks, held = Looks(exporting), _Held(self.batch_rows)
         try:
             for block in self._blocks():
@@ -216,7 +216,7 @@ class FlowReader:
         return None
 
     def exporters(self) -> list[ExporterCounters]:
-        """Give what was counted of every exporter so far."""
+        """Return what was counted of every exporter so far."""
         return self.decoder.exporters()
 
     def check_any(self) -> None:
@@ -314,7 +314,7 @@ def trouble(counters: ExporterCounters) -> str | None:
 
 
 def _head(path: Path | BinaryIO) -> bytes:
-    """Give the first four bytes of what a file holds, unpacked; of a stream, without using them up."""
+    """Return the first four bytes of what a file holds, unpacked; of a stream, without using them up."""
     try:
         if isinstance(path, Path):
             with path.open("rb") as file:
@@ -339,7 +339,7 @@ def _is_capture(path: Path | BinaryIO) -> bool:
 def feed_of(
     path: Path | BinaryIO, ports: frozenset[int] = PORTS, *, strict: bool = False
 ) -> CapturedDatagrams | StoredDatagrams:
-    """Tell by its first bytes how the datagrams in a file are found; SourceError for what holds none."""
+    """Return how the datagrams in a file are found, by its first bytes; SourceError if it holds none."""
     head = _head(path)
     name = str(path) if isinstance(path, Path) else stream_name(path)
     if is_stored(head):

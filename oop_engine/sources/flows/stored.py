@@ -22,7 +22,7 @@ _SFLOW: Final = b"\0\0\0\5"
 
 
 def any_stored(datagrams: Datagrams) -> bool:
-    """Tell whether any datagram begins as `is_stored` has it."""
+    """Return whether any datagram begins as `is_stored` has it."""
     at = datagrams.offset[datagrams.length >= 4]
     first, second = (each_be(datagrams.data, at + k, 2) for k in (0, 2))
     return bool(np.any((first == 5) | (first == 9) | (first == 10) | ((first == 0) & (second == 5))))
@@ -46,7 +46,7 @@ class StoredDatagrams:
     notes: list[str] = attrs.field(factory=list)
 
     def blocks(self) -> Iterator[Datagrams]:
-        """Give the datagrams in order; nobody knows when they came, or from where."""
+        """Yield the datagrams in order; nobody knows when they came, or from where."""
         self.notes.clear()
         if isinstance(self.source, Path):
             with self.source.open("rb", buffering=0) as file:
@@ -79,7 +79,7 @@ class StoredDatagrams:
             yield _datagrams(held, [(0, len(held))])
 
     def _damaged(self, unpacked: Undamaged, held: bytes, damage: Damage) -> Iterator[Datagrams]:
-        """Give what is before the damage; of a file it is told how much is behind it, a stream might never end."""
+        """Yield what is before the damage; of a file it is told how much is behind it, a stream might never end."""
         place = unpacked.count - len(held) + damage.at
         behind = "what is behind it is not read"
         if isinstance(self.source, Path):
@@ -145,7 +145,7 @@ def split(data: bytes, *, ended: bool = True) -> Split:
 
 
 def _length(data: bytes, at: int, ended: bool) -> int | Damage:
-    """Give the length of the datagram that begins at `at`; -1 where that is not known yet."""
+    """Return the length of the datagram that begins at `at`; -1 where that is not known yet."""
     if at + 4 > len(data):
         return -1
     version = int.from_bytes(data[at : at + 2], "big")
@@ -165,7 +165,7 @@ def _length(data: bytes, at: int, ended: bool) -> int | Damage:
 
 
 def _length_of_sets(data: bytes, at: int, ended: bool) -> int | Damage:
-    """Give the length of a datagram of NetFlow v9, which ends where the next begins, or where all ends."""
+    """Return the length of a datagram of NetFlow v9, which ends where the next begins, or where all ends."""
     place = at + 20
     while place + 4 <= len(data):
         if data[place : place + 2] == b"\0\x09":

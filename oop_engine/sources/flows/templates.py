@@ -73,7 +73,7 @@ Found: TypeAlias = "Template | Withdrawal | Fault"
 
 
 def read_templates(body: bytes, version: int, *, options: bool) -> Iterator[Found]:
-    """Give what a set of templates says, the body behind the set's header; it ends at the first fault in the layout."""
+    """Yield the templates of a set, the body behind its header, up to the first fault in the layout."""
     at = 0
     while at + 4 <= len(body):
         number, count = struct.unpack_from(">HH", body, at)

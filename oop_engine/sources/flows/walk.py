@@ -37,7 +37,7 @@ _STRAGGLING: Final = 10_000
 def _home(
     high: uint64, low: uint64, sent_high: uint64, sent_low: uint64, port: Whole, version: Whole, domain: Whole
 ) -> uint64:
-    """Give the hash of a session's key."""
+    """Return the hash of a session's key."""
     word = high * uint64(0x9E3779B97F4A7C15) ^ low * uint64(0xC2B2AE3D27D4EB4F)
     word ^= (sent_high ^ sent_low * uint64(0xD6E8FEB86659FD93)) >> uint64(7)
     word ^= (uint64(port) << uint64(40) | uint64(version) << uint64(32) | uint64(domain)) * uint64(0x165667B19E3779F9)
@@ -51,7 +51,7 @@ def find_session(
     keys: NDArray[uint64], senders: NDArray[uint64], table: NDArray[int64], index: NDArray[int32], high: uint64,
     low: uint64, sent_high: uint64, sent_low: uint64, port: Whole, version: Whole, domain: Whole,
 ) -> Whole:  # fmt: skip
-    """Give the place in `index` of a session, or -1 - the free place it would have."""
+    """Return the place in `index` of a session, or -1 - the free place it would have."""
     mask = uint64(len(index) - 1)
     at = _home(high, low, sent_high, sent_low, port, version, domain) & mask
     while True:
@@ -110,7 +110,7 @@ def remove_session(
 
 @kernel
 def find_template(slot_ids: NDArray[int32], session: Whole, template: Whole) -> Whole:
-    """Give the slot of a session's template, or -1 - the free slot it would have."""
+    """Return the slot of a session's template, or -1 - the free slot it would have."""
     mask = slot_ids.shape[1] - 1
     at = (template * 40_503 >> 3) & mask
     while True:
@@ -141,7 +141,7 @@ def remove_template(slot_ids: NDArray[int32], slot_plans: NDArray[int32], sessio
 def least_template(
     slot_ids: NDArray[int32], slot_plans: NDArray[int32], facts: NDArray[int64], session: Whole
 ) -> Whole:
-    """Give the template of a session that is the least used, of several the one learnt first; -1 if it has none."""
+    """Return the template of a session that is the least used, of several the one learnt first; -1 if it has none."""
     found = int64(-1)
     used = int64(0)
     born = int64(0)
@@ -165,7 +165,7 @@ def _stir(word: uint64, more: uint64) -> uint64:
 
 @kernel
 def _bytes(data: NDArray[uint8], at: Whole, end: Whole, kind: Whole) -> Whole:
-    """Give a number that the same bytes in a set of the same kind give again; never 0."""
+    """Return a number that the same bytes in a set of the same kind give again; never 0."""
     word = uint64(end - at) * uint64(0x9E3779B97F4A7C15) ^ uint64(kind)
     for p in range(at, end):
         word = (word ^ uint64(data[uint64(p)])) * uint64(0x100000001B3)
@@ -175,7 +175,7 @@ def _bytes(data: NDArray[uint8], at: Whole, end: Whole, kind: Whole) -> Whole:
 
 @kernel
 def _read_before(read: NDArray[int64], session: Whole, mark: Whole, now: Whole) -> Whole:
-    """Give how many templates a set has that was read before and is still good, -1 for one that has to be read."""
+    """Return how many templates a set has that was read before and is still good, -1 for one that has to be read."""
     for k in range(read.shape[1]):
         if read[session, k, e.R_BYTES] == mark and now <= read[session, k, e.R_UNTIL]:
             return read[session, k, e.R_TEMPLATES]
@@ -184,7 +184,7 @@ def _read_before(read: NDArray[int64], session: Whole, mark: Whole, now: Whole) 
 
 @kernel
 def _spent(cursor: NDArray[int64], allowances: NDArray[int64], row: Whole, now: Whole) -> bool:
-    """Tell whether Python has done enough for a datagram or its exporter."""
+    """Return whether Python has done enough for a datagram or its exporter."""
     if row == e.FREELY or now == e.NO_TIME:
         return False
     if allowances[row] - now > e.BURST + 4 * e.MOST_WORK * e.UNIT:  # now is long before: other files
@@ -194,7 +194,7 @@ def _spent(cursor: NDArray[int64], allowances: NDArray[int64], row: Whole, now: 
 
 @kernel
 def _came(recent: NDArray[int64], session: Whole, mark: Whole) -> bool:
-    """Tell whether a datagram of this mark came before."""
+    """Return whether a datagram of this mark came before."""
     came = False
     for k in range(recent.shape[1]):
         came |= recent[session, k] == mark
@@ -203,7 +203,7 @@ def _came(recent: NDArray[int64], session: Whole, mark: Whole) -> bool:
 
 @kernel
 def _sent_before(table: NDArray[int64], session: Whole, uptime: Whole, export: Whole) -> bool:
-    """Tell whether clocks that go on say that a datagram was sent a little before the last one that was in order."""
+    """Return whether clocks that go on say that a datagram was sent a little before the last one that was in order."""
     ago = int64(0)
     earlier = False
     if uptime >= 0:
@@ -218,7 +218,7 @@ def _sent_before(table: NDArray[int64], session: Whole, uptime: Whole, export: W
 
 @kernel
 def _of_old(table: NDArray[int64], session: Whole, ahead: Whole, uptime: Whole, export: Whole) -> bool:
-    """Tell whether one clock alone says that a datagram is of before the exporter began anew."""
+    """Return whether one clock alone says that a datagram is of before the exporter began anew."""
     if uptime >= 0:
         # Only the clock of then is so far from that of the last datagram, and so near to where it stopped.
         jumped = signed32(uptime - table[session, e.T_UPTIME]) > _UPTIME_TOLERANCE
@@ -229,7 +229,7 @@ def _of_old(table: NDArray[int64], session: Whole, ahead: Whole, uptime: Whole, 
 
 @kernel
 def _in_gap(table: NDArray[int64], gaps: NDArray[int64], session: Whole, sequence: Whole) -> bool:
-    """Tell whether a number is one of those that were passed over and have not come since."""
+    """Return whether a number is one of those that were passed over and have not come since."""
     for g in range(table[session, e.T_GAPS]):
         if (sequence - gaps[session, 2 * g]) & 0xFFFFFFFF < gaps[session, 2 * g + 1]:
             return True
@@ -240,7 +240,7 @@ def _in_gap(table: NDArray[int64], gaps: NDArray[int64], session: Whole, sequenc
 def _overtaken(
     table: NDArray[int64], gaps: NDArray[int64], session: Whole, sequence: Whole, export: Whole
 ) -> bool:  # fmt: skip
-    """Tell whether a datagram was sent before the last one in order, behind which the number to come is not known.
+    """Return whether a datagram was sent before the last one in order, behind which the number to come is not known.
 
     Only what was exported no later may be: a number that is smaller at a later time is one of an exporter that began
     anew.
@@ -257,7 +257,7 @@ def _enter(
     table: NDArray[int64], recent: NDArray[int64], gaps: NDArray[int64], session: Whole, sequence: Whole,
     uptime: Whole, export: Whole, mark: Whole,
 ) -> Whole:  # fmt: skip
-    """Tell how a datagram stands to what its session sent before."""
+    """Return how a datagram stands to what its session sent before."""
     expected = table[session, e.T_EXPECTED]
     ahead = signed32(sequence - expected) if expected >= 0 else int64(0)
     # A copy of what came before has a number that is over; or any, where the number to come is not known.
@@ -412,7 +412,7 @@ def measure(
 
 @kernel
 def _in_order(word: uint64) -> uint64:
-    """Give the number whose bytes, as they lie in memory, have the highest first."""
+    """Return the number whose bytes, as they lie in memory, have the highest first."""
     turned = uint64(0)
     for b in range(8):
         turned = turned << uint64(8) | (word >> uint64(8 * b)) & uint64(255)
@@ -421,7 +421,7 @@ def _in_order(word: uint64) -> uint64:
 
 @kernel
 def is_allowed(allowed: NDArray[uint64], high: uint64, low: uint64) -> bool:
-    """Tell whether an address, as it lies in memory, is in one of some networks, or there is none.
+    """Return whether an address, as it lies in memory, is in one of some networks, or there is none.
 
     A network is its first and last address, of two numbers each.
     """

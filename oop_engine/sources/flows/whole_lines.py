@@ -34,7 +34,7 @@ class WholeLines:
 
 
 def _is_whole(rest: bytes) -> bool:
-    """Tell whether what is behind the last line end is a line: an object, a comment. Of fields the last may be cut."""
+    """Return whether the rest behind the last line end is a line: an object, a comment. A last field may be cut."""
     if not rest.strip() or rest.startswith(b"#"):
         return True
     try:

@@ -65,7 +65,7 @@ _LONGEST_HEADER: Final = 1 << 16
 
 
 def _stream_field(name: str, word: str) -> pa.Field:
-    """Give the field of a stream for a field of a log and Zeek's word for its type."""
+    """Return the field of a stream for a field of a log and Zeek's word for its type."""
     known = ZEEK_ALIASES.get(name, name)
     field = _typed_field(name, known, word)
     names = [alias for alias, column in FLOW_ALIASES.items() if column == known]
@@ -117,7 +117,7 @@ class Fields:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _end(self, table: pa.Table) -> pa.Array:
-        """Give the last packet of connections: the first one's time for those of a single packet."""
+        """Return the last packet of connections: the first one's time for those of a single packet."""
         start = _converted(_column(table, "ts"), pa.field("ts", TIME)).view(pa.int64())
         lasting = pc.fill_null(_column(table, "duration").cast(pa.float64()), 0.0)
         # Zeek gives microseconds.
@@ -142,13 +142,13 @@ def _converted(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _seconds(column: pa.Array) -> bool:
-    """Tell whether text is seconds since 1970, not a date."""
+    """Return whether text is seconds since 1970, not a date."""
     first = column.drop_null()
     return not len(first) or "T" not in first[0].as_py()
 
 
 def _protocols(table: pa.Table, addressed: bool) -> pa.Array:
-    """Give the numbers of protocols' names; ICMP between IPv6 addresses is 58, which Zeek calls icmp too."""
+    """Return the numbers of protocols' names; ICMP between IPv6 addresses is 58, which Zeek calls icmp too."""
     column = _column(table, "proto")
     if pa.types.is_integer(column.type):
         return column.cast(pa.uint8())
@@ -175,7 +175,7 @@ _ESCAPED: Final = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|(\\))")
 
 
 def _unescaped(text: str) -> str:
-    """Give a text in which Zeek has written some bytes as a backslash, x and two digits, and each backslash twice."""
+    """Return a text in which Zeek has written some bytes as a backslash, x and two digits, and each backslash twice."""
     raw = _ESCAPED.sub(lambda m: bytes([int(m[1], 16)]) if m[1] else b"\\", text.encode())
     return raw.decode("utf-8", "replace")
 
@@ -236,7 +236,7 @@ class Tsv:
         return table
 
     def _text(self, column: pa.Array, word: str) -> pa.Array:
-        """Give texts as they were before they were written in a line, and sets and lists as they are in JSON."""
+        """Return texts as they were before they were written in a line, and sets and lists as they are in JSON."""
         if word.startswith(("set[", "vector[")) and self.within != ",":
             column = pc.replace_substring(column, self.within, ",")
         column = pc.if_else(pc.equal(column, self.empty), "", column)
@@ -309,7 +309,7 @@ class Json:
 
 
 def _unplaced(error: TableError) -> pa.ArrowInvalid:
-    """Give what Arrow said; the line that TableError names counts no blank ones."""
+    """Return what Arrow said; the line that TableError names counts no blank ones."""
     return pa.ArrowInvalid(str(error.__cause__ or error))
 
 
@@ -394,7 +394,7 @@ class ZeekReader:
     _reading: _Opened | None = attrs.field(init=False, default=None)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Give the lines in batches of at most `batch_rows` rows; TableError for what cannot be read."""
+        """Yield the lines in batches of at most `batch_rows` rows; TableError for what cannot be read."""
         for number, path in enumerate(self.source.paths):
             opened = self.source._first if number == 0 and not self.source.rewindable else _Opened.of(path)
             self._reading = opened

@@ -36,7 +36,7 @@ class Listening:
 
     @property
     def is_loopback(self) -> bool:
-        """Tell whether only this machine can send here."""
+        """Return whether only this machine can send here."""
         return ipaddress.ip_address(self.host).is_loopback
 
     @property

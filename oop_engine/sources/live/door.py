@@ -127,7 +127,7 @@ class Door:
 
     @property
     def filled(self) -> float:
-        """Give how much of the receive buffer is taken by datagrams that wait, 0 to 1; 0 where nobody tells."""
+        """Return how much of the receive buffer is taken by datagrams that wait, 0 to 1; 0 where nobody tells."""
         if not sys.platform.startswith("linux") or self._closed:
             return 0.0
         try:
@@ -152,7 +152,7 @@ class Door:
 
     @property
     def dropped(self) -> int:
-        """Give how many datagrams the kernel dropped at this socket since it was bound."""
+        """Return how many datagrams the kernel dropped at this socket since it was bound."""
         listed = None if self._closed else self._listed()
         if listed is not None and (listed - self._dropped) % _WRAP < _WRAP // 2:
             self._note(listed)

@@ -96,12 +96,12 @@ class Greatest:
         self.value = self._now if self._before is None else max(self._now, self._before)
 
     def state(self) -> list[int | None]:
-        """Give what `restored` needs."""
+        """Return what `restored` needs."""
         return [self.value, self.began, self._now, self._before]
 
     @classmethod
     def restored(cls, saved: Sequence[int | None] | None) -> Greatest | None:
-        """Give back what was saved, None for nothing."""
+        """Return what was saved, None for nothing."""
         if saved is None:
             return None
         value, began, now, before = saved
@@ -239,47 +239,47 @@ class Exporter:
 
     @property
     def ahead(self) -> int:
-        """Give by how much its times are ahead of ours, put right where they are."""
+        """Return by how much its times are ahead of ours, put right where they are."""
         return 0 if self._ahead is None else self._ahead.value + self.offset
 
     @property
     def skew(self) -> int:
-        """Give by how much its clock is behind ours, with the least time a datagram was under way."""
+        """Return by how much its clock is behind ours, with the least time a datagram was under way."""
         return 0 if self._ahead is None else -self._ahead.value
 
     @property
     def key(self) -> tuple[bytes, int, int | None]:
-        """Give its address, domain and port."""
+        """Return its address, domain and port."""
         return self.address, self.domain, self.port
 
     @property
     def spoke(self) -> int:
-        """Give since when it is silent, as far as anybody listened."""
+        """Return since when it is silent, as far as anybody listened."""
         return max(self.last, self.listened)
 
     @property
     def followed(self) -> bool:
-        """Tell whether another port of its address and domain was new since it was heard: it may be that now."""
+        """Return whether another port of its address and domain was new since it was heard: it may be that now."""
         return self.spoke < self.newest
 
     def gone(self, rules: Rules, now: int) -> bool:
-        """Tell whether another port is taken for what it was: nobody waits for it, or thinks that it may still send."""
+        """Return whether another port may take its place: nobody waits for it, or expects it to send again."""
         return self.followed and self.idle(rules, now)
 
     def trusted(self, rules: Rules) -> bool:
-        """Tell whether enough came from it for it to have a say."""
+        """Return whether enough came from it for it to have a say."""
         return self.datagrams >= max(1, rules.trusted_after)
 
     def idle(self, rules: Rules, now: int) -> bool:
-        """Tell whether it has been silent for too long to be waited for."""
+        """Return whether it has been silent for too long to be waited for."""
         return now - self.spoke > rules.idle
 
     def aside(self, rules: Rules) -> bool:
-        """Tell whether its clock is too far off for it to have a say."""
+        """Return whether its clock is too far off for it to have a say."""
         return not rules.correct and abs(self.skew) > rules.skew
 
     def allowance(self, attribute: str, rules: Rules) -> tuple[int, bool]:
-        """Give by how much its records may trail its header, and whether that was said rather than seen."""
+        """Return by how much its records may trail its header, and whether that was said rather than seen."""
         seen = self.trailing.get(attribute, 0) + RESOLUTION
         inactive = self.inactive if rules.inactive is None else rules.inactive
         active = self.active if rules.active is None else rules.active
@@ -295,7 +295,7 @@ class Exporter:
         return (said, True) if by_user or seen <= said + RESOLUTION else (seen, False)
 
     def reach(self, attribute: str, rules: Rules, now: int) -> tuple[int, bool] | None:
-        """Give below which value it will send nothing more, and whether that is assumed; None when nothing is known.
+        """Return below which value it will send nothing more, and whether that is assumed; None when nothing is known.
 
         One that is set aside and has its say only as nobody else has one gets no further than its arrivals, so that
         those who come later and are right about the time are not late.
@@ -317,7 +317,7 @@ class Exporter:
         return min(clock, now + rules.future) - allowed, assumed or not certain
 
     def row(self) -> dict[str, object]:
-        """Give all that is known of it, as a row of SAVED."""
+        """Return all that is known of it, as a row of SAVED."""
         return {
             "address": self.address,
             **{name: getattr(self, name) for name in (*_PLAIN, *_LATER)},
@@ -331,7 +331,7 @@ class Exporter:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Exporter:
-        """Give back the exporter that a row tells of."""
+        """Return the exporter that a row tells of."""
         made = cls(row["address"], row["domain"], row.get("port"), row["first"], row["last"])
         for name in _PLAIN:
             setattr(made, name, row[name])

@@ -56,7 +56,7 @@ class Hearing:
 
 
 def key_of(sessions: Sessions, number: int) -> Key:
-    """Give the exporter that a session is of."""
+    """Return the exporter that a session is of."""
     row = sessions.table[number]
     return sessions.keys[number].tobytes(), int(row[e.T_DOMAIN]), int(row[e.T_PORT])
 
@@ -71,7 +71,7 @@ def _without(batch: pa.RecordBatch, beyond: Mapping[str, Bools]) -> pa.RecordBat
 
 
 def _shifted(batch: pa.RecordBatch, by: Int64s) -> pa.RecordBatch:
-    """Give a batch with the times of its records put right."""
+    """Return a batch with the times of its records put right."""
     arrays = list(batch.columns)
     for place, field in enumerate(batch.schema):
         if field.name in (*_TIMES, "export_ts"):

@@ -87,7 +87,7 @@ class InterfaceReader:
     _bytes: int = attrs.field(init=False, default=0)
 
     def chunks(self) -> Iterator[Chunk]:
-        """Give what comes, and what is promised; nothing, an empty batch, ten times a second in between."""
+        """Yield what comes, and what is promised; nothing, an empty batch, ten times a second in between."""
         self._warm()
         ring = self.ring = PacketRing(self.source.interface, self.source.promiscuous)
         nothing = pa.RecordBatch.from_pylist([], schema=self.schema)

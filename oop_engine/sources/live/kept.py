@@ -69,7 +69,7 @@ class Kept:
             self._claim.release()
 
     def take_up(self, progress: ExporterProgress, decoder: FlowDecoder, unreleased: Unreleased | None = None) -> bool:
-        """Give what is in the file to those who need it; False if there is none, SourceError for other files."""
+        """Return what is in the file to those who need it; False if there is none, SourceError for other files."""
         with self._foreign():
             state = self._read()
             if state is not None:

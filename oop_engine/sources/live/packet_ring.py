@@ -113,7 +113,7 @@ class PacketRing:
 
     @property
     def dropped(self) -> int:
-        """Give how many packets the kernel dropped."""
+        """Return how many packets the kernel dropped."""
         if not self._closed:
             _, drops, _ = struct.unpack("@3I", self._socket.getsockopt(_SOL_PACKET, _STATISTICS, 12))
             self._dropped += drops  # asking sets it to zero

@@ -93,16 +93,16 @@ class ExporterProgress:
 
     @property
     def latest(self) -> int:
-        """Give the last arrival that was heard, NO_TIME before the first."""
+        """Return the last arrival that was heard, NO_TIME before the first."""
         return self._latest
 
     def bound(self, attribute: str) -> int:
-        """Give what was promised of an attribute, NO_TIME before anything was."""
+        """Return what was promised of an attribute, NO_TIME before anything was."""
         return self._promised[attribute].bound
 
     @property
     def exporters(self) -> list[Exporter]:
-        """Give what is known of each exporter, in the order they were first heard."""
+        """Return what is known of each exporter, in the order they were first heard."""
         return list(self.roster)
 
     def describe(self, grains: Mapping[str, Grain]) -> bool:
@@ -188,7 +188,7 @@ class ExporterProgress:
             self.contradicted += int(each.sum() - worst.sum())
 
     def beyond(self, heard: Heard, shifts: Int64s | None) -> dict[str, Bools]:
-        """Tell which times of what was just heard are too far ahead to be believed, of shape (rows,); count records.
+        """Return which times of what was just heard are too far ahead to be believed, of shape (rows,); count records.
 
         That is `future` ahead of their arrival, or of their exporter's clock where that is ahead itself (and so is
         told, set aside, or put right by the `shifts`), up to a day. Attributes of which all is believed are left out.
@@ -217,15 +217,15 @@ class ExporterProgress:
         return found
 
     def elapse(self, now: int) -> list[Punctuation]:
-        """Give the promises that have become true by this time, as finely as they are wanted."""
+        """Return the promises that have become true by this time, as finely as they are wanted."""
         return self._say(now, self.grains)
 
     def poll(self, now: int) -> list[Punctuation]:
-        """Give how far the stream is now, exactly."""
+        """Return how far the stream is now, exactly."""
         return self._say(now, dict.fromkeys(self.attributes, Grain()))
 
     def live(self, now: int) -> tuple[list[Exporter], bool]:
-        """Give the exporters that have a say, and whether one that has not may still send.
+        """Return the exporters that have a say, and whether one that has not may still send.
 
         When the clocks of all are too far off, they have it none the less, as far as their arrivals. When all are
         silent for too long and lulls are assumed away, those that were there last have it.
@@ -291,7 +291,7 @@ class ExporterProgress:
         return to_each(attribute, fresh)
 
     def state(self, given: Callable[[str], int] | None = None) -> State:
-        """Give what was promised and what is known of exporters; how finely is wanted is not part of it.
+        """Return what was promised and what is known of exporters; how finely is wanted is not part of it.
 
         Of an attribute of which less was `given` than promised, that is what is saved.
         """
@@ -345,7 +345,7 @@ class ExporterProgress:
 
 
 def _grouped(who: Int64s, known: Bools) -> list[Int64s]:
-    """Give the places of each exporter's parts, in their order; without those that are not known."""
+    """Return the places of each exporter's parts, in their order; without those that are not known."""
     places = np.flatnonzero(known)
     if not len(places):
         return []

@@ -26,7 +26,7 @@ class Promised:
     own_certain: dict[bytes, int] = attrs.field(factory=dict)
 
     def state(self, attribute: str) -> State:
-        """Give it for saving, under names that end with the attribute's."""
+        """Return it for saving, under names that end with the attribute's."""
         rows = [
             {EXPORTER: address, "bound": bound, "certain": self.own_certain.get(address)}
             for address, bound in self.own.items()
@@ -38,14 +38,14 @@ class Promised:
         }
 
     def until(self, given: int) -> Promised:
-        """Give what of it is not beyond a bound."""
+        """Return what of it is not beyond a bound."""
         if given >= self.bound:
             return self
         return Promised(given, min(given, self.certain))
 
     @classmethod
     def restored(cls, state: Mapping[str, StateValue], attribute: str) -> Promised:
-        """Give back what was saved of an attribute."""
+        """Return what was saved of an attribute."""
         own = read_batch(state, f"own of {attribute}").to_pylist()
         return cls(
             read_int(state, f"bound of {attribute}"),

@@ -46,7 +46,7 @@ class ExporterReport:
 
     @property
     def who(self) -> str:
-        """Give its address as text."""
+        """Return its address as text."""
         return address_text(self.counters.address)
 
 
@@ -59,7 +59,7 @@ class Report:
     progress: ExporterProgress
 
     def exporters(self, now: int) -> list[ExporterReport]:
-        """Give a report of every session."""
+        """Return a report of every session."""
         every = self.decoder.exporters()
         find = self.progress.roster.find
         known = [find((c.address or b"", c.domain, c.port)) for c in every]

@@ -52,7 +52,7 @@ class Received:
 
 
 def batched() -> Callable[..., int] | None:
-    """Give the system's call that receives many datagrams at once, None where there is none."""
+    """Return the system's call that receives many datagrams at once, None where there is none."""
     if not sys.platform.startswith("linux") or ctypes.sizeof(ctypes.c_void_p) != 8:
         return None
     try:

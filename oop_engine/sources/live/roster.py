@@ -48,11 +48,11 @@ class Roster:
         return iter(self._known.values())
 
     def at(self, place: Place) -> Sequence[Exporter]:
-        """Give who is known of an address and domain."""
+        """Return who is known of an address and domain."""
         return self._at.get(place, ())
 
     def find(self, key: Key, now: int | None = None) -> Exporter | None:
-        """Give the exporter that a port is of, or is counted among, as it is `now` if that is given, whoever was silent
+        """Return the exporter that a port is of, or counts among, as it is `now` if that is given, whoever was silent
         for long before; None for one that is not known.
         """
         found = self._known.get(key)
@@ -118,7 +118,7 @@ class Roster:
             self._untrusted.pop(exporter.key, None)
 
     def trusted(self, now: int) -> list[Exporter]:
-        """Give those that have a say; of whom is followed and silent for too long, only where there is nobody else."""
+        """Return the exporters that decide; those followed and silent for too long only if there is no other."""
         every = [e for e in self if e.trusted(self.rules)]
         return [e for e in every if not e.gone(self.rules, now)] or every
 

@@ -207,7 +207,7 @@ class LiveReader:
     """Why what is known could not be kept, after which nothing is promised any more."""
 
     def chunks(self) -> Iterator[Chunk]:
-        """Give what arrives, and what it promises; nothing, an empty batch, ten times a second in between.
+        """Yield what arrives, and what it promises; nothing, an empty batch, ten times a second in between.
 
         SourceError for a state that cannot be written from the beginning; SourceEnded, after what has arrived, for one
         that later could not.
@@ -239,13 +239,13 @@ class LiveReader:
             self.kept.unlock()
 
     def promised(self, name: str) -> int:
-        """Give the bound that was promised of an attribute, NO_TIME before any was."""
+        """Return the bound that was promised of an attribute, NO_TIME before any was."""
         if name == ARRIVAL:
             return self._arrived
         return self.exporting.bound(name) if name in self.exporting.attributes else NO_TIME
 
     def since(self, name: str) -> int:
-        """Give from which value of an attribute on no record is lacking for having come before this reading.
+        """Return from which value of an attribute on no record is lacking for having come before this reading.
 
         Of a reading that keeps its state, that is when it began to listen, by the clock of the exporter that is
         furthest ahead, or the latest time of what an earlier reading received.
@@ -258,7 +258,7 @@ class LiveReader:
 
     @property
     def is_over(self) -> bool:
-        """Tell whether the stream came to its end, rather than was stopped."""
+        """Return whether the stream came to its end, rather than was stopped."""
         return self._over
 
     def _chunks(self) -> Iterator[Chunk]:
@@ -323,7 +323,7 @@ class LiveReader:
             yield batch if len(names) == batch.num_columns else batch.select(names)
 
     def _until(self, now: int) -> int:
-        """Give up to when all that came was taken out: nobody is silent who may wait in the socket."""
+        """Return the time up to which everything that came was taken out; later senders may wait in the socket."""
         return now if self._behind is None else min(now, self._behind)
 
     def _promises(self, now: int, *, last: bool) -> Iterator[Chunk]:
@@ -354,7 +354,7 @@ class LiveReader:
         return self._unkept is None
 
     def _is_drained(self, door: Door, drained: int) -> bool:
-        """Tell whether as many have been read as the buffer can have held when the end was asked for."""
+        """Return whether as many have been read as the buffer can have held when the end was asked for."""
         return drained * _LEAST_SKB > door.buffer
 
     def _is_full(self, door: Door, *, idle: bool) -> bool:
@@ -394,7 +394,7 @@ class LiveReader:
         return None
 
     def exporters(self) -> list[ExporterReport]:
-        """Give what is known of every exporter: what came, what was lost, its clock and how far it is."""
+        """Return what is known of every exporter: what came, what was lost, its clock and how far it is."""
         return self._report.exporters(self._until(self.source.clock()))
 
     def notes(self) -> list[str]:
@@ -412,7 +412,7 @@ class LiveReader:
         return found
 
     def troubles(self) -> list[str]:
-        """Give the notes on what was lost or is wrong, none where all is well."""
+        """Return the notes on what was lost or is wrong, none where all is well."""
         if self.door is None:
             return []
         found = self._report.troubles(self.door, self.source.buffer)
@@ -437,7 +437,7 @@ class LiveReader:
 
 
 def _newest(door: Door, found: Received | None) -> int | None:
-    """Give when the newest of what was received came, where more may wait; None where the socket was emptied.
+    """Return when the newest of what was received came, where more may wait; None where the socket was emptied.
 
     Where the system does not stamp datagrams, that is when they were received.
     """

@@ -65,7 +65,7 @@ class Waiting:
         return np.bincount(np.maximum(steps, least) - least, each).astype(np.int64)
 
     def _place(self, bound: int) -> int:
-        """Give how many of the steps are before a bound."""
+        """Return how many of the steps are before a bound."""
         if bound <= NO_TIME:
             return 0
         return min(max(0, (bound - self.grain.origin) // self._step - self._first), len(self._counts))
@@ -75,7 +75,7 @@ class Waiting:
             self._first, self._counts = self._first + place, self._counts[place:]
 
     def many(self, bound: int) -> int:
-        """Give how many records are not before a bound, to the step."""
+        """Return how many records are not before a bound, to the step."""
         return int(self._counts[self._place(bound) :].sum())
 
 
@@ -142,7 +142,7 @@ class Unreleased:
         self._whole, self.ended = True, ended
 
     def given(self, name: str) -> int:
-        """Give the bound of an attribute up to which results were given."""
+        """Return the bound of an attribute up to which results were given."""
         promised = self.promised(name)
         if not self.following or self._whole:
             return promised
@@ -150,13 +150,13 @@ class Unreleased:
 
     @property
     def many(self) -> int:
-        """Give how many records no result has."""
+        """Return how many records no result has."""
         if self.ended:
             return 0
         return max((waiting.many(self.given(name)) for name, waiting in self._waiting.items()), default=0)
 
     def state(self) -> State:
-        """Give what the next reading needs to know."""
+        """Return what the next reading needs to know."""
         return {"lost": self.lost + self.many, "highest": max(self.highest, self.before, self._told)}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:

@@ -195,7 +195,7 @@ class AdaptiveAggregate(Buffering[MixedStore | MixedPanes]):
             marks.promised(promise.bound, k)
 
     def sources(self) -> list[Source]:
-        """Give what is known of each data source, in the order of their first tuples; one when none is named."""
+        """Return what is known of each data source, in the order of their first tuples; one when none is named."""
         store, marks = self._store, self._watermarks
         if store is None:
             return []
@@ -216,7 +216,7 @@ class AdaptiveAggregate(Buffering[MixedStore | MixedPanes]):
         ]
 
     def accounts(self) -> pa.RecordBatch:
-        """Give the account of each group: its key, how it is aggregated, its window volume and what is held of it."""
+        """Return the account of each group: its key, how it is aggregated, its window volume and what is held of it."""
         store, index = self._store, self._groups
         live = self._live()
         fields: list[pa.Field] = [] if index is None else list(index.fields)
@@ -287,7 +287,7 @@ class AdaptiveAggregate(Buffering[MixedStore | MixedPanes]):
 
 
 def _aggregate_bytes(functions: Mapping[str, AggregateFunction], schema: Schema) -> float:
-    """Give the bytes of a partial aggregate: its accumulators' and its row's."""
+    """Return the bytes of a partial aggregate: its accumulators' and its row's."""
     held = 36.0
     for function in functions.values():
         accumulator = function.accumulator(schema)
@@ -297,7 +297,7 @@ def _aggregate_bytes(functions: Mapping[str, AggregateFunction], schema: Schema)
 
 
 def _tuple_bytes(names: Sequence[str], schema: Schema) -> float:
-    """Give the bytes of a buffered tuple: its row's and those of the attributes kept, 16 for one of no fixed width."""
+    """Return the bytes of a buffered tuple: its row and the attributes kept, 16 for one of no fixed width."""
     held = 32.0
     for name in names:
         kind = plain_type(schema.field(name).type)

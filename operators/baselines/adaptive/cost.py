@@ -19,19 +19,19 @@ Number: TypeAlias = int | float | Fraction
 
 
 def eager_cost(aggr: Number, wed: Number, slide: Number) -> Number:
-    """Give the memory of one partial aggregate for each open window (Eq. 6.5)."""
+    """Return the memory of one partial aggregate for each open window (Eq. 6.5)."""
     return aggr * (wed / slide)
 
 
 def lazy_cost(
     tup: Number, vol: Number, wed: Number, vols: Sequence[Number] = (), offsets: Sequence[Number] = ()
 ) -> Number:
-    """Give the memory of the buffered tuples: Eq. 6.8, which is Eq. 6.6 when there are no offsets."""
+    """Return the memory of the buffered tuples: Eq. 6.8, which is Eq. 6.6 when there are no offsets."""
     return tup * buffered(vol, wed, vols, offsets)
 
 
 def buffered(vol: Number, wed: Number, vols: Sequence[Number] = (), offsets: Sequence[Number] = ()) -> Number:
-    """Give the number of tuples that lazy aggregation buffers (Eq. 6.7)."""
+    """Return the number of tuples that lazy aggregation buffers (Eq. 6.7)."""
     missing: Number = 0
     for v, offset in zip(vols, offsets, strict=True):
         missing += v * offset
@@ -41,7 +41,7 @@ def buffered(vol: Number, wed: Number, vols: Sequence[Number] = (), offsets: Seq
 def threshold(
     aggr: Number, tup: Number, wed: Number, slide: Number, vols: Sequence[Number] = (), offsets: Sequence[Number] = ()
 ) -> Number:
-    """Give the right side of condition 6.9: eager is preferred when winVol = vol * wed is above it."""
+    """Return the right side of condition 6.9: eager is preferred when winVol = vol * wed is above it."""
     found: Number = aggr * wed / (tup * slide)
     for v, offset in zip(vols, offsets, strict=True):
         found += v * offset

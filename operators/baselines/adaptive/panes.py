@@ -60,17 +60,17 @@ class MixedPanes:
 
     @property
     def accumulators(self) -> Sequence[Accumulator]:
-        """One a function."""
+        """Return one accumulator a function."""
         return self.objects.accumulators
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, accumulators and tuples included."""
+        """Return how many bytes are held, accumulators and tuples included."""
         own = self._firsts.nbytes + self._owners.nbytes + self._counts.nbytes + self._own.nbytes
         return self._store.nbytes + self._items.nbytes + own
 
     def account(self, ids: Int32s) -> tuple[Int64s, Int32s, Int32s, Int32s]:
-        """Give of these groups: volumes, shape (n, sources), whether no tuple waits, partial aggregates, tuples."""
+        """Return for these groups: volumes, shape (n, sources), whether no tuple waits, partial aggregates, tuples."""
         live = self._items.live()
         volumes, _, parts, tuples = self.objects.account(live)
         owners, size = self._owners[live], len(self._counts)
@@ -105,7 +105,7 @@ class MixedPanes:
         self._store.update(page, last - 1, last, items, self._items.capacity, ticks, sources)
 
     def release(self, released: int, bound: int) -> Iterator[Released]:
-        """Give the results of the windows [released, bound), a bounded number at a time."""
+        """Yield the results of the windows [released, bound), a bounded number at a time."""
         yield from self._covered(released, bound, np.ones(len(self._counts), np.bool_))
 
     def close(self, bound: int) -> Int32s:
@@ -113,7 +113,7 @@ class MixedPanes:
         return self._left(self._store.close(bound))
 
     def release_groups(self, which: Int32s, released: int, bound: int) -> Iterator[Released]:
-        """Give the results of these groups alone up to `bound`."""
+        """Yield the results of these groups alone up to `bound`."""
         chosen = np.zeros(len(self._counts), np.bool_)
         chosen[which] = True
         yield from self._covered(released, bound, chosen)
@@ -126,7 +126,7 @@ class MixedPanes:
         return self._left(self._store.drop_groups(items, bound))
 
     def horizon(self, latest: int) -> int:
-        """Give the window-id after the last window that anything is in."""
+        """Return the window-id after the last window that anything is in."""
         return self._store.horizon(latest)
 
     def forget(self, groups: Int32s) -> None:
@@ -134,7 +134,7 @@ class MixedPanes:
         self._own[groups] = BEFORE_ALL
 
     def held(self) -> Held:
-        """Give the windows and the group of each tuple and partial aggregate."""
+        """Return the windows and the group of each tuple and partial aggregate."""
         held = self._store.held()
         owners = self._owners[held.groups]
         return Held(np.maximum(self._firsts[held.groups], self._own[owners]), held.last, owners)
@@ -192,7 +192,7 @@ class MixedPanes:
         return Released(wids, groups, slots)
 
     def state(self) -> State:
-        """Give items, lists and partial aggregates."""
+        """Return items, lists and partial aggregates."""
         known = np.flatnonzero(self._own != BEFORE_ALL)
         return {
             "capacity": len(self._counts),

@@ -74,7 +74,7 @@ class Watermarks:
         self.low = self.window.extent(bound - 1)[1]
 
     def state(self) -> State:
-        """Give all that is remembered."""
+        """Return all that is remembered."""
         return {
             "wed": self.wed,
             "low": self.low,

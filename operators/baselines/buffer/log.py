@@ -47,11 +47,11 @@ class TupleLog:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by the tuples."""
+        """Return how many bytes are held by the tuples."""
         return sum([chunk.nbytes for chunk in self._chunks])
 
     def select(self, page: Page, rows: Int64s) -> Page:
-        """Give the attributes that the log keeps of these tuples of a page, copied."""
+        """Return the attributes that the log keeps of these tuples of a page, copied."""
         which = pa.array(rows)
         columns = [plain(page, name).take(which) for name in self._kept.names]
         return Page(self._kept, pa.RecordBatch.from_arrays(columns, schema=self._kept.arrow))
@@ -66,7 +66,7 @@ class TupleLog:
             self._chunks[-2:] = [pa.concat_batches(self._chunks[-2:])]
 
     def take(self, positions: Int64s) -> Page:
-        """Give the tuples at these positions, which rise but may repeat."""
+        """Return the tuples at these positions, which rise but may repeat."""
         if not self.names:
             return Page(self._kept, pa.RecordBatch.from_arrays([], schema=self._kept.arrow))
         found: list[pa.RecordBatch] = []
@@ -90,7 +90,7 @@ class TupleLog:
             self._chunks = []
 
     def state(self) -> State:
-        """Give all tuples."""
+        """Return all tuples."""
         return {"length": self._length, "tuples": self.take(np.arange(self._length)).batch}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:

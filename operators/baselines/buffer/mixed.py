@@ -79,21 +79,21 @@ class MixedStore:
 
     @property
     def accumulators(self) -> Sequence[Accumulator]:
-        """One a function."""
+        """Return one accumulator a function."""
         return self.objects.accumulators
 
     @property
     def buffered(self) -> int:
-        """Tuples in B."""
+        """Return how many tuples are in B."""
         return self.objects.buffered
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, accumulators and tuples included."""
+        """Return how many bytes are held, accumulators and tuples included."""
         return self.objects.nbytes
 
     def account(self, ids: Int32s) -> tuple[Int64s, Int32s, Int32s, Int32s]:
-        """Give of these groups: volumes, shape (n, sources), whether eager, partial aggregates, tuples in B."""
+        """Return for these groups: volumes, shape (n, sources), whether eager, partial aggregates, tuples in B."""
         return self.objects.account(ids)
 
     def update(
@@ -146,7 +146,7 @@ class MixedStore:
         o.compact()
 
     def release(self, released: int, bound: int) -> Iterator[Released]:
-        """Give the results of the windows [released, bound), a bounded number at a time, and let go of what is over."""
+        """Yield the results of the windows [released, bound), a bounded number at a time, and free their tuples."""
         o = self.objects
         while released < bound:
             stop = bound
@@ -177,7 +177,7 @@ class MixedStore:
         return idle
 
     def release_groups(self, which: Int32s, released: int, bound: int) -> Iterator[Released]:
-        """Give the results of these groups alone up to `bound`, and let go of what they need no more."""
+        """Yield the results of these groups alone up to `bound`, and let go of what they need no more."""
         o = self.objects
         found = np.empty(int(o.groups[which, kernels.TUPLES].sum()), np.int64)
         n, total = kernels.collect_groups(which, released, bound, o.groups, o.tuples, o.spans, found)
@@ -203,7 +203,7 @@ class MixedStore:
             self._close(slots, found, bound)
 
     def close_groups(self, which: Int32s, bound: int) -> Int32s:
-        """Give the groups left without a tuple; nothing of them stays where `bound` is FOREVER, endless windows too."""
+        """Return the groups left without a tuple; where `bound` is FOREVER, nothing of them stays."""
         if bound == FOREVER:
             return self.drop_groups(which, bound)
         o = self.objects
@@ -225,14 +225,14 @@ class MixedStore:
         return idle
 
     def horizon(self, latest: int) -> int:
-        """Give the window-id after the last window that anything is in; endless ones count up to `latest`."""
+        """Return the window-id after the last window that anything is in; endless ones count up to `latest`."""
         return self.objects.horizon(latest)
 
     def forget(self, groups: Int32s) -> None:
         """Do nothing: nothing is known of groups left with nothing."""
 
     def held(self) -> Held:
-        """Give the windows and the group of each tuple of B and of each partial aggregate of H."""
+        """Return the windows and the group of each tuple of B and of each partial aggregate of H."""
         o = self.objects
         made, parts = int(o.counters[kernels.MADE]), o.live()
         rows = np.flatnonzero(o.tuples[:made, kernels.GROUP] >= 0)
@@ -309,7 +309,7 @@ class MixedStore:
         return idle[:left]
 
     def state(self) -> State:
-        """Give B, H, the groups and the accumulators."""
+        """Return B, H, the groups and the accumulators."""
         return {"released": self._released, "temporary": self.temporary, **self.objects.state()}
 
     def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM) -> None:

@@ -70,27 +70,27 @@ class Objects:
 
     @property
     def buffered(self) -> int:
-        """Tuples in B."""
+        """Return how many tuples are in B."""
         return int(self.counters[kernels.HELD])
 
     @property
     def partial(self) -> int:
-        """Partial aggregates in H."""
+        """Return how many partial aggregates are in H."""
         return int(self.counters[kernels.LIVE])
 
     @property
     def entries(self) -> int:
-        """Groups with an unexpired tuple."""
+        """Return how many groups have an unexpired tuple."""
         return int(self.counters[kernels.ENTRIES])
 
     @property
     def peak(self) -> int:
-        """The most objects (tuples in B, partial aggregates, groups) held after any tuple."""
+        """Return the most objects (tuples in B, partial aggregates, groups) held after any tuple."""
         return int(self.counters[kernels.PEAK])
 
     @property
     def peak_weight(self) -> int:
-        """The most that objects weighed together after any tuple."""
+        """Return the most that objects weighed together after any tuple."""
         return int(self.counters[kernels.WEIGHT])
 
     @property
@@ -105,7 +105,7 @@ class Objects:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, accumulators and tuples included."""
+        """Return how many bytes are held, accumulators and tuples included."""
         own = (
             self.groups, self.volumes, self.tuples, self.spans, self.parts, self.part_wids, self.leaving,
             self.part_table, self.free, self.windows, self.wids, self.window_table,
@@ -113,7 +113,7 @@ class Objects:
         return sum([a.nbytes for a in (*own, *self.accumulators)]) + self.log.nbytes
 
     def account(self, ids: Int32s) -> tuple[Int64s, Int32s, Int32s, Int32s]:
-        """Give of these groups: volumes, shape (n, sources), whether eager, partial aggregates, tuples in B."""
+        """Return for these groups: volumes, shape (n, sources), whether eager, partial aggregates, tuples in B."""
         rows = self.groups[ids]
         return (
             self.volumes[ids],
@@ -139,23 +139,23 @@ class Objects:
             self.high = np.pad(self.high, (0, more), constant_values=BEFORE_ALL)
 
     def horizon(self, latest: int) -> int:
-        """Give the window-id after the last window that anything is in; endless ones count up to `latest`."""
+        """Return the window-id after the last window that anything is in; endless ones count up to `latest`."""
         wids = self.wids[: int(self.counters[kernels.OPEN])]
         return int(np.where(wids == FOREVER - 1, latest, wids).max(initial=BEFORE_ALL)) + 1
 
     def over(self, bound: int) -> bool:
-        """Tell whether a tuple, or a partial aggregate, is held that is in no window from `bound` on."""
+        """Return whether a tuple, or a partial aggregate, is held that is in no window from `bound` on."""
         spans = self.spans[: int(self.counters[kernels.MADE])]
         return bool((spans[:, 1] <= bound).any() or (self.part_wids[self.live()] < bound).any())
 
     def expired(self, bound: int) -> Int64s:
-        """Give the tuples of B that are in no window from `bound` on."""
+        """Return the tuples of B that are in no window from `bound` on."""
         found = np.empty(self.buffered, np.int64)
         n = kernels.expired(bound, self.tuples, self.windows, self.wids, found, self.counters)
         return found[:n]
 
     def ordered(self, stop: int) -> Int64s:
-        """Give the rows of the windows below `stop` that have partial aggregates, by window-id."""
+        """Return the rows of the windows below `stop` that have partial aggregates, by window-id."""
         n = int(self.counters[kernels.OPEN])
         rows = np.flatnonzero((self.wids[:n] < stop) & (self.windows[:n, kernels.SIZE] > 0))
         return rows[np.argsort(self.wids[rows])]
@@ -191,11 +191,11 @@ class Objects:
             self.tuples, self.spans = grown(self.tuples, size), grown(self.spans, size)
 
     def live(self) -> Int32s:
-        """Give the rows of the partial aggregates there are."""
+        """Return the rows of the partial aggregates there are."""
         return self.chained(np.arange(int(self.counters[kernels.OPEN])))
 
     def chained(self, order: Int64s) -> Int32s:
-        """Give the rows of the partial aggregates of some windows, window by window."""
+        """Return the rows of the partial aggregates of some windows, window by window."""
         slots = np.empty(int(self.windows[order, kernels.SIZE].sum()), np.int32)
         kernels.chains(order, self.windows, self.parts, slots)
         return slots
@@ -210,7 +210,7 @@ class Objects:
         kernels.close_windows(BEFORE_ALL, self.windows, self.wids, self.window_table, self.counters)
 
     def state(self) -> State:
-        """Give B, H, the groups and the accumulators."""
+        """Return B, H, the groups and the accumulators."""
         made = int(self.counters[kernels.MADE])
         if made > self.buffered:
             self.compact(slack=-made)

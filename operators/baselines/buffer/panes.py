@@ -45,12 +45,12 @@ class PaneBuffer:
 
     @property
     def buffered(self) -> int:
-        """Tuples of incomplete panes."""
+        """Return how many tuples are in incomplete panes."""
         return len(self.log)
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, accumulators and tuples included."""
+        """Return how many bytes are held, accumulators and tuples included."""
         return self._slices.nbytes + self.log.nbytes + 20 * len(self.log) + self._waiting.nbytes
 
     def update(self, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int) -> None:
@@ -62,7 +62,7 @@ class PaneBuffer:
         self.log.append(page, np.arange(len(page)))
 
     def release(self, released: int, bound: int) -> Iterator[Released]:
-        """Give the results of the windows [released, bound); panes that begin before `bound` are complete."""
+        """Yield the results of the windows [released, bound); panes that begin before `bound` are complete."""
         self._settle()
         self._aggregate(self._ranges[0] < bound)
         yield from self._slices.release(released, bound)
@@ -72,7 +72,7 @@ class PaneBuffer:
         return self._left(self._slices.close(bound))
 
     def release_groups(self, which: Int32s, released: int, bound: int) -> Iterator[Released]:
-        """Give the results of these groups alone up to `bound`."""
+        """Yield the results of these groups alone up to `bound`."""
         self._settle()
         of_groups = np.zeros(len(self._waiting), np.bool_)
         of_groups[which] = True
@@ -84,7 +84,7 @@ class PaneBuffer:
         return self._left(self._slices.close_groups(which, bound))
 
     def horizon(self, latest: int) -> int:
-        """Give the window-id after the last window that anything is in."""
+        """Return the window-id after the last window that anything is in."""
         self._settle()
         return int(self._ranges[1].max(initial=self._slices.ranges.horizon(latest)))
 
@@ -93,7 +93,7 @@ class PaneBuffer:
         self._slices.forget(groups)
 
     def held(self) -> Held:
-        """Give the windows and the group of each tuple of an incomplete pane and of each slice."""
+        """Return the windows and the group of each tuple of an incomplete pane and of each slice."""
         self._settle()
         panes, own = self._slices.held(), self._slices.own[self._groups]
         first = np.maximum(self._ranges[0], own)
@@ -126,7 +126,7 @@ class PaneBuffer:
         return idle[self._waiting[idle] == 0]
 
     def state(self) -> State:
-        """Give tuples and slices."""
+        """Return tuples and slices."""
         self._settle()
         return {
             "groups": self._groups.copy(),

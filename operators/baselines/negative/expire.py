@@ -147,7 +147,7 @@ class Expire(memory.Stateful):
 
 
 def _as(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Give a column that was looked up or laid out in the type it had; ArrowInvalid where numbers are too few."""
+    """Return a column that was looked up or laid out in the type it had; ArrowInvalid where numbers are too few."""
     if column.type == kind:
         return column
     return (column.dictionary_encode() if pa.types.is_dictionary(kind) else column).cast(kind)

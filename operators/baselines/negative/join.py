@@ -197,7 +197,7 @@ class _Fitted:
         return cls((inputs[0], inputs[1]), output, keys, (names[0], names[1]))
 
     def key_columns(self, page: Page, port: int) -> tuple[list[pa.Array], Int64s]:
-        """Give the keys of the tuples that have all of them, in the types of both sides, and which tuples those are."""
+        """Return the keys of the tuples that have all, in the types of both sides, and those tuples."""
         columns = [page.column(name) for name in self.on[port]]
         there = np.ones(len(page), np.bool_)
         for column in columns:
@@ -210,7 +210,7 @@ class _Fitted:
 
 
 def _fields(schema: Schema) -> list[pa.Field]:
-    """Give what is held of an input: its attributes, but those of the change, with texts as they are."""
+    """Return what is held of an input: its attributes, but those of the change, with texts as they are."""
     return [f.with_type(plain_type(f.type)) for f in schema.arrow if f.name not in (WID, SIGN)]
 
 
@@ -249,7 +249,7 @@ class _Side(memory.Stateful):
         self._order = None
 
     def partners(self, ids: Ids, most: int) -> Iterator[tuple[Int64s, Int64s]]:
-        """Give all pairs of a row, whose key's number is ids[row], and a position with that key, at most so many each.
+        """Yield all pairs of a row, whose key's number is ids[row], and a position with that key, at most so many each.
 
         Positions rise.
         """
@@ -294,7 +294,7 @@ class _Side(memory.Stateful):
 
 
 def _added_up(same: Ids, signs: Int64s) -> Bools:
-    """Tell which changes to keep, so that of each tuple's there are as many as their signs add up to."""
+    """Return which changes to keep, so that of each tuple's there are as many as their signs add up to."""
     net = np.zeros(int(same.max()) + 1, np.int64)
     np.add.at(net, same, signs)
     kept = np.zeros(len(same), np.bool_)

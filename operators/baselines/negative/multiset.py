@@ -30,12 +30,12 @@ class Signed(Protocol):
 
     @property
     def nulls(self) -> int:
-        """Tuples that were skipped because an argument was null."""
+        """Return how many tuples were skipped because an argument was null."""
         ...
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Return how many bytes are held."""
         ...
 
     def start(self, groups: Int32s, capacity: int) -> None:
@@ -47,7 +47,7 @@ class Signed(Protocol):
         ...
 
     def finalize(self, groups: Int32s) -> pa.Array:
-        """Give one result a group."""
+        """Return one result a group."""
         ...
 
     def stop(self, groups: Int32s) -> None:
@@ -55,7 +55,7 @@ class Signed(Protocol):
         ...
 
     def state(self) -> State:
-        """Give all that is remembered."""
+        """Return all that is remembered."""
         ...
 
     def restore(self, state: Mapping[str, StateValue]) -> None:

@@ -93,7 +93,7 @@ class Refine(memory.Stateful):
         return {"state_tuples": tuples, "state_bytes": nbytes, **self._counts}
 
     def _size(self) -> tuple[int, int]:
-        """Give the results held, and their bytes."""
+        """Return the results held, and their bytes."""
         return sum(map(len, [*self._waiting, *self._held])), self.nbytes
 
     def _measure(self) -> None:
@@ -123,7 +123,7 @@ class Refine(memory.Stateful):
             emit(Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow)))
 
     def _chains(self, rows: Page, held: int) -> tuple[Int64s, np.typing.NDArray[np.int8], Int64s]:
-        """Give which rows are given, with which signs, and which stand then; the first `held` rows stood before."""
+        """Return which rows are given, with which signs, and which stand then; the first `held` rows stood before."""
         names = self._telling(rows.schema)
         ids = KeyIndex([rows.schema.arrow.field(name) for name in names]).assign([rows.column(name) for name in names])
         fired, final = rows.ticks(FIRED), rows[FINAL].astype(np.bool_)
@@ -174,5 +174,5 @@ _COUNTS = ("taken_back", "peak_state_tuples", "peak_state_bytes")
 
 
 def _some(page: Page, chosen: Bools) -> Page | None:
-    """Give the chosen tuples; None for none."""
+    """Return the chosen tuples; None for none."""
     return page if chosen.all() else page.select(chosen) if chosen.any() else None

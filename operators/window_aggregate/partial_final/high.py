@@ -83,7 +83,7 @@ class HighAggregate:
         self._inner.punctuate(punctuation, self._timed(emit))
 
     def _timed(self, emit: Emit) -> Emit:
-        """Give what emits pages with times of the right type."""
+        """Return what emits pages with times of the right type."""
         if not pa.types.is_temporal(self.times):
             return emit
 

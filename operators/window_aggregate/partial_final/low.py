@@ -198,7 +198,7 @@ class LowAggregate(Shell):
                 emit(promise)
 
     def _leaving(self, emit: Emit) -> Leaving:
-        """Give what makes pages of partial aggregates that left."""
+        """Return what makes pages of partial aggregates that left."""
 
         def leave(columns: list[pa.Array]) -> None:
             output = self._output

@@ -63,7 +63,7 @@ def split_function(function: AggregateFunction) -> Split:
 
 
 def partials(functions: Mapping[str, AggregateFunction]) -> dict[str, AggregateFunction]:
-    """Give the partial columns that results need, by name, each once.
+    """Return the partial columns that results need, by name, each once.
 
     >>> from operators.functions import avg, count, sum
     >>> list(partials({"n": count(), "total": sum("length"), "mean": avg("length")}))
@@ -77,7 +77,7 @@ def partials(functions: Mapping[str, AggregateFunction]) -> dict[str, AggregateF
 
 
 def merged(functions: Mapping[str, AggregateFunction]) -> dict[str, AggregateFunction]:
-    """Give what makes each result, over the columns that `partials` names."""
+    """Return what makes each result, over the columns that `partials` names."""
     return {name: split_function(function).merged for name, function in functions.items()}
 
 
@@ -96,12 +96,12 @@ class MergedCount:
         return (self.column,)
 
     def output_name(self) -> str:
-        """Give "count", or "count_x"."""
+        """Return "count", or "count_x"."""
         argument = self.column.rpartition(":")[0]
         return "count" if argument == ALL else f"count_{argument}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give an int64 field that is never null; SchemaError when the partial counts are not there."""
+        """Return an int64 field that is never null; SchemaError when the partial counts are not there."""
         schema.field(self.column, where="roll-up")
         return pa.field(name, pa.int64(), nullable=False)
 
@@ -134,11 +134,11 @@ class MergedTriples:
         return (self.first, self.second, self.third)
 
     def output_name(self) -> str:
-        """Give the name that the function gives."""
+        """Return the name that the function gives."""
         return self.function.output_name()
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give the field that the function gives over the argument; SchemaError when a partial column is missing."""
+        """Return the field that the function gives over the argument; SchemaError when a partial column is missing."""
         kind = schema.field(self.first, where="roll-up").type
         for column in self.arguments:
             schema.field(column, where="roll-up")

@@ -29,12 +29,12 @@ class TwoLevel:
 
     @property
     def lower(self) -> Chain:
-        """The operators before the seam."""
+        """Return the operators before the seam."""
         return Chain([self.bucket, self.low])
 
     @property
     def whole(self) -> Chain:
-        """All three."""
+        """Return the chain of all three operators."""
         return Chain([self.bucket, self.low, self.high])
 
 

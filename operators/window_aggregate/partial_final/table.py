@@ -85,7 +85,7 @@ class LowTable(memory.Stateful):
         return {name: int(self._numbers[place]) for name, place in COUNTED.items()}
 
     def oldest(self) -> int:
-        """Give the least first window-id of what is held; the largest number when nothing is."""
+        """Return the least first window-id of what is held; the largest number when nothing is."""
         held = self._starts[self._counts > 0]
         return int(held.min()) if len(held) else FOREVER
 

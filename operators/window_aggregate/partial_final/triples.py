@@ -100,14 +100,14 @@ class Triples(StateColumns):
         return self.give(self, slots)
 
     def rows(self, slots: Slots) -> Numbers:
-        """Give the three numbers of each slot, shape (n, 3), copied."""
+        """Return the three numbers of each slot, shape (n, 3), copied."""
         return self._rows[slots]
 
     def free(self, slots: Slots) -> None:
         pass
 
     def view_of(self, owner: Accumulator) -> Accumulator | None:
-        """Give an accumulator that answers from another one's numbers, if they are those of the same values."""
+        """Return an accumulator that answers from another one's numbers, if they are those of the same values."""
         if not isinstance(owner, Triples) or owner.arguments != self.arguments or owner.kind is not self.kind:
             return None
         return view(owner, lambda slots: self.give(owner, slots))
@@ -138,12 +138,12 @@ class Part:
         return (self.argument,)
 
     def output_name(self) -> str:
-        """Give "x:sum", "x:rest", "x:number", or "x:values", "x:mean", "x:squares"."""
+        """Return "x:sum", "x:rest", "x:number", or "x:values", "x:mean", "x:squares"."""
         names = ("values", "mean", "squares") if self.moments else ("sum", "rest", "number")
         return f"{self.argument}:{names[self.part]}"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Give a field that is never null; the sum of durations is one as far as it fits, its rest a number."""
+        """Return a field that is never null; the sum of durations is one as far as it fits, its rest a number."""
         kind = argument(schema, self.argument, where=self.output_name()).type
         if self.moments and pa.types.is_duration(kind):
             raise SchemaError(
@@ -187,7 +187,7 @@ def merging(columns: tuple[str, str, str], schema: Schema, how: Callable[[pa.Dat
 
 
 def totals(argument: str, of: Literal["sum", "avg"]) -> Callable[[pa.DataType], Accumulator]:
-    """Give what answers from sums whose first column has a type."""
+    """Return what answers from sums whose first column has a type."""
     return lambda kind: FloatingTotals(argument, of) if is_floating(kind) else WholeTotals(argument, kind, of)
 
 

@@ -60,25 +60,25 @@ class KeyWords(memory.Stateful):
 
     @property
     def hashed(self) -> int:
-        """Words of a key but for that of nulls."""
+        """Return the number of words of a key, without that of nulls."""
         return (max((place.stop for place in self._halves), default=0) + 1) // 2
 
     @property
     def width(self) -> int:
-        """Words of a key."""
+        """Return the number of words of a key."""
         return self.hashed + self.nulls
 
     @property
     def nbytes(self) -> int:
-        """Bytes held for numbered values."""
+        """Return how many bytes are held for numbered values."""
         return sum(index.nbytes for index in self._numbered.values())
 
     def widens(self, columns: Sequence[pa.Array]) -> bool:
-        """Tell whether these columns bring the first null of a plain attribute, for which `nulls` must be set."""
+        """Return whether these columns bring the first null of a plain attribute, for which `nulls` must be set."""
         return not self.nulls and any(c.null_count and i not in self._numbered for i, c in enumerate(columns))
 
     def encode(self, columns: Sequence[pa.Array]) -> Int64s:
-        """Give the words of each tuple's key, shape (n, width), read-only; of at least one attribute."""
+        """Return the words of each tuple's key, shape (n, width), read-only; of at least one attribute."""
         if len(columns) == 1 and self._halves[0].stop == 2 and not self.nulls:
             return frozen(self._plain(0, columns[0]).reshape(-1, 1))
         words = np.zeros((len(columns[0]), self.width), np.int64)
@@ -96,7 +96,7 @@ class KeyWords(memory.Stateful):
         return frozen(words)
 
     def decode(self, words: Int64s) -> list[pa.Array]:
-        """Give keys, one array an attribute, of rows of words of shape (n, width)."""
+        """Return keys, one array an attribute, of rows of words of shape (n, width)."""
         words = np.ascontiguousarray(words)
         halves = words.view(np.int32)
         arrays: list[pa.Array] = []
@@ -151,7 +151,7 @@ class KeyWords(memory.Stateful):
 
 
 def _halves(kind: pa.DataType) -> int:
-    """Give how many half words a value of a type needs; 0 for types whose values are numbered."""
+    """Return how many half words a value of a type needs; 0 for types whose values are numbered."""
     if pa.types.is_fixed_size_binary(kind):
         return 4 if kind.byte_width == 16 else 0
     if pa.types.is_integer(kind) or (pa.types.is_temporal(kind) and not pa.types.is_interval(kind)):
@@ -160,7 +160,7 @@ def _halves(kind: pa.DataType) -> int:
 
 
 def _values(halves: npt.NDArray[np.int32], kind: pa.DataType) -> pa.Array:
-    """Give the values of half words, shape (n, halves)."""
+    """Return the values of half words, shape (n, halves)."""
     if _halves(kind) == 4:
         return pa.Array.from_buffers(kind, len(halves), [None, pa.py_buffer(halves)])
     if _halves(kind) == 2:

@@ -20,7 +20,7 @@ from operators.window_aggregate.stores.per_window.wid import WID
 
 
 def split(window: SlidingWindow, *, pane_id: str = WID) -> tuple[SlidingWindow, SlidingWindow]:
-    """Give the windows of the pane-level and of the window-level sub-query (PLQ, WLQ; Fig 6-14).
+    """Return the windows of the pane-level and of the window-level sub-query (PLQ, WLQ; Fig 6-14).
 
     Panes are as long as the greatest common divisor of RANGE and SLIDE; the WLQ's window goes over their ids, from the
     origin of the PLQ, not from the first pane there is (semantics row 14).
@@ -44,7 +44,7 @@ class Sub:
 
 
 def sub_aggregates(function: AggregateFunction, names: tuple[str, ...]) -> Sub:
-    """Give a function's sub- and super-aggregates; `names` are those of the pane results, one a sub-aggregate.
+    """Return a function's sub- and super-aggregates; `names` are those of the pane results, one a sub-aggregate.
 
     An average's windows give a sum and a number, to be divided. SchemaError for functions that panes compute only with
     states larger than results: a median needs its panes' values, which slices hold and a sub-query does not give.
@@ -100,7 +100,7 @@ class Costs:
         return self.tuple_in_window * tuples
 
     def prefer_panes(self, window: SlidingWindow, *, tuples: float, groups: float, differential: bool = False) -> bool:
-        """Tell whether panes are cheaper; they are not for many groups a pane, or few panes a window.
+        """Return whether panes are cheaper; they are not for many groups a pane, or few panes a window.
 
         >>> Costs().prefer_panes(SlidingWindow("ts", size=60, slide=1), tuples=6e6, groups=1000)
         True

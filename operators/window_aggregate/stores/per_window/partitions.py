@@ -22,7 +22,7 @@ from punctuation import Below, Pattern, Punctuation
 
 
 def is_endless(window: Window) -> bool:
-    """Tell whether windows never let go of a tuple (RANGE ALL)."""
+    """Return whether windows never let go of a tuple (RANGE ALL)."""
     rows = window.rows if isinstance(window, PartitionedWindow) else window
     return rows.extent(0)[0] == -FOREVER
 
@@ -36,7 +36,7 @@ class Lasts:
 
     @classmethod
     def of(cls, window: Window, by: tuple[str, ...]) -> Lasts | None:
-        """Give what is to be known of these windows; None where they end together, or groups are of all partitions."""
+        """Return the facts of these windows; None where they end together, or groups are of all partitions."""
         if isinstance(window, PartitionedWindow) and is_endless(window) and set(window.partition) <= set(by):
             return cls(window.partition)
         return None
@@ -52,7 +52,7 @@ class Lasts:
         self._lasts[groups] = BEFORE_ALL
 
     def of_partitions(self, index: KeyIndex, which: Ids | None = None) -> Iterator[tuple[int, Ids]]:
-        """Give the last windows of partitions, ascending, with the groups (of `which`, else all) in such partitions."""
+        """Yield the last windows of partitions, ascending, with their groups (of `which`, else all)."""
         live = index.live()
         if len(live) == 0:
             return
@@ -69,14 +69,14 @@ class Lasts:
             yield last, live[each == last]
 
     def whole(self, groups: Punctuation) -> bool:
-        """Tell whether a promise is of whole partitions, which then have no more windows.
+        """Return whether a promise is of whole partitions, which then have no more windows.
 
         While a partition goes on, its groups stay in all its windows, and which there are, only later tuples tell.
         """
         return set(groups.attributes) <= set(self.partition)
 
     def follows(self, groups: Punctuation, wid: str, ended: Sequence[int]) -> Punctuation | None:
-        """Give what follows, of results, from a promise that groups get no more tuples; None where nothing does.
+        """Return what follows, of results, from a promise that groups get no more tuples; None where nothing does.
 
         `ended` are the last windows of the partitions they are in, `wid` has a result's window.
         """
@@ -86,7 +86,7 @@ class Lasts:
         return Punctuation({**patterns, wid: Below(min(ended) + 1)}, assumed=groups.assumed)
 
     def state(self) -> State:
-        """Give the windows by group."""
+        """Return the windows by group."""
         known = np.flatnonzero(self._lasts != BEFORE_ALL)
         return {"last_groups": known, "last_windows": self._lasts[known]}
 

@@ -55,11 +55,11 @@ class Ranges:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
+        """Return how many bytes the arrays take."""
         return self.starts.nbytes + self.ends.nbytes
 
     def locate(self, first: Int64s, last: Int64s) -> tuple[Int32s, list[int]]:
-        """Give the slice of each range [first, last), and the slices that were opened for it, in that order."""
+        """Return the slice of each range [first, last), and the slices that were opened for it, in that order."""
         ids = np.empty(len(first), np.int32)
         opened: list[int] = []
         done = 0
@@ -103,7 +103,7 @@ class Ranges:
 
     @property
     def order(self) -> Int32s:
-        """The slices by start, then end; those opened since the last call are merged into their places."""
+        """Return the slices by start, then end; those opened since the last call are merged into their places."""
         if self._fresh:
             order = np.concatenate((self._order, np.array(self._fresh, np.int32)))
             self._fresh.clear()
@@ -111,27 +111,27 @@ class Ranges:
         return self._order
 
     def endless(self, bound: int) -> list[int]:
-        """Give the endless slices that began before `bound`, by start."""
+        """Return the endless slices that began before `bound`, by start."""
         return [n for (first, last), n in sorted(self._numbers.items()) if last == FOREVER and first < bound]
 
     def horizon(self, latest: int) -> int:
-        """Give the window-id after the last window that a slice is in; endless slices count up to `latest`."""
+        """Return the window-id after the last window that a slice is in; endless slices count up to `latest`."""
         ends = self.ends[self.order]
         return int(np.where(ends == FOREVER, latest + 1, ends).max(initial=BEFORE_ALL))
 
     def in_window(self, wid: int) -> Int32s:
-        """Give the slices of a window."""
+        """Return the slices of a window."""
         order = self.order
         return order[(self.starts[order] <= wid) & (self.ends[order] > wid)]
 
     def next_window(self, wid: int) -> int:
-        """Give the first window from `wid` on that a slice is in; FOREVER when there is none."""
+        """Return the first window from `wid` on that a slice is in; FOREVER when there is none."""
         order = self.order
         starts = self.starts[order[self.ends[order] > wid]]
         return max(wid, int(starts.min())) if len(starts) else FOREVER
 
     def state(self) -> State:
-        """Give the slices with their numbers."""
+        """Return the slices with their numbers."""
         keys = sorted(self._numbers)
         return {
             "slice_first": np.array([k[0] for k in keys], np.int64),

@@ -27,7 +27,7 @@ class Rows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
+        """Return how many bytes the arrays take."""
         return self.row_of.nbytes + self.slots.nbytes
 
     def widen(self, groups: int) -> None:
@@ -53,7 +53,7 @@ class Rows:
 
     @property
     def owners(self) -> Int32s:
-        """The slices that have a row."""
+        """Return the slices that have a row."""
         return np.flatnonzero(self.row_of >= 0).astype(np.int32)
 
     def hand_over(self, owner: int, number: int, groups: Int32s) -> None:

@@ -63,12 +63,12 @@ class Running:
 
     @property
     def suffixed(self) -> Bools:
-        """Tell which slices, by number, hold suffixes: of a group's slots there, the oldest stands for all."""
+        """Return which slices, by number, hold suffixes: of a group's slots there, the oldest stands for all."""
         self._reserve()
         return self._place == _FRONT
 
     def release(self, released: int, bound: int) -> Iterator[Released]:
-        """Give the results of the windows [released, bound), one window at a time."""
+        """Yield the results of the windows [released, bound), one window at a time."""
         store = self.store
         self._reserve()
         # Groups that are alone come first: their slots change when the stacks are turned over for the others.
@@ -90,7 +90,7 @@ class Running:
             wid += 1
 
     def _together(self, windows: Iterator[Released]) -> Iterator[Released]:
-        """Give windows of few results together: their aggregates are copied, as the next window changes them."""
+        """Yield windows of few results together: their aggregates are copied, as the next window changes them."""
         store, used = self.store, 0
         kept: list[Released] = []
         # Before the first window: what that is combined in stands behind all slots there are.
@@ -282,7 +282,7 @@ class Running:
 
 
 def _joined(windows: list[Released], slots: Slots) -> Released:
-    """Give the results of several windows as one, from other slots."""
+    """Return the results of several windows as one, from other slots."""
     return Released(
         np.concatenate([window.wids for window in windows]), np.concatenate([w.groups for w in windows]), slots
     )

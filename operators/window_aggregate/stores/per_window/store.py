@@ -86,7 +86,7 @@ class SliceStore:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, accumulators included."""
+        """Return how many bytes are held, accumulators included."""
         own = (
             self._pairs, self._table, self._free, self._links, self._by_slice, self._sizes, self._held, self._by_group,
             self._kin, self._own, self._rows, self.ranges,
@@ -176,7 +176,7 @@ class SliceStore:
 
     @property
     def _chained(self) -> bool:
-        """Tell whether slots are chained by group."""
+        """Return whether slots are chained by group."""
         return len(self._kin) > 0
 
     def _chain(self) -> None:
@@ -194,7 +194,7 @@ class SliceStore:
         self.ranges.close(slices)
 
     def release(self, released: int, bound: int) -> Iterator[Released]:
-        """Give the results of the windows [released, bound), a bounded number at a time; slots hold until the next."""
+        """Yield the results of the windows [released, bound), a bounded number at a time; slots hold until the next."""
         if self._running is None and (technique := self._worthwhile(released)) is not None:
             self._running = Running(self, technique)
         if self._running is not None:
@@ -221,7 +221,7 @@ class SliceStore:
             released = stop
 
     def release_groups(self, which: Int32s, released: int, bound: int) -> Iterator[Released]:
-        """Give the results of these groups alone up to `bound`."""
+        """Yield the results of these groups alone up to `bound`."""
         self._chain()
         suffixed = np.zeros(len(self.ranges.starts), np.bool_)
         if self._running is not None:
@@ -267,12 +267,12 @@ class SliceStore:
 
     @property
     def own(self) -> Int64s:
-        """The window up to which each group has been released by itself."""
+        """Return the window up to which each group has been released by itself."""
         return self._own
 
     @property
     def groups(self) -> int:
-        """A number that group ids stay below until the next update."""
+        """Return a number that group ids stay below until the next update."""
         return len(self._held)
 
     @property
@@ -281,7 +281,7 @@ class SliceStore:
         return self._by_slice, self._links, self._pairs
 
     def room(self, numbers: Int32s) -> int:
-        """Give the number of slots of these slices."""
+        """Return the number of slots of these slices."""
         return int(self._sizes[numbers].sum())
 
     def take(self, count: int) -> Slots:
@@ -376,11 +376,11 @@ class SliceStore:
             self._running.forget(groups)
 
     def horizon(self, latest: int) -> int:
-        """Give the window-id after the last window that a slice is in; endless slices count up to `latest`."""
+        """Return the window-id after the last window that a slice is in; endless slices count up to `latest`."""
         return self.ranges.horizon(latest)
 
     def held(self) -> Held:
-        """Give the windows and the group of each slot, without those released for the group alone."""
+        """Return the windows and the group of each slot, without those released for the group alone."""
         pairs = self._pairs[self._live()]
         slices, groups = (pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(np.int32)
         return Held(np.maximum(self.ranges.starts[slices], self._own[groups]), self.ranges.ends[slices], groups)
@@ -402,7 +402,7 @@ class SliceStore:
         return slots
 
     def state(self) -> State:
-        """Give slots, slices and accumulators."""
+        """Return slots, slices and accumulators."""
         live = self._live()
         known = np.flatnonzero(self._own != BEFORE_ALL)
         state: State = {

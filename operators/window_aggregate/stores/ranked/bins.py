@@ -126,7 +126,7 @@ class BinStore(memory.Stateful):
         return Due(parts, np.searchsorted(kept, ends), wids[kept], times[kept])
 
     def read(self, due: Due, groups: Int32s, segments: Int32s, rows: int) -> Iterator[tuple[Int64s, Int32s, Slots]]:
-        """Give which window of `due`, which group and which slot, at most `rows` at a time."""
+        """Yield which window of `due`, which group and which slot, at most `rows` at a time."""
         cursor = np.zeros(2, np.int64)
         rows = max(1, min(rows, len(due.wids) * max(1, len(groups))))
         while cursor[0] < len(groups):

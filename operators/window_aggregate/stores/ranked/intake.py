@@ -71,7 +71,7 @@ class Intake:
         return self.waiting.release(parts, bound)
 
     def drop(self, slots: Slots) -> Int32s:
-        """Give slots back and forget groups that have none left; gives partitions left without a group."""
+        """Return slots back and forget groups that have none left; gives partitions left without a group."""
         parts = np.empty(0, np.int32)
         if self.owners is not None and len(slots):
             parts = self.partitions.free_groups(self.owners.drop(slots))
@@ -80,13 +80,13 @@ class Intake:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Return how many bytes are held."""
         owners = 0 if self.owners is None else self.owners.nbytes
         return self.pool.nbytes + self.waiting.nbytes + owners + self.partitions.nbytes
 
     @property
     def nulls(self) -> int:
-        """Tuples that an aggregate skipped so far because an argument was null, counted for each."""
+        """Return how many tuples each aggregate skipped so far because an argument was null."""
         return sum(accumulator.nulls for accumulator in self.pool.accumulators)
 
     def state(self) -> State:

@@ -113,7 +113,7 @@ class LastAggregate(WaitingShell[LastTuples]):
             emit(out)
 
     def _stop(self, bound: int) -> int:
-        """Give the window-id after the last window that may be given at a bound; BEFORE_ALL for none."""
+        """Return the window-id after the last window that may be given at a bound; NEVER for none."""
         complete = self.window.complete(bound)
         if not self.window.idle:
             return complete

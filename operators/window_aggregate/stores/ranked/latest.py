@@ -56,11 +56,11 @@ class LatestTuples(memory.Stateful):
         self._next[final.parts[fresh]] = (first[fresh] - self.window.origin) // self.window.slide
 
     def due(self, stop: int) -> Int32s:
-        """Give the partitions with a window below `stop` to be given."""
+        """Return the partitions with a window below `stop` to be given."""
         return np.flatnonzero(self._next < stop).astype(np.int32)
 
     def results(self, parts: Int32s, stop: int) -> Iterator[Found]:
-        """Give the results of the windows below `stop` that were not given yet; slots hold until the next."""
+        """Yield the results of the windows below `stop` that were not given yet; slots hold until the next."""
         parts = parts[self._next[parts] < stop]
         if len(parts) == 0:
             return

@@ -68,18 +68,18 @@ class Partitions:
 
     @property
     def capacity(self) -> int:
-        """One more than the largest id of a group or partition."""
+        """Return one more than the largest id of a group or partition."""
         indexes = [index.capacity for index in (self._groups, self._parts) if index is not None]
         return max([1, *indexes])
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Return how many bytes are held."""
         indexes = {id(index): index.nbytes for index in (self._groups, self._parts) if index is not None}
         return sum(indexes.values()) + self._own.nbytes + self._part_of.nbytes + self._members.nbytes
 
     def parts(self, page: Page) -> Int32s:
-        """Give each tuple's partition, shape (n,)."""
+        """Return each tuple's partition, shape (n,)."""
         if self._parts is None:
             return np.zeros(len(page), np.int32)
         ids = self._parts.assign([page.column(name) for name in self.partition])
@@ -87,7 +87,7 @@ class Partitions:
         return ids
 
     def members(self, page: Page, parts: Int32s) -> Int32s:
-        """Give each tuple's group, shape (n,), given its partition."""
+        """Return each tuple's group, shape (n,), given its partition."""
         if self.same:
             return parts
         assert self._groups is not None
@@ -106,11 +106,11 @@ class Partitions:
                 self._part_of, self._members = grown(self._part_of, size), grown(self._members, size)
 
     def part_of(self, groups: Int32s) -> Int32s:
-        """Give the partition of each group."""
+        """Return the partition of each group."""
         return groups if self.same else self._part_of[groups]
 
     def limits(self, parts: Int32s) -> Int64s:
-        """Give for each partition the value below which nothing more is to come."""
+        """Return for each partition the value below which nothing more is to come."""
         return np.maximum(self._own[parts], self.bound)
 
     def raise_own(self, parts: Int32s, bound: int) -> None:
@@ -118,7 +118,7 @@ class Partitions:
         self._own[parts] = np.maximum(self._own[parts], bound)
 
     def groups_of(self, parts: Int32s) -> Int32s:
-        """Give the live groups of these partitions, for groups that are partitions in the same order."""
+        """Return the live groups of these partitions, for groups that are partitions in the same order."""
         if self.same:
             return parts
         assert self._groups is not None
@@ -130,17 +130,17 @@ class Partitions:
         return live[wanted[self._part_of[live]]]
 
     def matching(self, promise: GroupBound) -> Int32s:
-        """Give the live partitions that a promise speaks of."""
+        """Return the live partitions that a promise speaks of."""
         if self._parts is None or len(self._parts) == 0:
             return _ONE[:0]
         return np.sort(matched(self._parts, promise.groups))
 
     def keys(self, groups: Int32s) -> list[pa.Array]:
-        """Give the grouping attributes of groups."""
+        """Return the grouping attributes of groups."""
         return [] if self._groups is None else self._groups.keys(groups)
 
     def part_keys(self, parts: Int32s) -> list[pa.Array]:
-        """Give the partitioning attributes of partitions."""
+        """Return the partitioning attributes of partitions."""
         return [] if self._parts is None else self._parts.keys(parts)
 
     def free_groups(self, groups: Int32s) -> Int32s:
@@ -165,7 +165,7 @@ class Partitions:
         return group_text(schema, self.by, self.keys(np.array([group], np.int32)))
 
     def state(self) -> State:
-        """Give ids and bounds."""
+        """Return ids and bounds."""
         known = np.flatnonzero(self._own != BEFORE_ALL)
         state: State = {"bound": self.bound, "known": known, "own": self._own[known]}
         if self._groups is not None:
@@ -206,7 +206,7 @@ def _index(schema: Schema, names: tuple[str, ...]) -> KeyIndex | None:
 
 
 def checked_partition(by: tuple[str, ...], partition: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Give the partitioning attributes, those of the groups when none are named; SchemaError for others."""
+    """Return the partitioning attributes, those of the groups when none are named; SchemaError for others."""
     if partition is None:
         return by
     if missing := [name for name in partition if name not in by]:

@@ -57,7 +57,7 @@ class Queues(Generic[I]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, reserved or used."""
+        """Return how many bytes are held, reserved or used."""
         return self.places.nbytes + self.heads.nbytes + self.keys.nbytes + self.items.nbytes
 
     def ensure(self, capacity: int) -> None:
@@ -68,7 +68,7 @@ class Queues(Generic[I]):
             self.heads = grown(self.heads, size, fill=FOREVER)
 
     def sizes(self, queues: Int32s) -> Int64s:
-        """Give the number of entries of each queue."""
+        """Return the number of entries of each queue."""
         return self.places[queues, kernels.SIZE]
 
     def room(self, queues: Int32s, extra: Int64s) -> None:
@@ -92,11 +92,11 @@ class Queues(Generic[I]):
         kernels.weigh(queues, ends, keys, weights, self.places, self.heads, self.counters, self.keys, self.items)
 
     def waiting(self, bound: int) -> Int32s:
-        """Give the queues whose least key is below a bound. Cost: one scan of the heads, 8 bytes a queue."""
+        """Return the queues whose least key is below a bound. Cost: one scan of the heads, 8 bytes a queue."""
         return np.flatnonzero(self.heads < bound).astype(np.int32)
 
     def below(self, queues: Int32s, bound: int | Int64s) -> tuple[Int32s, Int64s]:
-        """Give the queues, and how many entries each has below a bound, one for all or one each."""
+        """Return the queues, and how many entries each has below a bound, one for all or one each."""
         counts = np.empty(len(queues), np.int64)
         bounds = np.full(len(queues), bound, np.int64) if isinstance(bound, int) else bound
         kernels.below(queues, bounds, self.places, self.keys, counts)
@@ -112,11 +112,11 @@ class Queues(Generic[I]):
         return keys, items
 
     def ends(self, queues: Int32s) -> Int64s:
-        """Give the largest key of each queue, none of them empty."""
+        """Return the largest key of each queue, none of them empty."""
         return self.at(queues, self.sizes(queues) - 1)
 
     def at(self, queues: Int32s, numbers: Int64s) -> Int64s:
-        """Give the key of the n-th entry of each queue, in order from 0 on."""
+        """Return the key of the n-th entry of each queue, in order from 0 on."""
         return self.keys[self.places[queues, kernels.START] + numbers]
 
     def vacate(self, queues: Int32s) -> None:
@@ -124,7 +124,7 @@ class Queues(Generic[I]):
         kernels.vacate(queues, self.places, self.spare, self.keys)
 
     def state(self) -> State:
-        """Give every queue's entries."""
+        """Return every queue's entries."""
         queues = self.waiting(FOREVER)
         sizes = self.sizes(queues)
         keys, items = self._columns(int(sizes.sum()))
@@ -149,7 +149,7 @@ class Queues(Generic[I]):
 
 
 def lengths(ends: Int64s) -> Int64s:
-    """Give how long each part is of those that end here, one behind the other."""
+    """Return how long each part is of those that end here, one behind the other."""
     found = ends.copy()
     found[1:] -= ends[:-1]
     return found

@@ -87,22 +87,22 @@ class RankSlices(memory.Stateful):
         return self._ranked
 
     def begun(self) -> Int32s:
-        """Give the partitions that have a final tuple."""
+        """Return the partitions that have a final tuple."""
         return np.flatnonzero(self._ranked > 0).astype(np.int32)
 
     def complete(self, parts: Int32s, over: bool) -> Int64s:
-        """Give for each partition the window-id after the last window that is complete, or that has a tuple if over."""
+        """Return for each partition the window-id after the last complete window, or last with a tuple if over."""
         ranked, window = self._ranked[parts], self.window
         if over:
             return np.where(ranked > 0, (ranked - 1 + window.size) // window.slide, 0)
         return ranked // window.slide
 
     def given(self, parts: Int32s) -> Int64s:
-        """Give for each partition the window-id after the last window given, or that will never be given."""
+        """Return for each partition the window-id after the last window given, or that will never be given."""
         return self._given[parts]
 
     def results(self, parts: Int32s, over: bool) -> Iterator[Found]:
-        """Give the results of windows that are complete, of all if the partitions are over; slots hold until next."""
+        """Yield the results of windows that are complete, of all if the partitions are over; slots hold until next."""
         stops = self.complete(parts, over)
         starts = np.maximum(self._given[parts], self.window.least)
         due = starts < stops

@@ -134,7 +134,7 @@ class SlideAggregate(RankedShell[SlideWindow]):
             self._enter(page, values, weights, parts, groups, some_late)
 
     def _weights(self, page: Page) -> tuple[Int64s | None, Int32s | None]:
-        """Give 1 for each tuple that ends a window and 0 for others, None when all do; and partitions if needed."""
+        """Return 1 for each tuple that ends a window and 0 for others, None when all do; and partitions if needed."""
         window = self.window
         if not isinstance(window, SlideByRows):
             return None, None
@@ -152,7 +152,7 @@ class SlideAggregate(RankedShell[SlideWindow]):
         return ends.astype(np.int64), parts
 
     def _usable(self, page: Page, values: Int64s) -> Bools | None:
-        """Tell which tuples have a value that counts and are not late for every partition; None when all."""
+        """Return which tuples have a value that counts and are not late for every partition; None when all."""
         valid = page.valid(self.window.wattr)
         floor = max(-LIMIT + 1, self._partitions.bound - (0 if self.consistent else self.window.size - 1))
         if valid is None and int(values.min()) >= floor and int(values.max()) < LIMIT:
@@ -293,6 +293,6 @@ class SlideAggregate(RankedShell[SlideWindow]):
 def _some(
     kept: Bools, page: Page, values: Int64s, weights: Int64s | None, parts: Int32s | None
 ) -> tuple[Page, Int64s, Int64s | None, Int32s | None]:
-    """Give the tuples that are kept, and what is known of each."""
+    """Return the tuples that are kept, and what is known of each."""
     some_weights = None if weights is None else weights[kept]
     return page.select(kept), values[kept], some_weights, None if parts is None else parts[kept]

@@ -41,16 +41,16 @@ class Pool(memory.Stateful):
 
     @property
     def capacity(self) -> int:
-        """One more than the largest slot there is room for."""
+        """Return one more than the largest slot there is room for."""
         return len(self._spare)
 
     @property
     def made(self) -> int:
-        """One more than the largest slot that was ever in use."""
+        """Return one more than the largest slot that was ever in use."""
         return self._made
 
     def take(self, count: int) -> Slots:
-        """Give slots that hold the identity."""
+        """Return slots that hold the identity."""
         again = min(count, self._spared)
         slots = np.empty(count, np.int32)
         slots[:again] = self._spare[self._spared - again : self._spared]
@@ -97,7 +97,7 @@ class Pool(memory.Stateful):
         self.combine(into[:n], source[:n])
 
     def sums(self, slots: Slots, lows: Int64s, highs: Int64s) -> tuple[Slots, Slots]:
-        """Give a slot for each range with the sum of its slots, and the slots to give back afterwards.
+        """Return a slot for each range with the sum of its slots, and the slots to give back afterwards.
 
         Ranges only rise within what they have in common, none is empty, and the slots stay as they are.
         """

@@ -57,17 +57,17 @@ class Owners(memory.Stateful):
         self._of, self._uses = grown(self._of, slots), grown(self._uses, groups)
 
     def of(self, slots: Slots) -> Int32s:
-        """Give the group of each slot."""
+        """Return the group of each slot."""
         return self._of[slots]
 
     @property
     def groups(self) -> Int32s:
-        """The group of every slot, by slot."""
+        """Return the group of every slot, by slot."""
         return self._of
 
     @property
     def capacity(self) -> int:
-        """One more than the largest id of a group that had a slot."""
+        """Return one more than the largest id of a group that had a slot."""
         return len(self._uses)
 
     def drop(self, slots: Slots) -> Int32s:

@@ -109,7 +109,7 @@ class StackAggregate(Shell):
 
     @property
     def by(self) -> tuple[str, ...]:
-        """The grouping attributes: none."""
+        """Return the grouping attributes: none."""
         return ()
 
     def output_schema(self, *inputs: Schema) -> Schema:
@@ -183,7 +183,7 @@ class StackAggregate(Shell):
             self._release(self.window.complete(self._floor), emit)
 
     def _counted(self, page: Page) -> list[str | None]:
-        """Give the attributes whose values are counted: those asked for, and those that have had a null."""
+        """Return the attributes whose values are counted: those asked for, and those that have had a null."""
         assert self._panes is not None
         for stack in self._stacks:
             argument = stack.kind.argument
@@ -268,7 +268,7 @@ class StackAggregate(Shell):
         return self._panes
 
     def _stack(self, kind: Kind) -> int:
-        """Give the place of the stack of a kind, made when it is first asked for: sum and avg share one."""
+        """Return the place of the stack of a kind, made when it is first asked for: sum and avg share one."""
         assert self._panes is not None
         kinds = [stack.kind for stack in self._stacks]
         if kind in kinds:

@@ -48,7 +48,7 @@ def stacked(function: AggregateFunction, schema: Schema) -> Stacked:
 
 
 def kind_of(function: Stacked, schema: Schema) -> Kind | None:
-    """Give what a function needs of each pane; None for counts."""
+    """Return what a function needs of each pane; None for counts."""
     if isinstance(function, Count):
         return None
     kind = _kind(function.argument, schema)
@@ -61,7 +61,7 @@ def kind_of(function: Stacked, schema: Schema) -> Kind | None:
 def finalize(
     function: Stacked, schema: Schema, kind: Kind, found: Array, counts: Int64s | None, start: int, stop: int
 ) -> pa.Array:
-    """Give the results of windows start <= i < stop from what their stack found and the number of their values.
+    """Return the results of windows start <= i < stop from what their stack found and the number of their values.
 
     Without counts every window has a value. AggregateOverflow, its slot the place of the window behind `start`, when a
     sum does not fit.
@@ -86,7 +86,7 @@ def finalize(
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Tell whether values are whole numbers or truth values."""
+    """Return whether values are whole numbers or truth values."""
     return is_whole(kind) and not pa.types.is_duration(kind)
 
 

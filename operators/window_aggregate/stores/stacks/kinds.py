@@ -57,11 +57,11 @@ class LeastKey:
     """Panes of a window up to which looking at all of them, with wide instructions, is as cheap as any stack."""
 
     def kept(self) -> npt.NDArray[np.signedinteger]:
-        """Give what a technique remembers at first."""
+        """Return what a technique remembers at first."""
         return np.full(3, self.identity, self.dtype)
 
     def values(self, page: Page) -> Array:
-        """Give the tuples' values as int32 or int64, floating numbers by their bits, null as what is never chosen."""
+        """Return the tuples' values as int32 or int64, floating numbers by their bits, null as what is never chosen."""
         column, kind = plain(page, self.argument), self.kind
         if is_floating(kind):
             single = self.dtype == np.int32
@@ -108,7 +108,7 @@ class WholeSum:
         return np.zeros(4, np.int64)
 
     def values(self, page: Page) -> Array:
-        """Give the tuples' values as int32 or int64, null as zero; unsigned 64-bit numbers keep their bits."""
+        """Return the tuples' values as int32 or int64, null as zero; unsigned 64-bit numbers keep their bits."""
         column = plain(page, self.argument)
         if pa.types.is_int32(self.kind):
             return frozen((column.fill_null(0) if column.null_count else column).to_numpy())
@@ -138,7 +138,7 @@ class FloatingSum:
         return np.zeros(4, np.float64)
 
     def values(self, page: Page) -> Array:
-        """Give the tuples' values as float32 or float64, null as zero."""
+        """Return the tuples' values as float32 or float64, null as zero."""
         column = plain(page, self.argument)
         if pa.types.is_float32(column.type):
             return frozen((column.fill_null(0.0) if column.null_count else column).to_numpy())

@@ -75,12 +75,12 @@ class Panes:
 
     @property
     def nbytes(self) -> int:
-        """Bytes reserved."""
+        """Return how many bytes are reserved."""
         return self._units.nbytes
 
     @property
     def horizon(self) -> int:
-        """The window after the last one that a pane is in."""
+        """Return the window after the last one that a pane is in."""
         if self.low == self.high:
             return BEFORE_ALL
         unit = int(self._units[self.high - 1])
@@ -110,7 +110,7 @@ class Panes:
         return Cut(begins[:made], stops[:made], at, fresh, int(end), int(gap))
 
     def spans(self, wid: int, stop: int, most: int) -> tuple[Spans, int]:
-        """Give the windows wid <= w < stop that have a pane, at most so many, and the next window to look at."""
+        """Return the windows wid <= w < stop that have a pane, at most so many, and the next window to look at."""
         window = self.window
         if len(self):
             wid = max(wid, int(self._units[self.low]) >> 1)
@@ -123,7 +123,7 @@ class Panes:
         return Spans(wids[:n], heads[:n], tails[:n], bool(steady)), int(wid)
 
     def open(self, wid: int, most: int) -> Int64s:
-        """Give the windows from `wid` on that have a pane, at most so many, and go on from where it was."""
+        """Return the windows from `wid` on that have a pane, at most so many, and go on from where it was."""
         marks, found, stop = self._marks.copy(), np.empty(0, np.int64), self.horizon
         while len(self) and wid < stop and len(found) < most:
             # A call may end where windows begin to have gaps.
@@ -171,7 +171,7 @@ class Panes:
 
 
 def moved(array: Int64s, low: int, high: int, capacity: int) -> Int64s:
-    """Give entries low <= k < high at the beginning of an array of `capacity` entries, the same one where it fits."""
+    """Return entries low <= k < high at the beginning of an array of `capacity` entries, the same one where it fits."""
     if capacity == len(array):
         array[: high - low] = array[low:high]
         return array

@@ -37,7 +37,7 @@ class Stack:
 
     @property
     def nbytes(self) -> int:
-        """Bytes reserved."""
+        """Return how many bytes are reserved."""
         return self._columns.nbytes + self._marks.nbytes + self._kept.nbytes
 
     def add(self, values: Array, cut: Cut) -> None:
@@ -46,7 +46,7 @@ class Stack:
         self.kind.lift(values, cut, self._columns)
 
     def answer(self, spans: Spans) -> Array:
-        """Give the aggregate of each window, shape (columns of the kind, windows)."""
+        """Return the aggregate of each window, shape (columns of the kind, windows)."""
         out = np.empty((self.kind.width, len(spans.wids)), self.kind.dtype)
         self._step(spans.heads, spans.tails, spans.steady, out)
         return out
@@ -76,7 +76,7 @@ class Stack:
         self._marks -= low
 
     def state(self, low: int, high: int) -> State:
-        """Give what is held of the panes low <= k < high."""
+        """Return what is held of the panes low <= k < high."""
         self._let_go(low)
         return {
             "columns": self._columns[:, low:high].copy(),
@@ -111,7 +111,7 @@ class Counts:
 
     @property
     def nbytes(self) -> int:
-        """Bytes reserved."""
+        """Return how many bytes are reserved."""
         return self._before.nbytes
 
     def add(self, valid: Bools | None, cut: Cut) -> None:
@@ -127,7 +127,7 @@ class Counts:
             self.nulls += int((cut.stops - cut.begins).sum()) - (int(before[end]) - held)
 
     def answer(self, spans: Spans) -> Int64s:
-        """Give the count of each window."""
+        """Return the count of each window."""
         found = np.empty(len(spans.wids), np.int64)
         stacks_panes.counted(self._before, spans.heads, spans.tails, found)
         return found
@@ -140,7 +140,7 @@ class Counts:
         self._before = moved(self._before, low, high + 1, capacity + 1)
 
     def state(self, low: int, high: int) -> State:
-        """Give the counts of the panes low <= k < high."""
+        """Return the counts of the panes low <= k < high."""
         return {"before": self._before[low : high + 1] - self._before[low], "nulls": self.nulls}
 
     def restore(self, state: Mapping[str, StateValue], panes: int) -> None:

@@ -20,7 +20,7 @@ def check_technique(technique: str) -> None:
 
 
 def choose(technique: Technique, size: int, slide: int, *, few: int, invertible_exactly: bool) -> Named:
-    """Give the technique for one aggregate: what was asked for, or by "auto" the cheapest that is exact.
+    """Return the technique for one aggregate: what was asked for, or by "auto" the cheapest that is exact.
 
     Windows of at most `few` panes are recomputed, which is as cheap as any stack and remembers nothing. Otherwise
     subtraction where it is exact; for what cannot be taken away, or only with rounding, two stacks.
