@@ -58,7 +58,7 @@ class Punctuator(Protocol):
 
 @attrs.define
 class Ordered:
-    """Promise the last value: the stream is sorted, equal values may follow (semantics row 35).
+    """Promise the last value: the stream is sorted, equal values may follow (docs/semantics.md row 35).
 
     `strictly`: no value occurs twice, so the promise is the last value + 1.
     """
@@ -121,7 +121,7 @@ class Slack:
 
 @attrs.define
 class TupleSlack:
-    """Promise what n tuples of displacement allow; the two readings of "n tuples late" differ (semantics row 34).
+    """Promise what n tuples of displacement allow; "n tuples late" has two readings (docs/semantics.md row 34).
 
     `position`: a larger value arrives at most n places before a tuple; the bound is the highest value without the last
     n (thesis 8.1). `larger`: at most n larger values arrive before a tuple, however far, as in the buffer of BSort; the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import inspect
 import os
@@ -120,3 +121,34 @@ def test_what_its_example_shows_is_what_happens(
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     result = runner.run(test, out=report.append)
     assert result.failed == 0, "".join(report)
+
+
+RIDDLES = re.compile(r"(What|Who|Whose|Whom|Whether|Which|Those|That|How|Give|Tell)\b")
+"""First words that make a reader guess who does what: a sentence names its agent, a function what it returns."""
+ABSENT = re.compile(r"features?(\.md)? row|\brows? [A-Z]\d|design/")
+"""References to documents that are not in the repository."""
+
+
+LATER = {("operators", room) for room in ("kernels", "slicing", "window_aggregate")}
+
+
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Yield the docstrings of all modules, classes and functions, with their places."""
+    for package in PACKAGES:
+        for file in sorted((ROOT / package).rglob("*.py")):
+            if file.relative_to(ROOT).parts[:2] in LATER:
+                continue
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+                    line = getattr(node, "lineno", 1)
+                    yield f"{file.relative_to(ROOT)}:{line}", ast.get_docstring(node) or ""
+
+
+def test_no_docstring_begins_with_a_riddle() -> None:
+    assert [f"{place} {text.partition('.')[0]}" for place, text in docstrings() if RIDDLES.match(text)] == []
+
+
+def test_no_docstring_refers_to_a_document_that_is_not_there() -> None:
+    found = [(place, name) for place, text in docstrings() for name in re.findall(r"[\w/-]+\.md\b", text)]
+    assert [(place, name) for place, name in found if not (ROOT / name).exists()] == []
+    assert [place for place, text in docstrings() if ABSENT.search(text)] == []

@@ -1,7 +1,7 @@
 """Turn a join as users write it into a node of the plan: amounts in ticks, names resolved, promises checked.
 
 RANGE on an input says how long its own tuples stay, and wait for partners: with ranges L and R, left and right tuples
-meet when l - R < r < l + L (semantics row 22). A join whose tuples nothing could ever purge is refused.
+meet when l - R < r < l + L (docs/semantics.md row 22). A join whose tuples nothing could ever purge is refused.
 """
 
 from __future__ import annotations

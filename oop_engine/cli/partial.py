@@ -28,7 +28,7 @@ _SECOND: Final = 1_000_000_000
 
 
 def _kept(path: Path) -> Path | None:
-    """Give a file a further name, that of its time and free, and tell it; None where there is no file, or an empty one.
+    """Link a file under a free name with its time, and return that; None where there is no file, or an empty one.
 
     SinkError where it cannot have another.
     """

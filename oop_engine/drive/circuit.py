@@ -171,7 +171,7 @@ class Circuit:
         self._diverting[place](page)
 
     def _schedule(self, place: int, node: SourceNode, attribute: str, pace: Pace) -> Schedule | Unfolding | None:
-        """Find when which bound becomes true (Eq. 4.1, row P6): by an outline, or reading one attribute to the end.
+        """Find when which bound becomes true (Eq. 4.1): by an outline, or reading one attribute to the end.
 
         None where the promise is optional and the attribute is soon seen not to rise.
         """
@@ -256,7 +256,7 @@ class Circuit:
         return sum(operator.statistics().get("state_tuples", 0) for operator in self._measured)
 
     def poll(self, place: int) -> None:
-        """Ask all sources that the node at a place reads how far they are now; from any thread (row O9).
+        """Ask all sources that the node at a place reads how far they are now; from any thread.
 
         A reader that makes the promises of its stream answers at once; where an Input makes them, it answers behind
         what it is given next, at a call of its timer at the latest.
@@ -268,7 +268,7 @@ class Circuit:
             self._polled.add(source)
 
     def describe(self, place: int, attribute: str, pace: Pace) -> None:
-        """Have a source promise an attribute at least as finely as this from now on; from any thread (row O8).
+        """Have a source promise an attribute at least as finely as this from now on; from any thread.
 
         PlanError where it cannot: exact promises that were read ahead have the granularity they were read for.
         """
@@ -325,7 +325,7 @@ class Circuit:
         return now if away is None else min(now, away)
 
     def elapse(self, place: int, now: int) -> None:
-        """Tell a source's Input what time it is, in ns since the epoch."""
+        """Let a source's Input know the time, in ns since the epoch."""
         operator = self.operators[place]
         if isinstance(operator, Input) and operator.punctuators:
             tick = tick_ns(self._schemas[place].field(operator.punctuators[0].attribute).type)
@@ -341,7 +341,7 @@ class Circuit:
             operator.let_go(self._emits[place])
 
     def learn(self, place: int, counts: Mapping[str, int], highest: int) -> None:
-        """Tell a source's Input of tuples that were taken elsewhere."""
+        """Let a source's Input know of tuples that were taken elsewhere."""
         operator = self.operators[place]
         assert isinstance(operator, Input)
         operator.learn(counts, highest, self._emits[place])

@@ -25,7 +25,7 @@ from operators.protocol import Element
 
 @attrs.define(eq=False)
 class Run:
-    """Give the elements of a plan's outputs as they appear; the source that is furthest behind is read next."""
+    """Yield the elements of a plan's outputs as they appear; the source that is furthest behind is read next."""
 
     plan: Plan
     page_rows: int = PAGE_ROWS

@@ -49,7 +49,7 @@ class Lexeme:
 
 
 class Places:
-    """Tell line and column of an offset into a text."""
+    """Find line and column of an offset into a text."""
 
     def __init__(self, text: str) -> None:
         self._text = text

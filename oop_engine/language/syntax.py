@@ -51,7 +51,7 @@ class Name:
 
 @attrs.frozen
 class Literal:
-    """Give a constant; no number is negative (`-1` is `Unary("-", Literal(1))`); 1, 1.0 and TRUE differ.
+    """Hold a constant; no number is negative (`-1` is `Unary("-", Literal(1))`); 1, 1.0 and TRUE differ.
 
     A number with a point is a float where its digits are those of one, and else a Decimal: no digit is lost.
     """
@@ -159,7 +159,7 @@ class All:
 
 @attrs.frozen(kw_only=True)
 class WindowClause:
-    """Give a window as written between brackets.
+    """Hold a window as written between brackets.
 
     `tumbling` says RANGE TUMBLING and then `slide` is None; otherwise `slide` is None where none was written
     (the inputs of a join). `session` says SESSION; then `range` is the gap and `slide` None. `wattr` stands for both

@@ -104,7 +104,7 @@ class _Graph:
                 free.sort(key=lambda node: keys.get(node, 0.0))
 
     def spread(self, gap: float) -> None:
-        """Give each node the middle of its neighbours, as far as those beside it allow."""
+        """Move each node to the middle of its neighbours, as far as those beside it allow."""
         for layer in self.layers:
             at = 0.0
             for node in layer:

@@ -1,4 +1,4 @@
-"""Give files of one place the same attributes at all times, whichever the streams declared as never null."""
+"""Schemas of files that are written at different times: the same, whatever the streams declared as never null."""
 
 from __future__ import annotations
 

@@ -30,14 +30,14 @@ class Asked(Protocol):
     """A reader whose stream makes its promises while it is read."""
 
     def describe(self, grains: Mapping[str, Grain]) -> bool:
-        """Promise these attributes so finely from now on (Tucker's describe, row O8), others as before.
+        """Promise these attributes so finely from now on (Tucker's describe), others as before.
 
         False when the stream makes no promises on them.
         """
         ...
 
     def poll(self) -> None:
-        """Say as soon as possible how far the stream is, as exactly as that is known (row O9)."""
+        """Say as soon as possible how far the stream is, as exactly as that is known."""
         ...
 
 

@@ -66,7 +66,7 @@ class _Bytes(property):
 
 
 class Stateful:
-    """Give a class `state`, `restore` and `nbytes` from the declarations on its fields.
+    """Add `state`, `restore` and `nbytes` to a class, from the declarations on its fields.
 
     >>> @attrs.define
     ... class Counted(Stateful):
@@ -136,7 +136,7 @@ class Stateful:
 
 
 class Slotted(Stateful):
-    """Give a class, besides, columns with a row for each slot: they grow together, and are read back equally long."""
+    """Add columns with a row for each slot, too: they grow together, and are read back equally long."""
 
     __slots__ = ()
 

@@ -21,7 +21,7 @@ from operators.functions.protocol import Accumulator
 
 @attrs.frozen
 class First:
-    """Give the value, not null, that arrived first; any type. Cost: 28 bytes a slot and a value log."""
+    """Find the value, not null, that arrived first; any type. Cost: 28 bytes a slot and a value log."""
 
     argument: str
     name: str = attrs.field(default="first", init=False, repr=False)
@@ -48,7 +48,7 @@ class First:
 
 @attrs.frozen
 class Last:
-    """Give the value, not null, that arrived last; any type. Cost: 28 bytes a slot and a value log."""
+    """Find the value, not null, that arrived last; any type. Cost: 28 bytes a slot and a value log."""
 
     argument: str
     name: str = attrs.field(default="last", init=False, repr=False)
@@ -75,7 +75,7 @@ class Last:
 
 @attrs.frozen
 class ArgMin:
-    """Give the value, maybe null, of the tuple with the least `by`; tuples without `by` are skipped.
+    """Find the value, maybe null, of the tuple with the least `by`; tuples without `by` are skipped.
 
     Of several such tuples the smallest value is given, null only when all are; of values without an order (lists,
     structs) the one that arrived first. NaN counts as the least `by`, as for min. Cost: 28 bytes a slot, value logs.
@@ -108,7 +108,7 @@ class ArgMin:
 
 @attrs.frozen
 class ArgMax:
-    """Give the value, maybe null, of the tuple with the greatest `by`; of several the smallest, as `ArgMin` does."""
+    """Find the value, maybe null, of the tuple with the greatest `by`; of several the smallest, as `ArgMin` does."""
 
     value: str
     by: str

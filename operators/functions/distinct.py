@@ -179,7 +179,7 @@ class Members(StateColumns):
             self._table = table
 
     def _empty(self, size: int) -> None:
-        """Give back the room of sets that were larger once."""
+        """Free the room of sets that were larger once."""
         self._table = np.full(2 * size, EMPTY)
         self._members, self._after = np.zeros(size, np.int32), np.zeros(size, np.int32)
         self._holders = np.zeros(size, np.int32)

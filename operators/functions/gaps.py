@@ -51,7 +51,7 @@ class MeanGap:
 
 @attrs.frozen
 class GapVariation:
-    """Give the coefficient of variation of the gaps of an attribute: their standard deviation over their mean.
+    """Compute the coefficient of variation of the gaps of an attribute: their standard deviation over their mean.
 
     0 for what comes like clockwork, about 1 for what comes at random (Poisson), more for bursts. Null with fewer than
     two gaps, or where all values are equal. Cost: as for `Mode`.

@@ -27,7 +27,7 @@ from operators.kernels.functions.sums import add_floating, combine_floating
 
 @attrs.frozen
 class GeometricMean:
-    """Give the n-th root of the product of n values: float64; null when there is none.
+    """Compute the n-th root of the product of n values: float64; null when there is none.
 
     Zero when a value is zero; NaN when one is negative, or when zero meets infinity. Cost: 24 bytes a slot.
     """

@@ -31,7 +31,7 @@ Of: TypeAlias = Literal["variance", "stddev"]
 
 @attrs.frozen
 class Variance:
-    """Give the mean squared distance from the mean, over n - ddof; float64, null with ddof values or fewer.
+    """Compute the mean squared distance from the mean, over n - ddof; float64, null with ddof values or fewer.
 
     ddof = 1 estimates from a sample, ddof = 0 takes the values as all there are. Durations are refused: their variance
     is in squared units. The order of tuples and slices changes the last bits. Infinite where a squared distance is
@@ -66,7 +66,7 @@ class Variance:
 
 @attrs.frozen
 class Stddev:
-    """Give the square root of the variance: float64, or a duration; as `Variance` in all else."""
+    """Compute the square root of the variance: float64, or a duration; as `Variance` in all else."""
 
     argument: str
     ddof: int = attrs.field(default=1, kw_only=True, validator=attrs.validators.in_((0, 1)))

@@ -22,7 +22,7 @@ from operators.kernels.functions.outline import add_counted, add_outline, combin
 
 @attrs.frozen
 class M4:
-    """Give the least, greatest, first and last value of an attribute as a struct; null when there is none.
+    """Find the least, greatest, first and last value of an attribute, as a struct; null when there is none.
 
     First and last by the attribute `by`, of several tuples at one place the one with the smaller value; by arrival, on
     which the answer then depends, when there is no `by`. Tuples with a null in either are skipped; NaN is the least and
@@ -67,7 +67,7 @@ class M4:
 
 @attrs.frozen
 class MinMax:
-    """Give the least and the greatest value of an attribute, and how many tuples have each, as a struct.
+    """Find the least and the greatest value of an attribute, and how many tuples have each, as a struct.
 
     Null when there is no value. NaN is the least and the greatest of all, -0.0 is 0.0. Cost: 32 bytes a slot.
     """

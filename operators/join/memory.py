@@ -317,7 +317,7 @@ class Memory(memory.Stateful):
         return np.sort(ids[chosen])
 
     def _recall(self, ids: Ids) -> None:
-        """Give new keys the bounds that promises on parts of keys, or on ranges of them, set before they came."""
+        """Apply to new keys the bounds that promises on parts of keys, or on ranges of them, set before they came."""
         if len(ids) == 0:
             return
         assert self.index is not None

@@ -52,7 +52,7 @@ class OAJoin(memory.Stateful):
     Cost: O(1) a tuple and O(1) a pair, and O(log n) for a key of many; what is outside a tuple's band costs nothing.
     A promise costs what it drops. `patience` is how many looks at a stored page by pages of the other input are
     cheaper than to index it; 0 indexes all at once.
-    Source: thesis Fig 7-1 to 7-4 and 3.2 with semantics rows 22 to 32.
+    Source: thesis Fig 7-1 to 7-4 and 3.2 with docs/semantics.md rows 22 to 32.
 
     >>> from operators.drive import drive, rows
     >>> from operators.join.window import Band
@@ -289,7 +289,7 @@ class OAJoin(memory.Stateful):
         emit(out)
 
     def _emit_alone(self, shape: Shape, port: int, columns: Columns, length: int, emit: Emit) -> None:
-        """Give tuples without a partner: in an anti join as they are, in an outer join beside nulls."""
+        """Emit tuples without a partner: in an anti join as they are, in an outer join beside nulls."""
         self._counts["unmatched"] += length
         self._emit_pages(shape.page(*((columns, None) if port == 0 else (None, columns)), length), emit)
 
@@ -344,7 +344,7 @@ class OAJoin(memory.Stateful):
         self._memory.hold(tuples, port, plain=plain)
 
     def _gone(self, shape: Shape, port: int, dropped: list[Found], emit: Emit) -> None:
-        """Give the dropped tuples that had no partner, if the join gives such."""
+        """Emit the dropped tuples that had no partner, if the join keeps such."""
         for found in dropped:
             self._counts["purged"] += sum(len(rows) for _, rows in found.parts)
             if shape.outer[port]:

@@ -123,7 +123,7 @@ class Promises(memory.Stateful):
         return np.minimum(bounds.of(port, ids), side.store.least_of(ids))
 
     def _corner(self, left: int, right: int) -> tuple[int, int]:
-        """Return the corner of the box below both bounds, cut to what the window can fill (semantics row 31)."""
+        """Return the corner of the box below both bounds, cut to the window (docs/semantics.md row 31)."""
         above = min(left, self.window.reach(_near(right), 1) + 1)
         return above, min(right, self.window.reach(_near(left), 0) + 1)
 

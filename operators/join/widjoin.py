@@ -2,7 +2,7 @@
 
 Thesis 5.2.2, Eq. 5.19 to 5.22. The union of 5.19 is one of sets, so a pair that shares several windows is one result.
 5.21 and 5.22 read: a left tuple meets the windows floor(l/UNIT) .. floor((l+R_L)/UNIT)-1, a right one likewise with its
-own range (semantics rows 23 and 24).
+own range (docs/semantics.md rows 23 and 24).
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Band:
     """Sliding windows: a left tuple stays `left` ticks, a right one `right` ticks: l - right < r < l + left.
 
     Open on both sides, so that tuples exactly a range apart do not meet, as in Eq. 5.19 and 5.20; `closed` lets them
-    meet. Source: thesis 5.2.1, 7.1; semantics row 22.
+    meet. Source: thesis 5.2.1, 7.1; docs/semantics.md row 22.
 
     >>> [v.tolist() for v in Band("ts", "ts", left=3, right=2).partners(np.array([10]), 0)]
     [[9], [12]]
@@ -117,7 +117,7 @@ class SameWindow:
     """Tumbling windows of `size` ticks from `origin` on: two tuples meet when they are in the same one.
 
     floor((l - origin) / size) = floor((r - origin) / size), on negative ticks too (thesis 5.2.1, Fig 7-2 with both
-    sides of its comparisons in windows; semantics rows 29 and 30).
+    sides of its comparisons in windows; docs/semantics.md rows 29 and 30).
 
     >>> [v.tolist() for v in SameWindow("ts", "ts", size=5).partners(np.array([7, -1]), 0)]
     [[5, -5], [9, -1]]

@@ -22,12 +22,12 @@ from punctuation import Punctuation, whole
 
 @attrs.define(eq=False)
 class Distinct(memory.Stateful):
-    """Give every combination of some attributes (of all, when none is named) once; the output has only these.
+    """Emit every combination of some attributes (of all, when none is named) once; the output has only these.
 
     Pass: a combination when it first arrives. Keep: the combinations that may arrive again; one that a promise on these
     attributes matches is dropped with that promise. Propagate: the promises on these attributes alone.
     Cost: O(1) a tuple; a linear promise on an integer or a time O(combinations dropped), any other promise
-    O(combinations held). Null equals null here. Source: thesis 8.2, DupElim; features row O11.
+    O(combinations held). Null equals null here. Source: thesis 8.2, DupElim.
 
     >>> from operators.drive import drive
     >>> from punctuation import before

@@ -84,12 +84,12 @@ class Fitted:
 
 @attrs.define(eq=False)
 class Project(memory.Stateful):
-    """Give each tuple new attributes, in order: kept, renamed, or computed.
+    """Project each tuple to new attributes, in order: kept, renamed, or computed.
 
     Pass: a tuple at once. Keep: nothing. Propagate: a promise on kept attributes, under each of their names; a linear
     promise also on a rising function of its attribute (x + c, x - c, x * c, x // c with c > 0); no other: without a
     lost attribute it would claim more than was promised.
-    Cost: the expressions', O(1) a tuple; no state. Source: thesis 8.2, Project; features row O10.
+    Cost: the expressions', O(1) a tuple; no state. Source: thesis 8.2, Project.
 
     >>> from operators.drive import drive
     >>> from punctuation import before

@@ -89,7 +89,7 @@ class Made:
 
 @attrs.define
 class Input(memory.Stateful):
-    """Punctuate a stream and deal with the tuples that break what was promised (thesis 8.2, Input; rows O1 to O5, P8).
+    """Punctuate a stream and deal with the tuples that break what was promised (thesis 8.2, Input).
 
     *Pass* every tuple at once, cut where a promise stands, or, to an operator that takes them together, with the
     promises in the page. *Keep* the punctuators' memory and the promises in force. *Propagate* promises that arrive in
@@ -224,7 +224,7 @@ class Input(memory.Stateful):
             self._promise(before(punctuator.attribute, bound), emit)
 
     def elapse(self, now: int, emit: Emit) -> None:
-        """Tell the punctuators the time, in the unit of their attribute; what they conclude is emitted as assumed."""
+        """Let the punctuators know the time, in the unit of their attribute; emit what they conclude as assumed."""
         for punctuator, clamp in zip(self.punctuators, self._clamps, strict=True):
             if clamp is not None and getattr(punctuator, "lull", None) is not None:
                 clamp.elapse(now)

@@ -43,7 +43,7 @@ class Meld(memory.Stateful):
 
     Pass: a tuple at once. Keep: what each input has promised, no tuple. Propagate: a promise, linear, group-wise or
     general, once every input has made it (an ended input promises everything); none that is already implied.
-    Cost: O(1) a page; a promise O(inputs + groups ahead). Source: thesis Fig 8-2 for n inputs; semantics row 37.
+    Cost: O(1) a page; a promise O(inputs + groups ahead). Source: thesis Fig 8-2; docs/semantics.md row 37.
 
     >>> from operators.drive import drive
     >>> from punctuation import before

@@ -42,7 +42,7 @@ class Reorder(memory.Stateful):
     Cost: O(log n) a tuple; generous: a page is cut at each late tuple that follows a new promise, so give a `step`
     where many are late. State: the slack.
     What is late depends on the order of arrival, so laws 4 and 6 hold only where the slack suffices.
-    Source: thesis 3.1 (slack, BSort), 6.1.5.2; semantics rows 34 and 44.
+    Source: thesis 3.1 (slack, BSort), 6.1.5.2; docs/semantics.md rows 34 and 44.
 
     >>> import pyarrow as pa
     >>> from operators.drive import drive

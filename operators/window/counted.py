@@ -50,7 +50,7 @@ class SlideByTuple:
     """A window of `size` ticks ends at each tuple: window w has the tuples with w - size < wattr <= w.
 
     The window-id is the value at which it ends, so tuples of one value share a window; `each` gives a row for each of
-    them. Source: Eq. 5.10 to 5.12, semantics row 11.
+    them. Source: Eq. 5.10 to 5.12, docs/semantics.md row 11.
 
     >>> window = SlideByTuple("ts", size=10)
     >>> values = np.array([5, 12, 15])

@@ -35,7 +35,7 @@ class Bucket(memory.Stateful):
     the others, unless `consistent`. Keep: nothing for CF windows but the bound; for partitioned row windows a count a
     partition. Propagate: `[ts < v]` becomes `[wid_from < w]`, w the first window that v does not complete; group-wise
     promises likewise; a partition's own count completes its windows.
-    Cost: O(1) a tuple. Source: thesis Fig 6-2 with the bound of semantics row 6.
+    Cost: O(1) a tuple. Source: thesis Fig 6-2 with the bound of docs/semantics.md row 6.
 
     >>> from operators.drive import drive, rows
     >>> from operators.window import SlidingWindow

@@ -75,7 +75,7 @@ small = st.integers(1, 6)
 def test_one_source_may_be_read_by_windows_on_two_attributes(
     given_rows: Tuples, size: int, slide: int, other_size: int, other_slide: int, page_rows: int
 ) -> None:
-    """Each attribute has its own exact schedule (row P7); neither order of arrival is sorted."""
+    """Each attribute has its own exact schedule; neither order of arrival is sorted."""
     read = source(given_rows, (3, 7))
     one = read.window(range=size, slide=slide, wattr="ts").aggregate(oop.count())
     other = read.window(range=other_size, slide=other_slide, wattr="at").aggregate(oop.count())
@@ -90,7 +90,7 @@ def test_one_source_may_be_read_by_windows_on_two_attributes(
 
 @given(tuples, small, small)
 def test_exact_punctuation_releases_every_window_at_its_last_tuple(given_rows: Tuples, size: int, slide: int) -> None:
-    """No window waits for more of the stream than its own tuples and the first that shows it is over (row P6)."""
+    """No window waits for more of the stream than its own tuples and the first that shows it is over."""
     read = source(given_rows)
     stream = read.window(range=size, slide=slide, wattr="ts").aggregate(oop.count())
     driver = Run(Plan((stream.node,)), 1)

@@ -86,13 +86,13 @@ class Inputs:
         return len(self.inputs)
 
     def enter(self, names: Iterable[s.Name]) -> None:
-        """Give the inputs the arrival numbers and times that are asked of them by name, as in M1.arrival-ts."""
+        """Add the arrival numbers and times that are asked of inputs by name, as in M1.arrival-ts."""
         for name in names:
             if len(name.parts) == 2 and name.parts[-1] in (ROW_NUM, ARRIVAL):
                 self.enter_one(self._qualified(name), name)
 
     def enter_one(self, number: int, name: s.Name) -> None:
-        """Give one input the arrival number or time that a name asks for, unless it has it; one stream stays one."""
+        """Add the arrival number or time that a name asks of an input, unless it has it; one stream stays one."""
         scope, wanted = self[number].scope, name.parts[-1]
         if wanted not in (ROW_NUM, ARRIVAL) or wanted in scope.schema:
             return

@@ -20,7 +20,7 @@ _STEP: Final = 4096
 
 
 class PackedDamage(ValueError):
-    """Tell what is wrong with compressed data."""
+    """Report what is wrong with compressed data."""
 
 
 class Pieces(Protocol):

@@ -203,7 +203,7 @@ class FlowDecoder:
                 self._hold(datagrams)
 
     def finish(self) -> None:
-        """Give up the data that still wait for their template: no more will come."""
+        """Drop the data that still wait for their template: no more will come."""
         for session in range(len(self.sessions.known)):
             self._give_up(session, e.NO_TIME)
 

@@ -227,7 +227,7 @@ class _Writer:
                 self.add(number, e.RATE, place)
 
     def after(self, columns: Sequence[Column]) -> None:
-        """Give the end of a flow whose template has its start and duration, or the start by its end."""
+        """Compute the end of a flow whose template has its start and duration, or the start by its end."""
         start, end = self.numbers.get("ts"), self.numbers.get("end_ts")
         if start is None or end is None or (start in self.filled) == (end in self.filled):
             return

@@ -114,7 +114,7 @@ def _datagrams(data: bytes, places: list[tuple[int, int]]) -> Datagrams:
 
 @attrs.frozen
 class Damage:
-    """Tell how far into a datagram that cannot be followed it can be, and what stands there."""
+    """Report how far into a datagram reading got, and what stands there."""
 
     at: int
     why: str

@@ -1,4 +1,4 @@
-"""Tell the progress of exporters what a decoder reads: who sent it, when, and how it trails the header."""
+"""Pass what a decoder reads on to the progress of exporters: who sent it, when, and how it trails the header."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TIMES = ("ts", "end_ts")
 
 @attrs.define(eq=False)
 class Hearing:
-    """Tell `progress` of every batch, leave out times too far ahead, and put the others right where that is asked for.
+    """Pass every batch on to `progress`, leave out times too far ahead, and correct the others if asked to.
 
     Sessions are the decoder's.
     """

@@ -107,7 +107,7 @@ class PacketRing:
         return int(count)
 
     def release(self) -> None:
-        """Give the block that was received back to the kernel."""
+        """Return the received block to the kernel."""
         self._words[(self._block * BLOCK + _STATUS) >> 2] = 0
         self._block = (self._block + 1) % BLOCKS
 

@@ -68,7 +68,7 @@ class AdaptiveAggregate(Buffering[MixedStore | MixedPanes]):
     Cost: O(1) a tuple of a lazy group, O(its windows) of an eager one; a switch O(the group's tuples and windows); the
     release of a window O(lazy tuples in it + its partial aggregates). The state depends on the order of tuples, not on
     pages; the results on neither.
-    Source: thesis 6.3, Eq. 6.5 to 6.9, Fig 6-17 and 6-18, with semantics rows 17 to 21.
+    Source: thesis 6.3, Eq. 6.5 to 6.9, Fig 6-17 and 6-18, with docs/semantics.md rows 17 to 21.
 
     >>> from operators.window_aggregate.bucket import Bucket
     >>> from operators.drive import drive, rows

@@ -52,7 +52,7 @@ EAGER = Policy(1.0, float("-inf"), 0.0, 0.0)
 
 @attrs.define(eq=False)
 class MixedStore:
-    """Give each group's tuples to B or to H, and results of both.
+    """Store each group's tuples in B or in H, and compute results of both.
 
     Cost: O(1) a tuple of a lazy group, O(its windows) of an eager one; a window O(its tuples in B + its partial
     aggregates); a switch to eager O(the group's tuples in B and their windows).

@@ -40,7 +40,7 @@ class SignedAggregate(memory.Stateful, Shell):
     its different values, and the changes of windows that are not complete. Propagate: `[wid < b]`, and the same of
     window_start and window_end.
     Cost: O(1) a change, sorted by window; a window O(its changes + groups), for min and max O(values held).
-    Source: the negative-tuple approach of thesis 3.1, Eq. 6.2 with panes of one tuple; features row A10.
+    Source: the negative-tuple approach of thesis 3.1, Eq. 6.2 with panes of one tuple.
 
     >>> from operators.window_aggregate.bucket import Bucket
     >>> from operators.drive import drive, rows

@@ -28,7 +28,7 @@ CHANGES = Retracted(
 
 @attrs.define(eq=False)
 class Expire(memory.Stateful):
-    """Give each tuple as an insertion, and as a deletion when it expires; the input is a Bucket's output.
+    """Emit each tuple as an insertion, and as a deletion when it expires; the input is a Bucket's output.
 
     Emits the input's attributes but wid_from and wid_until, then `wid` and `sign`: +1 at the first window that has the
     tuple, -1 at the first one that no longer has it. So the relation at window w, its extent, is the sum of the changes
@@ -37,7 +37,7 @@ class Expire(memory.Stateful):
     have not expired. Propagate: `[wid_from < w]` as `[wid < w]`; promises of single groups wait for it, since deletions
     are still to come.
     Cost: O(1) a tuple; a promise O(tuples held).
-    Source: negative tuples, thesis 3.1 and the Onyx list ("support retraction"); features row A10.
+    Source: negative tuples, thesis 3.1.
 
     >>> from operators.window_aggregate.bucket import Bucket
     >>> from operators.drive import drive, rows

@@ -46,8 +46,8 @@ class SignedJoin(memory.Stateful):
     for an input that has ended. Propagate: `[wid < w]` when both inputs have promised it.
     Cost: O(log n) a change for n that are held of the other input, which are sorted by key for a page when there are
     new ones, and O(1) a pair; a promise O(changes held).
-    Source: negative tuples, thesis 3.1 and the Onyx list ("support retraction"); features row A10. That joins are
-    bilinear in signed changes is the delta rule of incremental view maintenance.
+    Source: negative tuples, thesis 3.1. Joins are bilinear in signed changes: the delta rule of incremental view
+    maintenance.
 
     >>> from operators.drive import drive, rows
     >>> schema = Schema.of(k=pa.string(), wid=pa.int64(), sign=pa.int8(), progress=["wid"])

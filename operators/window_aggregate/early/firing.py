@@ -61,7 +61,7 @@ class Fire(memory.Stateful):
 
     Pass: a tuple at once. Keep: nothing. Propagate: a promise on the end of parts as one on `fired`, and, if it is a
     bound, on the end of windows, which is no earlier; those on attributes that stay, as they are.
-    Cost: O(1) a tuple; no state. Source: Onyx's notes (percentile and watermark triggers), features row O20.
+    Cost: O(1) a tuple; no state.
     """
 
     parts: Mapping[str, Part]

@@ -35,13 +35,12 @@ EARLY = Retracted(
 
 @attrs.define(eq=False)
 class Refine(memory.Stateful):
-    """Give each result after taking back the one before it; one that is not final and has changed nothing, not at all.
+    """Emit each result after taking back the one before it; skip one that is not final and has changed nothing.
 
     Pass: results that fired before a bound, or of which nothing earlier can come, in the order of their firings. Keep:
     those that fired later, and of each window and group that is not over the result that stands. Propagate: promises on
     groups, windows and their ends; none on `fired` nor on results, for what is taken back is given as it was.
     Cost: O(log n) a result by sorting; state one result for each group of an open window.
-    Source: Onyx's notes (retraction), features row O20.
     """
 
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
@@ -101,7 +100,7 @@ class Refine(memory.Stateful):
             self._counts[name] = max(self._counts[name], now)
 
     def _settle(self, punctuation: Punctuation, emit: Emit) -> None:
-        """Give the waiting results that match a promise, after what they take back."""
+        """Emit the waiting results that match a promise, after what they take back."""
         if not self._waiting:
             return
         # It only grew since the last time.

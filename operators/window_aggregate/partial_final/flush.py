@@ -26,7 +26,7 @@ class InOrderFlush:
     """One old group leaves every `every` tuples; where the input is in window order, so is the output (Fig 8-6).
 
     So before a group of the new window may leave, all of the old one have to; and before a window begins, all that is
-    left of the one before the last. Corrected as in semantics rows 38 to 40.
+    left of the one before the last. Corrected as in docs/semantics.md rows 38 to 40.
     """
 
     every: int = attrs.field(default=1, kw_only=True)

@@ -23,7 +23,7 @@ from punctuation import Punctuation
 
 @attrs.define
 class HighAggregate:
-    """Give the results of each window and group from partial aggregates of slices, each in any number of parts.
+    """Compute the results of each window and group from partial aggregates of slices, each in any number of parts.
 
     Emits what `WindowAggregate(window, functions, by)` emits over the tuples themselves, and keeps, passes and
     propagates what it does: the results of a window on the promise `[wid_from < w]` that completes it.

@@ -42,7 +42,7 @@ class LowAggregate(Shell):
     aggregates. Propagate: `[wid_from < w]` up to the oldest window in the table; promises on grouping attributes once
     what they match has left (not under the in-order flush, which may not let it go).
     Cost: O(probes + aggregates) a tuple; a promise O(size) when something must leave at once, or groups are named.
-    Source: thesis 8.3.3 and Fig 8-6, as corrected in semantics rows 38 to 42.
+    Source: thesis 8.3.3 and Fig 8-6, as corrected in docs/semantics.md rows 38 to 42.
 
     >>> from operators.window_aggregate.bucket import Bucket
     >>> from operators.drive import drive, rows
@@ -67,7 +67,7 @@ class LowAggregate(Shell):
     """Partial aggregates that the table holds."""
     flush: Flush = attrs.field(factory=CompleteFlush, kw_only=True)
     probes: int = attrs.field(default=PROBES, kw_only=True, validator=attrs.validators.ge(1))
-    """Neighbouring places that a group may have: an empty one first, then that of the oldest (semantics row 40)."""
+    """Neighbouring places of a group: an empty one first, then that of the oldest (docs/semantics.md row 40)."""
     page_rows: int = attrs.field(default=1 << 13, kw_only=True, validator=attrs.validators.ge(8))
     """Partial aggregates a page, at most."""
     _table: LowTable | None = attrs.field(init=False, default=None)

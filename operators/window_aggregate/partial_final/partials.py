@@ -112,7 +112,7 @@ class MergedCount:
 
 @attrs.frozen
 class MergedTriples:
-    """Give a sum, an average, a variance or a deviation of its partial columns."""
+    """Compute a sum, an average, a variance or a deviation of its partial columns."""
 
     function: Sum | Avg | Variance | Stddev
     first: str

@@ -187,7 +187,7 @@ class LowTable(memory.Stateful):
         return np.repeat(numbers, runs)
 
     def _widen(self) -> None:
-        """Give keys the word that says which attributes are null, 0 for those that are held."""
+        """Add the word to keys that says which attributes are null, 0 for those that are held."""
         self.words.nulls = True
         self._rows = np.ascontiguousarray(np.pad(self._rows, ((0, 0), (0, 1))))
         self._gone = np.zeros((self.burst, self._rows.shape[1]), np.int64)

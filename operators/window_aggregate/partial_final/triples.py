@@ -123,7 +123,7 @@ class WholeTriples(Triples):
 
 @attrs.frozen
 class Part:
-    """Give one of the three numbers of a partial sum, or of partial moments, as a column."""
+    """Emit one of the three numbers of a partial sum, or of partial moments, as a column."""
 
     argument: str
     moments: bool

@@ -150,7 +150,7 @@ def max_of(a: int, b: int) -> int:
     streams(SCHEMA, tuples=14, promises=("linear",), nulls=("v",)),
 )
 def test_there_are_as_few_slices_as_edges_allow(mix: Mix, script: Script) -> None:
-    """Behind a release only begins of open windows separate slices, ahead of it all edges do (row S2)."""
+    """Behind a release only begins of open windows separate slices, ahead of it all edges do."""
     slicing = operator(mix, store="lazy")
     all_edges = sorted(edges(mix))
     ends = [window.extent(wid)[1] for window in mix.values() for wid in range(-40, 120)]  # type: ignore[attr-defined]

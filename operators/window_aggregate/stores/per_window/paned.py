@@ -23,7 +23,7 @@ def split(window: SlidingWindow, *, pane_id: str = WID) -> tuple[SlidingWindow, 
     """Return the windows of the pane-level and of the window-level sub-query (PLQ, WLQ; Fig 6-14).
 
     Panes are as long as the greatest common divisor of RANGE and SLIDE; the WLQ's window goes over their ids, from the
-    origin of the PLQ, not from the first pane there is (semantics row 14).
+    origin of the PLQ, not from the first pane there is (docs/semantics.md row 14).
 
     >>> split(SlidingWindow("ts", size=9, slide=6, origin=1))  # doctest: +NORMALIZE_WHITESPACE
     (SlidingWindow(wattr='ts', size=3, slide=3, origin=1, partial=True),

@@ -41,7 +41,7 @@ class Rows:
         self.row_of = grown(self.row_of, slices, fill=-1)
 
     def give(self, number: int, used: int) -> bool:
-        """Give a slice a row, if rows take no more memory than the table and `used` slots beside them."""
+        """Add a row for a slice, if rows take no more memory than the table and `used` slots beside them."""
         if not self._spare:
             count, width = self.slots.shape
             if 8 * count * width > _BYTES + _BYTES_A_SLOT * used:
@@ -57,7 +57,7 @@ class Rows:
         return np.flatnonzero(self.row_of >= 0).astype(np.int32)
 
     def hand_over(self, owner: int, number: int, groups: Int32s) -> None:
-        """Give the row of a slice, which has these groups, to another that has none."""
+        """Hand the row of a slice, which has these groups, to another that has none."""
         self.row_of[number], self.row_of[owner] = self.row_of[owner], -1
         self.slots[self.row_of[number], groups] = -1
 

@@ -127,7 +127,7 @@ class SliceStore:
                 break
 
     def _hand_over(self, number: int, among: int) -> bool:
-        """Give a slice the row of the oldest one that has one: most tuples come to the newest slices.
+        """Hand the oldest row to a slice: most tuples come to the newest slices.
 
         Not to one among many that were opened at once, to each of which few tuples come.
         """
@@ -285,7 +285,7 @@ class SliceStore:
         return int(self._sizes[numbers].sum())
 
     def take(self, count: int) -> Slots:
-        """Give out slots that belong to no slice, made ready."""
+        """Take slots that belong to no slice, made ready."""
         spare = min(count, int(self._counters[2]))
         left = int(self._counters[2]) - spare
         slots = np.empty(count, np.int32)

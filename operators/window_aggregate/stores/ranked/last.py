@@ -126,7 +126,7 @@ class LastAggregate(WaitingShell[LastTuples]):
         self._latest.extend(self._intake.final(parts, bound))
 
     def _give(self, parts: Int32s, stop: int, emit: Emit, extended: Int32s | None = None) -> None:
-        """Give the windows of partitions below `stop`, and let go of tuples that are not among the last any more."""
+        """Emit the windows of partitions below `stop`, and free tuples that are not among the last any more."""
         latest = self._latest
         for groups, slots, wids, begins, ends in latest.results(parts, stop):
             self._emit(groups, slots, wids, begins, ends, emit)

@@ -28,7 +28,7 @@ _ONE: Int32s = np.zeros(1, np.int32)
 
 @attrs.define(eq=False)
 class Partitions:
-    """Give ids to groups and partitions, and keep how far each partition has progressed."""
+    """Number groups and partitions, and keep how far each partition has progressed."""
 
     by: tuple[str, ...]
     partition: tuple[str, ...]

@@ -120,7 +120,7 @@ class Queues(Generic[I]):
         return self.keys[self.places[queues, kernels.START] + numbers]
 
     def vacate(self, queues: Int32s) -> None:
-        """Give back the rooms of queues that a kernel of another file has emptied."""
+        """Free the rooms of queues that a kernel of another file has emptied."""
         kernels.vacate(queues, self.places, self.spare, self.keys)
 
     def state(self) -> State:

@@ -42,7 +42,7 @@ class SlideAggregate(RankedShell[SlideWindow]):
     A late tuple defines no window and has no rank; it counts in the open windows that it is in, unless `consistent`.
     With SLIDE n rows on arrival (and no `number`) the arrival order defines the windows: laws 4 to 6 do not hold then.
     Cost: a page of n tuples O(n log n + bins in reach of them); a release costs its results.
-    Source: thesis Eq. 5.10 to 5.18, Fig 6-7 with semantics rows 8 to 13.
+    Source: thesis Eq. 5.10 to 5.18, Fig 6-7 with docs/semantics.md rows 8 to 13.
 
     >>> from operators.drive import drive, rows
     >>> from operators.functions import sum
