@@ -26,34 +26,46 @@ Examples:
   oop-engine collect --netflow 127.0.0.1:4739 --active 60s --inactive 15s --correct-clocks --query @scan.sql""",
 )
 @click.option(
-    "--netflow", "listen", required=True, multiple=True, metavar="ADDRESS:PORT", help="Where to listen, e.g. "
-    "127.0.0.1:2055: one address for all protocols.",
+    "--netflow", "listen", required=True, multiple=True, metavar="ADDRESS:PORT", help="Address to listen on, e.g. "
+    "127.0.0.1:2055; all protocols share it.",
 )  # fmt: skip
 @click.option(
-    "--query", "text", default=EVERYTHING, metavar="TEXT", help="The query, or @FILE that holds it; without, records, "
+    "--query", "text", default=EVERYTHING, metavar="TEXT", help="The query, or @FILE that holds it. Default: records, "
     "packets and bytes of each exporter every 10 s.",
 )  # fmt: skip
-@click.option("--to", metavar="FILE", help='Write results to a file, as with "query"; else to standard output.')
-@click.option("--for", "lasting", metavar="DURATION", help="End after so long, e.g. 60s, and release all windows.")
-@click.option("--most", type=click.IntRange(min=1), metavar="N", help="End after so many datagrams.")
-@click.option("--allow", multiple=True, metavar="NET", help="Take datagrams from this network only. Repeat it.")
-@click.option("--anyone", is_flag=True, help="Take datagrams from anybody, elsewhere than on loopback.")
+@click.option("--to", metavar="FILE", help='Write results to a file, as with "query"; default: standard output.')
+@click.option("--for", "lasting", metavar="DURATION", help="End after this time, e.g. 60s, and release all windows.")
+@click.option("--most", type=click.IntRange(min=1), metavar="N", help="End after N datagrams.")
+@click.option("--allow", multiple=True, metavar="NET", help="Accept datagrams from this network only; may be repeated.")
+@click.option("--anyone", is_flag=True, help="Accept datagrams from anybody, not only on loopback.")
 @click.option("--buffer", type=click.IntRange(1, 2**30), metavar="BYTES", help="Receive buffer to ask the kernel for.")
 @click.option("--active", metavar="DURATION", help="Active timeout of the exporters' flow caches.")
-@click.option("--inactive", metavar="DURATION", help="Inactive timeout; what is not said or announced is observed.")
-@click.option("--scan", default="10s", show_default=True, metavar="DURATION", help="How long a cache takes to notice.")
-@click.option("--settle", default="10s", show_default=True, metavar="DURATION", help="Promise nothing for so long.")
-@click.option("--lull", default="10s", show_default=True, metavar="DURATION", help='Silence after which time goes on '
-              'without an exporter; "none" waits for it.')  # fmt: skip
-@click.option("--idle", default="60s", show_default=True, metavar="DURATION", help="Silence after which nobody waits.")
-@click.option("--correct-clocks", is_flag=True, help="Put flow times right by each exporter's estimated skew.")
-@click.option("--shed", is_flag=True, help="Under load keep one of n datagrams, and tell n in `sampling`.")
-@click.option("--state", metavar="FILE", help="Keep promises, clocks and templates here, and go on from what is there.")
+@click.option(
+    "--inactive", metavar="DURATION", help="Inactive timeout. Timeouts neither given nor announced are observed."
+)
+@click.option(
+    "--scan", default="10s", show_default=True, metavar="DURATION", help="How long a cache may take to apply a timeout."
+)
+@click.option(
+    "--settle", default="10s", show_default=True, metavar="DURATION", help="Promise nothing in this time at the start."
+)
+@click.option("--lull", default="10s", show_default=True, metavar="DURATION", help='After this silence, assume that '
+              'an exporter is this late; "none": wait for it.')  # fmt: skip
+@click.option(
+    "--idle",
+    default="60s",
+    show_default=True,
+    metavar="DURATION",
+    help="After this silence, wait for an exporter no longer.",
+)
+@click.option("--correct-clocks", is_flag=True, help="Correct flow times by each exporter's estimated skew.")
+@click.option("--shed", is_flag=True, help="Under load keep one of n datagrams, and multiply `sampling` by n.")
+@click.option("--state", metavar="FILE", help="Keep promises, clocks and templates in this file, and go on from it.")
 @spreadsheet_option
 @partial_options
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
-@click.option("--stats", is_flag=True, help="Print what every operator did, at the end.")
-@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, but what was lost.")
+@click.option("--stats", is_flag=True, help="Print statistics of every operator at the end.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, only losses.")
 def command(
     listen: tuple[str, ...], text: str, to: str | None, lasting: str | None, most: int | None, allow: tuple[str, ...],
     anyone: bool, buffer: int | None, active: str | None, inactive: str | None, scan: str, settle: str, lull: str,
@@ -62,21 +74,21 @@ def command(
 ) -> None:  # fmt: skip
     """Collect NetFlow v5 and v9, IPFIX and sFlow v5 from all exporters that send to one address, and query it.
 
-    Each exporter is a source of its own progress: windows are released as far as all of them must be, by their clocks
-    and timeouts. Ctrl-C ends the collection: what has arrived is taken in, windows that are open stay open; --partial
-    tells what is in them, while they wait and at the end.
+    Each exporter has its own progress. A window is released when all exporters, by their clocks and timeouts, must be
+    past it. Ctrl-C ends the collection: it reads what has arrived, and releases no open window; --partial writes those,
+    during the run and at its end.
 
-    With --to, lines of CSV and NDJSON are in the file as windows are released, behind those of before where --state
-    goes on; other files are complete at the end. A run that fails keeps what was released, in a file of any kind.
+    With --to, CSV and NDJSON files get each window's lines as it is released, appended if --state goes on from an
+    earlier run. Files of other formats are complete at the end. A run that fails keeps the windows released so far.
 
-    With --state, results have a column more, "incomplete": true where the window may lack records, as it began before
-    the collection did or went on, or was open when that came to its end (empty where a query does not tell). How many
-    records were in windows that were open is told when it is stopped, and when it goes on. Results are on the disk
-    before --state says that they were given: in a file, windows may come twice after a kill, as incomplete then. What
-    --partial has of a run before is kept under another name.
+    With --state, results have a further column, "incomplete": true where a window may lack records, because it began
+    before the collection did, or was open while none ran (empty if the query cannot show that). The number of records
+    in open windows is printed when a run stops, and when the next goes on. Results reach the disk before --state counts
+    them as released: after a kill a window may come twice, marked as incomplete. A file that --partial wrote in an
+    earlier run is kept under another name.
 
-    Exit status: 0 done or stopped, 2 refused, 3 failed in the run; where --state can no longer be written, with the
-    results so far written; 130 stopped a second time, so that it did not wait for its results.
+    Exit status: 0 done or stopped, 2 refused, 3 failed in the run, or --state cannot be written (results so far are
+    kept), 130 stopped a second time, without waiting for results.
     """
     listening: list[object] = []
     with reported(promise=PROMISED, stopped=lambda: STOPPED if listening else 0):

@@ -39,9 +39,9 @@ BAR: Final = 40
     help="Another seed gives other packets.",
 )
 def command(seconds: int, seed: int) -> None:
-    """Count the packets of three links every minute, and measure what putting them in order first would have cost.
+    """Count the packets of three links every minute, and measure what sorting them first would have cost.
 
-    The links are generated, no file is read. The clock that waiting is measured on is that of the packets' arrival.
+    The links are generated; no file is read. Waiting is measured by the packets' times of arrival.
     """
     with reported():
         from oop_engine.cli.compiling import NOTICE, compiled

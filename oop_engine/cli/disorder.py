@@ -1,4 +1,4 @@
-"""`oop-engine disorder`: what the disorder of captures, exports, logs and tables looks like, and what to promise."""
+"""`oop-engine disorder`: measure the disorder of captures, exports, logs and tables, and suggest promises."""
 
 from __future__ import annotations
 
@@ -22,9 +22,14 @@ Examples:
   oop-engine disorder events.parquet --on event_time --by host --share 0""",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--on", multiple=True, metavar="ATTR", help="Attributes to look at.  [default: all times but of arrival]")
-@click.option("--by", multiple=True, metavar="ATTR", help="Tell apart by these.  [default: exporter, or interface]")
-@click.option("--whole", is_flag=True, help="Tell nothing apart.")
+@click.option("--on", multiple=True, metavar="ATTR", help="Attributes to measure.  [default: all times but of arrival]")
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="ATTR",
+    help="Measure each value of these separately.  [default: exporter, or interface]",
+)
+@click.option("--whole", is_flag=True, help="Measure nothing separately.")
 @click.option(
     "--share",
     type=click.FloatRange(0, 1, max_open=True),
@@ -32,13 +37,11 @@ Examples:
     show_default=True,
     help="The share of tuples that may stay late beyond the slack that is suggested.",
 )
-@click.option(
-    "--format", "format_", type=click.Choice(FORMATS), help="The format, where neither suffix nor content tells."
-)
+@click.option("--format", "format_", type=click.Choice(FORMATS), help="Format, if neither suffix nor content shows it.")
 @click.option("--types", multiple=True, metavar="ATTR=TYPE,...", help="Types of columns of tables, as of a query.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON, times in seconds.")
 @click.option("--plot", metavar="FILE", help="Draw events over arrival and lateness, as .svg or .png (Fig 6-8, 6-9).")
-@click.option("--against", metavar="ATTR", help="What the x axis of a plot is.  [default: the number of arrival]")
+@click.option("--against", metavar="ATTR", help="Attribute on the x axis of a plot.  [default: the number of arrival]")
 def command(
     files: tuple[str, ...],
     on: tuple[str, ...],
@@ -51,7 +54,7 @@ def command(
     plot: str | None,
     against: str | None,
 ) -> None:
-    """Show how many tuples are late and by how much, whether the disorder is a band or in blocks, and what to promise.
+    """Measure how late tuples are, find whether they come in a band or in blocks, and suggest promises.
 
     FILE is whatever a query reads; netflow:FILE reads flow records out of a capture of exports. A tuple is late when
     one with a larger time came before it. Everything is read once.

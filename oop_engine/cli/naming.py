@@ -72,9 +72,9 @@ def naming_options(command: Command) -> Command:
         **others: object,
     ) -> None:
         if late_to is not None and late not in (None, "divert"):
-            raise click.UsageError(f"--late-to takes late tuples out, and --late {late} does otherwise; leave out one.")
+            raise click.UsageError(f"--late-to diverts late tuples, and --late {late} does not; leave out one.")
         if late == "divert" and late_to is None:
-            raise click.UsageError("--late divert needs --late-to FILE: where the late tuples go.")
+            raise click.UsageError("--late divert needs --late-to FILE for the late tuples.")
         if slack is None and every is None and not punctuate:
             said = {
                 f"--on {on} says on what to promise": on != "ts",
@@ -114,51 +114,51 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         "--stream",
         multiple=True,
         metavar="NAME=PATH",
-        help="Where a stream of the query comes from: captures, flow exports, Zeek logs, CSV, NDJSON, Parquet, Arrow. "
-        'Repeat it, use patterns or commas for several files; "-" is standard input, which is a capture unless '
-        "--format says otherwise. A bare PATH serves a query with one stream. NAME=netflow:PATH reads flow records out "
-        "of a capture of exports; any --format may stand so.",
+        help="A stream of the query and its files: captures, flow exports, Zeek logs, CSV, NDJSON, Parquet, Arrow. For "
+        'several files repeat it, or use patterns or commas. "-" is standard input, a capture unless --format says '
+        "otherwise. With one stream, PATH is enough. NAME=netflow:PATH reads flow records out of a capture of exports; "
+        "any --format can be written like this.",
     ),
     click.option(
         "--slack",
         metavar="DURATION",
-        help="Promise what this much disorder allows, e.g. 2s. Files need none: their promises are exact.",
+        help="Promise that no tuple is later than this, e.g. 2s. Files need no slack: their promises are exact.",
     ),
-    click.option("--on", default="ts", show_default=True, metavar="ATTR", help="The attribute to make promises on."),
+    click.option("--on", default="ts", show_default=True, metavar="ATTR", help="Attribute to make promises on."),
     click.option(
-        "--every", metavar="DURATION", help="Promise once in so much of it; without --slack streams must be in order."
+        "--every", metavar="DURATION", help="Promise once in this much time. Without --slack, streams must be in order."
     ),
     click.option(
         "--punctuate",
         multiple=True,
         metavar="[NAME=]HOW",
-        help="Promise otherwise: slack:2s, ordered, tuples:100, block:LENGTH (or an attribute), embedded:MARKER.",
+        help="Other promises: slack:2s, ordered, tuples:100, block:LENGTH (or an attribute), embedded:MARKER.",
     ),
     click.option(
         "--lull",
         metavar="DURATION",
-        help="Tuples of standard input and named pipes come as they happen: where none comes, promise the time of now "
-        "less this, so that a silent stream holds nobody up. Tuples that come later than that are late.",
+        help="Standard input and named pipes are live: while nothing comes, promise the present time less this, so "
+        "that a silent stream delays no window. Tuples that come later are late.",
     ),
     click.option(
         "--jump",
         metavar="DURATION",
-        help="How far ahead a tuple may be to move a promise; one that is further counts, but moves none until 16 in a "
-        "row are that far, or with --lull the clock is. Default: 1h, with --lull 5m; none believes any.",
+        help="How far ahead a tuple may be and still move a promise. One that is further counts, but moves no promise "
+        'until 16 in a row are that far, or with --lull the clock is. Default: 1h, with --lull 5m; "none": no limit.',
     ),
     click.option(
         "--late",
         type=click.Choice(["drop", "refuse", "revise", "divert"]),
-        help="What becomes of a tuple that breaks a promise; all are counted. Default: drop. revise passes it on; "
-        "a window then takes it that is still open.",
+        help="What to do with a tuple that breaks a promise: drop it (the default), refuse it as an error, pass it on "
+        "to windows still open (revise), or write it to --late-to (divert). All are counted.",
     ),
     click.option("--late-to", metavar="FILE", help="Write late tuples, with the promise they broke, to this file."),
     click.option(
         "--format",
         "format_",
         type=click.Choice(FORMATS),
-        help="The format of the input, where neither suffix nor content tells. Captures are told by content, but that "
-        "one is of flow exports must be said: netflow.",
+        help="Format of the input, if neither suffix nor content shows it. Captures are recognised by content; if one "
+        "contains flow exports, write netflow.",
     ),
     click.option(
         "--types",
@@ -169,8 +169,7 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
     click.option(
         "--strict",
         is_flag=True,
-        help="Take a damaged capture as an error, not as far as it can be read, and so keys and columns of tables that "
-        "the first lines have not; no file of results is then left.",
+        help="Treat damage, and columns missing from the first lines, as errors; leave no output file.",
     ),
 )
 

@@ -25,12 +25,12 @@ def expanded(text: str) -> Path:
 
 
 def partial_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that ask for what open windows have so far."""
+    """Add the options that write open windows as far as they are."""
     function = click.option(
         "--partial-every", default="10s", show_default=True, metavar="DURATION", help="How often --partial is written."
     )(function)
     return click.option(
         "--partial",
         metavar="FILE",
-        help="Write what open windows have so far to this file, again and again.",
+        help="Write the open windows, as far as they are, to this file, again and again.",
     )(function)

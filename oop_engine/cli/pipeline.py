@@ -18,16 +18,16 @@ from oop_engine.cli.errors import FAILED, printable, reported, say
 def _about(function: Callable[..., None]) -> Callable[..., None]:
     """Add the options that say what becomes what."""
     options = (
-        click.option("--input", "source", required=True, metavar="DIR", help="The folder of captures and exports."),
-        click.option("--tables", required=True, metavar="DIR", help="Where the tables are kept; made if need be."),
+        click.option("--input", "source", required=True, metavar="DIR", help="Folder of captures and exports."),
+        click.option("--tables", required=True, metavar="DIR", help="Folder of the tables; made if need be."),
         click.option(
             "--exports", multiple=True, metavar="PATTERN",
-            help="Names of captures to read as flow exports, if there are any in them. Files of export datagrams are"
-            " always read so.  [default: *netflow*, *ipfix*, *sflow*]",
+            help="Captures with names like these are read as flow exports, if they hold any. Files of export datagrams"
+            " always are.  [default: *netflow*, *ipfix*, *sflow*]",
         ),
         click.option(
             "--many", type=click.IntRange(min=1), default=100, show_default=True, metavar="N",
-            help="Ports of one host, or hosts, to which a source sends SYN in an hour before it is told of.",
+            help="Alert on a source that sends SYN to this many ports of one host, or hosts, in an hour.",
         ),
     )  # fmt: skip
     for option in reversed(options):
@@ -51,8 +51,10 @@ Then, in Spark: SELECT srcIP, sum(bytes) FROM parquet.`tables/sources` GROUP BY 
 @_about
 @click.option("--spark", "master", default="local[*]", show_default=True, metavar="MASTER", help="Where Spark runs.")
 @click.option("--memory", default="2g", show_default=True, metavar="SIZE", help="Memory of Spark's driver.")
-@click.option("--whole-files", is_flag=True, help="Read no file in parts.")
-@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, but what could not be read.")
+@click.option("--whole-files", is_flag=True, help="Do not split large files.")
+@click.option(
+    "-q", "--quiet", is_flag=True, help="Print no progress and no summary, only files that could not be read."
+)
 def run(
     source: str,
     tables: str,
@@ -65,11 +67,10 @@ def run(
 ) -> None:
     """Read the captures that are new in a folder and bring the tables up to date.
 
-    Tables are Parquet, a folder an hour: flows, sources and alerts (scans and sweeps). A run that was stopped, or
-    killed, goes on where it was when it is called again. Captures may still grow; other files are read as they are when
-    they are first seen. Of the tables only the hours that have something new are written, and the alerts of all hours
-    when --many is another than in the run before; `oop-engine pipeline init` gives the same tables as a project of
-    Spark's declarative pipelines, which writes all of them every time.
+    Tables are Parquet, one folder an hour: flows, sources and alerts (scans and sweeps). A run that was stopped or
+    killed is resumed by calling it again. Captures may still grow; other files are read as they are when first seen.
+    Only hours with something new are written, and the alerts of all hours if --many has changed. `oop-engine pipeline
+    init` makes the same tables by Spark's declarative pipelines, which write all of them every time.
 
     Exit status: 0 done, 2 refused, 3 failed in the run.
     """
@@ -111,15 +112,15 @@ def run(
     epilog="""\b
 Example:
   oop-engine pipeline init project --input captures --tables tables
-and then the line that it prints, as often as there are new captures.""",
+and then the line that it prints, whenever there are new captures.""",
 )
 @click.argument("folder", metavar="DIR")
 @_about
 def init(folder: str, source: str, tables: str, exports: tuple[str, ...], many: int) -> None:
     """Write a project of Spark's declarative pipelines that makes the same tables, to read, edit and run.
 
-    It needs pip install 'pyspark[pipelines]'. Its tables begin anew and do not go on from those of `oop-engine pipeline
-    run`, so give them a folder of their own.
+    It needs pip install 'pyspark[pipelines]'. Its tables do not go on from those of `oop-engine pipeline run`: give
+    them a folder of their own.
 
     Exit status: 0 done, 2 refused.
     """

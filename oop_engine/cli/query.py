@@ -32,22 +32,20 @@ Examples:
 @spreadsheet_option
 @partial_options
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
-@click.option(
-    "--page-size", type=click.IntRange(min=1), metavar="N", help="Tuples in a page at most.  [default: 262144]"
-)
-@click.option("--stats", is_flag=True, help="Print what every operator did, at the end.")
-@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, but what was lost.")
+@click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Most tuples in a page.  [default: 262144]")
+@click.option("--stats", is_flag=True, help="Print statistics of every operator at the end.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, only losses.")
 def command(
     text: str, naming: Naming, to: str | None, partial: str | None, partial_every: str, limit: int | None,
     page_size: int | None, stats: bool, quiet: bool, spreadsheet: bool,
 ) -> None:  # fmt: skip
     """Run a query over captures (pcap, pcapng, also packed), flow exports, Zeek logs, CSV, NDJSON, Parquet or Arrow.
 
-    TEXT is the query, @FILE the file that holds it, "-" standard input. Results are written as windows are released,
-    each as soon as what the streams promise allows; the arrival order of the tuples does not change them.
+    TEXT is the query; @FILE reads it from a file, "-" from standard input. Each window is written as soon as the
+    promises of the streams allow. The arrival order of tuples does not change results.
 
-    Exit status: 0 done, 2 refused or not readable, 3 failed in the run, 130 stopped by Ctrl-C, SIGTERM or a terminal
-    that was closed, with what was read written.
+    Exit status: 0 done, 2 refused or not readable, 3 failed in the run, 130 stopped by Ctrl-C, SIGTERM or a closed
+    terminal; results of what was read are written.
     """
     with reported():
         from oop_engine.cli.run import run_query

@@ -347,7 +347,7 @@ def test_late_tuples_may_be_passed_on_and_what_windows_refuse_is_counted(table: 
     assert sum(counts(windowed)) == 10
     assert "; 5 late, left out of windows that were released" in windowed.stderr
     refused = oop(*query, "--late", "revise", "--late-to", "late.csv")
-    assert "--late-to takes late tuples out, and --late revise does otherwise" in refused.stderr
+    assert "--late-to diverts late tuples, and --late revise does not" in refused.stderr
 
 
 def test_types_and_strictness_are_said_to_the_streams_that_know_them(captures: Path, table: Path) -> None:
