@@ -131,12 +131,12 @@ class _Query:
 
     @property
     def sliced(self) -> bool:
-        """Tell whether it is computed from slices by itself."""
+        """Return whether it is computed from slices by itself."""
         return is_slicing(self.operator)
 
     @property
     def named(self) -> bool:
-        """Tell whether its results bear the names of windows."""
+        """Return whether its results bear the names of windows."""
         return is_slicing(self.operator) and self.operator.named
 
     @property

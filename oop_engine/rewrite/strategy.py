@@ -200,7 +200,7 @@ def _chosen(wanted: Wanted, schema: Schema) -> tuple[str, str]:
 
 
 def _stackable(window: SlidingWindow, functions: Mapping[str, AggregateFunction], schema: Schema) -> bool:
-    """Tell whether stacks hold what these functions aggregate."""
+    """Return whether stacks hold what these functions aggregate."""
     from operators.window_aggregate.stores.stacks.aggregate import StackAggregate
 
     try:
@@ -279,7 +279,7 @@ def _two_level(wanted: Wanted, window: Window, schema: Schema, why: str) -> Sequ
 
 
 def _negative(wanted: Wanted, window: Window, schema: Schema, why: str) -> Sequence[Step]:
-    """Give what inserts tuples and deletes them again behind a bucket, and what follows the relation that they make."""
+    """Return operators that insert and delete tuples behind a bucket, and one that follows their relation."""
     from operators.baselines.negative.aggregate import SignedAggregate
     from operators.baselines.negative.expire import Expire
 

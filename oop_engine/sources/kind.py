@@ -37,7 +37,7 @@ def kind_of(path: Path) -> Kind | None:
 
 
 def is_stored(head: bytes) -> bool:
-    """Tell whether a file that begins so holds datagrams: the version of NetFlow v5, v9, IPFIX or sFlow v5."""
+    """Return whether a file that begins so holds datagrams: the version of NetFlow v5, v9, IPFIX or sFlow v5."""
     return head[:2] in (b"\0\x05", b"\0\x09", b"\0\x0a") or head[:4] == b"\0\0\0\5"
 
 

@@ -193,7 +193,7 @@ class Table:
         yield from self._read(self.schema, watches or {})
 
     def outline(self, column: str) -> Outline | None:
-        """Give the row groups and the least tick in each; None when the files do not say, or it would not pay."""
+        """Return the row groups and the least tick in each; None when the files do not say, or it would not pay."""
         if not self.rewindable or self._types.get(column) == "epoch":
             return None
         lengths: list[int] = []
@@ -335,7 +335,7 @@ def _not_text(name: str, column: str) -> str:
 
 
 def _same_ticks(ours: pa.DataType, theirs: pa.DataType) -> bool:
-    """Tell whether values of one type are those of another: what is converted is not what its statistics are of."""
+    """Return whether values of one type are those of another: what is converted is not what its statistics are of."""
     # Times of any zone, and of none, are counted in UTC.
     times = pa.types.is_timestamp(ours) and pa.types.is_timestamp(theirs)
     return ours.unit == theirs.unit if times else ours == theirs

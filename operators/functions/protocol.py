@@ -113,7 +113,7 @@ class Totalling(Protocol):
 
 @runtime_checkable
 class Blockwise(Protocol):
-    """What an accumulator also is when it combines blocks of slots: block b has the slots 64 b <= slot < 64 (b + 1).
+    """An accumulator that combines blocks of slots: block b has the slots 64 b <= slot < 64 (b + 1).
 
     Slots in which there is nothing are empty: to combine with one changes nothing.
     """

@@ -181,7 +181,7 @@ class Words(memory.Slotted):
         return low, high, number
 
     def sums(self, slots: Slots) -> Given:
-        """Give the low limb of each slot and what it is worth."""
+        """Return the low limb of each slot and what it is worth."""
         low, there = np.empty(len(slots), np.int64), np.empty(len(slots), np.bool_)
         full, wide = totals.read_sums(frozen(slots), self._words, self._wide, low, there)
         return low, there, bool(full), int(wide)
@@ -192,5 +192,5 @@ class Words(memory.Slotted):
 
 
 def of_blocks(blocks: Slots) -> Slots:
-    """Give the slots of blocks, in order."""
+    """Return the slots of blocks, in order."""
     return (BLOCK * blocks[:, None] + np.arange(BLOCK, dtype=np.int32)).ravel()

@@ -11,7 +11,7 @@ from operators.kernels.ticks import FOREVER
 def extent_columns(
     wids: Int64s, begins: Int64s, ends: Int64s, kind: pa.DataType, *, bounded: bool = False
 ) -> list[pa.Array]:
-    """Give window-ids, begins and ends as columns, the last two of the type of the windowing attribute.
+    """Return window-ids, begins and ends as columns, the last two of the type of the windowing attribute.
 
     Null where a window begins with the stream (landmark windows), or ends with it: not where all are `bounded`.
     """

@@ -59,7 +59,7 @@ def _ask(data: NDArray[uint8], at: int64, size: int64, alike: int) -> None:
 
 @kernel
 def is_header(seconds: int64, ticks: int64, kept: int64) -> bool:
-    """Tell whether a file or section header stands where a record should."""
+    """Return whether a file or section header stands where a record should."""
     if seconds == _SHB:
         return kept == 0x1A2B3C4D or kept == 0x4D3C2B1A
     magic = (
