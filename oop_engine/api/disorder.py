@@ -193,8 +193,8 @@ class _Reading:
         ids = index.assign([batch.column(name) for name in self.grouping])
         if len(index) > _MOST_KEYS:
             raise PlanError(
-                f"{', '.join(self.grouping)} has more than {_MOST_KEYS:,} values, and disorder is told for each.\n"
-                "  Group by what sends the tuples, an exporter or an interface, or by nothing: by=()."
+                f"{', '.join(self.grouping)} has more than {_MOST_KEYS:,} values, and disorder is measured for each.\n"
+                "  Group by the senders of tuples, exporters or interfaces, or by nothing: by=()."
             )
         return np.minimum(ids, GROUPS).astype(np.int64)
 
@@ -219,7 +219,9 @@ class _Reading:
             group: ahead for group, ahead in zip(names or ("all",), self.clocks, strict=False) if ahead != NO_TIME
         }
         hidden = 0 if self.index is None else len(self.index) - GROUPS
-        more = [f"{hidden:,} more values of {', '.join(self.grouping)} are not told apart"] if hidden > 0 else []
+        more = (
+            [f"{hidden:,} more values of {', '.join(self.grouping)} are not measured separately"] if hidden > 0 else []
+        )
         by = self.grouping if several else ()
         return Disorder(name, self.tuples, by, whole, groups, clocks if self.clocked else {}, scatters, (*notes, *more))
 

@@ -159,11 +159,11 @@ def netflow(
     if others and progress is not None:
         raise PlanError('progress="exporters" makes the promises itself; leave out slack and punctuate, or progress.')
     if shed and listen is None:
-        raise PlanError("shed is for what comes in by itself; files are read no faster than they are taken in.")
+        raise PlanError("shed is for live streams; files are read no faster than they are processed.")
     if state is not None and (listen is None or others):
         raise PlanError(
             f'state="{state}" keeps the promises that exporters make while they are listened to;\n'
-            "  files are read anew from their beginning, and with slack or punctuate nobody asks exporters."
+            "  files are read from their beginning, and with slack or punctuate exporters make no promises."
         )
     from oop_engine.sources.flows import FlowExports
     from oop_engine.sources.live import BUFFER, LiveFlows, Rules, Shedding

@@ -316,7 +316,9 @@ class Stream:
                 one.schema, other.schema, wattrs, range=range, tumbling=tumbling, closed=closed, origin=origin
             )
         elif range is not None or tumbling is not None or closed or origin != 0:
-            raise PlanError("join(window=...): it says all itself; leave range, tumbling, closed and origin out.")
+            raise PlanError(
+                "join(window=...): this defines the whole window; leave range, tumbling, closed and origin out."
+            )
         joining = Joining(
             window=window, on=pairs_of(on), prefix=prefix, least=least, greatest=greatest, promises=promises
         )
@@ -369,7 +371,9 @@ class Stream:
         names = grouping(self.schema, partition, "window", "partition")
         if isinstance(range, WindowOf):
             if slide is not None or origin or not partial or wattr not in ("ts", range.wattr):
-                raise PlanError(f"window({range}): it says all itself; leave slide, wattr and the others out.")
+                raise PlanError(
+                    f"window({range}): this defines the whole window; leave slide, wattr and the others out."
+                )
             windowed = self.windows({"": range}, consistent=consistent)
             if not names:
                 return windowed

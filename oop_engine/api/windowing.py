@@ -290,9 +290,9 @@ def own(window: OwnWindow) -> WindowOf:
     """
     if not isinstance(window, OwnWindow):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise PlanError(
-            f"own({type(window).__name__}): a window of one's own is an EdgeWindow (context free, `next_edge(t)`), an\n"
+            f"own({type(window).__name__}): a window of your own is an EdgeWindow (context free, `next_edge(t)`), an\n"
             "  ExtentWindow (`extent(wid)` for a finite set) or a ContextWindow (FCF and FCA, by notifications),\n"
-            "  from operators.window.user; make one of these of it."
+            "  from operators.window.user; make it one of these."
         )
 
     def build(schema: Schema, wattr: str) -> Windowing:

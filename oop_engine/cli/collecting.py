@@ -203,7 +203,7 @@ class _LiveProgress(Progress):
             f"{records:,} records",
             f"lost {lost:,}",
             f"dropped {0 if door is None else door.dropped:,}",
-            f"{len(sending)} of {len(reports)} exporters" + (f" ({aside} without a say: clock off)" if aside else ""),
+            f"{len(sending)} of {len(reports)} exporters" + (f" ({aside} not counted: clock off)" if aside else ""),
         ]
         trailing = [r.trails for r in live if r.trails is not None]
         if trailing:

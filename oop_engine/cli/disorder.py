@@ -13,7 +13,7 @@ from oop_engine.cli.naming import FORMATS, types_said
 
 @click.command(
     name="disorder",
-    short_help="Tell what the disorder of a capture or export looks like.",
+    short_help="Measure the disorder of captures, exports and tables.",
     epilog="""\b
 Examples:
   oop-engine disorder capture.pcap

@@ -44,17 +44,17 @@ def _hints(
         if isinstance(source, Files) and source.settled is not None:
             for column in source.settled.untyped:
                 if column in names and column not in naming.types:
-                    what = "no tuples" if source.settled.empty else f'no value of "{column}" in all that was looked at'
+                    what = "no tuples" if source.settled.empty else f'no value of "{column}" in the part examined'
                     yield (
                         f'{name} has {what}, so "{column}" is taken as text;\n'
-                        f"  say what it is: --types {shlex.quote(f'{column}=int')} (or timestamp, float, ...)."
+                        f"  set its type: --types {shlex.quote(f'{column}=int')} (or timestamp, float, ...)."
                     )
         if not (unknown and isinstance(source, Packets)):
             continue
         if STDIN in paths and naming.format_of(name) is None:
             yield (
-                "Standard input is read as a capture, since nothing says otherwise;\n"
-                "  of a table say --format csv (tsv, ndjson, parquet, arrow)."
+                "Standard input is read as a capture by default;\n"
+                "  for a table write --format csv (tsv, ndjson, parquet, arrow)."
             )
         from oop_engine.sources.flows import FLOW_ALIASES, FLOW_SCHEMA
         from oop_engine.sources.flows.elements import element

@@ -76,13 +76,9 @@ def naming_options(command: Command) -> Command:
         if late == "divert" and late_to is None:
             raise click.UsageError("--late divert needs --late-to FILE for the late tuples.")
         if slack is None and every is None and not punctuate:
-            said = {
-                f"--on {on} says on what to promise": on != "ts",
-                f"--lull {lull} says when to promise in silence": lull is not None,
-                f"--jump {jump} says how far a tuple may move a promise": jump is not None,
-            }
-            for what in (what for what, given in said.items() if given):
-                raise click.UsageError(f"{what}, and nothing says what; add --slack, --every or --punctuate.")
+            said = {f"--on {on}": on != "ts", f"--lull {lull}": lull is not None, f"--jump {jump}": jump is not None}
+            for option in (option for option, given in said.items() if given):
+                raise click.UsageError(f"{option} needs a promise to apply to; add --slack, --every or --punctuate.")
         _no_more(click.get_current_context().args)
         places, formats = _places(stream)
         naming = Naming(
@@ -185,7 +181,7 @@ def query_text(given: str) -> str:
             return _text(expanded(given[1:]).read_bytes(), f'"{given[1:]}"')
         except OSError as error:
             raise click.UsageError(
-                f'the query is to be read from the file "{given[1:]}", as "@" says, but: {error.strerror}.'
+                f'the query file "{given[1:]}" (after "@") cannot be read: {error.strerror}.'
             ) from None
     # Python keeps bytes of arguments that are no text as halves of surrogate pairs.
     return _text(given.encode("utf-8", "surrogateescape"), "the query")

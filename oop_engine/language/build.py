@@ -78,7 +78,7 @@ class _Builder(Transformer_NonRecursive):
                 raise self._error(source.window.span, problem, hint)
             source, window = attrs.evolve(source, window=None), source.window
         if window is not None and window.closed:
-            problem = "CLOSED is said of the inputs of a join: whether tuples exactly RANGE apart meet."
+            problem = "CLOSED belongs to the inputs of a join: with it, tuples exactly RANGE apart meet."
             raise self._error(window.span, problem, "The windows of an aggregate hold their begin and not their end.")
         return s.Query(
             select=select,

@@ -88,7 +88,7 @@ _SEVERAL: t.Final = (
     "A query has one window; several at once are asked for in Python: "
     'stream.windows(a=oop.tumbling("1 s"), b=oop.session("30 s")).'
 )
-_OWN: t.Final = "Windows of one's own, as months are, are asked for in Python: stream.window(oop.edges(next_edge))."
+_OWN: t.Final = "Windows of your own, such as months, exist in Python only: stream.window(oop.edges(next_edge))."
 _SORTED: t.Final = 'No order is needed; to sort all the same, in Python: stream.reorder(slack="2 s").'
 _SLIDING: t.Final = "Write [RANGE 10 minutes, SLIDE 1 minute, WA ts], or [RANGE TUMBLING 1 minute, WA ts]."
 _SHARED: t.Final = 'Amounts are shared out over time in Python, before the query: stream.spread("bytes", step="1 s").'

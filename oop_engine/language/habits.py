@@ -36,7 +36,7 @@ _EMIT: t.Final = (
     "  [RANGE 1 minute, WA ts, EARLY 10 s]."
 )
 _ROWS: t.Final = "a stream is read to its end."
-_STATEMENT: t.Final = "A query begins with SELECT and reads streams; what it is written to is said outside of it."
+_STATEMENT: t.Final = "A query begins with SELECT; name its output outside of it, with --to FILE or stream.to(...)."
 _DIGITS: t.Final = "A number is written in decimal digits, 1000000 or 0.5 or 1e6."
 _NOT_SPOKEN: t.Final[dict[str, str]] = {
     "ORDER": "There is no ORDER BY: results come as their windows are released.",
@@ -60,7 +60,7 @@ _NOT_SPOKEN: t.Final[dict[str, str]] = {
     "WITH": "Write the query where it is read: SELECT ... FROM (SELECT ...) AS x.",
     **dict.fromkeys(("INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "MERGE", "VALUES"), _STATEMENT),
     "EMIT": _EMIT,
-    **dict.fromkeys(("EXPLAIN", "DESCRIBE"), "Plans are told by oop-engine explain, in Python by stream.explain()."),
+    **dict.fromkeys(("EXPLAIN", "DESCRIBE"), "To see the plan, use oop-engine explain, or stream.explain() in Python."),
 }  # fmt: skip
 _BEFORE: t.Final[dict[str, tuple[str, ...]]] = {
     "FROM": ("_WHERE", "_GROUP_BY", "_HAVING"),
@@ -201,7 +201,7 @@ def _about_expressions(stop: Stop) -> str:
     if stop.found.kind == "symbol" and word in ("<", ">", "<=", ">=", "=", "<>", "!=") and _compared(stop.tokens):
         return "A comparison has two sides: write x BETWEEN 1 AND 3, or 1 < x AND x < 3."
     if types[-1:] == ["_IS"]:
-        return "IS is said of NULL alone: x IS NULL; write = to compare."
+        return "IS goes with NULL only: x IS NULL; write = to compare."
     if types[-1:] == ["NOT"] and "_BETWEEN" in stop.expected and word not in _NOT_SPOKEN:
         return "NOT stands before a condition, NOT x = 5; or write <>."
     if word == ")" and types[-2:] == ["_IN", "_OPEN"]:

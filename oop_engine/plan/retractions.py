@@ -18,8 +18,8 @@ def after(operator: Operator, inputs: Sequence[tuple[Schema, Retracted | None]],
         raise PlanError(f"{label}: {found.why}.\n  {found.way}")
     if found is not None and answer == "unsaid":
         raise PlanError(
-            f"{label} does not say what it makes of tuples that take back others, and {found.why}.\n  {found.way}\n"
-            "  If it may have them, let it say so by a method, retracted (operators.retractions)."
+            f"{label} does not declare what it does with tuples that take back others; {found.why}.\n  {found.way}\n"
+            "  If it can handle them, declare that by a method, retracted (operators.retractions)."
         )
     assert not isinstance(answer, str)
     return answer

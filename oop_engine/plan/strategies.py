@@ -17,7 +17,7 @@ from operators.window_aggregate.partial_final import CompleteFlush, Flush, InOrd
 
 _CARRYING: Final = "which pays from some 20,000 partial aggregates a window on, slices times groups"
 STRATEGIES: Final = {
-    "auto": "what the window, the functions and the order of the stream suggest",
+    "auto": "chosen by the window, the functions and the order of the stream",
     "wid": "one partial aggregate for each window and group, each tuple into all its windows (thesis 6.1)",
     "panes": "one partial aggregate for each slice and group, combined anew for each window (Paned-WID, 6.2)",
     "differential": f"as panes; from window to window what leaves is subtracted (Eq. 6.2), {_CARRYING}",

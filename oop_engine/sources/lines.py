@@ -133,6 +133,6 @@ def first_value(name: str, value: pa.Scalar, kind: pa.DataType) -> str:
     word = word_for(kind)
     also = "" if word == "text" else f"; as text: {name}=text"
     return (
-        f'"{name}" is {value} here, and had no value in all that was looked at before, so it was taken as text.'
-        f"\n  Say what it is: {way_out(name, word)}{also}."
+        f'"{name}" is {value} here, and had no value in the part examined before, so it was taken as text.'
+        f"\n  Set its type: {way_out(name, word)}{also}."
     )

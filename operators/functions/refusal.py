@@ -144,7 +144,7 @@ def _call(match: re.Match[str], function: Function) -> str:
     if name == "getitem" and match[2].startswith("Tuple(") and kinds[-1] == "a whole number":
         return f"{what} with a number that is computed, of a tuple of several types,"
     if not kinds or not all(kinds):
-        return f"{what} of what it is given"
+        return f"{what} of these arguments"
     return f"{what} of {', '.join(kinds[:-1])}{' and ' if len(kinds) > 1 else ''}{kinds[-1]}"
 
 
@@ -199,8 +199,8 @@ _KNOWN: Final[tuple[tuple[str, Say], ...]] = (
         _call,
     ),
     (r"Cannot unify (.+) and (.+) for '([^']+)'", _unlike),
-    (r"list\(undefined\)", _fixed("a list of which nothing tells what it holds")),
-    (r"Type of variable .* cannot be determined", _fixed("a value of a type that cannot be told")),
+    (r"list\(undefined\)", _fixed("a list of unknown type")),
+    (r"Type of variable .* cannot be determined", _fixed("a value of unknown type")),
     (r"\*args in function call should be a tuple", _fixed('"*" before what is no tuple')),
     (r"print\(\) function implementation", _fixed("print() with keywords")),
 )

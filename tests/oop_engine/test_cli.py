@@ -164,8 +164,8 @@ def test_with_a_lull_a_silent_pipe_holds_no_union_up(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--jump", "1h"), "--jump 1h says how far a tuple may move a promise, and nothing says what; add --slack"),
-        (("--lull", "1h"), "--lull 1h says when to promise in silence, and nothing says what; add --slack"),
+        (("--jump", "1h"), "--jump 1h needs a promise to apply to; add --slack"),
+        (("--lull", "1h"), "--lull 1h needs a promise to apply to; add --slack"),
         (("--punctuate", "embedded:m", "--lull", "2s"), '--lull 2s promises by the clock, and with --punctuate "emb'),
         (("--slack", "2s", "--jump", "far"), "jump is 'far'"),
     ],
@@ -539,8 +539,8 @@ def test_a_damaged_capture_gives_what_can_be_read_and_a_note(captures: Path, tmp
         ([PER_MINUTE, "--types", "srcIP"], 'Error: --types "srcIP": write ATTR=TYPE'),
         ([PER_MINUTE, "-s", "Main=-", "-s", "Other=-"], 'Error: standard input ("-") can be read by one stream only.'),
         ([Q1_2], 'Error: the query reads "Control", "Main1" and "Main2"; name each'),
-        (["@missing.sql"], 'Error: the query is to be read from the file "missing.sql"'),
-        ([PER_MINUTE, "--on", "length"], "Error: --on length says on what to promise"),
+        (["@missing.sql"], 'Error: the query file "missing.sql" (after "@") cannot be read'),
+        ([PER_MINUTE, "--on", "length"], "Error: --on length needs a promise to apply to"),
         ([PER_MINUTE, "--slack", "2"], "2 of what?"),
         ([PER_MINUTE, "-s", "Main=" + "x" * 300], "File name too long"),
     ],

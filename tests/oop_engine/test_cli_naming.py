@@ -103,9 +103,7 @@ def test_standard_input_that_is_no_capture_is_told_how_to_say_so(table: Path) ->
         result = subprocess.run([*run, QUERY, "-s", "-"], stdin=stdin, capture_output=True, check=False, text=True)
     assert result.returncode == 2
     assert 'there is no attribute "s" here' in result.stderr
-    assert "Standard input is read as a capture, since nothing says otherwise;\n  of a table say --format csv" in (
-        result.stderr
-    )
+    assert "Standard input is read as a capture by default;\n  for a table write --format csv" in (result.stderr)
     with table.open("rb") as stdin:
         told = [*run, "SELECT ts FROM M", "-s", "-", "--slack", "1s"]
         result = subprocess.run(told, stdin=stdin, capture_output=True, check=False, text=True)
@@ -135,11 +133,11 @@ def test_a_column_without_a_value_is_told_how_its_type_is_said(tmp_path: Path) -
     (tmp_path / "h.csv").write_text("ts,v\n")
     result = oop("query", query, "-s", tmp_path / "h.csv")
     assert result.exit_code == 2
-    assert 'M has no tuples, so "ts" is taken as text;\n  say what it is: --types ts=int' in result.stderr
+    assert 'M has no tuples, so "ts" is taken as text;\n  set its type: --types ts=int' in result.stderr
     assert oop("query", query, "-s", tmp_path / "h.csv", "--types", "ts=int").exit_code == 0
     (tmp_path / "h.csv").write_text("ts,v\n,1\n")
     result = oop("explain", query, "-s", tmp_path / "h.csv")
-    assert 'M has no value of "ts" in all that was looked at' in result.stderr
+    assert 'M has no value of "ts" in the part examined' in result.stderr
     assert "no value" not in oop("query", "SELECT nope FROM M", "-s", tmp_path / "h.csv").stderr
 
 

@@ -144,7 +144,7 @@ def test_more_groups_than_are_told_count_in_the_whole(monkeypatch: pytest.Monkey
     report = oop.disorder(stream([-k for k in range(900)], groups))
     assert len(report.groups) == 64
     assert report.of("ts").late == 899
-    assert "26 more values of exporter are not told apart" in str(report)
+    assert "26 more values of exporter are not measured separately" in str(report)
     monkeypatch.setattr(sys.modules["oop_engine.api.disorder"], "_MOST_KEYS", 80)
     with pytest.raises(oop.PlanError, match="more than 80 values"):
         oop.disorder(stream([-k for k in range(900)], groups))

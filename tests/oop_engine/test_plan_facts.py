@@ -270,7 +270,7 @@ def test_what_is_taken_back_comes_to_none_that_does_not_say_that_it_may() -> Non
     early = read.window(60).aggregate(x=oop.sum("x"), by="k", early=oop.early(20, refine="retract"))
     with pytest.raises(oop.PlanError, match=r"^Told: the input takes early results back"):
         early.derive(ts="window_end").apply(Told(10))
-    with pytest.raises(oop.PlanError, match=r"^Quiet does not say what it makes of tuples that take back others"):
+    with pytest.raises(oop.PlanError, match=r"^Quiet does not declare what it does with tuples that take back others"):
         early.derive(ts="window_end").apply(Quiet(10))
     passed = early.derive(ts="window_end").apply(Doubled(frozenset(("k", "ts", "x", "twice", "sign", "final"))))
     with pytest.raises(oop.PlanError, match="takes early results back"):

@@ -202,7 +202,7 @@ REFUSED = {
     "/* c */ select a from M": [COMMENT],
     "select a # c": [COMMENT],
     "select a from M – comment": [COMMENT],
-    "select a from M where a is 5": ["IS is said of NULL alone"],
+    "select a from M where a is 5": ["IS goes with NULL only"],
     "select a from M where k is true": ["x for IS TRUE"],
     "select a from M where k is not false": ["x for IS TRUE"],
     "select a from M where a not 5": ["NOT stands before a condition"],

@@ -277,7 +277,7 @@ REFUSED = {
     "SELECT sum(DISTINCT len) FROM Main": ("sum(DISTINCT len)", "only count, min and max take distinct", ""),
     "SELECT count(*), count(*) FROM Main": ("count(*) FROM", 'two columns of the result are named "count".', "with AS"),
     "SELECT len, len FROM Main": ("len FROM", 'two columns of the result are named "len".', "with AS"),
-    "SELECT count(*) AS wid [RANGE 5 s] FROM Main": ("count(*) AS wid", "calls its window", "with AS"),
+    "SELECT count(*) AS wid [RANGE 5 s] FROM Main": ("count(*) AS wid", "is the name of the window", "with AS"),
     "SELECT count(*) FROM Main GROUP BY 1": ("1", "makes no groups", "by what AS names"),
     "SELECT 1 FROM Main GROUP BY count(*)": ("count(*)", "a group is found before anything is aggregated", ""),
     GROUPED.format("destIP"): ("destIP", '"destIP" is neither grouped nor aggregated', "Add destIP to GROUP BY"),

@@ -59,7 +59,7 @@ def aggregated(tree: s.Query, scope: Scope) -> Stream:
     for item, expression in columns:
         name = column_name(item)
         if name in grouping.told and expression != s.Name((name,)):
-            message = f'"{name}" is what a windowed result calls its window.'
+            message = f'"{name}" is the name of the window in windowed results.'
             raise LanguageError.at(item.span, message, tree.text, hint="Rename this column with AS.")
         made.add(name, grouping.expression(expression, stream), item)
     if grouping.window is not None:
@@ -113,7 +113,7 @@ class _Grouping:
         for name in self.window.partition if self.window is not None else ():
             attribute = self.scope.attribute(name)
             if attribute in columns.found and attribute not in given:
-                message = f'"{attribute}" is what the windows of the result are partitioned by.'
+                message = f'"{attribute}" partitions the windows of the result.'
                 hint = f"Rename the other column with AS, or select {attribute} under another name."
                 raise LanguageError.at(name.span, message, self.tree.text, hint=hint)
             if attribute not in given:

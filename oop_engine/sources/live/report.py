@@ -119,30 +119,28 @@ class Report:
             seconds = abs(exporter.skew) / SECOND
             amount = f"{seconds:.1f} s" if seconds < 86_400 else f"{seconds / 86_400:.1f} days"
             parts.append(f"its clock is {amount} {way}")
-            parts.append("which is put right" if rules.correct else "correct_clocks puts that right")
+            parts.append("which is corrected" if rules.correct else "correct_clocks corrects that")
         if exporter.aside(rules):
             others = any(e.trusted(rules) and not e.aside(rules) for e in self.progress.exporters)
             parts.append(
-                "so it has no say in the promises"
+                "so it has no part in the promises"
                 if others
-                else "and nobody else has a say, so promises are assumed from when its datagrams came"
+                else "and no other exporter has a trusted clock, so promises are estimated from arrival times"
             )
         if exporter.timeless:
             parts.append(
-                f"{exporter.timeless:,} datagrams whose header tells no time that can be (set its clock, as by NTP);"
-                " promises are assumed from when they came"
+                f"{exporter.timeless:,} datagrams whose header has no possible time (set its clock, as by NTP);"
+                " promises are estimated from arrival times"
             )
         if exporter.future:
             seconds = rules.future / SECOND
-            parts.append(
-                f"{exporter.future:,} records in the future by more than {seconds:g} s, whose times are left out"
-            )
+            parts.append(f"{exporter.future:,} records more than {seconds:g} s in the future; their times are left out")
         if exporter.steps:
             parts.append(f"its clock was stepped {exporter.steps} times")
         if exporter.doubted:
             parts.append(
-                f"{exporter.doubted:,} datagrams whose header is more than {DOUBT // SECOND} s off its clock, which"
-                " moved nothing (held up on the way, or of somebody else who sends from there)"
+                f"{exporter.doubted:,} datagrams whose header is more than {DOUBT // SECOND} s off its clock;"
+                " they moved nothing (delayed on the way, or from another sender at its address)"
             )
         if exporter.port == MANY:
             parts.append(

@@ -404,9 +404,9 @@ class LiveReader:
         lost = self.unreleased.lost
         if self.resumed:
             found.append(
-                f"{self._report.name}: went on from what {self.source.state} kept of exporters and promises; windows"
-                f" that were open are not kept, so those that begin before {utc(self._began)} lack what came before it"
-                ", and what exporters sent since it was last written counts as lost"
+                f"{self._report.name}: resumed from {self.source.state}, which keeps exporters and promises, not open"
+                f" windows: those that begin before {utc(self._began)} lack what came before it, and what was sent"
+                " since the file was last written counts as lost"
                 + (f"; {lost:,} records that were received before are in no result" if lost else "")
             )
         return found
@@ -418,8 +418,8 @@ class LiveReader:
         found = self._report.troubles(self.door, self.source.buffer)
         if self._stopped and not self._over and (many := self.unreleased.many):
             found.append(
-                f"{self._report.name}: {many:,} records that were received are in no result, as windows were open when"
-                " this was stopped; what is in them is not kept"
+                f"{self._report.name}: {many:,} records that were received are in no result, because their windows were"
+                " open when the run stopped; open windows are not kept"
             )
         if self.shedder is not None and self.shedder.shed:
             records = sum(counters.shed for counters in self.decoder.exporters())

@@ -52,7 +52,7 @@ def split_function(function: AggregateFunction) -> Split:
         case _:
             why = "it needs more than counts, sums, extremes and moments"
             if isinstance(function, UserAggregate):
-                why = "of what a state of one's own is made, the table does not know"
+                why = "the table does not know the state of a user's function"
             elif function.arrival_order:
                 why = "its answer depends on the order in which tuples arrived"
             raise SchemaError(

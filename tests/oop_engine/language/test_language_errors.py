@@ -193,8 +193,8 @@ def test_a_fault_is_told_in_the_words_of_the_language(case: str) -> None:
         ("SELECT a [WA ts] FROM M", 10, "this window has no RANGE."),
         ("SELECT a [RANGE 1 s, RANGE 2 s] FROM M", 22, "this window has RANGE twice."),
         ("SELECT a FROM A [RANGE 1 s, CLOSED, CLOSED], B", 37, "this window has CLOSED twice."),
-        ("SELECT max(a) [RANGE 1 s, CLOSED] FROM M", 15, "CLOSED is said of the inputs of a join"),
-        ("SELECT max(a) FROM M [RANGE 1 s, CLOSED]", 22, "CLOSED is said of the inputs of a join"),
+        ("SELECT max(a) [RANGE 1 s, CLOSED] FROM M", 15, "CLOSED belongs to the inputs of a join"),
+        ("SELECT max(a) FROM M [RANGE 1 s, CLOSED]", 22, "CLOSED belongs to the inputs of a join"),
         ("SELECT max(a) [RANGE 1 s, WA ts, EARLY 0 s] FROM M", 40, "EARLY must be more than 0."),
         (
             "SELECT max(a) [SESSION 9 s, WA ts, EARLY 1 s] FROM M",

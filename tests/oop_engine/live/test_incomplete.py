@@ -121,7 +121,7 @@ def test_windows_that_lack_something_say_so_and_others_do_not(
 ) -> None:
     exporter.run(5, 15, 25, 35, 44, began=2)
     assert exporter.rows() == [(0, 2, "true"), (10, 2, "false"), (20, 2, "false"), (30, 2, "false")]
-    assert "2 records that were received are in no result, as windows were open" in capsys.readouterr().err
+    assert "2 records that were received are in no result, because their windows were open" in capsys.readouterr().err
     exporter.run(57, 63, 75, 85, began=55, stops=False)
     assert exporter.rows()[4:] == [(50, 2, "true"), (60, 2, "false"), (70, 2, "false"), (80, 2, "true")]
     assert "; 2 records that were received before are in no result" in capsys.readouterr().err

@@ -86,7 +86,7 @@ def test_a_second_reading_goes_on_where_the_first_ended(exporter: socket.socket,
     assert bounds(third.promises) == [40, 51]
     (one,) = third.reader.exporters()
     assert (one.late, one.contradicted) == (1, 0)
-    assert "went on from what" in third.reader.notes()[-1]
+    assert "resumed from" in third.reader.notes()[-1]
     assert "begin before 2025-06-15T15:07:31Z lack what came before it" in third.reader.notes()[-1]
     assert not any("lack" in note for note in first.reader.notes())
     assert [path.name for path in tmp_path.iterdir()] == ["state"]

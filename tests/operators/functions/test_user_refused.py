@@ -128,9 +128,9 @@ REFUSED: dict[str, tuple[Callable[[int], int], str]] = {
         lambda x: sum(v for v in (x,)), "a generator is not supported (line 1); a list is, [... for ... in ...]"
     ),
     "map": (lambda x: sum(map(int, (x, 0))), "sum() of a generator is not supported (line 1)"),
-    "empty list": (lambda x: x + len([]), "a list of which nothing tells what it holds is not supported (line 1)"),
+    "empty list": (lambda x: x + len([]), "a list of unknown type is not supported (line 1)"),
     "walrus": (
-        lambda x: (y := x + 1) * y - x * x - x - 1, "a value of a type that cannot be told is not supported (line 1)"
+        lambda x: (y := x + 1) * y - x * x - x - 1, "a value of unknown type is not supported (line 1)"
     ),
     "outer list": (
         lambda x: x + LISTED[0], "LISTED, a list from outside the function, is not supported (line 1); a tuple is"
