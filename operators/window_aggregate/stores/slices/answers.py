@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeAlias
 import attrs
 import numpy as np
 
+from operators.data import memory
 from operators.data.page import Int32s, Int64s
-from operators.data.saved import part, prefixed
 from operators.kernels.slicing import place as slicer
 from operators.kernels.slicing import release as kernels
 from operators.kernels.slicing import sessions
@@ -34,17 +34,17 @@ _UNKNOWN = np.empty(0, np.int64)
 
 
 @attrs.define(eq=False)
-class Answers:
+class Answers(memory.Stateful):
     """Release windows from slices, and let go of what no window needs."""
 
-    slices: Slices
+    slices: Slices = attrs.field(metadata=memory.part())
     used: Windows
-    store: Store
+    store: Store = attrs.field(metadata=memory.counted())
     bound: int
     """No tuple before it will come."""
     lateness: int = 0
     """How far behind the bound tuples still change windows."""
-    revisions: Revisions | None = None
+    revisions: Revisions | None = attrs.field(default=None, metadata=memory.part())
     begin: int = attrs.field(init=False, default=-NEVER)
     end: int = attrs.field(init=False, default=-NEVER)
     """The least begin and end of the context-free windows that are not settled."""
@@ -57,11 +57,6 @@ class Answers:
         # Windows that ended before the first tuple came are over, should one come too late.
         self.used.skip(self.bound)
         self._look(told=False)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        return self.slices.nbytes + self.store.nbytes + (0 if self.revisions is None else self.revisions.nbytes)
 
     @property
     def settled(self) -> int:
@@ -363,16 +358,12 @@ class Answers:
         return self._first
 
     def state(self) -> State:
-        """Give all that is held; what was combined ahead is let go, and combined anew when it is needed."""
+        # What was combined ahead is let go, and combined anew when it is needed.
         self.store.clear()
-        state = prefixed("slices.", self.slices.state())
-        return state if self.revisions is None else state | prefixed("revisions.", self.revisions.state())
+        return super().state()
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become what gave this state."""
-        self.slices.restore(part("slices.", state))
-        if self.revisions is not None:
-            self.revisions.restore(part("revisions.", state))
+        super().restore(state)
         self._look(told=False)
 
 

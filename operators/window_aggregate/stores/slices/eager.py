@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
+from operators.data import memory
 from operators.data.page import Int32s, Int64s
 from operators.functions.protocol import Accumulator, Slots, Totalling
 from operators.functions.totalling import totalling
@@ -32,11 +33,11 @@ _NOBODY = np.zeros(0, np.int32)
 
 
 @attrs.define(eq=False)
-class Queue:
+class Queue(memory.Stateful):
     """Hold rows of whole numbers that come at one end and go at the other, amortised O(1) a row."""
 
     width: int
-    rows: Int64s = attrs.field(init=False)
+    rows: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
     """A line for each column; the rows held are those from `start` to `stop`."""
     start: int = attrs.field(init=False, default=0)
     stop: int = attrs.field(init=False, default=0)
@@ -46,10 +47,6 @@ class Queue:
 
     def __len__(self) -> int:
         return self.stop - self.start
-
-    @property
-    def nbytes(self) -> int:
-        return self.rows.nbytes
 
     def __getitem__(self, column: int) -> Int64s:
         """Give one column of all rows."""

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
+from operators.data import memory
 from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Int32s, Int64s, Page
-from operators.data.saved import part, prefixed, read_int
+from operators.data.saved import prefixed
 from operators.data.schema import Schema
 from operators.functions.arrival import numbered, numbered_schema
 from operators.functions.protocol import Accumulator
@@ -26,21 +27,21 @@ LOST = ("late", "in_no_window", "without_value", "late_for_some")
 
 
 @attrs.define(eq=False)
-class Intake:
+class Intake(memory.Stateful):
     """Place tuples in slices, by group, and cut slices at the edges that contexts set."""
 
     wattr: str
     by: tuple[str, ...]
-    answers: Answers
-    groups: KeyIndex | None
-    waiting: Waiting | None
+    answers: Answers = attrs.field(metadata=memory.part())
+    groups: KeyIndex | None = attrs.field(metadata=memory.part())
+    waiting: Waiting | None = attrs.field(metadata=memory.part())
     vectors: Vectors | None = None
     """What slices hold that are of many groups each; without, each is of one."""
-    _arrived: int = attrs.field(init=False, default=0)
+    _arrived: int = attrs.field(init=False, default=0, metadata=memory.integer(since=1))
     _numbered: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
-    _late: int = attrs.field(init=False, default=0)
-    _unusable: int = attrs.field(init=False, default=0)
-    _late_for_some: int = attrs.field(init=False, default=0)
+    _late: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _unusable: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _late_for_some: int = attrs.field(init=False, default=0, metadata=memory.integer())
 
     @property
     def waiting_tuples(self) -> int:
@@ -56,12 +57,6 @@ class Intake:
     def accumulators(self) -> Sequence[Accumulator]:
         """What holds the aggregates of results."""
         return self.answers.slices.accumulators if self.vectors is None else self.vectors.accumulators
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held, slices included."""
-        index = 0 if self.groups is None else self.groups.nbytes
-        return self.answers.nbytes + index + (0 if self.waiting is None else self.waiting.nbytes)
 
     def lost(self) -> dict[str, int]:
         """Count the tuples that are in no slice, by the reason, and those that came too late for some windows."""
@@ -227,36 +222,18 @@ class Intake:
         assert self.vectors is not None
         return self.state() | prefixed("answers.slices.", self.vectors.linked(self.answers.slices))
 
-    def state(self) -> State:
-        """Give all that is held."""
-        state: State = {"arrived": self._arrived, "late": self._late}
-        state |= {"unusable": self._unusable, "late_for_some": self._late_for_some}
-        state |= prefixed("answers.", self.answers.state())
-        if self.groups is not None:
-            state |= prefixed("groups.", self.groups.state())
-        if self.waiting is not None:
-            state |= prefixed("waiting.", self.waiting.state())
-        return state
-
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become what gave this state; the windows in use are the same."""
-        if "arrived" in state:
-            self._arrived = read_int(state, "arrived")
-        elif self.waiting is not None:
+        if "arrived" not in state and self.waiting is not None:
             raise ValueError(
                 "this state was saved before tuples that wait had numbers of arrival; finish that run with the version"
                 " that saved it, or begin anew"
             )
-        self._late, self._unusable = read_int(state, "late"), read_int(state, "unusable")
-        self._late_for_some = read_int(state, "late_for_some")
-        self.answers.restore(part("answers.", state))
+        if any(name.startswith("waiting.") for name in state):
+            # Where the window that tuples waited for was removed, they are still to be let in.
+            self.waiting = self.waiting or Waiting(self.wattr)
+        super().restore(state)
         if self.groups is not None:
-            self.groups.restore(part("groups.", state))
             slices, vectors = self.answers.slices, self.vectors
             chained = slices.chains[:, kernels.NEWEST] >= 0
             held = chained if vectors is None else vectors.holds(np.arange(vectors.capacity, dtype=np.int32))
             self.groups.check_live(np.flatnonzero(held), "groups")
-        if any(name.startswith("waiting.") for name in state):
-            # Where the window that tuples waited for was removed, they are still to be let in.
-            self.waiting = self.waiting or Waiting(self.wattr)
-            self.waiting.restore(part("waiting.", state))

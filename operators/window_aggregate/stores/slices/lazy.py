@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
+from operators.data import memory
 from operators.data.page import Int32s, Int64s
 from operators.kernels.slicing import release as kernels
 from operators.window_aggregate.stores.slices.slices import NO_GRID, Held, Slices
@@ -20,7 +21,7 @@ BUDGET = 1 << 18
 
 
 @attrs.define(eq=False)
-class OnDemand:
+class OnDemand(memory.Stateful):
     """Keep nothing but the slices; what takes notice of them for later has nothing to do."""
 
     slices: Slices
@@ -29,10 +30,6 @@ class OnDemand:
     slots = 1
     """Slots that each slice takes."""
     grid = NO_GRID
-
-    @property
-    def nbytes(self) -> int:
-        return 0
 
     def advance(self, bound: int) -> None:
         """Take notice that no tuple before a bound will come."""

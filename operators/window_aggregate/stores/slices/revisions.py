@@ -12,13 +12,14 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data import memory
 from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Int32s, Int64s
-from operators.data.saved import ROOM, part, prefixed, read_integers, read_words
+from operators.data.saved import ROOM
 from operators.functions.columns import frozen
 from operators.kernels.slicing.release import touched
 from operators.kernels.ticks import BEFORE_ALL
-from operators.protocol import State, StateValue
+from operators.protocol import StateValue
 from operators.window_aggregate.stores.slices.digests import Words
 
 _GONE = BEFORE_ALL
@@ -28,22 +29,20 @@ _KEY = [pa.field(name, pa.int64()) for name in ("place", "wid", "group")]
 
 
 @attrs.define(eq=False)
-class Revisions:
+class Revisions(memory.Stateful):
     """Hold what was given of the windows that late tuples may still change, about 150 bytes a result."""
 
-    _index: KeyIndex = attrs.field(init=False, factory=lambda: KeyIndex(_KEY))
-    _table: Int64s = attrs.field(init=False, factory=lambda: np.zeros((16, 5), np.int64))
+    _index: KeyIndex = attrs.field(init=False, factory=lambda: KeyIndex(_KEY), metadata=memory.part())
+    _table: Int64s = attrs.field(init=False, factory=lambda: np.zeros((16, 5), np.int64), metadata=memory.array())
     """A line for each id."""
-    _digests: Words = attrs.field(init=False, factory=lambda: np.zeros(16, np.uint64))
+    _digests: Words = attrs.field(
+        init=False, factory=lambda: np.zeros(16, np.uint64), metadata=memory.array(length="_table")
+    )
     """By id: the digest of the aggregates that were given last."""
-    _ticks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
-    _groups: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        held = (self._index, self._table, self._digests, self._ticks, self._groups)
-        return sum(each.nbytes for each in held)
+    _ticks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64), metadata=memory.array())
+    _groups: Int32s = attrs.field(
+        init=False, factory=lambda: np.zeros(0, np.int32), metadata=memory.array(least=-1, below=ROOM, length="_ticks")
+    )
 
     @property
     def ticks(self) -> Int64s:
@@ -132,21 +131,10 @@ class Revisions:
         self._table[ids[fresh], GIVEN] = 0
         return ids
 
-    def state(self) -> State:
-        """Give all that is held."""
-        index = prefixed("index.", self._index.state())
-        given: State = {"table": self._table.copy(), "digests": self._digests.copy()}
-        return index | given | {"ticks": self._ticks.copy(), "groups": self._groups.copy()}
-
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become what gave this state."""
-        self._index.restore(part("index.", state))
-        self._table = read_integers(state, "table", width=5)
+        super().restore(state)
         if len(self._table) < self._index.capacity:
             raise ValueError(f'the saved state has {len(self._table)} rows in "table", too few for what was given')
-        self._digests = read_words(state, "digests", length=len(self._table))
-        self._ticks = read_integers(state, "ticks")
-        self._groups = read_integers(state, "groups", least=-1, below=ROOM, length=len(self._ticks)).astype(np.int32)
 
 
 def _columns(places: Int64s, wids: Int64s, groups: Int32s) -> list[pa.Array]:

@@ -12,8 +12,9 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from operators.data import memory
 from operators.data.page import Bools, Int32s, Int64s, Page
-from operators.data.saved import ROOM, apart, bounded, chained, part, prefixed, read_int, read_integers
+from operators.data.saved import ROOM, apart, bounded, chained, read_integers
 from operators.functions.columns import frozen
 from operators.functions.protocol import Accumulator, Slots
 from operators.kernels.slicing import place as kernels
@@ -55,30 +56,30 @@ class Held:
 
 
 @attrs.define(eq=False)
-class Slices:
+class Slices(memory.Stateful):
     """Hold cells, and a slot for each slice: 24 bytes, 24 more with sessions, and the accumulators' own.
 
     Cost: O(1) a tuple that meets the newest slices; a late one O(log cells), with groups O(newer slices of its group);
     an edge O(log windows).
     """
 
-    accumulators: Sequence[Accumulator]
+    accumulators: Sequence[Accumulator] = attrs.field(metadata=memory.parts("aggregate"))
     single: bool
-    cells: Int64s = attrs.field(init=False)
-    order: Int64s = attrs.field(init=False)
-    nexts: Int64s = attrs.field(init=False)
-    edges: Int64s = attrs.field(init=False)
-    bands: Int64s = attrs.field(init=False)
-    sessions: Int64s = attrs.field(init=False)
-    links: Int32s = attrs.field(init=False)
-    times: Int64s = attrs.field(init=False)
-    chains: Int32s = attrs.field(init=False)
-    bounds: Int64s = attrs.field(init=False)
-    dues: Int64s = attrs.field(init=False)
-    ledger: Int64s = attrs.field(init=False)
+    cells: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    order: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    nexts: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    edges: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    bands: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    sessions: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    links: Int32s = attrs.field(init=False, metadata=memory.rebuilt())
+    times: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    chains: Int32s = attrs.field(init=False, metadata=memory.array())
+    bounds: Int64s = attrs.field(init=False, metadata=memory.array(length="chains"))
+    dues: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    ledger: Int64s = attrs.field(init=False, metadata=memory.array(length="ledger"))
     table: Int32s = attrs.field(init=False)
     unions: Int32s = attrs.field(init=False)
-    _room: int = attrs.field(init=False, default=0)
+    _room: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, most=ROOM))
     _idle: list[Int32s] = attrs.field(init=False, factory=list)
 
     def __attrs_post_init__(self) -> None:
@@ -136,14 +137,6 @@ class Slices:
         """Count the tuples that came too late, that are in no window, and that have no usable tick."""
         late, nowhere, unusable = self.ledger[[kernels.LATE, kernels.NOWHERE, kernels.UNUSABLE]].tolist()
         return late, nowhere, unusable
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held, accumulators included."""
-        cells = self.cells.nbytes + self.order.nbytes + self.nexts.nbytes + self.edges.nbytes + self.bands.nbytes
-        slices = self.links.nbytes + self.times.nbytes + self.chains.nbytes + self.bounds.nbytes
-        sessions = self.sessions.nbytes + self.dues.nbytes
-        return cells + slices + sessions + sum([a.nbytes for a in self.accumulators])
 
     def use(self, bands: Int64s, sessions: Int64s, *, gappy: bool, asked: bool) -> None:
         """Take the windows to slice for, before the first tuple or after `recut`."""
@@ -435,40 +428,32 @@ class Slices:
         self.bounds[groups:] = _UNBOUND
 
     def state(self) -> State:
-        """Give everything held, copied; the windows are not part of it."""
         ledger = self.ledger
         # What is free need not be initialised where it is restored.
         settling.unstock(self.links, ledger)
         made = int(ledger[kernels.MADE])
-        state: State = {
+        return super().state() | {
             "cells": self.cells[: int(ledger[kernels.CELLS_MADE])].copy(),
             "order": self.order[: self.cell_count].copy(),
             "links": self.links[:made].copy(),
             "times": self.times[:made].copy(),
-            "chains": self.chains.copy(),
-            "bounds": self.bounds.copy(),
             "dues": self.dues[: int(ledger[kernels.DUES])].copy(),
-            "ledger": ledger.copy(),
-            "room": self._room,
         }
-        for i, accumulator in enumerate(self.accumulators):
-            state |= prefixed(f"aggregate{i}.", accumulator.state())
-        return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become the slices whose `state` this was; `use` was called with the same windows."""
-        ledger = read_integers(state, "ledger", length=len(self.ledger))
+        own = self.ledger
+        super().restore(state)
+        ledger, chains = self.ledger, self.chains
         # What follows from the windows is not taken from the state.
-        for place in (*_OF_WINDOWS, kernels.DEPTH):
-            ledger[place] = self.ledger[place]
+        places = [*_OF_WINDOWS, kernels.DEPTH]
+        ledger[places] = own[places]
         ledger[kernels.EDGES] = ledger[kernels.STOCK] = -1
-        room = read_int(state, "room", least=0, most=ROOM)
         cells, order = read_integers(state, "cells", width=5), read_integers(state, "order", width=2)
         links = read_integers(state, "links", width=6)
-        chains = read_integers(state, "chains", width=3)
         bounded(chains[:, [kernels.NEWEST, kernels.OLDEST]], "chains", least=None, below=len(links))
-        _check(ledger, cells, order, links, chains, grouped=not self.single or len(self.sessions) > 0)
-        self.ledger, links = ledger, links.astype(np.int32)
+        _check(ledger, cells, order, links, chains.astype(np.int64), grouped=not self.single or len(self.sessions) > 0)
+        links = links.astype(np.int32)
         size = max(_LEAST, len(cells), len(order))
         self.cells, self.order = _grown(cells, size), _grown(order, size)
         times = read_integers(state, "times", width=3)
@@ -478,14 +463,11 @@ class Slices:
         if len(self.sessions):
             times = _grown(times, len(self.links)) if len(times) else self._lasting()
         self.times = times
-        self.chains = chains.astype(np.int32)
-        self.bounds = read_integers(state, "bounds", width=2, length=len(chains))
         dues = read_integers(state, "dues", width=2, length=int(ledger[kernels.DUES]))
         bounded(dues[:, 1], "dues", below=len(chains))
         self.dues = _grown(dues, max(_LEAST, len(dues)))
-        self._room = max(room, len(self.links))
-        for i, accumulator in enumerate(self.accumulators):
-            accumulator.restore(part(f"aggregate{i}.", state))
+        self._room = max(self._room, len(self.links))
+        for accumulator in self.accumulators:
             accumulator.reserve(self._room)
 
 

@@ -11,14 +11,15 @@ from typing import NoReturn
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
+from operators.data import memory
 from operators.data.page import Bools, Int32s, Int64s, Page
-from operators.data.saved import ROOM, apart, bounded, part, prefixed, read_int, read_integers, read_words
+from operators.data.saved import ROOM, apart, prefixed, read_integers
 from operators.functions.protocol import Accumulator, Blockwise, Slots
 from operators.kernels.slicing import place as slicer
 from operators.kernels.slicing import vectors as kernels
 from operators.protocol import State, StateValue
+from operators.window_aggregate.stores.slices.digests import Words
 from operators.window_aggregate.stores.slices.slices import NEVER, Held, Slices
 
 LINKS = 24
@@ -32,26 +33,30 @@ _TOGETHER = 1 << 15
 
 
 @attrs.define(eq=False)
-class Vectors:
+class Vectors(memory.Stateful):
     """Hold the aggregates of each (slice, group) in blocks of 64 groups: no byte but theirs where blocks are full.
 
     Cost: O(1) a tuple; O(groups) to add vectors, to list one or to let it go. Accumulators that can, add blocks as a
     whole: then what no group has in a block is kept empty.
     """
 
-    accumulators: Sequence[Accumulator]
+    accumulators: Sequence[Accumulator] = attrs.field(metadata=memory.parts("aggregate"))
     groups: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
     """The groups of the tuples that are added next."""
-    own: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
+    own: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64), metadata=memory.array())
     """Up to where groups were promised alone, by group as far as any was."""
-    seats: int = attrs.field(init=False, default=0)
+    seats: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0))
     """All groups ever had ids below."""
     _width: int = attrs.field(init=False)
-    _table: Int32s = attrs.field(init=False, factory=lambda: np.zeros((0, 1), np.int32))
-    _bits: npt.NDArray[np.uint64] = attrs.field(init=False, factory=lambda: np.zeros(0, np.uint64))
-    _left: npt.NDArray[np.uint64] = attrs.field(init=False, factory=lambda: np.zeros(1, np.uint64))
-    _spare: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
-    _ledger: Int64s = attrs.field(init=False, factory=lambda: np.zeros(3, np.int64))
+    _table: Int32s = attrs.field(init=False, factory=lambda: np.zeros((0, 1), np.int32), metadata=memory.rebuilt())
+    _bits: Words = attrs.field(init=False, factory=lambda: np.zeros(0, np.uint64), metadata=memory.array())
+    _left: Words = attrs.field(init=False, factory=lambda: np.zeros(1, np.uint64), metadata=memory.rebuilt())
+    _spare: Int32s = attrs.field(
+        init=False, factory=lambda: np.zeros(0, np.int32), metadata=memory.array(least=0, below=ROOM, length="_bits")
+    )
+    _ledger: Int64s = attrs.field(
+        init=False, factory=lambda: np.zeros(3, np.int64), metadata=memory.array(least=0, length="_ledger")
+    )
     _looked: int = attrs.field(init=False, default=0)
     _blockwise: Sequence[Blockwise] = attrs.field(init=False)
     _slotwise: Sequence[Accumulator] = attrs.field(init=False)
@@ -66,11 +71,6 @@ class Vectors:
     def __len__(self) -> int:
         """Number of groups in all vectors together."""
         return int(self._ledger[kernels.MEMBERS])
-
-    @property
-    def nbytes(self) -> int:
-        own = (self._table, self._bits, self._left, self._spare, self.own)
-        return sum(a.nbytes for a in own) + sum(a.nbytes for a in self.accumulators)
 
     @property
     def nulls(self) -> int:
@@ -170,7 +170,7 @@ class Vectors:
         """Let go of what a vector holds that is no slice."""
         self._clear(row, np.zeros(0, np.uint64))
 
-    def _clear(self, row: Int32s, left: npt.NDArray[np.uint64]) -> None:
+    def _clear(self, row: Int32s, left: Words) -> None:
         room = int(np.count_nonzero(row >= 0))
         blocks, gone = np.empty(room, np.int32), np.empty(64 * room if self._slotwise else 0, np.int32)
         _, number = kernels.clear(row, self._bits, self._spare, self._ledger, left, blocks, gone)
@@ -289,41 +289,21 @@ class Vectors:
         raise NotImplementedError("the result of a vector is that of its accumulators, at the slots of its groups")
 
     def state(self) -> State:
-        """Give everything held, copied."""
-        state: State = {
-            "table": self._table.copy(),
-            "bits": self._bits.copy(),
-            "spare": self._spare.copy(),
-            "ledger": self._ledger.copy(),
-            "own": self.own.copy(),
-            "seats": self.seats,
-        }
-        return state | self._aggregates()
-
-    def _aggregates(self) -> State:
-        state: State = {}
-        for i, accumulator in enumerate(self.accumulators):
-            state |= prefixed(f"aggregate{i}.", accumulator.state())
-        return state
+        return super().state() | {"table": self._table.copy()}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the vectors whose `state` this was."""
-        self._bits = read_words(state, "bits")
-        room = len(self._bits)
-        self._ledger = read_integers(state, "ledger", least=0, length=len(self._ledger))
-        made, spares = int(self._ledger[kernels.BLOCKS]), int(self._ledger[kernels.SPARES])
+        super().restore(state)
+        room, made, spares = len(self._bits), int(self._ledger[kernels.BLOCKS]), int(self._ledger[kernels.SPARES])
         table = read_integers(state, "table", least=-1, below=made)
-        spare = read_integers(state, "spare", least=0, below=ROOM, length=room)
         if made > room or spares > made or table.ndim != 2:
             raise ValueError(f"the saved state has {made} blocks and {spares} spare ones of {room}")
-        apart(np.concatenate((table[table >= 0], spare[:spares])), "table", below=made)
-        self._table, self._spare = table.astype(np.int32), spare.astype(np.int32)
-        self._left = np.zeros(table.shape[1], np.uint64)
-        self.seats = read_int(state, "seats", least=0, most=self.capacity)
-        self.own = read_integers(state, "own")
-        bounded(self.own, "own", least=None, below=None, length=min(len(self.own), self.capacity))
-        for i, accumulator in enumerate(self.accumulators):
-            accumulator.restore(part(f"aggregate{i}.", state))
+        apart(np.concatenate((table[table >= 0], self._spare[:spares])), "table", below=made)
+        self._table, self._left = table.astype(np.int32), np.zeros(table.shape[1], np.uint64)
+        if self.seats > self.capacity or len(self.own) > self.capacity:
+            raise ValueError(
+                f"the saved state has {self.seats} seats, and bounds of {len(self.own)}, in {self.capacity}"
+            )
+        for accumulator in self.accumulators:
             accumulator.reserve(64 * room)
         held = np.zeros((room, 64), np.bool_)
         used = table[table >= 0]
@@ -344,4 +324,7 @@ class Vectors:
         ledger[slicer.MADE], ledger[slicer.FREE], ledger[slicer.DUES] = len(links), free, 0
         made: State = {"cells": cells, "order": order, "links": links, "times": np.zeros((0, 3), np.int64)}
         made |= {"dues": slices.dues[:0].copy(), "chains": chains, "bounds": bounds}
-        return made | {"ledger": ledger, "room": len(links)} | self._aggregates()
+        made |= {"ledger": ledger, "room": len(links)}
+        for i, accumulator in enumerate(self.accumulators):
+            made |= prefixed(f"aggregate{i}.", accumulator.state())
+        return made

@@ -7,34 +7,26 @@ be cut is made anew from them. Source: Scotty, sections 5.1 and 5.2, with the sp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 
+from operators.data import memory
 from operators.data.page import Int64s, Page
-from operators.data.saved import part, prefixed
-from operators.protocol import State, StateValue
 from operators.streams.sort_buffer import Held
 
 
 @attrs.define(eq=False)
-class Waiting:
+class Waiting(memory.Stateful):
     """Hold tuples that wait for a promise, and those that a window may look back to."""
 
     wattr: str
-    _ahead: Held = attrs.field(init=False, factory=Held)
-    _behind: Held = attrs.field(init=False, factory=Held)
+    _ahead: Held = attrs.field(init=False, factory=Held, metadata=memory.part(name="ahead"))
+    _behind: Held = attrs.field(init=False, factory=Held, metadata=memory.part(name="behind"))
 
     @property
     def tuples(self) -> int:
         """Number of tuples held."""
         return self._ahead.tuples + self._behind.tuples
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the tuples held."""
-        return self._ahead.nbytes + self._behind.nbytes
 
     def add(self, page: Page, ticks: Int64s) -> None:
         """Let tuples wait."""
@@ -61,12 +53,3 @@ class Waiting:
     def forget(self, horizon: int) -> None:
         """Let go of the kept tuples before a horizon."""
         self._behind.release(horizon)
-
-    def state(self) -> State:
-        """Give the tuples held."""
-        return prefixed("ahead.", self._ahead.state()) | prefixed("behind.", self._behind.state())
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become what gave this state."""
-        self._ahead.restore(part("ahead.", state))
-        self._behind.restore(part("behind.", state))
