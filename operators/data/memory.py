@@ -357,6 +357,7 @@ class _Meet(Column):
 @attrs.frozen(kw_only=True)
 class _Part(Column):
     make: Callable[[list[pa.Field]], Saves] | None
+    told: Mapping[str, Callable[[Any], Any]] = {}
     holds = True
 
     def save(self, state: State, name: str, value: Any) -> None:
@@ -371,7 +372,7 @@ class _Part(Column):
             value = self.make(list(saved.read_batch(state, "fields").schema)) if "fields" in state else None
         its = saved.part(f"{name}.", state)
         if value is not None and its:
-            value.restore(its)
+            value.restore(its, **{name: ask(owner) for name, ask in self.told.items()})
         return value
 
     def grow(self, value: Any, capacity: int) -> Any:
@@ -497,13 +498,19 @@ def plain(*, strict: bool = True, since: int = 0) -> Metadata:
 
 
 def part(
-    make: Callable[[list[pa.Field]], Saves] | None = None, *, name: str | None = None, slotted: bool = False
+    make: Callable[[list[pa.Field]], Saves] | None = None,
+    *,
+    name: str | None = None,
+    slotted: bool = False,
+    **told: str,
 ) -> Metadata:
     """Declare a part that saves itself; None is saved as nothing. If `slotted`, it grows with the slots of its owner.
 
-    With `make`, a part over key fields: the state holds them as "fields", and a fresh one is made of them.
+    With `make`, a part over key fields: the state holds them as "fields", and a fresh one is made of them. Its
+    `restore` is `told` by name what a field or property of the owner, or one of these, is by then: `items="pool.made"`.
     """
-    return _Part(make=make, name=name, slotted=slotted).declared()
+    asked = {key: attrgetter(path) for key, path in told.items()}
+    return _Part(make=make, name=name, slotted=slotted, told=asked).declared()
 
 
 def counted() -> Metadata:

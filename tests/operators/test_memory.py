@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import random
+from collections.abc import Mapping
 
 import attrs
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from operators.data import memory
 from operators.data.page import Int64s, Page
 from operators.data.saved import restore
-from operators.protocol import Operator, State
+from operators.protocol import Operator, State, StateValue
 from tests.fuzz.fuzz_states import script, zoo
 
 
@@ -98,3 +99,31 @@ def test_states_of_before_are_taken_up_and_those_of_a_later_version_refused(name
 def test_the_example_in_the_docstring_runs() -> None:
     result = doctest.testmod(memory)
     assert result.attempted and not result.failed
+
+
+@attrs.define
+class Limited(memory.Stateful):
+    """Remember a number that its owner limits."""
+
+    number: int = attrs.field(init=False, default=0, metadata=memory.integer())
+
+    def restore(self, state: Mapping[str, StateValue], *, most: int = 0) -> None:
+        super().restore(state)
+        if self.number > most:
+            raise ValueError(f"{self.number} is more than {most}")
+
+
+@attrs.define
+class Limiting(memory.Stateful):
+    most: int = attrs.field(default=0, metadata=memory.integer())
+    limited: Limited = attrs.field(init=False, factory=Limited, metadata=memory.part(most="most"))
+
+
+def test_a_part_is_told_what_its_owner_knows_by_then() -> None:
+    one = Limiting(7)
+    one.limited.number = 7
+    other = Limiting()
+    other.restore(one.state())
+    assert other.limited.number == 7
+    with pytest.raises(ValueError, match="7 is more than 6"):
+        Limiting().restore({**one.state(), "most": 6})

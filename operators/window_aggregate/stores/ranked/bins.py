@@ -16,7 +16,7 @@ import numpy as np
 
 from operators.data import memory
 from operators.data.page import Int32s, Int64s, Page
-from operators.data.saved import part, prefixed, read_integers
+from operators.data.saved import read_integers
 from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Slots
 from operators.kernels.ranked import bins as kernels
@@ -56,8 +56,14 @@ class BinStore(memory.Stateful):
 
     pool: Pool = attrs.field(metadata=memory.part())
     size: int
-    bins: Queues[np.int32] = attrs.field(init=False, factory=lambda: Queues(np.int32), metadata=memory.counted())
-    windows: Queues[np.int64] = attrs.field(init=False, factory=lambda: Queues(np.int64), metadata=memory.counted())
+    bins: Queues[np.int32] = attrs.field(
+        init=False,
+        factory=lambda: Queues(np.int32),
+        metadata=memory.part(capacity="bins.capacity", items="pool.made"),
+    )
+    windows: Queues[np.int64] = attrs.field(
+        init=False, factory=lambda: Queues(np.int64), metadata=memory.part(capacity="bins.capacity")
+    )
     bases: Slots = attrs.field(init=False, factory=lambda: np.full(1, -1, np.int32), metadata=memory.rebuilt())
     _counts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.rebuilt())
 
@@ -154,18 +160,10 @@ class BinStore(memory.Stateful):
 
     def state(self) -> State:
         based = np.flatnonzero(self.bases >= 0)
-        return super().state() | {
-            "based": based,
-            "bases": self.bases[based],
-            **prefixed("bins.", self.bins.state()),
-            **prefixed("windows.", self.windows.state()),
-        }
+        return super().state() | {"based": based, "bases": self.bases[based]}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become the store whose `state` this was; called on a fresh one that `ensure` was called on."""
         super().restore(state)
-        capacity = len(self.bases)
-        self.bins.restore(part("bins.", state), capacity=capacity, items=self.pool.made)
-        self.windows.restore(part("windows.", state), capacity=capacity)
-        based = read_integers(state, "based", least=0, below=capacity)
+        based = read_integers(state, "based", least=0, below=len(self.bases))
         self.bases[based] = read_integers(state, "bases", least=0, below=self.pool.made, length=len(based))

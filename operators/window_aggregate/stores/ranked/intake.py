@@ -7,35 +7,35 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
+from operators.data import memory
 from operators.data.page import Int32s, Int64s, Page
-from operators.data.saved import part, prefixed
 from operators.data.schema import Schema
 from operators.functions.protocol import AggregateFunction, Slots
 from operators.kernels.ticks import LIMIT
-from operators.protocol import State, StateValue
+from operators.protocol import StateValue
 from operators.window_aggregate.stores.ranked.partitions import Partitions
 from operators.window_aggregate.stores.ranked.slots import Pool
 from operators.window_aggregate.stores.ranked.waiting import Final, Owners, Waiting
 
 
 @attrs.define(eq=False)
-class Intake:
+class Intake(memory.Stateful):
     """Take tuples in, those below what is promised of their partition left out and counted."""
 
     wattr: str
-    partitions: Partitions
+    partitions: Partitions = attrs.field(metadata=memory.part())
     functions: Mapping[str, AggregateFunction]
     counts: dict[str, int]
     """Tuples left out, because they are `late` or `without_value`."""
-    pool: Pool = attrs.field(init=False)
-    waiting: Waiting = attrs.field(init=False)
-    owners: Owners | None = attrs.field(init=False, default=None)
+    pool: Pool = attrs.field(init=False, metadata=memory.part())
+    waiting: Waiting = attrs.field(init=False, metadata=memory.part())
+    owners: Owners | None = attrs.field(init=False, default=None, metadata=memory.part())
 
     def bind(self, schema: Schema) -> None:
         """Become ready for tuples of a schema."""
         self.partitions.bind(schema)
         self.pool = Pool([function.accumulator(schema) for function in self.functions.values()])
-        self.waiting = Waiting(self.pool)
+        self.waiting = Waiting(self.pool, self.partitions)
         self.owners = None if self.partitions.same else Owners()
 
     def take(self, page: Page) -> Int64s:
@@ -79,27 +79,13 @@ class Intake:
         return parts
 
     @property
-    def nbytes(self) -> int:
-        """Return how many bytes are held."""
-        owners = 0 if self.owners is None else self.owners.nbytes
-        return self.pool.nbytes + self.waiting.nbytes + owners + self.partitions.nbytes
-
-    @property
     def nulls(self) -> int:
         """Return how many tuples each aggregate skipped so far because an argument was null."""
         return sum(accumulator.nulls for accumulator in self.pool.accumulators)
 
-    def state(self) -> State:
-        state = prefixed("partitions.", self.partitions.state())
-        state |= prefixed("pool.", self.pool.state()) | prefixed("waiting.", self.waiting.state())
-        return state if self.owners is None else state | prefixed("owners.", self.owners.state())
-
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Become what gave this state; called after `bind`."""
-        self.partitions.restore(part("partitions.", state))
+        super().restore(state)
         self.waiting.ensure(self.partitions.capacity)
-        self.pool.restore(part("pool.", state))
-        self.waiting.restore(part("waiting.", state))
         if self.owners is not None:
-            self.owners.restore(part("owners.", state))
             self.owners.ensure(self.pool.capacity, self.partitions.capacity)

@@ -13,12 +13,11 @@ import numpy as np
 
 from operators.data import memory
 from operators.data.page import Int32s, Int64s
-from operators.data.saved import part, prefixed
 from operators.functions.columns import grown
 from operators.functions.protocol import Slots
 from operators.kernels.ranked import ranked as kernels
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
-from operators.protocol import State, StateValue
+from operators.protocol import StateValue
 from operators.window.counted import LastTuples
 from operators.window_aggregate.results import ROWS
 from operators.window_aggregate.stores.ranked.queues import Queues
@@ -35,9 +34,13 @@ class LatestTuples(memory.Stateful):
     window: LastTuples
     pool: Pool
     owners: Owners | None
-    queues: Queues[np.int32] = attrs.field(init=False, factory=lambda: Queues(np.int32), metadata=memory.counted())
     _next: Int64s = attrs.field(init=False, factory=lambda: np.full(1, FOREVER), metadata=memory.array())
     """The window-id of the next window to be given, by partition."""
+    queues: Queues[np.int32] = attrs.field(
+        init=False,
+        factory=lambda: Queues(np.int32),
+        metadata=memory.part(capacity="capacity", items="pool.made"),
+    )
 
     def __len__(self) -> int:
         """Number of tuples held."""
@@ -112,10 +115,11 @@ class LatestTuples(memory.Stateful):
         self._next[parts] = FOREVER
         return self.queues.take(parts, self.queues.sizes(parts))[1]
 
-    def state(self) -> State:
-        return super().state() | prefixed("queues.", self.queues.state())
+    @property
+    def capacity(self) -> int:
+        """One more than the largest number of a partition that has room."""
+        return len(self._next)
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         super().restore(state)
         self.ensure(len(self._next))
-        self.queues.restore(part("queues.", state), capacity=len(self._next), items=self.pool.made)

@@ -12,10 +12,11 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data import memory
 from operators.data.group_text import group_text
 from operators.data.keys import KeyIndex
 from operators.data.page import Int32s, Int64s, Page
-from operators.data.saved import bounded, part, prefixed, read_int, read_integers
+from operators.data.saved import bounded, read_integers
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.columns import grown
@@ -27,27 +28,28 @@ _ONE: Int32s = np.zeros(1, np.int32)
 
 
 @attrs.define(eq=False)
-class Partitions:
-    """Number groups and partitions, and keep how far each partition has progressed."""
+class Partitions(memory.Stateful):
+    """Return ids to groups and partitions, and keep how far each partition has progressed."""
 
     by: tuple[str, ...]
     partition: tuple[str, ...]
-    bound: int = attrs.field(init=False, default=BEFORE_ALL)
+    bound: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
     """What is promised of every partition."""
-    _own: Int64s = attrs.field(init=False, factory=lambda: np.full(1, BEFORE_ALL))
-    _groups: KeyIndex | None = attrs.field(init=False, default=None)
-    _parts: KeyIndex | None = attrs.field(init=False, default=None)
-    _part_of: Int32s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int32))
-    _members: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64))
+    _own: Int64s = attrs.field(init=False, factory=lambda: np.full(1, BEFORE_ALL), metadata=memory.rebuilt())
+    _groups: KeyIndex | None = attrs.field(init=False, default=None, metadata=memory.part())
+    _apart: KeyIndex | None = attrs.field(init=False, default=None, metadata=memory.part(name="parts"))
+    """The partitions, where they are not the groups."""
+    _part_of: Int32s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int32), metadata=memory.rebuilt())
+    _members: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.rebuilt())
 
     def bind(self, schema: Schema) -> None:
         """Become ready for tuples of a schema; SchemaError when an attribute is missing or cannot be a key."""
         self._groups = _index(schema, self.by)
-        self._parts = self._groups if self.same else _index(schema, self.partition)
+        self._apart = None if self.same else _index(schema, self.partition)
 
     def clear(self) -> None:
         """Forget all groups and partitions, but not what is promised of all."""
-        self._groups = self._parts = None
+        self._groups = self._apart = None
         self._own, self._part_of = np.full(1, BEFORE_ALL), np.zeros(1, np.int32)
         self._members = np.zeros(1, np.int64)
 
@@ -55,6 +57,10 @@ class Partitions:
     def same(self) -> bool:
         """Return whether each group is a partition of its own."""
         return self.by == self.partition
+
+    @property
+    def _parts(self) -> KeyIndex | None:
+        return self._groups if self.same else self._apart
 
     @property
     def groups(self) -> int:
@@ -72,17 +78,12 @@ class Partitions:
         indexes = [index.capacity for index in (self._groups, self._parts) if index is not None]
         return max([1, *indexes])
 
-    @property
-    def nbytes(self) -> int:
-        """Return how many bytes are held."""
-        indexes = {id(index): index.nbytes for index in (self._groups, self._parts) if index is not None}
-        return sum(indexes.values()) + self._own.nbytes + self._part_of.nbytes + self._members.nbytes
-
     def parts(self, page: Page) -> Int32s:
         """Return each tuple's partition, shape (n,)."""
-        if self._parts is None:
+        index = self._parts
+        if index is None:
             return np.zeros(len(page), np.int32)
-        ids = self._parts.assign([page.column(name) for name in self.partition])
+        ids = index.assign([page.column(name) for name in self.partition])
         self._ensure()
         return ids
 
@@ -165,26 +166,16 @@ class Partitions:
         return group_text(schema, self.by, self.keys(np.array([group], np.int32)))
 
     def state(self) -> State:
-        """Return ids and bounds."""
         known = np.flatnonzero(self._own != BEFORE_ALL)
-        state: State = {"bound": self.bound, "known": known, "own": self._own[known]}
-        if self._groups is not None:
-            state |= prefixed("groups.", self._groups.state())
+        state: State = {"known": known, "own": self._own[known]}
         if not self.same:
             assert self._groups is not None
             live = self._groups.live()
             state |= {"live": live, "part_of": self._part_of[live]}
-            if self._parts is not None:
-                state |= prefixed("parts.", self._parts.state())
-        return state
+        return super().state() | state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become what gave this state; called on a fresh one."""
-        self.bound = read_int(state, "bound")
-        if self._groups is not None:
-            self._groups.restore(part("groups.", state))
-        if self._parts is not None and not self.same:
-            self._parts.restore(part("parts.", state))
+        super().restore(state)
         self._ensure()
         known = read_integers(state, "known", least=0, below=len(self._own))
         self._own[known] = read_integers(state, "own", length=len(known))

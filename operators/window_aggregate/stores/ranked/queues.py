@@ -12,8 +12,9 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from operators.data import memory
 from operators.data.page import Int32s, Int64s
-from operators.data.saved import apart, bounded, read_integers
+from operators.data.saved import ROOM, apart, bounded, read_integers
 from operators.functions.columns import grown
 from operators.kernels.ranked import ranked as kernels
 from operators.kernels.ticks import FOREVER
@@ -24,7 +25,7 @@ _LEAST = 16
 
 
 @attrs.define(eq=False)
-class Queues(Generic[I]):
+class Queues(memory.Stateful, Generic[I]):
     """Hold queues in one arena. Cost: 12 bytes an entry (16 with int64 items), half as much to spare, 40 a queue.
 
     >>> queues = Queues(np.int32)
@@ -36,11 +37,11 @@ class Queues(Generic[I]):
     """
 
     kind: type[I]
-    places: npt.NDArray[np.int64] = attrs.field(init=False)
-    heads: Int64s = attrs.field(init=False)
+    places: npt.NDArray[np.int64] = attrs.field(init=False, metadata=memory.rebuilt())
+    heads: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
     counters: Int64s = attrs.field(init=False)
-    keys: Int64s = attrs.field(init=False)
-    items: npt.NDArray[I] = attrs.field(init=False)
+    keys: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    items: npt.NDArray[I] = attrs.field(init=False, metadata=memory.rebuilt())
     spare: Int64s = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -56,9 +57,9 @@ class Queues(Generic[I]):
         return int(self.counters[kernels.ENTRIES])
 
     @property
-    def nbytes(self) -> int:
-        """Return how many bytes are held, reserved or used."""
-        return self.places.nbytes + self.heads.nbytes + self.keys.nbytes + self.items.nbytes
+    def capacity(self) -> int:
+        """One more than the largest number of a queue."""
+        return len(self.heads)
 
     def ensure(self, capacity: int) -> None:
         """Let there be queues 0 <= q < capacity."""
@@ -131,7 +132,7 @@ class Queues(Generic[I]):
         kernels.copy(queues, self.places, self.keys, self.items, keys, items)
         return {"queues": queues, "sizes": sizes, "keys": keys, "items": items}
 
-    def restore(self, state: Mapping[str, StateValue], *, capacity: int, items: int | None = None) -> None:
+    def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM, items: int | None = None) -> None:
         """Become the queues whose `state` this was; called on fresh ones.
 
         Queues are 0 <= q < capacity, and their items 0 <= i < `items`, where they are places somewhere else.

@@ -13,13 +13,12 @@ import numpy as np
 
 from operators.data import memory
 from operators.data.page import Int32s, Int64s
-from operators.data.saved import part, prefixed
 from operators.functions.columns import grown
 from operators.functions.protocol import Slots
 from operators.kernels.ranked import ranked as kernels
 from operators.kernels.ranked.rank import ranks
 from operators.kernels.ticks import BEFORE_ALL, FAR
-from operators.protocol import State, StateValue
+from operators.protocol import StateValue
 from operators.window.counted import CountWindow
 from operators.window_aggregate.results import ROWS
 from operators.window_aggregate.stores.ranked.partitions import Partitions
@@ -36,7 +35,6 @@ class RankSlices(memory.Stateful):
     pool: Pool
     partitions: Partitions
     owners: Owners | None
-    queues: Queues[np.int32] = attrs.field(init=False, factory=lambda: Queues(np.int32), metadata=memory.counted())
     _ranked: Int64s = attrs.field(
         init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.array(least=0, below=1 << 62)
     )
@@ -47,6 +45,11 @@ class RankSlices(memory.Stateful):
         metadata=memory.array(least=0, below=1 << 62, length="_ranked"),
     )
     """The window-id after the last one given, by partition."""
+    queues: Queues[np.int32] = attrs.field(
+        init=False,
+        factory=lambda: Queues(np.int32),
+        metadata=memory.part(capacity="capacity", items="pool.made"),
+    )
     _counts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.rebuilt())
 
     def __len__(self) -> int:
@@ -145,12 +148,13 @@ class RankSlices(memory.Stateful):
             self._ranked[parts], self._given[parts] = 0, 0
         return slots
 
-    def state(self) -> State:
-        return super().state() | prefixed("queues.", self.queues.state())
+    @property
+    def capacity(self) -> int:
+        """One more than the largest number of a group or partition that there may be."""
+        return max(len(self._ranked), self.partitions.capacity)
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         super().restore(state)
         if (self._given < self._ranked // self.window.slide).any():
             raise ValueError('the saved state has complete windows in "ranked" that are not in "given"')
-        self.ensure(max(len(self._ranked), self.partitions.capacity))
-        self.queues.restore(part("queues.", state), capacity=len(self._ranked), items=self.pool.made)
+        self.ensure(self.capacity)

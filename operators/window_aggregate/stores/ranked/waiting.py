@@ -16,11 +16,12 @@ import numpy as np
 
 from operators.data import memory
 from operators.data.page import Int32s, Int64s, Page
-from operators.data.saved import bounded, part, prefixed
+from operators.data.saved import bounded
 from operators.functions.columns import grown, power
 from operators.functions.protocol import Slots
 from operators.kernels.ranked.ranked import arrange
-from operators.protocol import State, StateValue
+from operators.protocol import StateValue
+from operators.window_aggregate.stores.ranked.partitions import Partitions
 from operators.window_aggregate.stores.ranked.queues import Queues
 from operators.window_aggregate.stores.ranked.slots import Pool
 
@@ -87,7 +88,12 @@ class Waiting(memory.Stateful):
     """Hold tuples that are not final, 12 bytes each and a slot of the pool, in one queue a partition."""
 
     pool: Pool
-    queues: Queues[np.int32] = attrs.field(init=False, factory=lambda: Queues(np.int32), metadata=memory.counted())
+    partitions: Partitions
+    queues: Queues[np.int32] = attrs.field(
+        init=False,
+        factory=lambda: Queues(np.int32),
+        metadata=memory.part(capacity="partitions.capacity", items="pool.made"),
+    )
     _counts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.rebuilt())
 
     def __len__(self) -> int:
@@ -115,12 +121,6 @@ class Waiting(memory.Stateful):
         parts, counts = parts[counts > 0], counts[counts > 0]
         values, slots = self.queues.take(parts, counts)
         return Final(parts, np.cumsum(counts), values, slots)
-
-    def state(self) -> State:
-        return prefixed("queues.", self.queues.state())
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self.queues.restore(part("queues.", state), capacity=len(self.queues.heads), items=self.pool.made)
 
 
 def arranged(queues: Int32s, order: Int64s, counts: Int64s) -> tuple[Int32s, Int64s, Int64s]:
