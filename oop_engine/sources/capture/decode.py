@@ -12,8 +12,8 @@ from typing import Final
 from numpy import int32, int64, uint8, uint16, uint64
 from numpy.typing import NDArray
 
-from operators.kernels.byte_order import u16_be, u16_le, u32_le, u64_le
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.data.byte_order import u16_be, u16_le, u32_le, u64_le
 
 # What a row has (bits of `seen`); a column without its bit is null in that row.
 HAS_IP: Final = 1

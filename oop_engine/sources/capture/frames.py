@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.capture.rows import STRETCH
 from oop_engine.sources.capture.walk import CUT, FULL, MAX_CAPLEN, REACH
-from operators.kernels.byte_order import u32_le, u64_le
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.compile.prefetch import LINE, prefetch
+from operators.kernels.data.byte_order import u32_le, u64_le
 
 Whole: TypeAlias = "int | int64"
 """Numpy's where a kernel runs as Python."""

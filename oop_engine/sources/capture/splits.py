@@ -34,8 +34,8 @@ from oop_engine.sources.capture.formats import Classic, recognise
 from oop_engine.sources.capture.rows import WALKED, Rows
 from oop_engine.sources.capture.schema import prune
 from oop_engine.sources.capture.supply import Stored
-from operators.kernels.byte_order import u32
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.data.byte_order import u32
 
 HEAD: Final = 24
 """Bytes of the file header."""

@@ -13,9 +13,9 @@ from typing import Final
 from numpy import int32, int64, uint8, uint64
 from numpy.typing import NDArray
 
-from operators.kernels.byte_order import u32
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.compile.prefetch import LINE, prefetch
+from operators.kernels.data.byte_order import u32
 from punctuation import NO_TIME
 
 #: More captured bytes than this in one packet is damage (the bound other readers use).

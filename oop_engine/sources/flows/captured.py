@@ -16,7 +16,7 @@ from oop_engine.sources.capture.rows import Rows
 from oop_engine.sources.capture.supply import Supply
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.stored import any_stored
-from operators.kernels.byte_order import each_be
+from operators.kernels.data.byte_order import each_be
 
 PORTS: Final = frozenset({2055, 2056, 4432, 4739, 6343, 9555, 9995, 9996})
 """Where collectors listen by custom: NetFlow 2055, 2056, 9555, 9995 and 9996, IPFIX 4739 and 4432, sFlow 6343."""

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows.entries import Whole
-from operators.kernels.byte_order import u16_be, u32_be, u32_le, u64_be
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.data.byte_order import u16_be, u32_be, u32_le, u64_be
 
 
 @kernel

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows import fields as f
 from oop_engine.sources.flows.entries import Whole
-from operators.kernels.byte_order import u16_be
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.compile.prefetch import LINE, prefetch
+from operators.kernels.data.byte_order import u16_be
 
 _NAMED: Final = 1 << e.BY_SAMPLER
 _TOGETHER: Final = 192

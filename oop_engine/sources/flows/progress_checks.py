@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.entries import EARLIEST, IPFIX, LATEST, V5, V9
 from operators.data.page import Int64s
-from operators.kernels.byte_order import each_be
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.data.byte_order import each_be
 from punctuation import NO_TIME
 
 if TYPE_CHECKING:

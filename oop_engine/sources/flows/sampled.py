@@ -13,7 +13,7 @@ from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows import samples as s
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.layout import Room, Runs
-from operators.kernels.byte_order import each_be
+from operators.kernels.data.byte_order import each_be
 
 _SAID: Final = {
     "in_if": s.S_IN, "out_if": s.S_OUT, "src_mask": s.S_SRC_MASK, "dest_mask": s.S_DST_MASK, "src_as": s.S_SRC_AS,

@@ -12,8 +12,8 @@ from numpy import int64, uint8, uint64
 from numpy.typing import NDArray
 
 from oop_engine.sources.flows.entries import Whole
-from operators.kernels.byte_order import u32_be
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.data.byte_order import u32_be
 
 # What is known of a sample; -1 where it was not said.
 S_HEADER: Final = 0  # where the sampled packet's first byte lies

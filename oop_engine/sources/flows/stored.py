@@ -13,7 +13,7 @@ from oop_engine.sources.capture.compression import Plain, unpack
 from oop_engine.sources.capture.errors import DecodeError
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.undamaged import Undamaged
-from operators.kernels.byte_order import each_be
+from operators.kernels.data.byte_order import each_be
 from punctuation import NO_TIME
 
 _PIECE: Final = 1 << 22

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows.entries import Whole
 from oop_engine.sources.flows.fields import signed32
-from operators.kernels.byte_order import u16_be, u32_be, u32_le, u64_le
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.data.byte_order import u16_be, u32_be, u32_le, u64_le
 
 # How a datagram stands to its session's sequence.
 _NEXT, _AHEAD, _LATE, _STRAY, _ANEW, _KNOWN, _OLD = 0, 1, 2, 3, 4, 5, 6

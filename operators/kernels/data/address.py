@@ -5,8 +5,8 @@ from __future__ import annotations
 from numpy import bool_, int32, int64, uint8, uint64
 from numpy.typing import NDArray
 
-from operators.kernels.byte_order import u16_be
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.data.byte_order import u16_be
 
 
 @kernel

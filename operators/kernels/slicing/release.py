@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
-from operators.kernels.slicing_layout import *
+from operators.kernels.slicing.layout import *
 
 NEAR_BY = 4
 """Keys that are looked at one after the other before steps are doubled."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
-from operators.kernels.slicing_layout import *
+from operators.kernels.slicing.layout import *
 
 
 @kernel

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
-from operators.kernels.slicing_layout import *
+from operators.kernels.slicing.layout import *
 
 BLOCKS, SPARES, MEMBERS = 0, 1, 2
 """Places of `ledger`: blocks ever made, blocks in `spare`, and groups in all slices together."""

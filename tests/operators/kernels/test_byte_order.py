@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from operators.kernels import byte_order
+from operators.kernels.data import byte_order
 
 Order = Literal["big", "little"]
 READERS: list[tuple[Callable[..., int], int, Order]] = [
