@@ -16,6 +16,8 @@ import pytest
 from operators.kernels.compile import compiler
 from operators.kernels.compile import disk_cache as kept
 from operators.kernels.compile.fingerprint import fingerprint
+from operators.kernels.data.address import write_addresses
+from operators.kernels.data.byte_order import u16_be
 
 ROOT = Path(__file__).parents[2]
 DECORATED = re.compile(r"^@(making_)?kernel$", re.MULTILINE)
@@ -49,6 +51,14 @@ def test_every_kernel_is_kept() -> None:
     )
     assert len(KERNELS) == decorated
     assert [function(k).__qualname__ for k in KERNELS.values() if fingerprint(k) is None] == []
+
+
+def test_a_kernel_that_moves_is_not_looked_for_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprint(write_addresses)
+    monkeypatch.setattr(function(u16_be), "__module__", "operators.kernels.byte_order")
+    assert fingerprint(write_addresses) != before
+    monkeypatch.undo()
+    assert fingerprint(write_addresses) == before
 
 
 def read(kernel: object) -> Iterator[tuple[dict[str, object], str]]:

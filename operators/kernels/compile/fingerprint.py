@@ -1,9 +1,9 @@
 """A fingerprint of a kernel changes with everything that the compiler freezes into its machine code.
 
 That is its own code, and the values, at the time of compiling, of all names it reads: constants of any module, options
-of the compiler, and in the same way every kernel that it calls. Values are hashed rather than files. So it does not
-matter which file a constant stands in nor how it got its value, and a change recompiles the kernels it touches, no
-others.
+of the compiler, and in the same way every kernel that it calls, with its module, which is imported when the machine
+code is loaded. Values are hashed rather than files. So it does not matter which file a constant stands in nor how it
+got its value, and a change recompiles the kernels it touches, no others.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def fingerprint(kernel: object) -> str | None:
                 if other not in numbers:
                     numbers[other] = len(numbers)
                     queue.append(other)
-            hashed.update(f"{own}{[numbers[other] for other in called]}".encode())
+            foreign = [other.__module__ for other in called if other.__module__ != first.__module__]
+            hashed.update(f"{own}{[numbers[other] for other in called]}{foreign or ''}".encode())
     except Unknown:
         return None
     return hashed.hexdigest()
