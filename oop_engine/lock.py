@@ -41,7 +41,7 @@ class CannotLock(Exception):
 class Lock:
     """A lock that is held until `release`, or until nobody has it any more."""
 
-    release: weakref.finalize = attrs.field(init=False)
+    release: weakref.finalize[..., object] = attrs.field(init=False)
 
     @classmethod
     def beside(cls, path: Path) -> Lock:

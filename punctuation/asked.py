@@ -4,6 +4,9 @@ It says little unasked, at the granularity of the plan; who waits for a promise 
 (thesis 8.1: operators that poll their inputs), and a finer query that is added later needs finer promises.
 """
 
+# The functions of this package may look into its punctuators.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from punctuation.punctuators import BlockEnd, Ordered, Punctuator, Slack, TupleSlack

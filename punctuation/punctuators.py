@@ -16,6 +16,9 @@ it; the operator that reads the stream sees to that (`operators.streams.clamp`) 
 are exclusive (`[ts < v]`) and only rise.
 """
 
+# The functions of this package may look into its punctuators.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections.abc import Mapping

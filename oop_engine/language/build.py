@@ -45,7 +45,7 @@ def build(tree: Tree[Token], text: str) -> s.Query | s.Expr:
 
 
 @v_args(meta=True)
-class _Builder(Transformer_NonRecursive):
+class _Builder(Transformer_NonRecursive[Token, t.Any]):
     def __init__(self, text: str) -> None:
         super().__init__(visit_tokens=False)
         self._text = text

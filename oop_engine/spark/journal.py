@@ -148,8 +148,8 @@ class Writer:
     def _write(self, line: dict[str, object]) -> None:
         data = json.dumps(line).encode() + b"\n"
         self._file.write(data)
-        self.journal._read += len(data)
-        self.journal._take(line)
+        self.journal._read += len(data)  # pyright: ignore[reportPrivateUsage]
+        self.journal._take(line)  # pyright: ignore[reportPrivateUsage]
         self.wrote = True
 
 

@@ -1,5 +1,8 @@
 """Assign keys to buckets, order the tuples of each bucket, and name the buckets for Spark."""
 
+# Kernels, as in operators/kernels.
+# pyright: reportMissingParameterType=false, reportUnknownParameterType=false
+
 from __future__ import annotations
 
 import numpy as np

@@ -396,7 +396,8 @@ class ZeekReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the lines in batches of at most `batch_rows` rows; TableError for what cannot be read."""
         for number, path in enumerate(self.source.paths):
-            opened = self.source._first if number == 0 and not self.source.rewindable else _Opened.of(path)
+            begun = number == 0 and not self.source.rewindable
+            opened = self.source._first if begun else _Opened.of(path)  # pyright: ignore[reportPrivateUsage]
             self._reading = opened
             try:
                 self._check(opened)
