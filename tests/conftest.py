@@ -1,33 +1,110 @@
-"""Profiles of all property tests; none has a deadline, as first calls compile.
+"""Which examples property tests try, and which tests are unit tests.
 
-By default there are few examples, always the same. HYPOTHESIS_PROFILE=random tries 50 new ones, as CI does (12, "few",
-in longer tests), and thorough 1,000. One that fails is printed with the line (`@reproduce_failure`) that repeats it.
+By default each property tries 50 random examples. The seed is the year and the week, so that everybody's runs of a week
+try the same, and the next week's others; `--hypothesis-seed=7` takes another. `-m unit` tries a few fixed ones instead,
+HYPOTHESIS_PROFILE=ci more of those that cost much, and nightly 1,000, with the day in the seed. One that fails is
+printed with the line (`@reproduce_failure`) that repeats it. None has a deadline, as first calls compile.
+
+Nobody marks a unit test: it is one that is not slow and that uses nothing OUTSIDE this process, neither itself nor
+through a function or a fixture of the tests. CI sees to it that each is quick (`--most-seconds`).
 
 Every Java that a test starts, by whatever process, is one that starts fast.
 """
 
 from __future__ import annotations
 
+import datetime
 import os
+import time
+from collections.abc import Generator, Iterator
+from types import CodeType, FunctionType, MethodType, ModuleType
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.examples import PROFILES, use
 
 # A Java that runs a minute compiles for longer than it gains by it; no answer depends on these.
 BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
     os.environ.setdefault(name, BRIEF)
 
-settings.register_profile(
-    "default",
-    deadline=None,
-    derandomize=True,
-    max_examples=8,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-settings.register_profile(
-    "random", settings.get_profile("default"), derandomize=False, print_blob=True, max_examples=50
-)
-settings.register_profile("few", settings.get_profile("random"), max_examples=12)
-settings.register_profile("thorough", settings.get_profile("random"), max_examples=1000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+for name, examples in PROFILES.items():
+    settings.register_profile(
+        name,
+        deadline=None,
+        derandomize=name == "unit",
+        max_examples=examples.plain,
+        print_blob=True,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+
+OUTSIDE = {"subprocess", "multiprocessing", "socket", "signal", "matplotlib", "pyspark"}
+FOLDERS = {"live", "processes", "spark"}
+"""Tests in these go outside by way of what they test."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--most-seconds", type=float, help="fail tests that take more CPU seconds, kernels being compiled")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how many examples are tried, and the seed unless one is given."""
+    profile = os.environ.get("HYPOTHESIS_PROFILE") or ("unit" if config.option.markexpr == "unit" else "default")
+    use(profile)
+    if config.option.hypothesis_seed is None:
+        now = datetime.datetime.now(datetime.UTC)
+        config.option.hypothesis_seed = f"{now:%G%V%u}" if profile == "nightly" else f"{now:%G%V}"
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"properties: {settings.default.max_examples} examples, seed {config.option.hypothesis_seed}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the unit tests."""
+    known: dict[object, bool] = {}
+    for item in items:
+        inside = isinstance(item, pytest.Function) and not FOLDERS & set(item.path.parts)
+        if inside and item.get_closest_marker("slow") is None:
+            fixtures = (f.func for found in item._fixtureinfo.name2fixturedefs.values() for f in found)
+            if not any(goes_outside(function, known) for function in (item.obj, *fixtures)):
+                item.add_marker(pytest.mark.unit)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    began = time.process_time()
+    result = yield
+    most, took = item.config.option.most_seconds, time.process_time() - began
+    if most is not None and took > most:
+        pytest.fail(f"It took {took:.1f} s of CPU time. Make it smaller, or mark it slow.", pytrace=False)
+    return result
+
+
+def goes_outside(function: object, known: dict[object, bool]) -> bool:
+    """Say whether a function of the tests uses what is outside, itself or through what it uses of the tests."""
+    if isinstance(function, MethodType | staticmethod | classmethod):
+        function = function.__func__
+    if isinstance(function, FunctionType) and "hypothesis" in vars(function):
+        function = vars(function)["hypothesis"].inner_test
+    if not isinstance(function, FunctionType) or not function.__module__.startswith("tests."):
+        return False
+    if function not in known:
+        known[function] = False  # meanwhile, for what uses itself
+        names = set(used(function.__code__))
+        values = [function.__globals__[name] for name in names if name in function.__globals__]
+        modules = {value.__name__ for value in values if isinstance(value, ModuleType)}
+        methods = [method for value in values if isinstance(value, type) for method in vars(value).values()]
+        known[function] = bool((names | modules) & OUTSIDE) or any(goes_outside(v, known) for v in values + methods)
+    return known[function]
+
+
+def used(code: CodeType) -> Iterator[str]:
+    """Give the names in a piece of code, and in the functions within it."""
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from used(inner)

@@ -8,13 +8,47 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import settings
 
 
+@attrs.frozen
+class Examples:
+    """How many examples a profile tries, and of a property that costs much the share of how many."""
+
+    plain: int
+    dear: int
+
+
+PROFILES = {
+    "unit": Examples(8, 8),
+    "default": Examples(50, 20),
+    "ci": Examples(50, 50),
+    "nightly": Examples(1000, 1000),
+}
+
+
+chosen = PROFILES["default"]
+
+
+def use(name: str) -> None:
+    """Have all properties of tests that are read from now on tried on the examples of a profile."""
+    global chosen
+    chosen = PROFILES[name]
+    settings.load_profile(name)
+
+
 def share(part: float) -> settings:
-    """Give the settings for so large a part of the examples of the profile, three at least."""
-    return settings(max_examples=max(3, round(part * settings.default.max_examples)))
+    """Give the settings for a property of which one example costs more than most do, or tells less.
+
+    A part below 1 is that part of the profile's examples, three at least: for a property that costs much, or that is
+    tried for each of many parameters. One above 1 asks for so many times the examples of unit tests, where the profile
+    has fewer: for a property of which few examples prove little.
+    """
+    if part < 1:
+        return settings(max_examples=max(3, round(part * chosen.dear)))
+    return settings(max_examples=max(chosen.plain, round(part * PROFILES["unit"].plain)))
 
 
 def mostly_slow(names: Iterable[str | tuple[str, ...]], *, but: Collection[str | tuple[str, ...]]) -> list[Any]:

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("oop_engine", "operators", "punctuation")
@@ -178,23 +177,3 @@ def test_a_query_loads_neither_spark_nor_hypothesis() -> None:
     found = loaded(program)
     assert "numba" in found
     assert found & {"pyspark", "hypothesis"} == set()
-
-
-def test_a_test_that_hangs_is_ended_and_shows_where(tmp_path: Path) -> None:
-    hanging = tmp_path / "test_hanging.py"
-    hanging.write_text("import threading\n\ndef test_hanging():\n    threading.Event().wait()\n")
-    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "-n", "0", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [*command, "-o", "faulthandler_timeout=1", "-o", "pythonpath=", str(hanging)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert done.returncode != 0
-    assert "in test_hanging" in done.stderr
-
-
-def test_a_property_that_fails_by_chance_says_how_to_see_it_again() -> None:
-    assert settings.get_profile("default").derandomize
-    for name in ("random", "thorough"):
-        profile = settings.get_profile(name)
-        assert (profile.derandomize, profile.print_blob) == (False, True)
-        assert profile.max_examples >= 50

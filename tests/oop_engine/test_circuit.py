@@ -283,17 +283,22 @@ def test_a_source_that_cannot_be_read_ahead_is_named() -> None:
 
 def test_a_stopped_reading_ahead_ends() -> None:
     circuit_of: list[Circuit] = []
+    given = 0
 
     @attrs.frozen(eq=False)
     class Long(Rows):
         def values(self, column: str) -> Iterator[Int64s]:
+            nonlocal given
             while True:
-                circuit_of[0].stop()
+                given += 1
+                if given == 3:
+                    circuit_of[0].stop()
                 yield np.arange(3)
 
     read = oop.from_source(Long("long", (pa.RecordBatch.from_pylist([], SCHEMA),)))
     circuit_of.append(Circuit(Plan((read.window(range=5, wattr="ts").aggregate(oop.count()).node,))))
     circuit_of[0].prepare()
+    assert given == 3
 
 
 def test_promises_that_come_with_a_stream_go_through_and_stale_ones_are_counted() -> None:

@@ -97,4 +97,6 @@ def test_what_replaces_nothing_may_be_named_twice(tmp_path: Path) -> None:
     stream = oop.rows([(t,) for t in range(100)], SCHEMA)
     link = tmp_path / "nothing.csv"
     link.symlink_to(os.devnull)
-    oop.run_outputs([counted(stream).to(link), stream.window(50).aggregate(oop.count()).to(link)])
+    ran = oop.run_outputs([counted(stream).to(link), stream.window(50).aggregate(oop.count()).to(link)])
+    assert ran.tuples == 100
+    assert os.readlink(link) == os.devnull

@@ -177,6 +177,7 @@ def test_what_is_never_null_and_what_may_be_go_into_one_log(tmp_path: Path) -> N
     for folder, schemas in (("a", (never, maybe)), ("b", (maybe, never))):
         for schema in schemas:
             PageLog(tmp_path / folder).begin(schema)
+        assert PageLog(tmp_path / folder).schema().equals(schemas[0])
 
 
 @pytest.mark.parametrize(

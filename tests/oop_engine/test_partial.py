@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
@@ -279,14 +279,14 @@ def test_it_is_of_all_streams_as_far_as_they_are_read(
 
 
 @pytest.mark.parametrize("query", mostly_slow(ONE, but=OFTEN))
-@settings(max_examples=4)
+@share(0.1)
 @given(scripts)
 def test_the_run_goes_on_as_if_nothing_had_been_asked(query: str, script: list[Element]) -> None:
     check_unaffected(ONE[query], [Script(script)])
 
 
 @pytest.mark.parametrize("query", TWO)
-@settings(max_examples=4)
+@share(0.1)
 @given(scripts, scripts)
 def test_a_run_of_two_streams_goes_on_as_if_nothing_had_been_asked(
     query: str, one: list[Element], other: list[Element]

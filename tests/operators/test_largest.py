@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from operators.data.page import Page, Row
@@ -68,8 +68,7 @@ def test_floats_keep_the_laws(script: Script) -> None:
 @given(streams(SCHEMA))
 def test_an_operator_that_keeps_one_tuple_too_few_is_caught(script: Script) -> None:
     (table,) = script.tables()
-    if len(naive_largest(2, ("ts",), table)) == len(naive_largest(1, ("ts",), table)):
-        return
+    assume(len(naive_largest(2, ("ts",), table)) > len(naive_largest(1, ("ts",), table)))
     with pytest.raises(OperatorBug, match="law 10"):
         check_operator(lambda: Largest("x", 1, ("ts",)), script, naive=lambda t: naive_largest(2, ("ts",), t))
 

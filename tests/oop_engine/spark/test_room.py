@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
@@ -49,7 +49,7 @@ def test_what_all_this_is_compared_with_is_what_a_stream_runs(name: str, a: list
 
 
 @pytest.mark.parametrize("name", [*ORDERED, *FREE])
-@settings(max_examples=4)
+@share(0.1)
 @given(a=pages, b=pages, buckets=cuts)
 def test_in_order_of_arrival_it_is_as_embedded(name: str, a: list[list[Row]], b: list[list[Row]], buckets: int) -> None:
     result = {**FREE, **ORDERED}[name]({"a": stream("a", a), "b": stream("b", b)})

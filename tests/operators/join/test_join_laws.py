@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.data.page import Row
@@ -40,7 +40,7 @@ def test_every_kind_keeps_the_laws_and_nothing_too_long(kind: str, data: st.Data
 
 
 @pytest.mark.parametrize("kind", mostly_slow(KINDS, but=("inner", "full", "anti")))
-@settings(max_examples=5)
+@share(0.1)
 @given(data=st.data(), script=scripts())
 def test_promises_of_any_form_are_used_or_passed_on_but_never_wrong(
     kind: str, data: st.DataObject, script: Script
@@ -51,7 +51,7 @@ def test_promises_of_any_form_are_used_or_passed_on_but_never_wrong(
 
 
 @pytest.mark.parametrize("kind", mostly_slow(KINDS, but=("inner", "full", "anti")))
-@settings(max_examples=4)
+@share(0.1)
 @given(data=st.data(), script=scripts("linear"))
 def test_without_equality_time_alone_joins(kind: str, data: st.DataObject, script: Script) -> None:
     window, meets = WINDOWS[data.draw(st.sampled_from(list(WINDOWS)))]
@@ -64,7 +64,7 @@ def differ(left: Row, right: Row) -> bool:
 
 
 @pytest.mark.parametrize("kind", mostly_slow(KINDS, but=("inner", "full", "anti")))
-@settings(max_examples=5)
+@share(0.1)
 @given(data=st.data(), script=scripts("linear", "group"))
 def test_a_residual_predicate_sees_both_tuples(kind: str, data: st.DataObject, script: Script) -> None:
     window, meets = WINDOWS[data.draw(st.sampled_from(list(WINDOWS)))]
@@ -89,7 +89,7 @@ TYPES = [
 
 
 @pytest.mark.parametrize(("one", "other"), TYPES)
-@settings(max_examples=3)
+@share(0.1)
 @given(data=st.data())
 def test_keys_of_every_type_and_of_several_attributes_join(
     one: pa.DataType, other: pa.DataType, data: st.DataObject
