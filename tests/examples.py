@@ -15,17 +15,18 @@ from hypothesis import settings
 
 @attrs.frozen
 class Examples:
-    """How many examples a profile tries, and of a property that costs much the share of how many."""
+    """How many examples a profile tries: for most properties, for those that cost much, and in a unit of `share`."""
 
     plain: int
     dear: int
+    unit: int
 
 
 PROFILES = {
-    "unit": Examples(8, 8),
-    "default": Examples(50, 20),
-    "ci": Examples(50, 50),
-    "nightly": Examples(1000, 1000),
+    "unit": Examples(8, 8, 8),
+    "default": Examples(50, 20, 8),
+    "ci": Examples(50, 50, 50),
+    "nightly": Examples(1000, 1000, 160),
 }
 
 
@@ -42,13 +43,13 @@ def use(name: str) -> None:
 def share(part: float) -> settings:
     """Give the settings for a property of which one example costs more than most do, or tells less.
 
-    A part below 1 is that part of the profile's examples, three at least: for a property that costs much, or that is
-    tried for each of many parameters. One above 1 asks for so many times the examples of unit tests, where the profile
-    has fewer: for a property of which few examples prove little.
+    A part of 1 or less is for a property that costs much, or that is tried for each of many parameters: by default it
+    is tried on fewer examples than others are, three at least. One above 1 is for a property of which few examples
+    prove little: it is tried on so many units, or as often as others if that is more.
     """
-    if part < 1:
+    if part <= 1:
         return settings(max_examples=max(3, round(part * chosen.dear)))
-    return settings(max_examples=max(chosen.plain, round(part * PROFILES["unit"].plain)))
+    return settings(max_examples=max(chosen.plain, round(part * chosen.unit)))
 
 
 def mostly_slow(names: Iterable[str | tuple[str, ...]], *, but: Collection[str | tuple[str, ...]]) -> list[Any]:

@@ -86,6 +86,7 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize("strategy", OPTIONS, ids=str)
+@share(1)
 @given(
     tuples=st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abc"), st.integers(-5, 5)), max_size=30),
     spec=st.tuples(st.integers(1, 9), st.integers(1, 4)),

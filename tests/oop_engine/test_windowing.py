@@ -597,6 +597,7 @@ PARTED = {
 
 
 @pytest.mark.parametrize("name", PARTED)
+@share(1)
 @given(
     tuples=st.lists(st.tuples(st.integers(0, 20), st.sampled_from("abc"), st.booleans()), max_size=16),
     page_rows=st.integers(1, 16),

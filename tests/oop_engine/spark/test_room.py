@@ -96,6 +96,7 @@ def test_a_stream_gives_what_embedded_has_released_at_any_boundaries(
     assert counts.get("late_for_some", 0) == statistics.late_for_some
 
 
+@share(1)
 @given(a=pages, b=pages, buckets=cuts, seed=st.integers(0, 99), name=st.sampled_from(["meld", "join", "left join"]))
 def test_two_streams_give_what_they_give_embedded(
     a: list[list[Row]], b: list[list[Row]], buckets: int, seed: int, name: str

@@ -54,7 +54,7 @@ def chained(window: Window, by: Sequence[str], cost: Cost, source: str | None = 
     return Chain([Bucket(window), AdaptiveAggregate(window, FUNCTIONS, by, cost=cost, source=source)])
 
 
-@share(2.5)
+@share(1)
 @given(sliding, st.sampled_from(BY), costs, sources, streams(SCHEMA, group=("k",), tuples=14))
 def test_every_order_paging_and_punctuation_gives_the_naive_answer(
     window: SlidingWindow, by: tuple[str, ...], cost: Cost, source: str | None, script: Script
@@ -339,6 +339,7 @@ def test_saved_in_the_middle_and_restored_it_goes_on_and_measures_the_same(cut: 
         assert restored.statistics().get(name) == whole.statistics().get(name)
 
 
+@share(1)
 @given(st.integers(1, 4), st.integers(1, 3), streams(SCHEMA, tuples=12, promises=("linear",), nulls=("v",)))
 def test_partitioned_rows_are_released_partition_by_partition(size: int, slide: int, script: Script) -> None:
     window = PartitionedWindow(SlidingWindow("row_num", size=size, slide=slide), ("k",))

@@ -34,7 +34,7 @@ def chained(window: SlidingWindow | PartitionedWindow, by: Sequence[str], cost: 
     return Chain([Bucket(window), AdaptiveAggregate(window, FUNCTIONS, by, cost=cost, panes=True, source="v")])
 
 
-@share(2.5)
+@share(1)
 @given(sliding, st.sampled_from(BY), costs, streams(SCHEMA, group=("k",), tuples=12))
 def test_every_order_paging_and_punctuation_gives_the_naive_answer(
     window: SlidingWindow, by: tuple[str, ...], cost: Cost, script: Script
@@ -117,6 +117,7 @@ def test_saved_in_the_middle_and_restored_it_goes_on(cut: int, script: Script) -
     assert sorted(map(repr, rows(found))) == sorted(map(repr, rows(drive(make(), tagged))))
 
 
+@share(1)
 @given(st.integers(1, 4), st.integers(1, 3), streams(SCHEMA, tuples=12, promises=("linear",), nulls=("v",)))
 def test_partitioned_rows_are_released_partition_by_partition(size: int, slide: int, script: Script) -> None:
     window = PartitionedWindow(SlidingWindow("row_num", size=size, slide=slide), ("k",))

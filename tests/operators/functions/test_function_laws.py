@@ -22,7 +22,7 @@ CASES = {name: [case for case in EVERY if case.function.name == name] for name i
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-@share(5)
+@share(1)
 @given(data=st.data())
 def test_pages_slots_and_combining_in_any_order_give_the_naive_answer(name: str, data: st.DataObject) -> None:
     case = data.draw(st.sampled_from(CASES[name]))

@@ -54,7 +54,7 @@ def test_what_is_exact_can_be_taken_away_and_what_is_rounded_cannot() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@share(4)
+@share(1)
 @given(data=st.data())
 def test_combining_and_subtracting_leaves_the_same_bits(name: str, data: st.DataObject) -> None:
     case = data.draw(st.sampled_from([case for case in SUBTRACTABLE if case.function.name == name]))
@@ -74,7 +74,7 @@ def test_combining_and_subtracting_leaves_the_same_bits(name: str, data: st.Data
 
 
 @pytest.mark.parametrize("name", NAMES)
-@share(4)
+@share(1)
 @given(data=st.data())
 def test_a_running_window_is_that_of_its_own_slices(name: str, data: st.DataObject) -> None:
     case = data.draw(st.sampled_from([case for case in SUBTRACTABLE if case.function.name == name]))
@@ -94,7 +94,7 @@ def test_a_running_window_is_that_of_its_own_slices(name: str, data: st.DataObje
 
 
 @pytest.mark.parametrize("name", NAMES)
-@share(4)
+@share(1)
 @given(data=st.data())
 def test_a_window_is_the_difference_of_two_running_totals(name: str, data: st.DataObject) -> None:
     case = data.draw(st.sampled_from([case for case in SUBTRACTABLE if case.function.name == name]))

@@ -15,6 +15,7 @@ from operators.join.promises import Promises
 from operators.protocol import Element, Emit, State
 from operators.testing import Script
 from punctuation import Punctuation, before
+from tests.examples import share
 from tests.operators.join.joining import ON, TIMES, WINDOWS, Case, scripts
 from tests.operators.planted import found_out
 
@@ -217,6 +218,7 @@ def test_a_box_one_tick_too_large_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("kind", ["inner", "left"])
+@share(1)
 @given(script=scripts("linear", "group", tuples=5))
 def test_the_same_join_without_a_bug_passes(kind: str, script: Script) -> None:
     window, meets = WINDOWS["open band"]

@@ -97,6 +97,7 @@ def progressing(attribute: str) -> tuple[Operator, Schema]:
 
 
 @pytest.mark.parametrize("attribute", ["s", "t", "first", "last"])
+@share(1)
 @given(script=scripts("linear"))
 def test_windows_on_either_time_on_the_lesser_or_the_greater_close_and_are_right(
     attribute: str, script: Script
@@ -131,7 +132,7 @@ def test_windows_on_every_attribute_close_before_the_end(attribute: str) -> None
     assert [row["count"] for row in rows(found)] == [4]
 
 
-@share(1.5)
+@share(1)
 @given(script=scripts("linear"), kind=st.sampled_from(["inner", "left", "right", "full"]))
 def test_the_lesser_and_the_greater_time_are_promised_as_tightly_as_can_be(script: Script, kind: str) -> None:
     window, meets = WINDOWS["wide open band"]

@@ -27,7 +27,7 @@ TS = Schema.of(ts=pa.int64(), k=pa.int64(), progress=["ts"])
 
 
 @pytest.mark.parametrize("name", MAKERS)
-@share(1.5)
+@share(1)
 @given(data=st.data(), script=scripts())
 def test_they_keep_the_laws_and_give_the_pairs_of_the_definition(
     name: str, data: st.DataObject, script: Script
@@ -47,7 +47,7 @@ def test_their_pairs_come_in_the_order_of_the_left_time(name: str, data: st.Data
     assert times == sorted(times, key=lambda t: int(str(t)))
 
 
-@share(1.5)
+@share(1)
 @given(script=scripts())
 def test_the_output_buffer_orders_tuples_without_a_partner_too(script: Script) -> None:
     window, meets = WINDOWS["open band"]

@@ -24,6 +24,7 @@ from operators.window.protocol import LIMIT
 from operators.window_aggregate.stores.ranked import bins, queues, slide, slots
 from operators.window_aggregate.stores.ranked.slide import SlideAggregate
 from punctuation import END, Below, Equals, Progress, Punctuation, before
+from tests.examples import share
 from tests.naive_ranked import naive_ranked
 from tests.operators.planted import found_out, mutated
 from tests.operators.ranked.cases import (
@@ -62,6 +63,7 @@ def counts(window: SlideWindow, script: Sequence[Element], **options: bool) -> l
     return [(r["wid"], r["n"]) for r in rows(drive(SlideAggregate(window, {"n": count()}, **options), script))]
 
 
+@share(1)
 @given(st.one_of(by_tuple, by_rank, by_number), modes, scripts)
 def test_every_order_paging_and_punctuation_gives_the_naive_answer(
     window: SlideWindow, mode: Mode, script: Script
@@ -69,6 +71,7 @@ def test_every_order_paging_and_punctuation_gives_the_naive_answer(
     check(window, mode, script)
 
 
+@share(1)
 @given(by_rows, modes, scripts_with_nulls)
 def test_windows_at_every_nth_arrival_depend_on_the_arrival_order_and_on_nothing_else(
     window: SlideWindow, mode: Mode, script: Script

@@ -25,6 +25,7 @@ from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from operators.window_aggregate.stores.slices import Portion, SlicingAggregate
 from operators.window_aggregate.stores.slices.windows import Spec
 from punctuation import Progress, before
+from tests.examples import share
 from tests.naive_slicing import naive_slicing
 from tests.operators.slicing.mixes import ANSWERS, FUNCTIONS, SCHEMA, Mix, kinds, mixed, slidings
 
@@ -41,6 +42,7 @@ def together(mix: Mix, by: Sequence[str]) -> SlicingAggregate:
     return SlicingAggregate(mix, FUNCTIONS, by, named=True)  # type: ignore[arg-type]
 
 
+@share(1)
 @given(
     st.lists(kinds, min_size=1, max_size=3),
     st.lists(kinds, min_size=1, max_size=2),

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from operators.testing import Script, check_operator, streams
 from operators.window_aggregate.stores import slices
+from tests.examples import share
 from tests.operators.slicing.mixes import SCHEMA, Mix, mixes, must_be_out, naive, operator
 
 
+@share(1)
 @given(mixes, st.sampled_from(["lazy", "eager"]), streams(SCHEMA, tuples=12, promises=("linear", "general")))
 def test_any_mix_of_windows_gives_the_naive_answer(mix: Mix, store: str, script: Script) -> None:
     check_operator(
@@ -25,6 +27,7 @@ def test_any_mix_of_windows_gives_the_naive_answer(mix: Mix, store: str, script:
     )
 
 
+@share(1)
 @given(mixes, st.sampled_from([("k",), ("k",), ("k", "v")]), streams(SCHEMA, group=("k",), tuples=12))
 def test_groups_have_their_own_slices_sessions_and_releases(mix: Mix, by: tuple[str, ...], script: Script) -> None:
     check_operator(

@@ -25,6 +25,7 @@ from operators.window.session import SessionWindow
 from operators.window.user import ContextWindow, EdgeWindow, ExtentWindow
 from operators.window_aggregate.stores.slices import SlicingAggregate
 from punctuation import END, before
+from tests.examples import share
 from tests.naive_slicing import naive_slicing
 from tests.operators.slicing.contexts import CONTEXTS, FOUND, EveryThird, LastTwo
 from tests.operators.slicing.mixes import (
@@ -42,6 +43,7 @@ from tests.operators.slicing.mixes import (
 delimited = st.just(DelimitedWindow("ts", "v"))
 
 
+@share(1)
 @given(
     asked,
     st.lists(kinds, max_size=2),
@@ -55,6 +57,7 @@ def test_context_free_windows_of_the_users_own(
     check_operator(lambda: operator(mix, by), script, naive=lambda table: naive(mix, by, table))
 
 
+@share(1)
 @given(
     st.lists(st.sampled_from(sorted(CONTEXTS)), min_size=1, unique=True),
     st.lists(kinds, max_size=2),

@@ -22,6 +22,7 @@ from operators.window import SlidingWindow, tumbling
 from operators.window.session import SessionWindow
 from operators.window_aggregate.stores.slices import SlicingAggregate, grouped, vectors
 from punctuation import END, Below, OneOf, Punctuation, before
+from tests.examples import share
 from tests.operators.slicing.mixes import FUNCTIONS, SCHEMA, Mix, bands, mixed, must_be_out, naive, operator, slidings
 
 fixed = st.lists(st.one_of(slidings, slidings, bands), min_size=1, max_size=4).map(mixed)
@@ -40,6 +41,7 @@ def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(grouped, "FEW", request.param)
 
 
+@share(1)
 @given(fixed, st.sampled_from([("k",), ("k", "v")]), streams(SCHEMA, group=("k",), tuples=12))
 def test_vectors_give_the_naive_answer(mix: Mix, by: tuple[str, ...], script: Script) -> None:
     check_operator(

@@ -70,7 +70,7 @@ def highest(table: Sequence[Row], progress: Progress) -> int:
 
 
 @pytest.mark.parametrize("technique", TECHNIQUES)
-@share(2)
+@share(1)
 @given(window=windows, script=scripts)
 def test_every_technique_keeps_the_laws(technique: Technique, window: SlidingWindow, script: Script) -> None:
     def naive(table: list[Row]) -> list[Row]:
@@ -126,7 +126,7 @@ def cells(kind: pa.DataType) -> list[object]:
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)
-@share(2)
+@share(1)
 @given(
     technique=st.sampled_from(TECHNIQUES),
     window=windows,
