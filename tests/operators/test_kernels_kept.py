@@ -20,7 +20,7 @@ from operators.kernels.data.address import write_addresses
 from operators.kernels.data.byte_order import u16_be
 
 ROOT = Path(__file__).parents[2]
-DECORATED = re.compile(r"^@(making_)?kernel$", re.MULTILINE)
+DECORATED = re.compile(r"^@(making_|inlined_)?kernel$", re.MULTILINE)
 
 pytestmark = pytest.mark.skipif(compiler.interpreted(), reason="nothing is compiled")
 

@@ -1,19 +1,18 @@
 """Decoding reads the outermost headers of each packet: link layer, IP, transport.
 
-One loop holds it all, since a callee that takes arrays costs a reference count for each argument of each call (five
-times the decoding itself). Arithmetic is on int64 and only an index is cast to uint64. Every byte is read behind a
-comparison with the end of what was captured, so that no packet can be read past its end.
+Arithmetic is on int64 and only an index is cast to uint64. Every byte is read behind a comparison with the end of what
+was captured, so that no packet can be read past its end.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from numpy import int32, int64, uint8, uint16, uint64
+from numpy import bool_, int32, int64, uint8, uint16, uint64
 from numpy.typing import NDArray
 
-from operators.kernels.compile.kernel import kernel
-from operators.kernels.data.byte_order import u16_be, u16_le, u32_le, u64_le
+from operators.kernels.compile.kernel import inlined_kernel, kernel
+from operators.kernels.data.byte_order import Whole, u16_be, u16_le, u32_le, u64_le
 
 # What a row has (bits of `seen`); a column without its bit is null in that row.
 HAS_IP: Final = 1
@@ -51,6 +50,294 @@ _PPP = 0x10003  # a PPP protocol number
 _MAPPED = 0xFFFF0000  # what stands before an IPv4 address in memory
 
 
+@inlined_kernel
+def _link_layer(data: NDArray[uint8], at: Whole, end: Whole, link: Whole) -> tuple[Whole, Whole]:
+    """Read the link layer's header; return the EtherType behind it, and where that begins."""
+    ether = int64(_OTHER)
+    if link == 1:  # Ethernet
+        ether = int64(_SHORT)
+        if at + 14 <= end:
+            ether = u16_be(data, at + 12)
+            at += 14
+    elif link == 101 or link == 12 or link == 14 or link == 228 or link == 229:  # raw IP
+        ether = int64(_GUESS)
+    elif link == 113:  # Linux cooked
+        ether = int64(_SHORT)
+        if at + 16 <= end:
+            ether = u16_be(data, at + 14)
+            at += 16
+    elif link == 276:  # Linux cooked 2
+        ether = int64(_SHORT)
+        if at + 20 <= end:
+            ether = u16_be(data, at)
+            at += 20
+    elif link == 0 or link == 108:  # BSD loopback: a family in the writer's byte order, or the network's
+        ether = int64(_SHORT)
+        if at + 4 <= end:
+            family = u16_le(data, at)
+            if family == 0:
+                family = u16_be(data, at + 2)
+            # What is no family may be an EtherType in the last two bytes.
+            ether = max(u16_be(data, at + 2), int64(1536))
+            if family == 2:
+                ether = int64(_IPV4)
+            elif family == 24 or family == 28 or family == 30 or family == 10:
+                ether = int64(_IPV6)
+            at += 4
+    elif link == 9 or link == 50:  # PPP, with or without its HDLC framing
+        ether = int64(_PPP)
+        if at + 2 <= end and data[uint64(at)] == 0xFF and data[uint64(at + 1)] == 0x03:
+            at += 2
+    elif link == 51:  # PPPoE
+        ether = int64(0x8864)
+    elif link == 10:  # FDDI, then LLC
+        ether = int64(0)
+        at += 13
+    elif link == 239:  # netfilter log: a chain of attributes in the writer's byte order, one of them the packet
+        ether = int64(_SHORT)
+        at += 4
+        while at + 4 <= end:
+            size = u16_le(data, at)
+            kind = u16_le(data, at + 2)
+            if kind & 0x3FFF > 255:
+                size = u16_be(data, at)
+                kind = u16_be(data, at + 2)
+            if size < 4:
+                ether = int64(_OTHER)
+                break
+            if kind & 0x3FFF == 9:
+                ether = int64(_GUESS)
+                at += 4
+                break
+            at += (size + 3) & ~3
+    elif link == 105 or link == 127:  # 802.11, alone or behind a radiotap header
+        ether = int64(_SHORT)
+        if link == 127:
+            at += u16_le(data, at + 2) if at + 4 <= end else int64(4)
+        if at + 26 <= end:
+            control = int64(data[uint64(at)])
+            bits = int64(data[uint64(at + 1)])
+            at += 24
+            if bits & 0x03 == 0x03:
+                at += 6
+            ether = int64(0)
+            # Only data frames that hold data in the clear, and one frame each, are decoded.
+            if control & 0x4C != 0x08 or bits & 0x40:
+                ether = int64(_OTHER)
+            elif control & 0x80:
+                if at + 2 > end:
+                    ether = int64(_SHORT)
+                elif data[uint64(at)] & 0x80:
+                    ether = int64(_OTHER)
+                at += 6 if bits & 0x80 else 2
+    return ether, at
+
+
+@inlined_kernel
+def _shims(data: NDArray[uint8], at: Whole, end: Whole, ether: Whole) -> tuple[Whole, Whole, Whole]:
+    """Pass over tags, labels and shims up to the first IP header; return what is there, where, and the tag or -1.
+
+    Each round moves on or ends.
+    """
+    tag = int64(-1)
+    while ether != _IPV4 and ether != _IPV6 and ether != _OTHER and ether != _SHORT:
+        if ether == 0x8100 or ether == 0x88A8 or ether == 0x9100:
+            if at + 4 > end:
+                ether = int64(_SHORT)
+                break
+            if tag < 0:
+                tag = u16_be(data, at) & 0xFFF
+            ether = u16_be(data, at + 2)
+            at += 4
+        elif ether < 1536:
+            if at + 3 > end:
+                ether = int64(_SHORT)
+            elif data[uint64(at)] == 0x06 and data[uint64(at + 1)] == 0x06:
+                ether = int64(_IPV4)
+                at += 3
+            elif data[uint64(at)] != 0xAA or data[uint64(at + 1)] != 0xAA or data[uint64(at + 2)] != 0x03:
+                ether = int64(_OTHER)
+            elif at + 8 > end:
+                ether = int64(_SHORT)
+            else:
+                ether = u16_be(data, at + 6)
+                # 0 is an encapsulated EtherType, F8 the bridge-tunnel form of it; others are a vendor's own.
+                organisation = u16_be(data, at + 3) << 8 | int64(data[uint64(at + 5)])
+                if organisation != 0 and organisation != 0xF8:
+                    ether = int64(_OTHER)
+                at += 8
+        elif ether == 0x8864:
+            ether = int64(_PPP)
+            at += 6
+        elif ether == _PPP:
+            if at + 2 > end:
+                ether = int64(_SHORT)
+                break
+            protocol = int64(data[uint64(at)])
+            if protocol & 1:  # compressed to one byte
+                at += 1
+            else:
+                protocol = protocol << 8 | int64(data[uint64(at + 1)])
+                at += 2
+            ether = int64(_OTHER)
+            if protocol == 0x21:
+                ether = int64(_IPV4)
+            elif protocol == 0x57:
+                ether = int64(_IPV6)
+            elif protocol == 0x281 or protocol == 0x283:
+                ether = int64(0x8847)
+        elif ether == 0x8847 or ether == 0x8848:
+            if at + 4 > end:
+                ether = int64(_SHORT)
+                break
+            if data[uint64(at + 2)] & 1:
+                ether = int64(_GUESS)
+            at += 4
+        elif ether == _GUESS:
+            ether = int64(_SHORT)
+            if at < end:
+                version = data[uint64(at)] >> 4
+                ether = int64(_OTHER)
+                if version == 4:
+                    ether = int64(_IPV4)
+                elif version == 6:
+                    ether = int64(_IPV6)
+        else:
+            ether = int64(_OTHER)
+    return ether, at, tag
+
+
+@inlined_kernel
+def _ip(
+    data: NDArray[uint8], at: Whole, end: Whole, wire: Whole, ether: Whole
+) -> tuple[Whole, Whole, bool | bool_, Whole, Whole, Whole, Whole, Whole, Whole, uint64, uint64, uint64, uint64]:
+    """Read the IP header, with the extension headers of IPv6.
+
+    Return where the transport header begins and the packet ends, whether it is a whole packet, how far it could be
+    decoded, what it has, its protocol, hops left, length and place as a fragment, and both addresses.
+    """
+    has = 0
+    source_high = uint64(0)
+    source_low = uint64(0)
+    target_high = uint64(0)
+    target_low = uint64(0)
+    number = int64(0)
+    hops = int64(0)
+    total = int64(0)
+    part = int64(0)
+    limit = at
+    whole = False
+    condition = NOT_IP
+    if ether == _SHORT:
+        condition = TRUNCATED
+    elif ether == _IPV4:
+        if at + 20 > end:
+            condition = TRUNCATED
+        elif data[uint64(at)] >> 4 == 4:
+            condition = IP_ONLY
+            has |= HAS_IP | HAS_PROTO
+            total = u16_be(data, at + 2)
+            word = u16_be(data, at + 6)
+            hops = int64(data[uint64(at + 8)])
+            number = int64(data[uint64(at + 9)])
+            source_low = uint64(_MAPPED) | uint64(u32_le(data, at + 12)) << uint64(32)
+            target_low = uint64(_MAPPED) | uint64(u32_le(data, at + 16)) << uint64(32)
+            if total == 0:  # left to the network card, or longer than the number can say
+                total = max(wire - at, 20)
+            if word & 0x3FFF:
+                part = (word & 0x1FFF) << 3
+                has |= HAS_FRAGMENT
+            limit = at + total
+            header = (int64(data[uint64(at)]) & 15) << 2
+            whole = part == 0 and header >= 20
+            at += header
+    elif ether == _IPV6:
+        if at + 40 > end:
+            condition = TRUNCATED
+        elif data[uint64(at)] >> 4 == 6:
+            condition = IP_ONLY
+            has |= HAS_IP | HAS_PROTO
+            total = u16_be(data, at + 4) + 40
+            number = int64(data[uint64(at + 6)])
+            hops = int64(data[uint64(at + 7)])
+            source_high = u64_le(data, at + 8)
+            source_low = u64_le(data, at + 16)
+            target_high = u64_le(data, at + 24)
+            target_low = u64_le(data, at + 32)
+            if total == 40:  # a jumbogram or a segment left to the network card: what was on the wire
+                total = max(wire - at, 40)
+            limit = at + total
+            at += 40
+            whole = True
+            for _ in range(8):
+                if number not in (0, 43, 44, 51, 60, 135, 139, 140) or part > 0:
+                    break
+                if at + 8 > min(end, limit):
+                    # The chain goes on beyond what is here: the transport protocol is unknown.
+                    condition = TRUNCATED if end < limit else IP_ONLY
+                    has &= ~HAS_PROTO
+                    whole = False
+                    break
+                following = int64(data[uint64(at)])
+                if number == 44:
+                    word = u16_be(data, at + 2)
+                    if word & 0xFFF9:  # all zero: an atomic fragment, which is a whole packet
+                        part = word & 0xFFF8
+                        has |= HAS_FRAGMENT
+                    at += 8
+                elif number == 51:
+                    at += (int64(data[uint64(at + 1)]) + 2) << 2
+                else:
+                    at += (int64(data[uint64(at + 1)]) + 1) << 3
+                number = following
+            whole = whole and part == 0
+    return (
+        at, limit, whole, condition, has, number, hops, total, part, source_high, source_low, target_high, target_low
+    )  # fmt: skip
+
+
+@inlined_kernel
+def _transport(
+    data: NDArray[uint8], at: Whole, end: Whole, limit: Whole, number: Whole, condition: Whole
+) -> tuple[Whole, Whole, Whole, Whole, Whole, Whole]:
+    """Read the transport header of a whole packet or first fragment: ports, flags, payload, how far, what it has."""
+    has = 0
+    first = int64(0)
+    second = int64(0)
+    bits = int64(0)
+    content = int64(0)
+    edge = min(end, limit)
+    need = 0
+    if number == 6:
+        need = 20
+    elif number == 17 or number == 136 or number == 1 or number == 58:
+        need = 8
+    elif number == 132 or number == 33:
+        need = 12
+    if need:
+        # What the IP length leaves out is malformed (IP only); what the capture leaves out is truncated.
+        condition = DECODED
+        if at + need > edge:
+            condition = TRUNCATED if at + need <= limit else IP_ONLY
+        if (number == 1 or number == 58) and at + 2 <= edge:
+            first = int64(data[uint64(at)])
+            second = int64(data[uint64(at + 1)])
+            has |= HAS_PORTS
+        elif number != 1 and number != 58 and at + 4 <= edge:
+            first = u16_be(data, at)
+            second = u16_be(data, at + 2)
+            has |= HAS_PORTS
+        if number == 6:
+            if at + 14 <= edge:
+                bits = int64(data[uint64(at + 13)])
+                has |= HAS_FLAGS | HAS_PAYLOAD
+                content = max(limit - at - (int64(data[uint64(at + 12)]) >> 4 << 2), 0)
+        elif at + need <= limit:
+            content = limit - at - need
+            has |= HAS_PAYLOAD
+    return first, second, bits, content, condition, has
+
+
 @kernel
 def decode(
     data: NDArray[uint8], rows: int, row: NDArray[int64], offset: NDArray[int64], caplen: NDArray[int32],
@@ -58,7 +345,7 @@ def decode(
     src_port: NDArray[uint16], dst_port: NDArray[uint16], proto: NDArray[uint8], flags: NDArray[uint8],
     ip_length: NDArray[int32], payload: NDArray[int32], ttl: NDArray[uint8], vlan: NDArray[uint16],
     fragment: NDArray[int32], status: NDArray[uint8], seen: NDArray[uint8],
-) -> tuple[int, int, int]:  # fmt: skip
+) -> tuple[Whole, Whole, Whole]:  # fmt: skip
     """Decode `rows` packets of data[offset[i] : offset[i] + caplen[i]] into the rows row[i] of the columns.
 
     Gives (packets not IP, packets cut short, the bits of `seen` that all rows have).
@@ -73,268 +360,20 @@ def decode(
         end = at + int64(caplen[uint64(i)])
         wire = at + int64(length[uint64(i)])
         link = int64(links[uint64(i)])
-        has = 0
-        tag = int64(0)
-        ether = int64(_OTHER)
-
-        # 1. The link layer gives an EtherType and where it begins.
-        if link == 1:  # Ethernet
-            ether = int64(_SHORT)
-            if at + 14 <= end:
-                ether = u16_be(data, at + 12)
-                at += 14
-        elif link == 101 or link == 12 or link == 14 or link == 228 or link == 229:  # raw IP
-            ether = int64(_GUESS)
-        elif link == 113:  # Linux cooked
-            ether = int64(_SHORT)
-            if at + 16 <= end:
-                ether = u16_be(data, at + 14)
-                at += 16
-        elif link == 276:  # Linux cooked 2
-            ether = int64(_SHORT)
-            if at + 20 <= end:
-                ether = u16_be(data, at)
-                at += 20
-        elif link == 0 or link == 108:  # BSD loopback: a family in the writer's byte order, or the network's
-            ether = int64(_SHORT)
-            if at + 4 <= end:
-                family = u16_le(data, at)
-                if family == 0:
-                    family = u16_be(data, at + 2)
-                # What is no family may be an EtherType in the last two bytes.
-                ether = max(u16_be(data, at + 2), int64(1536))
-                if family == 2:
-                    ether = int64(_IPV4)
-                elif family == 24 or family == 28 or family == 30 or family == 10:
-                    ether = int64(_IPV6)
-                at += 4
-        elif link == 9 or link == 50:  # PPP, with or without its HDLC framing
-            ether = int64(_PPP)
-            if at + 2 <= end and data[uint64(at)] == 0xFF and data[uint64(at + 1)] == 0x03:
-                at += 2
-        elif link == 51:  # PPPoE
-            ether = int64(0x8864)
-        elif link == 10:  # FDDI, then LLC
-            ether = int64(0)
-            at += 13
-        elif link == 239:  # netfilter log: a chain of attributes in the writer's byte order, one of them the packet
-            ether = int64(_SHORT)
-            at += 4
-            while at + 4 <= end:
-                size = u16_le(data, at)
-                kind = u16_le(data, at + 2)
-                if kind & 0x3FFF > 255:
-                    size = u16_be(data, at)
-                    kind = u16_be(data, at + 2)
-                if size < 4:
-                    ether = int64(_OTHER)
-                    break
-                if kind & 0x3FFF == 9:
-                    ether = int64(_GUESS)
-                    at += 4
-                    break
-                at += (size + 3) & ~3
-        elif link == 105 or link == 127:  # 802.11, alone or behind a radiotap header
-            ether = int64(_SHORT)
-            if link == 127:
-                at += u16_le(data, at + 2) if at + 4 <= end else int64(4)
-            if at + 26 <= end:
-                control = int64(data[uint64(at)])
-                bits = int64(data[uint64(at + 1)])
-                at += 24
-                if bits & 0x03 == 0x03:
-                    at += 6
-                ether = int64(0)
-                # Only data frames that hold data in the clear, and one frame each, are decoded.
-                if control & 0x4C != 0x08 or bits & 0x40:
-                    ether = int64(_OTHER)
-                elif control & 0x80:
-                    if at + 2 > end:
-                        ether = int64(_SHORT)
-                    elif data[uint64(at)] & 0x80:
-                        ether = int64(_OTHER)
-                    at += 6 if bits & 0x80 else 2
-
-        # 2. Tags, labels and shims up to the first IP header. Each round moves on or ends.
-        while ether != _IPV4 and ether != _IPV6 and ether != _OTHER and ether != _SHORT:
-            if ether == 0x8100 or ether == 0x88A8 or ether == 0x9100:
-                if at + 4 > end:
-                    ether = int64(_SHORT)
-                    break
-                if has & HAS_VLAN == 0:
-                    tag = u16_be(data, at) & 0xFFF
-                    has |= HAS_VLAN
-                ether = u16_be(data, at + 2)
-                at += 4
-            elif ether < 1536:
-                if at + 3 > end:
-                    ether = int64(_SHORT)
-                elif data[uint64(at)] == 0x06 and data[uint64(at + 1)] == 0x06:
-                    ether = int64(_IPV4)
-                    at += 3
-                elif data[uint64(at)] != 0xAA or data[uint64(at + 1)] != 0xAA or data[uint64(at + 2)] != 0x03:
-                    ether = int64(_OTHER)
-                elif at + 8 > end:
-                    ether = int64(_SHORT)
-                else:
-                    ether = u16_be(data, at + 6)
-                    # 0 is an encapsulated EtherType, F8 the bridge-tunnel form of it; others are a vendor's own.
-                    organisation = u16_be(data, at + 3) << 8 | int64(data[uint64(at + 5)])
-                    if organisation != 0 and organisation != 0xF8:
-                        ether = int64(_OTHER)
-                    at += 8
-            elif ether == 0x8864:
-                ether = int64(_PPP)
-                at += 6
-            elif ether == _PPP:
-                if at + 2 > end:
-                    ether = int64(_SHORT)
-                    break
-                protocol = int64(data[uint64(at)])
-                if protocol & 1:  # compressed to one byte
-                    at += 1
-                else:
-                    protocol = protocol << 8 | int64(data[uint64(at + 1)])
-                    at += 2
-                ether = int64(_OTHER)
-                if protocol == 0x21:
-                    ether = int64(_IPV4)
-                elif protocol == 0x57:
-                    ether = int64(_IPV6)
-                elif protocol == 0x281 or protocol == 0x283:
-                    ether = int64(0x8847)
-            elif ether == 0x8847 or ether == 0x8848:
-                if at + 4 > end:
-                    ether = int64(_SHORT)
-                    break
-                if data[uint64(at + 2)] & 1:
-                    ether = int64(_GUESS)
-                at += 4
-            elif ether == _GUESS:
-                ether = int64(_SHORT)
-                if at < end:
-                    version = data[uint64(at)] >> 4
-                    ether = int64(_OTHER)
-                    if version == 4:
-                        ether = int64(_IPV4)
-                    elif version == 6:
-                        ether = int64(_IPV6)
-            else:
-                ether = int64(_OTHER)
-
-        # 3. The IP header, with the extension headers of IPv6.
-        source_high = uint64(0)
-        source_low = uint64(0)
-        target_high = uint64(0)
-        target_low = uint64(0)
-        number = int64(0)
-        hops = int64(0)
-        total = int64(0)
-        part = int64(0)
-        limit = at
-        whole = False
-        condition = NOT_IP
-        if ether == _SHORT:
-            condition = TRUNCATED
-        elif ether == _IPV4:
-            if at + 20 > end:
-                condition = TRUNCATED
-            elif data[uint64(at)] >> 4 == 4:
-                condition = IP_ONLY
-                has |= HAS_IP | HAS_PROTO
-                total = u16_be(data, at + 2)
-                word = u16_be(data, at + 6)
-                hops = int64(data[uint64(at + 8)])
-                number = int64(data[uint64(at + 9)])
-                source_low = uint64(_MAPPED) | uint64(u32_le(data, at + 12)) << uint64(32)
-                target_low = uint64(_MAPPED) | uint64(u32_le(data, at + 16)) << uint64(32)
-                if total == 0:  # left to the network card, or longer than the number can say
-                    total = max(wire - at, 20)
-                if word & 0x3FFF:
-                    part = (word & 0x1FFF) << 3
-                    has |= HAS_FRAGMENT
-                limit = at + total
-                header = (int64(data[uint64(at)]) & 15) << 2
-                whole = part == 0 and header >= 20
-                at += header
-        elif ether == _IPV6:
-            if at + 40 > end:
-                condition = TRUNCATED
-            elif data[uint64(at)] >> 4 == 6:
-                condition = IP_ONLY
-                has |= HAS_IP | HAS_PROTO
-                total = u16_be(data, at + 4) + 40
-                number = int64(data[uint64(at + 6)])
-                hops = int64(data[uint64(at + 7)])
-                source_high = u64_le(data, at + 8)
-                source_low = u64_le(data, at + 16)
-                target_high = u64_le(data, at + 24)
-                target_low = u64_le(data, at + 32)
-                if total == 40:  # a jumbogram or a segment left to the network card: what was on the wire
-                    total = max(wire - at, 40)
-                limit = at + total
-                at += 40
-                whole = True
-                for _ in range(8):
-                    if number not in (0, 43, 44, 51, 60, 135, 139, 140) or part > 0:
-                        break
-                    if at + 8 > min(end, limit):
-                        # The chain goes on beyond what is here: the transport protocol is unknown.
-                        condition = TRUNCATED if end < limit else IP_ONLY
-                        has &= ~HAS_PROTO
-                        whole = False
-                        break
-                    following = int64(data[uint64(at)])
-                    if number == 44:
-                        word = u16_be(data, at + 2)
-                        if word & 0xFFF9:  # all zero: an atomic fragment, which is a whole packet
-                            part = word & 0xFFF8
-                            has |= HAS_FRAGMENT
-                        at += 8
-                    elif number == 51:
-                        at += (int64(data[uint64(at + 1)]) + 2) << 2
-                    else:
-                        at += (int64(data[uint64(at + 1)]) + 1) << 3
-                    number = following
-                whole = whole and part == 0
-
-        # 4. The transport header: only in whole packets and first fragments.
-        first = int64(0)
-        second = int64(0)
-        bits = int64(0)
-        content = int64(0)
+        ether, at = _link_layer(data, at, end, link)
+        ether, at, tag = _shims(data, at, end, ether)
+        (
+            at, limit, whole, condition, has, number, hops, total, part,
+            source_high, source_low, target_high, target_low,
+        ) = _ip(data, at, end, wire, ether)  # fmt: skip
+        if tag >= 0:
+            has |= HAS_VLAN
+        else:
+            tag = int64(0)
+        first = second = bits = content = int64(0)
         if whole:
-            edge = min(end, limit)
-            need = 0
-            if number == 6:
-                need = 20
-            elif number == 17 or number == 136 or number == 1 or number == 58:
-                need = 8
-            elif number == 132 or number == 33:
-                need = 12
-            if need:
-                # What the IP length leaves out is malformed (IP only); what the capture leaves out is truncated.
-                condition = DECODED
-                if at + need > edge:
-                    condition = TRUNCATED if at + need <= limit else IP_ONLY
-                if (number == 1 or number == 58) and at + 2 <= edge:
-                    first = int64(data[uint64(at)])
-                    second = int64(data[uint64(at + 1)])
-                    has |= HAS_PORTS
-                elif number != 1 and number != 58 and at + 4 <= edge:
-                    first = u16_be(data, at)
-                    second = u16_be(data, at + 2)
-                    has |= HAS_PORTS
-                if number == 6:
-                    if at + 14 <= edge:
-                        bits = int64(data[uint64(at + 13)])
-                        has |= HAS_FLAGS | HAS_PAYLOAD
-                        content = max(limit - at - (int64(data[uint64(at + 12)]) >> 4 << 2), 0)
-                elif at + need <= limit:
-                    content = limit - at - need
-                    has |= HAS_PAYLOAD
-
-        # 5. One row.
+            first, second, bits, content, condition, more = _transport(data, at, end, limit, number, condition)
+            has |= more
         to = int64(row[uint64(i)])
         others += condition == NOT_IP
         shorts += condition == TRUNCATED

@@ -13,7 +13,7 @@ worked on, memory brings what comes next: it is asked for in several steps, sinc
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final
 
 from numpy import int32, int64, uint8, uint16, uint32, uint64
 from numpy.typing import NDArray
@@ -22,10 +22,7 @@ from oop_engine.sources.capture.rows import STRETCH
 from oop_engine.sources.capture.walk import CUT, FULL, MAX_CAPLEN, REACH
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.compile.prefetch import LINE, prefetch
-from operators.kernels.data.byte_order import u32_le, u64_le
-
-Whole: TypeAlias = "int | int64"
-"""Numpy's where a kernel runs as Python."""
+from operators.kernels.data.byte_order import Whole, u32_le, u64_le
 
 # Where in `bases` each column's base stands.
 TS: Final = 0

@@ -6,13 +6,10 @@ A session's row of `table`, a datagram's row of `heads`, a plan's row of `facts`
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final
 
-from numpy import int64
-
+from operators.kernels.data.byte_order import Whole as Whole
 from punctuation import NO_TIME as NO_TIME
-
-Whole: TypeAlias = "int64 | int"
 
 EARLIEST: Final = 631_152_000 * 10**9  # 1990
 LATEST: Final = 4_102_444_800 * 10**9  # 2100

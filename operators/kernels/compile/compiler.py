@@ -36,12 +36,16 @@ def interpreted() -> bool:
     return bool(importlib.import_module("numba.core.config").DISABLE_JIT)
 
 
-def jitted(function: Function, *, counted: bool) -> Function:
-    """Compile a function when it is first called, with or without counted references to its arrays."""
+def jitted(function: Function, *, counted: bool, inlined: bool = False) -> Function:
+    """Compile a function when it is first called, with or without counted references to its arrays.
+
+    An `inlined` one is put in the place of each call, however long it is.
+    """
     options = importlib.import_module("numba.core.options").DefaultOptions
     # What is not said is as in the kernel that calls, so both are said.
     counting = {"_nrt": counted} if hasattr(options, "_nrt") else {}
-    made: Function = numba.njit(nogil=True, **counting)(function)  # type: ignore[assignment]
+    inlining = {"forceinline": True} if inlined and hasattr(options, "forceinline") else {}
+    made: Function = numba.njit(nogil=True, **counting, **inlining)(function)  # type: ignore[assignment]
     return made
 
 
