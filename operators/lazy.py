@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
+
+
+class _Package(ModuleType):
+    """A package whose functions stay what they are when a module of the same name is imported."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and callable(vars(self).get(name))):
+            super().__setattr__(name, value)
+
+
+def is_of(value: object, module: str, *names: str) -> bool:
+    """Tell whether a value is of one of a module's classes, without importing that: nothing is before it is imported.
+
+    >>> is_of(5, "fractions", "Fraction")
+    False
+    """
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(value, tuple(getattr(loaded, name) for name in names))
 
 
 def loader(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
@@ -16,4 +36,5 @@ def loader(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(f"{package}.{homes[name]}"), name)
 
+    sys.modules[package].__class__ = _Package
     return load

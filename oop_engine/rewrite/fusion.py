@@ -27,7 +27,7 @@ from oop_engine.rewrite.sharing import over
 from oop_engine.rewrite.strategy import Wanted, slicing_remarks, steps
 from operators.expression import Column, Literal
 from operators.functions.protocol import AggregateFunction
-from operators.functions.sketches import ApproxCountDistinct, ApproxHeavyHitters, ApproxQuantile
+from operators.lazy import is_of
 from operators.rows.project import Project
 from operators.window import SlidingWindow
 from operators.window.session import SessionWindow
@@ -45,7 +45,7 @@ FEWEST: Final = 3
 overlap: alone these are carried over from window to window, but shared slices are vectors of groups."""
 _SESSIONS: Final = 62
 """Session windows that can share slices."""
-_ESTIMATES: Final = (ApproxCountDistinct, ApproxHeavyHitters, ApproxQuantile)
+_ESTIMATES: Final = ("operators.functions.sketches", "ApproxCountDistinct", "ApproxHeavyHitters", "ApproxQuantile")
 """Functions that estimate otherwise when their partial aggregates are others."""
 _Functions: TypeAlias = Mapping[str, AggregateFunction]
 _Windows: TypeAlias = "Mapping[str, Spec]"
@@ -143,7 +143,7 @@ class _Query:
     def movable(self) -> bool:
         """Return whether no answer depends on where slices are cut, so that other windows may cut them."""
         functions = self.operator.functions.values()
-        return all(function.commutative and not isinstance(function, _ESTIMATES) for function in functions)
+        return all(function.commutative and not is_of(function, *_ESTIMATES) for function in functions)
 
     @property
     def kind(self) -> tuple[object, ...]:

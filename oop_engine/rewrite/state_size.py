@@ -13,17 +13,12 @@ import attrs
 
 from oop_engine.plan.windows import Windowing
 from operators.data.schema import Schema
-from operators.functions.bag import Bag
-from operators.functions.concatenation import Sequences
-from operators.functions.distinct import Members
 from operators.functions.protocol import AggregateFunction
 from operators.functions.sharing import accumulators
 from operators.window import SlidingWindow
 
 _SLOTS: Final = 1 << 14
 """What accumulators take for a slot is looked at for so many; for few, they are laid out otherwise."""
-_HELD: Final[Mapping[type, int]] = {Bag: 37, Members: 67, Sequences: 37}
-"""Bytes of a value where accumulators hold values, copies of them in results included."""
 
 
 @attrs.frozen
@@ -79,7 +74,7 @@ def state_size(
     for accumulator in made:
         accumulator.reserve(_SLOTS)
     slot = size.slot + sum(accumulator.nbytes for accumulator in made) / _SLOTS
-    value = (size.carried if overlapping else 1) * sum(_HELD.get(type(accumulator), 0) for accumulator in made)
+    value = (size.carried if overlapping else 1) * sum(getattr(accumulator, "value_bytes", 0) for accumulator in made)
     what = "window" if strategy in _OF_EACH_WINDOW else "slice"
     text = f"state about {slot:.0f} bytes for each {what}"
     if by:

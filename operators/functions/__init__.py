@@ -7,27 +7,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
 from operators.errors import AggregateFailure, SchemaError, did_you_mean
-from operators.functions.chosen import ArgMax, ArgMin, First, Last
-from operators.functions.concatenation import Concat
-from operators.functions.count import Count
-from operators.functions.distinct import CountDistinct
-from operators.functions.extremes import Max, Min
-from operators.functions.frequent import HeavyHitters, Mode, TopK
-from operators.functions.gaps import GapVariation, MeanGap
-from operators.functions.geometric import GeometricMean
-from operators.functions.mass import CentreOfMass
-from operators.functions.moments import Stddev, Variance
-from operators.functions.outline import M4, MinMax
 from operators.functions.protocol import Accumulator, AggregateFunction, Slots, Subtractable, Totalling
-from operators.functions.quantile import Median, Quantile
-from operators.functions.sharing import Sharing, accumulators
-from operators.functions.sketches import ApproxCountDistinct, ApproxHeavyHitters, ApproxQuantile
-from operators.functions.sums import Avg, Sum
-from operators.functions.user import UserAggregate, user_aggregate
+from operators.lazy import loader
+
+if TYPE_CHECKING:
+    from operators.functions.chosen import ArgMax, ArgMin, First, Last
+    from operators.functions.concatenation import Concat
+    from operators.functions.count import Count
+    from operators.functions.distinct import CountDistinct
+    from operators.functions.extremes import Max, Min
+    from operators.functions.frequent import HeavyHitters, Mode, TopK
+    from operators.functions.gaps import GapVariation, MeanGap
+    from operators.functions.geometric import GeometricMean
+    from operators.functions.mass import CentreOfMass
+    from operators.functions.moments import Stddev, Variance
+    from operators.functions.outline import M4, MinMax
+    from operators.functions.quantile import Median, Quantile
+    from operators.functions.sharing import Sharing, accumulators
+    from operators.functions.sketches import ApproxCountDistinct, ApproxHeavyHitters, ApproxQuantile
+    from operators.functions.sums import Avg, Sum
+    from operators.functions.user import UserAggregate, user_aggregate
 
 __all__ = [
     "M4",
@@ -100,6 +104,29 @@ __all__ = [
     "variance",
 ]
 
+# A function is imported when a plan first computes it.
+__getattr__ = _load = loader(
+    __name__,
+    {
+        "chosen": "ArgMax ArgMin First Last",
+        "concatenation": "Concat",
+        "count": "Count",
+        "distinct": "CountDistinct",
+        "extremes": "Max Min",
+        "frequent": "HeavyHitters Mode TopK",
+        "gaps": "GapVariation MeanGap",
+        "geometric": "GeometricMean",
+        "mass": "CentreOfMass",
+        "moments": "Stddev Variance",
+        "outline": "M4 MinMax",
+        "quantile": "Median Quantile",
+        "sharing": "Sharing accumulators",
+        "sketches": "ApproxCountDistinct ApproxHeavyHitters ApproxQuantile",
+        "sums": "Avg Sum",
+        "user": "UserAggregate user_aggregate",
+    },
+)
+
 
 def count(argument: str | None = None) -> AggregateFunction:
     """Count tuples, or those in which the attribute `argument` is not null.
@@ -108,7 +135,7 @@ def count(argument: str | None = None) -> AggregateFunction:
     >>> stream.aggregate(oop.count()).to_arrow().to_pylist()
     [{'count': 3}]
     """
-    return Count(argument)
+    return _load("Count")(argument)
 
 
 def sum(argument: str) -> AggregateFunction:
@@ -122,7 +149,7 @@ def sum(argument: str) -> AggregateFunction:
     >>> stream.aggregate(oop.sum("v")).to_arrow().to_pylist()
     [{'sum_v': 10}]
     """
-    return Sum(argument)
+    return _load("Sum")(argument)
 
 
 def min(argument: str) -> AggregateFunction:
@@ -132,7 +159,7 @@ def min(argument: str) -> AggregateFunction:
     >>> stream.aggregate(oop.min("v")).to_arrow().to_pylist()
     [{'min_v': 2}]
     """
-    return Min(argument)
+    return _load("Min")(argument)
 
 
 def max(argument: str) -> AggregateFunction:
@@ -142,7 +169,7 @@ def max(argument: str) -> AggregateFunction:
     >>> stream.aggregate(oop.max("v")).to_arrow().to_pylist()
     [{'max_v': 4}]
     """
-    return Max(argument)
+    return _load("Max")(argument)
 
 
 def avg(argument: str) -> AggregateFunction:
@@ -152,7 +179,7 @@ def avg(argument: str) -> AggregateFunction:
     >>> stream.aggregate(oop.avg("v")).to_arrow().to_pylist()
     [{'avg_v': 3.3333333333333335}]
     """
-    return Avg(argument)
+    return _load("Avg")(argument)
 
 
 def variance(argument: str, *, ddof: int = 1) -> AggregateFunction:
@@ -162,7 +189,7 @@ def variance(argument: str, *, ddof: int = 1) -> AggregateFunction:
     >>> stream.aggregate(oop.variance("v", ddof=0)).to_arrow().to_pylist()
     [{'variance_v': 0.8888888888888888}]
     """
-    return Variance(argument, ddof=ddof)
+    return _load("Variance")(argument, ddof=ddof)
 
 
 def stddev(argument: str, *, ddof: int = 1) -> AggregateFunction:
@@ -172,7 +199,7 @@ def stddev(argument: str, *, ddof: int = 1) -> AggregateFunction:
     >>> stream.aggregate(oop.stddev("v", ddof=0)).to_arrow().to_pylist()
     [{'stddev_v': 0.9428090415820634}]
     """
-    return Stddev(argument, ddof=ddof)
+    return _load("Stddev")(argument, ddof=ddof)
 
 
 def first(argument: str) -> AggregateFunction:
@@ -182,7 +209,7 @@ def first(argument: str) -> AggregateFunction:
     >>> stream.aggregate(oop.first("v")).to_arrow().to_pylist()
     [{'first_v': 2}]
     """
-    return First(argument)
+    return _load("First")(argument)
 
 
 def last(argument: str) -> AggregateFunction:
@@ -192,7 +219,7 @@ def last(argument: str) -> AggregateFunction:
     >>> stream.aggregate(oop.last("v")).to_arrow().to_pylist()
     [{'last_v': 4}]
     """
-    return Last(argument)
+    return _load("Last")(argument)
 
 
 def argmin(value: str, by: str) -> AggregateFunction:
@@ -202,7 +229,7 @@ def argmin(value: str, by: str) -> AggregateFunction:
     >>> stream.aggregate(oop.argmin("ts", by="v")).to_arrow().to_pylist()
     [{'argmin_ts_v': 1}]
     """
-    return ArgMin(value, by)
+    return _load("ArgMin")(value, by)
 
 
 def argmax(value: str, by: str) -> AggregateFunction:
@@ -212,7 +239,7 @@ def argmax(value: str, by: str) -> AggregateFunction:
     >>> stream.aggregate(oop.argmax("ts", by="v")).to_arrow().to_pylist()
     [{'argmax_ts_v': 2}]
     """
-    return ArgMax(value, by)
+    return _load("ArgMax")(value, by)
 
 
 def count_distinct(*arguments: str) -> AggregateFunction:
@@ -222,7 +249,7 @@ def count_distinct(*arguments: str) -> AggregateFunction:
     >>> stream.aggregate(oop.count_distinct("v")).to_arrow().to_pylist()
     [{'count_distinct_v': 2}]
     """
-    return CountDistinct(*arguments)
+    return _load("CountDistinct")(*arguments)
 
 
 def median(argument: str) -> AggregateFunction:
@@ -232,7 +259,7 @@ def median(argument: str) -> AggregateFunction:
     >>> stream.aggregate(oop.median("v")).to_arrow().to_pylist()
     [{'median_v': 4}]
     """
-    return Median(argument)
+    return _load("Median")(argument)
 
 
 def quantile(argument: str, q: float) -> AggregateFunction:
@@ -244,7 +271,7 @@ def quantile(argument: str, q: float) -> AggregateFunction:
     >>> stream.aggregate(oop.quantile("v", 0.3)).to_arrow().to_pylist()
     [{'p30_v': 2}]
     """
-    return Quantile(argument, q)
+    return _load("Quantile")(argument, q)
 
 
 def mode(argument: str) -> AggregateFunction:
@@ -254,7 +281,7 @@ def mode(argument: str) -> AggregateFunction:
     >>> stream.aggregate(oop.mode("v")).to_arrow().to_pylist()
     [{'mode_v': 4}]
     """
-    return Mode(argument)
+    return _load("Mode")(argument)
 
 
 def top_k(argument: str, k: int) -> AggregateFunction:
@@ -264,7 +291,7 @@ def top_k(argument: str, k: int) -> AggregateFunction:
     >>> stream.aggregate(oop.top_k("v", 1)).to_arrow().to_pylist()
     [{'top_1_v': [{'value': 4, 'count': 2}]}]
     """
-    return TopK(argument, k)
+    return _load("TopK")(argument, k)
 
 
 def heavy_hitters(argument: str, share: float) -> AggregateFunction:
@@ -274,7 +301,7 @@ def heavy_hitters(argument: str, share: float) -> AggregateFunction:
     >>> stream.aggregate(oop.heavy_hitters("v", 0.5)).to_arrow().to_pylist()
     [{'heavy_hitters_v': [{'value': 4, 'count': 2}]}]
     """
-    return HeavyHitters(argument, share)
+    return _load("HeavyHitters")(argument, share)
 
 
 def minmax(argument: str) -> AggregateFunction:
@@ -284,7 +311,7 @@ def minmax(argument: str) -> AggregateFunction:
     >>> stream.aggregate(oop.minmax("v")).to_arrow().to_pylist()
     [{'minmax_v': {'min': 2, 'min_count': 1, 'max': 4, 'max_count': 2}}]
     """
-    return MinMax(argument)
+    return _load("MinMax")(argument)
 
 
 def m4(argument: str, by: str | None = None) -> AggregateFunction:
@@ -296,7 +323,7 @@ def m4(argument: str, by: str | None = None) -> AggregateFunction:
     >>> stream.aggregate(oop.m4("v", by="ts")).to_arrow().to_pylist()
     [{'m4_v': {'min': 2, 'max': 4, 'first': 2, 'last': 4}}]
     """
-    return M4(argument, by)
+    return _load("M4")(argument, by)
 
 
 def centre_of_mass(value: str, weight: str) -> AggregateFunction:
@@ -306,7 +333,7 @@ def centre_of_mass(value: str, weight: str) -> AggregateFunction:
     >>> stream.aggregate(oop.centre_of_mass("ts", weight="v")).to_arrow().to_pylist()
     [{'centre_of_mass_ts_v': 2.2}]
     """
-    return CentreOfMass(value, weight)
+    return _load("CentreOfMass")(value, weight)
 
 
 def mean_gap(argument: str) -> AggregateFunction:
@@ -316,7 +343,7 @@ def mean_gap(argument: str) -> AggregateFunction:
     >>> stream.aggregate(oop.mean_gap("ts")).to_arrow().to_pylist()
     [{'mean_gap_ts': 1.0}]
     """
-    return MeanGap(argument)
+    return _load("MeanGap")(argument)
 
 
 def gap_variation(argument: str) -> AggregateFunction:
@@ -328,7 +355,7 @@ def gap_variation(argument: str) -> AggregateFunction:
     >>> stream.aggregate(oop.gap_variation("ts")).to_arrow().to_pylist()
     [{'gap_variation_ts': 0.0}]
     """
-    return GapVariation(argument)
+    return _load("GapVariation")(argument)
 
 
 def geometric_mean(argument: str) -> AggregateFunction:
@@ -338,7 +365,7 @@ def geometric_mean(argument: str) -> AggregateFunction:
     >>> stream.aggregate(oop.geometric_mean("v")).to_arrow().to_pylist()
     [{'geometric_mean_v': 3.174802103936399}]
     """
-    return GeometricMean(argument)
+    return _load("GeometricMean")(argument)
 
 
 def concat(argument: str, by: str | None = None, *, separator: str = "") -> AggregateFunction:
@@ -350,7 +377,7 @@ def concat(argument: str, by: str | None = None, *, separator: str = "") -> Aggr
     >>> stream.aggregate(oop.concat("k", by="ts", separator=" ")).to_arrow().to_pylist()
     [{'concat_k': 'a b'}]
     """
-    return Concat(argument, by, separator=separator)
+    return _load("Concat")(argument, by, separator=separator)
 
 
 def approx_count_distinct(argument: str, *, lg_k: int = 12) -> AggregateFunction:
@@ -362,7 +389,7 @@ def approx_count_distinct(argument: str, *, lg_k: int = 12) -> AggregateFunction
     >>> stream.aggregate(oop.approx_count_distinct("v")).to_arrow().to_pylist()
     [{'approx_count_distinct_v': 2}]
     """
-    return ApproxCountDistinct(argument, lg_k=lg_k)
+    return _load("ApproxCountDistinct")(argument, lg_k=lg_k)
 
 
 def approx_quantile(argument: str, q: float, *, k: int = 200) -> AggregateFunction:
@@ -374,7 +401,7 @@ def approx_quantile(argument: str, q: float, *, k: int = 200) -> AggregateFuncti
     >>> stream.aggregate(oop.approx_quantile("v", 0.3)).to_arrow().to_pylist()
     [{'approx_p30_v': 2.0}]
     """
-    return ApproxQuantile(argument, q, k=k)
+    return _load("ApproxQuantile")(argument, q, k=k)
 
 
 def approx_heavy_hitters(argument: str, share: float, *, lg_k: int | None = None) -> AggregateFunction:
@@ -388,7 +415,7 @@ def approx_heavy_hitters(argument: str, share: float, *, lg_k: int | None = None
     >>> stream.aggregate(oop.approx_heavy_hitters("v", 0.5)).to_arrow().to_pylist()
     [{'approx_heavy_hitters_v': [{'value': 4, 'count': 2}]}]
     """
-    return ApproxHeavyHitters(argument, share, lg_k=lg_k)
+    return _load("ApproxHeavyHitters")(argument, share, lg_k=lg_k)
 
 
 _Make = Callable[..., AggregateFunction]
@@ -486,7 +513,7 @@ def by_name(name: str, arguments: Sequence[str | float], *, distinct: bool = Fal
         raise SchemaError(f'there is no aggregate function "{name}".\n  {did_you_mean(name, known)}')
     starred = plain == "count" and not distinct and list(arguments) in ([], ["*"])
     if starred:
-        return Count(None)
+        return _load("Count")(None)
     if distinct and plain == "count":
         plain = "count_distinct"
     elif distinct and plain not in (*_IDEMPOTENT, "count_distinct"):

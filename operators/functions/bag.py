@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import attrs
 import numpy as np
@@ -41,6 +41,9 @@ class Question(Protocol):
 @attrs.define(eq=False)
 class Bag(StateColumns):
     """Hold the values of one attribute; NaN is one value, -0.0 is 0.0."""
+
+    value_bytes: ClassVar[int] = 37
+    """Bytes of a value, copies of it in results included."""
 
     field: pa.Field
     question: Question

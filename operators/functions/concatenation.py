@@ -84,6 +84,9 @@ class Concat:
 class Sequences(StateColumns):
     """Hold texts in a log, one for all slots, and a bag of positions in it a slot."""
 
+    value_bytes: ClassVar[int] = 37
+    """Bytes of a value, copies of it in results included."""
+
     field: pa.Field
     by: pa.Field | None
     separator: str

@@ -78,6 +78,9 @@ class CountDistinct:
 class Members(StateColumns):
     """Hold a set of value ids a slot."""
 
+    value_bytes: ClassVar[int] = 67
+    """Bytes of a value, copies of it in results included."""
+
     bounded: ClassVar[bool] = False
     """A slot has no fixed size (thesis 6.2.2.2): an aggregate that is carried along would grow with what it holds."""
     fields: list[pa.Field]

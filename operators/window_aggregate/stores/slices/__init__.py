@@ -5,10 +5,9 @@ Its modules are imported when a plan first needs slices.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, TypeGuard
 
-from operators.lazy import loader
+from operators.lazy import is_of, loader
 
 if TYPE_CHECKING:
     from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
@@ -20,5 +19,4 @@ __all__ = ["Portion", "SlicingAggregate", "is_slicing"]
 
 def is_slicing(operator: object) -> TypeGuard[SlicingAggregate]:
     """Tell whether an operator is a SlicingAggregate, without importing that: nothing is one before it is imported."""
-    module = sys.modules.get("operators.window_aggregate.stores.slices.aggregate")
-    return module is not None and isinstance(operator, module.SlicingAggregate)
+    return is_of(operator, f"{__name__}.aggregate", "SlicingAggregate")
