@@ -80,12 +80,25 @@ def _parsed(text: str, rule: str, what: str, example: str) -> s.Query | s.Expr:
 
 @functools.cache
 def _grammar(rule: str) -> Lark:
+    """Load the parser, whose tables take a tenth of a second to compute and are kept beside the kernels."""
+    import marshal
+    import sys
     from importlib import resources
 
-    from lark import Lark
+    import lark
+    from lark.grammar import Rule
+    from lark.lexer import TerminalDef
+
+    from operators.kernels.compile.disk_cache import recall, remember
 
     rules = resources.files("oop_engine.language").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(rules, parser="lalr", start=rule, propagate_positions=True, maybe_placeholders=True)
+    name, key = f"grammar.{rule}", f"{rules}\n{lark.__version__}\n{sys.version}"
+    if (kept := recall(name, key)) is not None:
+        return lark.Lark.load(marshal.loads(kept))
+    made = lark.Lark(rules, parser="lalr", start=rule, propagate_positions=True, maybe_placeholders=True)
+    data, memo = made.memo_serialize([TerminalDef, Rule])
+    remember(name, key, marshal.dumps({"data": data, "memo": memo}))
+    return made
 
 
 def _check_depth(tree: s.Query | s.Expr, text: str) -> None:

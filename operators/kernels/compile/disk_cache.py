@@ -110,6 +110,25 @@ def prepare() -> None:
         _folders.choose()
 
 
+def recall(name: str, key: str) -> bytes | None:
+    """Return what `remember` kept under a name and a key; None when there is nothing, or nothing whole."""
+    found = (_read(folder / _named(name, key)) for folder in _folders.read())
+    return next((data for data in found if data is not None), None)
+
+
+def remember(name: str, key: str, data: bytes) -> None:
+    """Keep something else that takes long to compute beside the kernels, where a folder can be written."""
+    folder = _folders.chosen or next(filter(_is_writable, _candidates()), None)
+    if folder is not None:
+        with contextlib.suppress(OSError):
+            _write(folder / _named(name, key), data)
+            _limit(folder, name)
+
+
+def _named(name: str, key: str) -> str:
+    return f"{name}-{hashlib.blake2b(key.encode(), digest_size=10).hexdigest()}{_SUFFIX}"
+
+
 def lasting() -> Path | None:
     """Return the folder that kernels are kept in from run to run; None where there is none."""
     prepare()

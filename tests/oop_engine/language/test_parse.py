@@ -12,12 +12,15 @@ import attrs
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
+from lark.exceptions import UnexpectedInput
 
 from oop_engine.language import LanguageError, Query, Span, parse
 from oop_engine.language import syntax as s
+from oop_engine.language.diagnose import diagnose
 from oop_engine.language.parse import MAX_LINKS
 from oop_engine.language.scan import MAX_DEPTH, RESERVED
 from oop_engine.plan.durations import HOUR, MINUTE, SECOND, Duration
+from operators.kernels.compile import disk_cache
 from tests.examples import share
 
 TS = s.Name(("ts",))
@@ -564,3 +567,24 @@ def test_any_text_is_a_query_or_a_language_error_that_points_into_it(text: str) 
         assert all(len(line) <= 78 for line in str(error).split("\n")[1:3])
     else:
         assert isinstance(query, Query)
+
+
+def test_a_grammar_that_was_kept_reads_and_refuses_as_one_that_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    grammar_of = t.cast(t.Any, sys.modules["oop_engine.language.parse"])._grammar.__wrapped__
+    kept = dict[tuple[str, str], bytes]()
+    monkeypatch.setattr(disk_cache, "recall", lambda name, key: kept.get((name, key)))
+    monkeypatch.setattr(disk_cache, "remember", lambda name, key, data: kept.update({(name, key): data}))
+    for rule, good, bad in (
+        ("start", "SELECT a, count(*) [RANGE 1 s, WA ts] FROM M WHERE a > 2", "SELECT a b c FROM"),
+        ("alone", "length * 8 > 1000 AND NOT a IS NULL", "length * > 1"),
+    ):
+        made, loaded = grammar_of(rule), grammar_of(rule)
+        assert len(kept) == 1
+        kept.clear()
+        assert loaded.parse(good) == made.parse(good)
+        said = list[str]()
+        for grammar in (made, loaded):
+            with pytest.raises(UnexpectedInput) as refused:
+                grammar.parse(bad)
+            said.append(str(diagnose(grammar, refused.value, bad, what="query")))
+        assert said[0] == said[1]
