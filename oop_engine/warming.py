@@ -1,4 +1,4 @@
-"""All kernels are compiled ahead by small runs that between them need them: for images, and before tests.
+"""The kernels of all families are compiled ahead by small runs that between them need them.
 
 A kernel is compiled for the types it is called with, so runs are what knows them. Each run is a program of its own, as
 many at a time as there are cores; numba compiles one kernel at a time in a process. The first runs alone, for the
@@ -13,9 +13,9 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -23,6 +23,7 @@ from oop_engine.errors import PlanError
 
 if TYPE_CHECKING:
     from oop_engine.api.stream import Stream
+    from oop_engine.plan.strategies import Strategy
 
 TUPLES: Final = 400
 _QUICK: Final = "SELECT srcIP, count(*), sum(len) [RANGE 1 minute, SLIDE 1 minute, WA ts] FROM Main GROUP BY srcIP"
@@ -44,21 +45,34 @@ _GROUPS: Final = {"": "", "grouped": " GROUP BY srcIP", "by several": " GROUP BY
 
 @attrs.frozen
 class Warmed:
-    """Say what `warm` has done: how many kernels there were before and are now, where, and what could not be run."""
+    """Report what `oop.warm` did.
+
+    - `folder`: where the kernels are.
+    - `before`, `after`: how many there were, and are now; each counts once for each combination of argument types.
+    - `failed`: the runs that failed, by name, each with the last line that it wrote.
+
+    >>> oop.Warmed(Path("kernels"), before=38, after=294).failed
+    {}
+    """
 
     folder: Path
     before: int
     after: int
     failed: Mapping[str, str] = attrs.field(factory=dict)
-    """By the name of a run the last line of what it said."""
 
 
 def warm(*, progress: Callable[[int, int], None] | bool | None = None, processes: int | None = None) -> Warmed:
-    """Compile all kernels ahead, and keep them on disk, so that no later run of this machine waits for one.
+    """Compile the kernels of all families ahead and keep them on disk, for images and CI.
 
-    Takes minutes, and with all kernels there some seconds. `progress` is called with how many runs are done, and of how
-    many; True draws a bar on standard error, None only where that is a terminal. `processes` is the number of cores
-    when nothing is said. PlanError where no folder keeps kernels. Functions of your own compile when they are used.
+    The first time takes minutes. Functions of your own, and rare combinations of types, compile when they are used.
+    PlanError where no folder keeps kernels.
+
+    - `progress`: a function that is called with the number of runs that are done, and of all. True draws a bar on
+      standard error; None, the default, draws it only on a terminal.
+    - `processes`: how many runs go on at the same time, by default one for each core.
+
+    >>> oop.warm(processes=2).failed  # doctest: +SKIP
+    {}
     """
     from operators.kernels.compile import disk_cache as kept
 
@@ -97,13 +111,22 @@ def runs() -> Mapping[str, Callable[[Path], Iterator[Stream]]]:
     for part in ("aggregates", "bags", "arrivals", "gaps"):
         for groups in _GROUPS:
             found[f"{part} {groups}".strip()] = lambda _, part=part, groups=groups: _functions(part, groups)
+    for strategies in (
+        "wid panes",
+        "differential two_stacks",
+        "slicing",
+        "stacks",
+        "adaptive",
+        "buffer negative two_level",
+    ):
+        found[f"strategy {strategies}"] = lambda _, names=strategies: _strategies(names.split())
     found |= {
-        "strategies": _strategies,
         "slices": _slices,
         "ranks": _ranks,
         "joins": _joins,
         "rows": _rows,
         "early results": _early,
+        "disorder": _disorder,
         "flows": _flows,
         "tables": _tables,
     }
@@ -151,7 +174,7 @@ def _bar(done: int, whole: int) -> None:
     sys.stderr.flush()
 
 
-def _packets(seed: int = 1, **shape: object) -> Stream:
+def _packets(seed: int = 1, **shape: Any) -> Stream:
     from oop_engine.api.in_memory import packets
 
     return packets(TUPLES, rate=100, seed=seed, sources=20, **shape)
@@ -198,20 +221,45 @@ def _functions(part: str, groups: str) -> Iterator[Stream]:
             yield _asked(f"SELECT count(*), {chosen} {window} FROM Main{_GROUPS[groups]}", Main=main)
 
 
-def _strategies(_: Path) -> Iterator[Stream]:
-    from oop_engine.plan.strategies import STRATEGIES
+def _strategies(strategies: Iterable[str]) -> Iterator[Stream]:
     from operators.functions import avg, count, max, min, stddev, sum
 
     main = _worded()
     whole = (count(), sum("length"), avg("some"))
-    every = (*whole, min("length"), max("share"), sum("share"), stddev("share"))
-    for strategy in STRATEGIES:
-        functions = whole if strategy in ("differential", "negative") else every
-        for slide in ("1 s", "500 ms"):
+    least = (*whole, min("length"), max("share"), min("ts"), sum("share"))
+    for name in strategies:
+        functions = whole if name in ("differential", "negative") else least
+        if functions is least and name != "stacks":
+            functions = (*least, stddev("share"))
+        for slide in ("1 s", "500 ms", "20 ms"):
             windows = main.window(range="2 s", slide=slide, wattr="ts")
-            if strategy != "stacks":
-                yield windows.aggregate(*functions, by="srcIP", strategy=strategy)
-            yield windows.aggregate(*functions, strategy=strategy)
+            for strategy in _options(name):
+                if name != "stacks" and strategy.options.get("store") != "eager":
+                    yield windows.aggregate(*functions, by="srcIP", strategy=strategy)
+                    yield windows.aggregate(*functions, by=("srcIP", "word"), strategy=strategy)
+                yield windows.aggregate(*functions, strategy=strategy)
+
+
+def _options(name: str) -> Iterator[Strategy]:
+    """Give a strategy with each of its options."""
+    from oop_engine.plan.strategies import strategy
+
+    yield strategy(name)
+    match name:
+        case "stacks":
+            for technique in ("recompute", "two_stacks", "daba"):
+                yield strategy(name, technique=technique)
+        case "slicing":
+            yield strategy(name, store="eager")
+            yield strategy(name, store="lazy")
+        case "two_level":
+            for flush in ("in_order", "slow", "lazy"):
+                yield strategy(name, flush=flush, size=16)
+        case "adaptive" | "adaptive_panes":
+            yield strategy(name, always="lazy")
+            yield strategy(name, always="eager")
+        case _:
+            pass
 
 
 def _slices(_: Path) -> Iterator[Stream]:
@@ -258,6 +306,7 @@ def _rows(_: Path) -> Iterator[Stream]:
     yield main.distinct("srcIP", "destPort")
     yield main.distinct("word")
     yield main.number()
+    yield main.spread("length", step="100 ms", end="ts", into="pane")
     yield main.reorder(on="ts", slack="1 s")
     yield meld(_packets(), _packets(2, skew="1 s"))
     yield merge(_packets(), _packets(2), on="ts")
@@ -267,6 +316,15 @@ def _early(_: Path) -> Iterator[Stream]:
     for refine in ("ACCUMULATE", "DISCARD", "RETRACT"):
         window = f"[RANGE 2 s, SLIDE 1 s, WA ts, EARLY 500 ms {refine}]"
         yield _asked(f"SELECT srcIP, count(*), sum(length) {window} FROM Main GROUP BY srcIP", Main=_packets())
+
+
+def _disorder(_: Path) -> Iterator[Stream]:
+    from oop_engine.api.disorder import disorder
+    from oop_engine.plan.punctuate import tuple_slack
+
+    disorder(_packets())
+    disorder(_packets(), by="srcIP")
+    yield _packets(punctuate=tuple_slack(10))
 
 
 def _flows(folder: Path) -> Iterator[Stream]:

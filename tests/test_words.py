@@ -19,7 +19,7 @@ PACKAGES = ("oop_engine", "operators", "punctuation")
 VERBS = frozenset(
     re.findall(
         r"\w+",
-        "Add Aggregate Apply Average Bind Cast Check Choose Close Collect Compute Count Delay Describe Draw "
+        "Add Aggregate Apply Average Bind Cast Check Choose Close Collect Compile Compute Count Delay Describe Draw "
         "Estimate Explain Find Generate Hold Join Keep List Make Measure Merge Name Number Poll Promise Put Raise "
         "Read Register Remove Report Return Run Select Sort Specify Spread Start Test Unite Use Yield ",
     )

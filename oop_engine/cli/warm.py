@@ -1,4 +1,4 @@
-"""`oop-engine warm`: all kernels are compiled ahead, for images and before the first query."""
+"""`oop-engine warm`: kernels are compiled ahead, for images and before the first query."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Examples:
 )
 @click.option("-q", "--quiet", is_flag=True, help="Draw no bar and print no summary.")
 def command(processes: int | None, quiet: bool) -> None:
-    """Compile all kernels now and keep them on disk, so that no later run of this machine waits for one.
+    """Compile the kernels of all families now and keep them on disk, so that later runs start at once.
 
-    That takes a few minutes, and some seconds where all are there. Kernels hold for the processor, the version of
-    Python and the versions of the packages that they were compiled with.
+    That takes minutes the first time. Kernels hold for the processor, the version of Python and the versions of the
+    packages that they were compiled with.
 
     Exit status: 0 done, 2 no folder can keep kernels, 3 a run failed.
     """
