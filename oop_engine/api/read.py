@@ -19,7 +19,6 @@ from oop_engine.api.stream import Stream
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Divert, Late
 from oop_engine.plan.ticks import Amount, ticks_of
-from oop_engine.sources.files import Files
 from oop_engine.sources.inputs import FORMATS, SUFFIXES
 from oop_engine.sources.kind import KINDS, kind_of
 from oop_engine.sources.packets import Packets
@@ -331,6 +330,8 @@ def table(
     first = places[0]
     if not name:
         name = "standard input" if str(first) == "-" else called((Path(first) if isinstance(first, str) else first,))
+    from oop_engine.sources.files import Files
+
     source = Files(name, paths if len(paths) > 1 else first, format, types, strict)
     return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
 

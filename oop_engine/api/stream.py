@@ -34,15 +34,10 @@ from operators.functions.protocol import AggregateFunction
 from operators.plan_facts import Remarking
 from operators.protocol import Operator
 from operators.rows.apply import Apply
-from operators.rows.distinct import Distinct
 from operators.rows.filter import Filter
 from operators.rows.number import Number
 from operators.rows.project import Project
-from operators.rows.spread import Spread, needs_reach
 from operators.streams.meld import Meld
-from operators.streams.merge import Merge
-from operators.streams.reorder import Reorder
-from operators.window_aggregate.group_by import GroupAggregate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,6 +162,8 @@ class Stream:
         [{'v': 5}, {'v': 6}]
         """
         names = tuple(self.schema.resolve(n, where="distinct") for n in attributes)
+        from operators.rows.distinct import Distinct
+
         return self._then(Distinct(names), "distinct " + (", ".join(names) or "*"))
 
     def spread(
@@ -197,6 +194,8 @@ class Stream:
         >>> flows.spread("bytes", step=10).to_arrow().to_pylist()
         [{'ts': 0, 'end_ts': 20, 'bytes': 150}, {'ts': 10, 'end_ts': 20, 'bytes': 150}]
         """
+        from operators.rows.spread import Spread, needs_reach
+
         first, last = (self.schema.resolve(name, where="spread") for name in (start, end))
         operator = Spread(
             tuple(self.schema.resolve(name, where="spread") for name in columns),
@@ -244,6 +243,8 @@ class Stream:
             raise PlanError(f"reorder(tuples={tuples!r}): a number of tuples is a whole number from 0 on.")
         on = self.schema.resolve(on, where="reorder")
         ticks = None if slack is None else ticks_of(slack, self.schema.field(on), what="slack")
+        from operators.streams.reorder import Reorder
+
         return self._then(Reorder(on, slack_time=ticks, slack_tuples=tuples, mode=mode), f"reorder by {on}")
 
     def meld(self, *others: Stream) -> Stream:
@@ -447,6 +448,8 @@ class Stream:
         names = grouping(self.schema, by, "aggregate", "by")
         label = "aggregate " + listed(results) + (f" by {', '.join(names)}" if names else "")
         remark = "released by promises on " + (", ".join(names) if names else "nothing: at the end of the stream")
+        from operators.window_aggregate.group_by import GroupAggregate
+
         return self._then(GroupAggregate(results, names), label, remark)
 
     def to(self, target: str | Path | Sink) -> Output:
@@ -657,6 +660,8 @@ def merge(*streams: Stream, on: str = "ts") -> Stream:
     _check_streams("merge", streams)
     on = streams[0].schema.resolve(on, where="merge")
     nodes = (s.node for s in streams)
+    from operators.streams.merge import Merge
+
     return Stream(operator_node(Merge(len(streams), on), *nodes, label=f"merge of {len(streams)} by {on}"))
 
 

@@ -13,7 +13,6 @@ from oop_engine.cli.streams import opened, placed
 from oop_engine.language.translate import query
 from oop_engine.plan.graph import SourceNode
 from oop_engine.query_errors import LanguageError
-from oop_engine.sources.files import Files
 from oop_engine.sources.packets import Packets
 from oop_engine.sources.protocol import Source
 from operators.errors import SchemaError
@@ -35,6 +34,8 @@ def translated(text: str, naming: Naming, to: str | None = None) -> Stream:
 def _hints(
     error: LanguageError | SchemaError, text: str, naming: Naming, streams: Mapping[str, Stream]
 ) -> Iterator[str]:
+    from oop_engine.sources.files import Files
+
     names = set(_named(error, text)) if isinstance(error, LanguageError) else set(re.findall(r'"([^"]*)"', str(error)))
     unknown = "there is no attribute" in str(error)
     for name, paths in placed(text, naming).items():

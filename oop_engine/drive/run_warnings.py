@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, cast
 
 from oop_engine.drive.growth import large
 from oop_engine.drive.meter import OperatorStatistics, watched
@@ -16,9 +17,11 @@ from oop_engine.plan.graph import Plan, SourceNode
 from oop_engine.plan.windows import gaps
 from oop_engine.rewrite.demand import windows_of
 from operators.data.schema import Schema
-from operators.rows.largest import Largest
-from operators.rows.spread import Spread
+from operators.lazy import is_of
 from operators.window import PartitionedWindow
+
+if TYPE_CHECKING:
+    from operators.rows.spread import Spread
 
 _VALUE = "value of the progressing attribute"
 
@@ -68,7 +71,7 @@ def _unusable(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[s
     beyond: dict[str, None] = {}
     for node, operator, sources in sorted(zip(plan.nodes, operators, below, strict=False), key=lambda f: len(f[2])):
         # What is largest is told by any attribute, mostly not by the progressing one.
-        if isinstance(node, SourceNode) or isinstance(node.operator, Largest):
+        if isinstance(node, SourceNode) or is_of(node.operator, "operators.rows.largest", "Largest"):
             continue
         more = operator.details.get("without_value", 0) - sum(counts[place] * ways for place, ways in sources.items())
         if more > 0:
@@ -114,9 +117,9 @@ def _ahead(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[str]
 def _spread(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[str]:
     """Say which flows are not, or not quite, where they were."""
     for node, told in zip(plan.nodes, operators, strict=False):
-        if isinstance(node, SourceNode) or not isinstance(node.operator, Spread):
+        if isinstance(node, SourceNode) or not is_of(node.operator, "operators.rows.spread", "Spread"):
             continue
-        spread, label = node.operator, told.label
+        spread, label = cast("Spread", node.operator), told.label
         if without := told.details.get("without_time", 0):
             yield f"{label}: {_many(without, 'tuple')} without a usable {spread.start} and {spread.end} left out"
         if far := told.details.get("too_long", 0):

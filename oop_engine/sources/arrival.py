@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.sources.demanded_progress import Holding
-from oop_engine.sources.generated import GeneratedPackets
 from oop_engine.sources.protocol import ARRIVAL, Chunk, Reader, Source
 from operators.data.page import Int64s, Page
 from operators.errors import SchemaError
+from operators.lazy import is_of
 from punctuation import Punctuation, before
 
 Clock: TypeAlias = Callable[[], int]
@@ -38,7 +38,10 @@ def stamped_source(source: Source, *, clock: Clock | None = None) -> Source:
             f'{source.name}: there is an attribute "{ARRIVAL}" already, with what was recorded.\n'
             "  Leave out arrival_ts= to use it, or rename it in the file to have both."
         )
-    if clock is None and isinstance(source, GeneratedPackets):
+    if clock is None and is_of(source, "oop_engine.sources.generated", "GeneratedPackets"):
+        from oop_engine.sources.generated import GeneratedPackets
+
+        assert isinstance(source, GeneratedPackets)
         return GeneratedPackets(attrs.evolve(source.generated, arrival=True))
     return Stamped(source, time.time_ns if clock is None else clock)
 
