@@ -1,4 +1,4 @@
-"""A file takes its name when it is whole and synced, and only if no other has it: of two writers one is told so.
+"""A file takes its name when it is whole and synced, and only if no other has it: a second writer is refused.
 
 A name is taken by a hard link, which fails where the name is there. File systems without hard links take a lock (flock)
 on a file in the same folder, and look before they rename.

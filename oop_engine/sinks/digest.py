@@ -1,4 +1,4 @@
-"""A digest tells whether two sets of rows are the same, wherever they were cut and in whatever order they came.
+"""A digest shows whether two sets of rows are the same, however they were cut and ordered.
 
 It is the sum of a hash of every row, so neither the order of rows nor their cut into batches matters. Floating-point
 values are left out, and the elements of a list count in any order: sums of floats and collected lists come out

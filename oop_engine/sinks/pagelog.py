@@ -1,4 +1,4 @@
-"""A page log is a folder of results that grows by epochs: what an epoch holds is there as a whole, or not at all.
+"""A page log is a folder of results that grows by epochs, each of which is there as a whole or not at all.
 
     out.pages/
       schema.arrow              the attributes, as an Arrow IPC message

@@ -1,4 +1,4 @@
-"""A stream can carry when its tuples arrived: a stamp of the clock at the door, the same for all that came together.
+"""Add the time of arrival to a stream: a stamp of the clock, the same for all tuples that came together.
 
 The stamp is the time at which a chunk was handed over by its reader: for what is live its arrival at the system, for a
 file that is replayed the moment of its reading. Stamps never go back, so the order of arrival is the promise.

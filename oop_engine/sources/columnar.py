@@ -1,4 +1,4 @@
-"""Parquet and Arrow files: they say their columns and types themselves, and are read in the batches they hold."""
+"""Read Parquet and Arrow files, which name their columns and types, in the batches they hold."""
 
 from __future__ import annotations
 

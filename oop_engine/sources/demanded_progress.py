@@ -1,4 +1,4 @@
-"""A reading that makes promises of its own can be asked, while it runs, from any thread: how finely, how far, to end.
+"""Let any thread ask a reading that makes its own promises: how finely, how far, to end.
 
 Answers come where they belong, between the chunks of the reading, so no promise overtakes a tuple before it.
 """

@@ -1,4 +1,4 @@
-"""Errors of reading tell whose fault they are: the user named something that is not there, or the file is damaged."""
+"""Errors of reading name the fault: something that is not there, or a damaged file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A generated packet stream as a source: it can be made again, so it is bounded and can be punctuated exactly."""
+"""A generated packet stream as a source: it can be read again, so it is bounded and promised exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of NDJSON that are no columns are counted, so that nothing they hold is left out without a word.
+"""Count keys of NDJSON that are no columns, so that nothing is left out silently.
 
 Most lines have known keys alone, which `familiar` tells without reading their structure: whatever stands between
 quotes before a colon is looked up. Only where it finds another, as in objects within objects, the structure is read.

@@ -1,4 +1,4 @@
-"""Streams that need no file: record batches in memory, which can be read again, and what Python gives only once."""
+"""Streams without a file: record batches in memory, which can be read again, and iterators, which cannot."""
 
 from __future__ import annotations
 

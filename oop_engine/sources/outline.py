@@ -1,4 +1,4 @@
-"""Outlines: what a file says of its pieces before they are read, such as Parquet's row groups, spares a pass over it.
+"""Outlines of files, such as Parquet's row groups, describe pieces before they are read and so spare a pass.
 
 Exact punctuation needs the least value of all that is still to come. Where a source knows the least value of every
 piece, a piece is looked at when it is read, and none is read twice (see `punctuation.Unfolding`).

@@ -1,4 +1,4 @@
-"""One text names one file, many files by a pattern, or standard input, which is `-`."""
+"""Expand the paths of users: one file, many files by a pattern, or standard input, which is `-`."""
 
 from __future__ import annotations
 

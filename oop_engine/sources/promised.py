@@ -1,4 +1,4 @@
-"""A promise that stands in a stream is about attributes that the stream has, with constants of their types."""
+"""Check promises that stand in a stream: they name its attributes, with constants of their types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated packets are written as a real capture, or as Parquet, for demos and measurements on files."""
+"""Write generated packets as a real capture, or as Parquet, for demos and measurements on files."""
 
 from __future__ import annotations
 

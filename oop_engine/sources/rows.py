@@ -1,4 +1,4 @@
-"""Python rows become pages, and a row iterable may carry punctuation; a punctuation closes the page in progress."""
+"""Turn Python rows into pages; rows may carry punctuation, which closes the page in progress."""
 
 from __future__ import annotations
 

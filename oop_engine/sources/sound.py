@@ -1,4 +1,4 @@
-"""Record batches that come from outside are validated as a whole before anybody reads them.
+"""Validate record batches from outside as a whole before anything reads them.
 
 Arrow itself believes what a batch says of its lengths, offsets and numbers of dictionary words, and reads wherever they
 point: a batch that lies ends the process. The check costs 1 ns a text or word of a dictionary, and nothing a number.

@@ -1,4 +1,4 @@
-"""Files of rows become Arrow record batches: CSV, TSV, NDJSON, Parquet, Arrow IPC, one or many, packed or not.
+"""Read files of rows as Arrow record batches: CSV, TSV, NDJSON, Parquet, Arrow IPC, one or many, packed or not.
 
     table = Table("flows/*.csv.gz", columns=["ts", "srcIP"], types={"srcIP": "ip"})
     table.schema                            attributes of the stream, known before the first batch

@@ -1,4 +1,4 @@
-"""CSV and NDJSON are read in pieces that end with a line, so that a live stream's lines are given as they arrive."""
+"""Cut CSV and NDJSON into pieces that end with a line, so that live lines pass as they arrive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan over bounded data runs in Spark as one or two shuffles of pages; tasks are plain functions of batches.
+"""Run a plan over bounded data in Spark as one or two shuffles of pages; tasks are plain functions of batches.
 
 Where order of arrival does not matter, partitions send tuples alone: Spark sorts a bucket's pages by the least time in
 each, and then the next page's least time is a promise, exact and for free, that lets go of what is done with. Where it

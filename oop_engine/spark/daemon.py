@@ -1,4 +1,4 @@
-"""Python workers of Spark are forked from a process that has the compiled kernels at hand, so that none waits for them.
+"""Fork Spark's Python workers from a process that has loaded the compiled kernels, so that none waits for them.
 
 Run by Spark in the place of `pyspark.daemon` (`spark.python.daemon.module`).
 """

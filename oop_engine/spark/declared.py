@@ -1,4 +1,4 @@
-"""The hourly tables as a project of Spark's declarative pipelines, for `spark-pipelines run`: yours to read and edit.
+"""Write the hourly tables as a project of Spark's declarative pipelines, for `spark-pipelines run`, to read and edit.
 
     DIR/spark-pipeline.yml             what to run, and where checkpoints are
     DIR/transformations/captures.py    the tables: flows, sources and alerts, and the counts that they are made of

@@ -1,4 +1,4 @@
-"""The row in which a streaming input says its end becomes END of that input, behind all its tuples."""
+"""Turn the row in which a streaming input marks its end into END of that input, behind all its tuples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream that is read to its end says so in a row of its own, behind all others, and a plan takes that for END.
+"""Mark the end of a stream by a row of its own, behind all others, which a plan takes as END.
 
 Asked for by the option `complete` of a streaming reader: what is available now is all there will ever be. The reader
 then has a further column `_end`, null but in that one row, where it alone is true; its last offset has a mark of its

@@ -1,4 +1,4 @@
-"""A file that was read is known again by how it begins: another that has taken its name is not read on in its place."""
+"""Recognise a file that was read by its first bytes: a new file under its name is not read on in its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder that grows is a stream: every record of it belongs to one batch, and to the same when it is read again.
+"""Read a growing folder as a stream: every record belongs to one batch, and to the same when it is read again.
 
 An offset is a file's number in the journal and a byte in it: all entries before are read, and of this one what lies
 before that byte, always the end of a record. Classic captures may grow while they are read; other files must be whole

@@ -1,4 +1,4 @@
-"""Hourly tables are functions of DataFrames: what a row measures, what is counted of it by flow, and what follows.
+"""Compute hourly tables from DataFrames: the measures of a row, their sums by flow, and what follows from these.
 
 Counts of a flow in an hour add up: `measured` gives what each row of a capture or of flow exports contributes,
 `summed` or `partial` add some of it, and `flows` all. Of flows follow `sources`, and `alerts`: a source that in an hour

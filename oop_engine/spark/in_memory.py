@@ -1,4 +1,4 @@
-"""A DataFrame as a source of a plan: its tuples come to tasks as record batches, found by name, in the plan's types."""
+"""Read a DataFrame as a source of a plan: record batches with attributes by name, in the plan's types."""
 
 from __future__ import annotations
 

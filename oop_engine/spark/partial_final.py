@@ -1,4 +1,4 @@
-"""Before tuples are shuffled they are reduced: partitions send partial aggregates of slices, buckets add them up.
+"""Reduce tuples before a shuffle: partitions send partial aggregates of slices, buckets add them up.
 
 It pays where a slice has many tuples of a group in one partition, and costs little where it has not. A function whose
 result cannot be made of small parts goes without, and so does what depends on when promises come.

@@ -1,4 +1,4 @@
-"""A source that can be read twice can be read in parts, side by side: by file, by row group, by record batch.
+"""Split sources that can be read twice into parts to read side by side: files, row groups, record batches.
 
 Files are named by their whole paths, since workers may run in another folder.
 """

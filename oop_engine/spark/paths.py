@@ -1,4 +1,4 @@
-"""A path given to a reader names files: itself, those that match its pattern, or all in it when it is a folder."""
+"""Expand the path given to a reader: a file, the files that match a pattern, or all files in a folder."""
 
 from __future__ import annotations
 

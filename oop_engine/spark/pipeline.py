@@ -1,4 +1,4 @@
-"""A folder of captures becomes hourly tables; what a run has read, no later run reads again.
+"""Turn a folder of captures into hourly tables; a run never reads what an earlier one has read.
 
     tables/flows/hour=2024-05-01T12/    kind, addresses, ports, proto; packets, bytes, first, last, flags
     tables/sources/hour=.../            kind, srcIP; packets, bytes, flows, peers, first, last

@@ -1,4 +1,4 @@
-"""Operators travel by what they are, not by what they remember: their class and public fields, to be made anew."""
+"""Send operators by class and public fields, without their state, to be made anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python processes of a Spark on this machine start in a third of the time: they import pyspark as it is installed.
+"""Start Spark's Python processes on this machine in a third of the time, with pyspark as it is installed.
 
 Spark puts its own zip of pyspark in front of what they import. Python keeps no bytecode of a zip, so each process
 compiles all of it again, 0.7 to 1 s, and a query starts a dozen processes. The Python that is installed has the same

@@ -1,4 +1,4 @@
-"""Page logs are data sources and sinks of Spark, `oop.results`: every epoch is read once and written once.
+"""Offer page logs as data sources and sinks of Spark, `oop.results`: every epoch is read once and written once.
 
 Read in a batch, a log gives the epochs that are there; as a stream, each offset is a number of epochs, and a batch
 takes as many as `maxFilesPerTrigger` (epochs), `maxRowsPerTrigger` or `maxBytesPerTrigger` allow, at least one.

@@ -1,4 +1,4 @@
-"""Every attribute of the engine has a type in Spark that holds its values exactly, or says what it cannot hold.
+"""Map every attribute to a type of Spark that holds its values exactly, or say what it cannot hold.
 
 | here | in Spark |
 |---|---|

@@ -1,4 +1,4 @@
-"""Workers get the engine as a zip of its three packages, where it is not installed for them already.
+"""Send the engine to workers, as a zip of its three packages, unless it is installed there.
 
 A zip and not a wheel: neither keeps compiled kernels, and Spark unpacks a zip for Python by itself. What is installed
 on the workers keeps its kernels compiled, so a cluster that runs this often should have `oop-engine` in its image; it

@@ -1,4 +1,4 @@
-"""Captures and flow exports are data sources of Spark: `spark.read.format("oop.pcap").load("captures/*.pcap.gz")`.
+"""Offer captures and flow exports as data sources: `spark.read.format("oop.pcap").load("captures/*.pcap.gz")`.
 
 Options of both: `columns` (names between commas; all by default), `start` and `end` (only rows with start <= ts < end),
 `addresses` (`text`, as 10.0.0.7, or `binary`, 16 bytes), `splitBytes` (large classic captures are read in parts of at

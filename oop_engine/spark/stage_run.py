@@ -1,4 +1,4 @@
-"""A room runs its part of a plan: elements come in by edges, and what crosses into other rooms goes out as rows.
+"""Run a stage's part of a plan: elements come in by edges, and those for other stages go out as rows.
 
 It is the plan's circuit with the other rooms cut off. All it remembers is in `state`, so that it can be put away
 between any two rows and go on elsewhere; promises of several origins are met before the operators see them.

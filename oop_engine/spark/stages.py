@@ -1,4 +1,4 @@
-"""A plan is cut where tuples must meet others: what comes before runs wherever tuples are, what comes after by key.
+"""Cut a plan into stages where tuples must meet others: before, any partition does; behind, keys decide.
 
 Three rooms. The *front* reads the sources: in as many partitions as there are where no operator cares in which order
 tuples arrive, else in one task and exactly as embedded. The *keyed* room has many buckets: tuples that must meet are in

@@ -1,4 +1,4 @@
-"""A plan over streams runs in Spark as stateful processors of rows, one state of bytes a bucket, and never a timer.
+"""Run a plan over streams in Spark as stateful processors of rows, one state of bytes a bucket, without timers.
 
 The front takes all sources in one bucket, in order of arrival (micro-batch, partition, row): there the punctuators
 stand, and from there promises go to every bucket. Where they can, partitions do its work before it (`ahead`). Spark

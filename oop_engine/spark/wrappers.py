@@ -1,4 +1,4 @@
-"""Scripts of a few lines that run other programs a little differently, in a folder of the user's own."""
+"""Scripts of a few lines that start other programs a little differently, in a folder of the user's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Amounts in a window's brackets become ticks of an attribute; one that does not fit is shown where it stands."""
+"""Convert amounts in a window's brackets to ticks of an attribute, and point at one that does not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In a query of several inputs a name means an attribute of one of them, and that has a name in the joined stream.
+"""Resolve names in a query of several inputs: to an attribute of one, and to its name in the joined stream.
 
 The joined name is the input's own, or alias_name where an input before it has an attribute of that name, or
 alias_2_name and so on where that is taken too.

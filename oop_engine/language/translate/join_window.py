@@ -1,4 +1,4 @@
-"""The windows on the inputs of a join say which tuples meet; what such a window cannot say is refused here.
+"""Turn the windows on the inputs of a join into a join window; refuse those that define none.
 
 RANGE on an input says how long its tuples stay. With a SLIDE, the same on all inputs, tuples meet that have a window in
 common (Eq. 5.20); TUMBLING is the case of one RANGE for all.

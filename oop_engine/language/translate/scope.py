@@ -1,4 +1,4 @@
-"""A scope is a stream that a query reads, and what the names of the query mean there."""
+"""A scope is a stream that a query reads, and the meaning of the query's names in it."""
 
 from __future__ import annotations
 

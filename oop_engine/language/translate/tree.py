@@ -1,4 +1,4 @@
-"""Aggregates are found in a syntax tree, and its pieces named as a result's columns are."""
+"""Find aggregates in a syntax tree, and name its pieces as the columns of a result."""
 
 from __future__ import annotations
 

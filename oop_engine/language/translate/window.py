@@ -1,4 +1,4 @@
-"""The brackets of a query become the window of a stream; an amount that does not fit is shown where it stands."""
+"""Turn the brackets of a query into the window of a stream, and point at an amount that does not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A capture is read in order, as far as it can be; where it could not be, its notes say so."""
+"""Read a capture in order, as far as possible; its notes say where that was not."""
 
 from __future__ import annotations
 

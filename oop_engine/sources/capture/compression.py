@@ -1,4 +1,4 @@
-"""Bytes come in pieces, as a stream gives them or as gzip and zstd unpack them, up to the end or to damage."""
+"""Read bytes in pieces, as a stream has them or as gzip and zstd unpack them, up to the end or to damage."""
 
 from __future__ import annotations
 

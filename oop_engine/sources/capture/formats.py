@@ -1,4 +1,4 @@
-"""A file header says how to walk what follows it; classic pcap has one, pcapng one a section and one an interface."""
+"""Read file headers, which say how to walk the rest: classic pcap has one, pcapng one a section and an interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Common frames are decoded many at once: found, their words gathered side by side, checked and turned into columns.
+"""Decode common frames many at once: find them, gather their words side by side, check them, fill columns.
 
 Common is an Ethernet frame, with one VLAN tag or none, that holds a whole IPv4 packet without options, and in it TCP
 or UDP of which the capture has the header (and as much of UDP as of TCP). The row of any other is passed over and told

@@ -1,4 +1,4 @@
-"""A file that lies in the page cache is looked at there, without a copy, while nobody can cut it.
+"""Read a file that lies in the page cache in place, without a copy, while nobody can cut it.
 
 To look at a mapped page that its file no longer has ends the process. So a mapping is looked at only under a read lease
 of the kernel: whoever would cut the file or open it for writing waits until the reader lets go of it, some milliseconds

@@ -1,4 +1,4 @@
-"""The rows of one walk: where each packet lies, when it was taken, how long it is, and which row of a batch it is."""
+"""The rows of one walk: place, time and length of each packet, and its row of a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of a packet, in the order every capture gives them."""
+"""The columns of a packet, in the order that every capture has them."""
 
 from __future__ import annotations
 

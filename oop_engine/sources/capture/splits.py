@@ -1,4 +1,4 @@
-"""Parts of one capture, read apart, give exactly the packets of the whole, or the reading fails.
+"""Read one capture in parts that together give exactly its packets, or fail.
 
 A record header of classic pcap cannot be told from payload by looking at it: payload may hold captures, or what an
 attacker wants taken for one. So the first record of a part is not guessed but proved. A record is at most `MOST`

@@ -1,4 +1,4 @@
-"""Senders that are not known become known so fast and no faster, so that forged ones leave time for those that are.
+"""Admit unknown senders at a limited rate, so that forged ones leave time for the known ones.
 
 To take in a stranger costs about a hundred times what a datagram costs otherwise. So many may come at once, and so many
 a second in the long run; datagrams of further ones are counted and not read, before they cost anything. Who is not

@@ -1,4 +1,4 @@
-"""Datagrams of flow exports are found in captures by the decoder of packets: UDP to the ports of collectors."""
+"""Find datagrams of flow exports in captures, by the decoder of packets: UDP to the ports of collectors."""
 
 from __future__ import annotations
 

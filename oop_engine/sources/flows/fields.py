@@ -1,4 +1,4 @@
-"""One field of some records becomes part of a column: loaded, turned into what the column holds, and stored.
+"""Turn one field of some records into part of a column: load, convert, store.
 
 `place` holds where the segments of each record begin in `data`, those of segment s from s * n on for n records; `first`
 is where those of the field's segment begin, and `skip` the field's distance from them. `out8` to `out64` are one memory

@@ -1,4 +1,4 @@
-"""Records become columns: for each run of records of one template, field by field, outside the loop over records.
+"""Turn records into columns: for each run of records of one template, field by field, outside the loop over records.
 
 A run's records lie in one datagram. Each step costs for itself, so short runs of one template that follow each other
 are filled together; what is known of their datagrams is told one run after the other.

@@ -1,4 +1,4 @@
-"""A datagram without records is silent, but its header tells how far its exporter is: templates, options and counters.
+"""Heartbeats: datagrams without records, whose headers still show how far the exporter is.
 
 It is heard with the records that came before and after it, in order, as a part without rows. Not so while data of its
 session wait for their template: those are of before, whatever headers say meanwhile.

@@ -1,4 +1,4 @@
-"""Files of nfdump are read by nfdump: its pipe format has every number as it is, and is its fastest.
+"""Read files of nfdump by nfdump's pipe format, which has every number as it is, and is its fastest.
 
 Its files change with its versions, its output does not. Times are to the millisecond.
 """

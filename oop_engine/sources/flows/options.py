@@ -1,4 +1,4 @@
-"""Options records tell of the exporter: how it samples, when its clock began, when flows time out; no more is read."""
+"""Read options records on the exporter: how it samples, when its clock began, when flows time out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of a batch came in parts: each is of one set in one datagram, whose header says who sent it and when."""
+"""The parts of a batch: the records of one set in one datagram, whose header says who sent it and when."""
 
 from __future__ import annotations
 

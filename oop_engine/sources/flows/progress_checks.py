@@ -1,4 +1,4 @@
-"""A file of exports is read as if somebody listened: after every so much time of its own, one looks what is promised.
+"""Check the progress of exporters in a file as a collector would: at regular times of the file's own clock.
 
 The looks are at multiples of a length of time, on the clock of the datagrams' arrivals, and each comes before the first
 datagram that came later; what came between two looks is heard together, as it is from a socket. So what is promised

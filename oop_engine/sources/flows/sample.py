@@ -1,4 +1,4 @@
-"""A sample of datagrams is a chance choice of each as one of so many; a record that is kept stands for as many."""
+"""Sample datagrams at random, one of so many; a record that is kept stands for as many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The packets that sFlow sampled become rows by the decoder of captures, and what the samples say beside them."""
+"""Turn the packets that sFlow sampled into rows, by the decoder of captures, with the facts of their samples."""
 
 from __future__ import annotations
 

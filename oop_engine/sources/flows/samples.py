@@ -1,4 +1,4 @@
-"""sFlow's flow samples become rows: what the sample and its records say, and where the sampled header lies.
+"""Turn sFlow's flow samples into rows: the fields of sample and records, and the place of the sampled header.
 
 The headers themselves are left to the decoder of captures. A sample's records are read behind comparisons with its end;
 one that reaches beyond gives what came before it, and the sample is counted as bad.

@@ -1,4 +1,4 @@
-"""A template says how the records of its sets are laid out; sets of templates are read here, whatever their bytes are.
+"""Read sets of templates, which lay out the records of other sets, whatever their bytes are.
 
 What a template may be is bounded: at most 256 fields, and records of 1 to 4,096 bytes.
 """

@@ -1,4 +1,4 @@
-"""Walking datagrams finds who sent each, whether it is whole, new and in order, and the runs of records in it.
+"""Walk datagrams: find the sender of each, whether it is whole, new and in order, and its runs of records.
 
 The walk stops at what Python has to see (a stranger, a template, options, data without a template) and goes on where it
 stopped; all else is counted here. Every byte is read behind a comparison with the end of its datagram, every loop moves

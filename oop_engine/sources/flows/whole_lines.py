@@ -1,4 +1,4 @@
-"""The lines of a log are read as far as they are whole: the last may still be in writing."""
+"""Read a log up to its last whole line; the rest may still be in writing."""
 
 from __future__ import annotations
 

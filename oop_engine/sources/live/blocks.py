@@ -1,4 +1,4 @@
-"""Packets lie in the kernel's blocks as a chain of headers (TPACKET_V3), each of which says where the next one is."""
+"""Walk the packets in the kernel's blocks: a chain of headers (TPACKET_V3), each of which points to the next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A door is a bound UDP socket: datagrams come in through it in batches, and what it dropped is known.
+"""A door is a bound UDP socket that receives datagrams in batches and knows what it dropped.
 
 The kernel drops what comes while the receive buffer is full. It counts that for the socket, and tells it in the
 ancillary data of the datagrams that follow (SO_RXQ_OVFL) and in /proc/net/udp, which also knows of drops that no

@@ -1,4 +1,4 @@
-"""An exporter is a source of its own progress: what its clock says, how far its records trail it, whether it is there.
+"""The progress of an exporter: what its clock says, how far its records trail it, whether it is present.
 
 A record is sent some time after its flow's last packet: when the flow was idle for the inactive timeout and the cache
 was scanned. So nothing that an exporter sends later ends before

@@ -1,4 +1,4 @@
-"""The packets that an interface sees, as they come, with the columns of a capture.
+"""Read the packets that an interface sees, as they come, with the columns of a capture.
 
 One interface gives packets as good as in order: it promises its clock less a slack, also while nothing comes.
 """

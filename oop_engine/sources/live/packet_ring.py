@@ -1,4 +1,4 @@
-"""A packet ring is memory that the kernel fills with what an interface sees, a block of packets at a time (Linux).
+"""A packet ring is memory that the kernel fills with an interface's packets, a block at a time (Linux).
 
 A block is handed over when it is full or some milliseconds old, and given back when its packets have been decoded. What
 comes while no block is free is dropped by the kernel, which counts it.

@@ -1,4 +1,4 @@
-"""A ring is the slots that the kernel fills with datagrams, many at a call, and that the compiled decoder reads.
+"""A ring is slots that the kernel fills with datagrams, many at a call, for the compiled decoder to read.
 
 Its memory is all there is between the socket and the decoder: what does not fit waits in the socket's own buffer, and
 what does not fit there is dropped by the kernel, which counts it.

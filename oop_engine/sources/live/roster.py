@@ -1,4 +1,4 @@
-"""An exporter is an address and an observation domain, and one of its ports where several of them speak.
+"""The roster of exporters: an exporter is an address and an observation domain, and a port if several share these.
 
 Behind an address may be more than one process that exports, each with a clock, caches and sequences of its own: routers
 behind a translation of addresses, several probes of a host; NetFlow v5 gives all of them domain 0 as a rule. A port

@@ -1,4 +1,4 @@
-"""A collector that cannot keep up keeps one of n datagrams, by chance, and its records say that they stand for n.
+"""Shed load by chance: a collector that cannot keep up keeps one of n datagrams, whose records stand for n.
 
 So sums over `bytes * sampling` are right in expectation whatever is left out (Horvitz and Thompson), which they are not
 when the kernel drops what comes at the wrong moment. What is left out is still walked: it counts for its exporter's

@@ -1,4 +1,4 @@
-"""Flow records as they come in over UDP: one socket for NetFlow v5, v9, IPFIX and sFlow, from many exporters.
+"""Read flow records over UDP: one socket for NetFlow v5, v9, IPFIX and sFlow, from many exporters.
 
 What arrives can be read once, has no end of its own and waits for nobody: what is not taken in time is dropped by the
 kernel, which counts it. The stream makes its own promises, by exporter (see `progress`), at least ten times a second

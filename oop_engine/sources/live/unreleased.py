@@ -1,4 +1,4 @@
-"""Records that came and that no result has yet are lost when a collector stops, so it counts them.
+"""Count the records that are in no result yet; a collector that stops loses them.
 
 They are counted by their times, in the steps in which promises are made. What is before the bound up to which results
 were given is in results; the rest waits in windows that are open.
