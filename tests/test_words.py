@@ -98,11 +98,19 @@ def test_it_shows_an_example(name: str, value: object, owner: object) -> None:
     assert shown, f"neither {name} nor its class shows how it is used"
 
 
+SPARK = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+
 def shown() -> Iterator[object]:
     """Yield the docstrings with examples; those that start Spark marked as slow."""
     for name, value, _ in NAMES:
         if found := examples(text_of(value)):
-            marks = [pytest.mark.slow, pytest.mark.xdist_group("spark")] if "spark.session(" in found else []
+            marks = SPARK if "spark.session(" in found else []
             yield pytest.param(name, value, marks=marks, id=name)
 
 

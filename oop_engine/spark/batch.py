@@ -42,7 +42,7 @@ class Task:
     telling: Telling | None = None
 
     def drained(self, room: Room) -> Iterator[pa.RecordBatch]:
-        """Yield what a room has put out: tuples as Spark has them if it is the last, else rows."""
+        """Yield what a stage has put out: tuples as Spark has them if it is the last, else rows."""
         if room.number < self.cut.last:
             yield from to_batches(room.rows())
             return
@@ -176,7 +176,7 @@ def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]
 
 
 def packed(frame: DataFrame, place: int, arrow: pa.Schema) -> DataFrame:
-    """Return rows of a DataFrame's tuples, or pages, for the room that reads the source at a place.
+    """Return rows of a DataFrame's tuples, or pages, for the stage that reads the source at a place.
 
     Their origin is the number of the partition as Spark plans it: in a task that has several partitions, because they
     are coalesced behind this, it is the only one that tells them apart.
@@ -189,7 +189,7 @@ def packed(frame: DataFrame, place: int, arrow: pa.Schema) -> DataFrame:
 
 @attrs.frozen(eq=False)
 class Packed:
-    """Make rows of a DataFrame's tuples, in their order, for the room that reads the source at a place."""
+    """Make rows of a DataFrame's tuples, in their order, for the stage that reads the source at a place."""
 
     place: int
     paged: bool = False
@@ -222,7 +222,7 @@ class Gathered(Reading):
 
 @attrs.frozen(eq=False)
 class Bucketed(Task):
-    """Run the buckets of a room over rows that come sorted by bucket, rank, origin and number."""
+    """Run the buckets of a stage over rows that come sorted by bucket, rank, origin and number."""
 
     number: int = TAIL
 

@@ -48,7 +48,7 @@ class Counts:
     >>> counts = oop.spark.Counts(spark)
     >>> stream = oop.read("demos/captures/web.pcap.gz").window(range="10 s").aggregate(oop.count())
     >>> oop.spark.on_spark(stream, spark, counts=counts).count(), counts.totals().get("late", 0)
-    (3, 0)
+    (2, 0)
     """
 
     spark: SparkSession

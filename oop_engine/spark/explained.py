@@ -96,7 +96,7 @@ def _room(whole: Cut, number: int, buckets: int | None, reasons: list[str], stre
         if whole.rooms[edge.giver] == number:
             by = f" by {', '.join(edge.keys)}" if edge.keys else ""
             order = f", taken in the order of {edge.ranked}" if edge.ranked and not whole.ordered else ""
-            yield f"    => pages of {_label(whole.plan, edge.giver)} to the {NAMES[edge.room]} room{by}{order}"
+            yield f"    => pages of {_label(whole.plan, edge.giver)} to the {NAMES[edge.room]} stage{by}{order}"
 
 
 def _taken(shown: Cut) -> dict[int, str]:
@@ -148,7 +148,7 @@ def _exploded(plan: Plan) -> Iterator[str]:
 
 
 def _slow(plan: Plan) -> Iterator[str]:
-    """Say which functions are interpreted, in whatever room."""
+    """Say which functions are interpreted, in whatever stage."""
     for node in plan.nodes:
         if isinstance(node, OperatorNode):
             yield from map(one_line, slow(node.operator))

@@ -63,7 +63,7 @@ class Ahead:
     slack: int
     window: SlidingWindow
     edges: frozenset[tuple[int, int]]
-    """The edges by which what comes of it leaves the front, as (room, port)."""
+    """The edges by which what comes of it leaves the front, as (stage, port)."""
     jump: int | None = None
     """How far one tuple may move what its partition promises."""
 

@@ -27,7 +27,7 @@ SIZE: Final = 1 << 18
 
 
 def cut_in_levels(plan: Plan, *, ordered: bool = False) -> Cut:
-    """Cut a plan into rooms, with low levels in front of the shuffles where it can have them."""
+    """Cut a plan into stages, with low levels in front of the shuffles where it can have them."""
     return cut(in_levels(cut(plan, ordered=ordered)), ordered=ordered)
 
 

@@ -74,7 +74,7 @@ class Pipeline:
     SourceError for other places.
 
     >>> _ = shutil.copytree("demos/captures", "captures", ignore=lambda *_: ["README.md"])
-    >>> pipeline = oop.spark.Pipeline("captures", "tables")
+    >>> pipeline = oop.spark.Pipeline(Path("captures").absolute(), Path("tables").absolute())
     >>> pipeline.check()
     >>> report = pipeline.run(oop.spark.session(cores=2))
     >>> report.packets, report.records

@@ -1,6 +1,6 @@
 """Run a stage of a stream as Spark's stateful processor, closed until rows come.
 
-Spark starts a Python process for each room of each query to be told of its state, and nothing else: there the plan and
+Spark starts a Python process for each stage of each query to be told of its state, and nothing else: there the plan and
 the engine are not loaded.
 """
 

@@ -160,7 +160,7 @@ class _Batch:
     spark: SparkSession
     frames: Mapping[int, DataFrame]
     many: int
-    """Buckets of the keyed room."""
+    """Buckets of the keyed stage."""
     cores: int
     counts: Counts | None
 
@@ -236,5 +236,5 @@ class _Batch:
         return self.spark.range(0, 1, 1, 1).mapInArrow(Reading(there, task.buckets, task.telling), result)
 
     def _columns(self, whole: Cut, room: int) -> StructType | str:
-        """Return the columns of what comes out of a room."""
+        """Return the columns of what comes out of a stage."""
         return Wanted.of(self.plan.outputs[0].schema.arrow, None).struct if room == whole.last else DDL

@@ -1,6 +1,6 @@
 """Run a stage's part of a plan: elements come in by edges, and those for other stages go out as rows.
 
-It is the plan's circuit with the other rooms cut off. All it remembers is in `state`, so that it can be put away
+It is the plan's circuit with the other stages cut off. All it remembers is in `state`, so that it can be put away
 between any two rows and go on elsewhere; promises of several origins are met before the operators see them.
 """
 
@@ -69,16 +69,16 @@ def elsewhere(plan: Plan) -> Plan:
 
 @attrs.define(eq=False)
 class Room:
-    """Run one room of a cut plan, or one bucket of it."""
+    """Run one stage of a cut plan, or one bucket of it."""
 
     cut: Cut
     number: int
     buckets: Mapping[int, int]
-    """How many buckets each room has."""
+    """How many buckets each stage has."""
     origin: int = attrs.field(default=0, kw_only=True)
-    """Which of the room's buckets, or partitions, this is."""
+    """Which of the stage's buckets, or partitions, this is."""
     origins: Mapping[int, int] = attrs.field(factory=dict, kw_only=True)
-    """How many origins each room has as one that rows come from; one, where nothing is said."""
+    """How many origins each stage has as one that rows come from; one, where nothing is said."""
     promising: bool = attrs.field(default=True, kw_only=True)
     """Whether promises go out with the tuples; else only what the tuples themselves tell of their order."""
     circuit: Circuit = attrs.field(init=False)
@@ -134,7 +134,7 @@ class Room:
         self.circuit.finish(place)
 
     def take(self, row: WireRow) -> None:
-        """Take a row; those of one origin come in the order of their `seq`. One for another room goes on its way."""
+        """Take a row; those of one origin come in the order of their `seq`. One for another stage goes on its way."""
         if row.room != self.number:
             self._rows.append(row)
         elif row.kind == PAGE:
@@ -174,7 +174,7 @@ class Room:
             self.circuit.let_go(place)
 
     def rows(self) -> list[WireRow]:
-        """Return the rows for other rooms since the last call."""
+        """Return the rows for other stages since the last call."""
         rows, self._rows = self._rows, []
         return rows
 
@@ -204,7 +204,7 @@ class Room:
         return encode_state(state)
 
     def restore(self, saved: bytes) -> None:
-        """Become the room whose `state` this was; called on a fresh one. PlanError when it was another plan's."""
+        """Become the stage whose `state` this was; called on a fresh one. PlanError when it was another plan's."""
         state = decode_state(saved)
         if state.get("plan") != self._fingerprint():
             raise PlanError(
@@ -248,12 +248,12 @@ def _since(batch: pa.RecordBatch, least: int) -> pa.RecordBatch:
 
 
 def in_order(rows: Iterable[WireRow]) -> list[WireRow]:
-    """Return rows in an order in which a room may take them: those of one origin by `seq`."""
+    """Return rows in an order in which a stage may take them: those of one origin by `seq`."""
     return sorted(rows, key=lambda row: (row.origin, row.seq))
 
 
 def take_ranked(room: Room, rows: Iterable[WireRow], ranked: Mapping[int, str]) -> Iterator[None]:
-    """Let a room take rows in the order of their rank, and promise of each edge what the next rank allows.
+    """Let a stage take rows in the order of their rank, and promise of each edge what the next rank allows.
 
     `ranked` names the attribute of each edge, by port, of which a rank speaks; other edges bring their own promises.
     Gives control back after each row. Nothing follows the last one.

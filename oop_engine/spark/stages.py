@@ -1,9 +1,9 @@
 """Cut a plan into stages where tuples must meet others: before, any partition does; behind, keys decide.
 
-Three rooms. The *front* reads the sources: in as many partitions as there are where no operator cares in which order
-tuples arrive, else in one task and exactly as embedded. The *keyed* room has many buckets: tuples that must meet are in
-one of them, since each of its operators groups, or joins, by attributes among which are those that buckets are made by.
-The *tail* is one bucket for what needs all tuples. A stream that goes from one room to another is an edge.
+There are three stages. The *front* reads the sources: in as many partitions as there are if no operator depends on the
+order of arrival, else in one task and exactly as embedded. The *keyed* stage has many buckets: tuples that must meet
+are in one of them, since each of its operators groups, or joins, by attributes that include those of the buckets. The
+*tail* is one bucket for operators that need all tuples. A stream that goes from one stage to another is an edge.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TRIED: Final = 2_000
 
 @attrs.frozen
 class Edge:
-    """A stream that goes from one room to another, and those in that room who read it."""
+    """A stream that goes from one stage to another, and those in that stage who read it."""
 
     giver: int
     """Place of the node whose output it is."""
@@ -46,7 +46,7 @@ class Edge:
 
 @attrs.frozen
 class Cut:
-    """A plan, the room of each of its nodes, and the edges between rooms."""
+    """A plan, the stage of each of its nodes, and the edges between stages."""
 
     plan: Plan
     rooms: tuple[int, ...]
@@ -57,7 +57,7 @@ class Cut:
     """For each node, why it runs where it does; empty where that goes without saying."""
 
     def into(self, room: int) -> tuple[Edge, ...]:
-        """Return the edges that end in a room; their places there are their ports."""
+        """Return the edges that end in a stage; their places there are their ports."""
         return tuple(edge for edge in self.edges if edge.room == room)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -72,12 +72,12 @@ class Cut:
 
     @property
     def used(self) -> tuple[int, ...]:
-        """Return the rooms in which anything runs, in order."""
+        """Return the stages in which anything runs, in order."""
         return tuple(sorted(set(self.rooms)))
 
     @property
     def last(self) -> int:
-        """Return the room that the output leaves."""
+        """Return the stage that the output leaves."""
         return self.rooms[self.plan.position(self.plan.outputs[0])]
 
 
@@ -101,7 +101,7 @@ def _arrived(
 
 
 def cut(plan: Plan, *, ordered: bool = False) -> Cut:
-    """Cut a plan of one output into rooms; `ordered` says that its sources must be read in order of arrival anyway."""
+    """Cut a plan of one output into stages; `ordered` says that its sources must be read in order of arrival anyway."""
     needs = [need(node) for node in plan.nodes]
     arrival = [place for place, n in enumerate(needs) if n.arrival]
     ordered = ordered or bool(arrival)
@@ -147,7 +147,7 @@ def _choices(plan: Plan, needs: Sequence[Together], forced: set[int]) -> Iterato
 
 @attrs.define
 class _Spread:
-    """The rooms that follow from one way to key the operators that read the front."""
+    """The stages that follow from one way to key the operators that read the front."""
 
     plan: Plan
     needs: Sequence[Together]
@@ -194,7 +194,7 @@ class _Spread:
         return KEYED, after(node, self.needs[place], sides)
 
     def _sides(self, place: int, node: OperatorNode, inputs: list[int], rooms: set[int]) -> list[Keys] | None:
-        """Return the keys by port, None when the operator cannot be in the keyed room; note those of the front."""
+        """Return the keys by port, None when the operator cannot be in the keyed stage; note those of the front."""
         keys = self.needs[place].keys
         if rooms == {FRONT}:
             self.first.append(place)

@@ -3,7 +3,7 @@
 The front takes all sources in one bucket, in order of arrival (micro-batch, partition, row): there the punctuators
 stand, and from there promises go to every bucket. Where they can, partitions do its work before it (`ahead`). Spark
 keeps the state and its versions; it drops nothing, since it is given no watermark: what is late is for the plan's own
-policy. Between micro-batches a room is its `state`.
+policy. Between micro-batches a stage is its `state`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 _CODEC: Final = pa.Codec("zstd", compression_level=1)
 _LENGTH: Final = 8
 OUT = TAIL + 1
-"""The room of rows that are results."""
+"""The stage of rows that are results."""
 
 
 @attrs.frozen(eq=False)

@@ -45,7 +45,7 @@ _BATCH_BYTES: Final = 32 << 20
 
 @attrs.frozen
 class WireRow:
-    """A page, a promise or the like on the way to a bucket; `port` is the edge's number in the room it goes to."""
+    """A page, a promise or the like on the way to a bucket; `port` is the edge's number in the stage it goes to."""
 
     room: int
     bucket: int

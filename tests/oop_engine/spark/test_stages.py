@@ -38,7 +38,7 @@ def of(name: str) -> Cut:
 
 
 def keys(whole: Cut) -> list[tuple[str, ...]]:
-    """Give the keys of the edges into the keyed room."""
+    """Give the keys of the edges into the keyed stage."""
     return [edge.keys for edge in whole.into(KEYED)]
 
 
