@@ -137,14 +137,15 @@ ABSENT = re.compile(r"features?(\.md)? row|\brows? [A-Z]\d|design/")
 """References to documents that are not in the repository."""
 
 
-LATER = re.compile(r"operators/(kernels/|window_aggregate/(\w+\.py|stores/slices/))")
+LEFT = re.compile(r"operators/(kernels|window_aggregate/stores/slices)/")
+"""Folders that are not checked: a kernel is compiled anew when its docstring changes."""
 
 
 def docstrings() -> Iterator[tuple[str, str]]:
     """Yield the docstrings of all modules, classes and functions, with their places."""
     for package in PACKAGES:
         for file in sorted((ROOT / package).rglob("*.py")):
-            if LATER.match(str(file.relative_to(ROOT))):
+            if LEFT.match(str(file.relative_to(ROOT))):
                 continue
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
                 if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):

@@ -273,7 +273,7 @@ class StoreShell(Shell, Generic[S]):
 
     @property
     def endless(self) -> bool:
-        """Tell whether windows never let go of a tuple (RANGE ALL)."""
+        """Return whether windows never let go of a tuple (RANGE ALL)."""
         return self._endless
 
     def _make(self, schema: Schema) -> S:

@@ -28,7 +28,7 @@ class Released:
 
 @attrs.frozen(eq=False)
 class Held:
-    """What a store holds: each entry is of one group, and belongs to the windows [first, last)."""
+    """The entries of a store: each is of one group, and belongs to the windows [first, last)."""
 
     first: Int64s
     last: Int64s
@@ -51,16 +51,16 @@ class Held:
 
 
 class WindowStore(Protocol):
-    """What holds the open windows of all groups."""
+    """A holder of the open windows of all groups."""
 
     @property
     def accumulators(self) -> Sequence[Accumulator]:
-        """One accumulator a function; the slots of `Released` are theirs."""
+        """Return one accumulator a function; the slots of `Released` are theirs."""
         ...
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Return how many bytes are held."""
         ...
 
     def __len__(self) -> int:

@@ -143,7 +143,7 @@ class SlicingAggregate(Shell):
 
     @property
     def wattr(self) -> str:
-        """The windowing attribute of all windows."""
+        """Return the windowing attribute of all windows."""
         return self._progressing
 
     def output_schema(self, *inputs: Schema) -> Schema:
@@ -188,22 +188,22 @@ class SlicingAggregate(Shell):
 
     @property
     def _by_group(self) -> bool:
-        """Tell whether single groups are released: edges, order and lateness are certain for all groups at once."""
+        """Return whether single groups are released: edges, order and lateness are certain for all groups at once."""
         return not (self.waits or self.lateness or self._used.tracked)
 
     @property
     def waits(self) -> Decision:
-        """Tell whether tuples wait until a promise makes their order certain, and why (Fig 4 of the paper)."""
+        """Return whether tuples wait until a promise makes their order certain, and why (Fig 4 of the paper)."""
         return waits(self.functions.values(), self._used.contexts, in_order=self.ordered)
 
     @property
     def splits(self) -> Decision:
-        """Tell whether slices may have to be cut in two, and why (Fig 5 of the paper)."""
+        """Return whether slices may have to be cut in two, and why (Fig 5 of the paper)."""
         return splits_any(self._used.contexts, in_order=self.ordered)
 
     @property
     def combines_ahead(self) -> Decision:
-        """Tell whether slices are combined ahead of the windows, the eager store, and why."""
+        """Return whether slices are combined ahead of the windows, the eager store, and why."""
         if self.by:
             return Decision(False, "with groups, slices are combined when a window is complete")
         if self.lateness:
@@ -469,7 +469,7 @@ class SlicingAggregate(Shell):
 
     @property
     def in_vectors(self) -> bool:
-        """Tell whether edges are the same for all groups, and aggregates of slices may be combined in any order."""
+        """Return whether edges are the same for all groups, and aggregates of slices may be combined in any order."""
         if not self.by or len(self._used.sessions) or self._used.asked or self.waits:
             return False
         return all(function.commutative and not function.arrival_order for function in self.functions.values())
@@ -552,7 +552,7 @@ class SlicingAggregate(Shell):
 
 
 def _within(since: int, bounds: Int64s) -> bool:
-    """Tell whether bounds rise from a bound on, and are such as the compiled road takes."""
+    """Return whether bounds rise from a bound on, and are such as the compiled road takes."""
     if len(bounds) == 0 or not max(since, -LIMIT) < bounds[0] <= bounds[-1] < LIMIT:
         return False
     return len(bounds) == 1 or bool((bounds[1:] > bounds[:-1]).all())

@@ -88,14 +88,14 @@ class Answers(memory.Stateful):
 
     @property
     def _due(self) -> bool:
-        """Tell whether the bound may complete or settle anything."""
+        """Return whether the bound may complete or settle anything."""
         ledger, dues = self.slices.ledger, self.slices.dues
         passed = self.bound >= self._next or self.settled >= self.end
         return passed or self.revising or bool(ledger[slicer.DUES] and dues[0, 0] <= self.bound)
 
     @property
     def revising(self) -> bool:
-        """Tell whether a tuple came late to windows that were given."""
+        """Return whether a tuple came late to windows that were given."""
         return self.revisions is not None and len(self.revisions.ticks) > 0
 
     def disturb(self, ticks: Int64s, groups: Int32s | None) -> None:
@@ -121,7 +121,7 @@ class Answers(memory.Stateful):
         return int(np.count_nonzero(late))
 
     def linear(self, bound: int, found: Sequence[tuple[int, list[Extent]]] = ()) -> Iterator[Results]:
-        """Give the results of all windows that end at or before a bound, then let go; slots hold until the next.
+        """Yield the results of all windows that end at or before a bound, then let go; slots hold until the next.
 
         `found` are windows, by place, that were found elsewhere to be complete. With `revisions`, results that late
         tuples may have changed are given again; these are to be numbered before the next are asked for.
@@ -150,7 +150,7 @@ class Answers(memory.Stateful):
         self.store.settled(held - len(self.slices))
 
     def _revised(self, revisions: Revisions, settled: int, bound: int) -> Iterator[Results]:
-        """Give again the windows that end in (settled, bound] and to which a late tuple came; sessions apart."""
+        """Yield again the windows that end in (settled, bound] and to which a late tuple came; sessions apart."""
         used, ticks = self.used, revisions.ticks
         if len(ticks) == 0:
             return
@@ -233,7 +233,7 @@ class Answers(memory.Stateful):
             yield from self._taken_back(self.revisions, listed)
 
     def _taken_back(self, revisions: Revisions, listed: list[tuple[Int64s, Int64s, Int32s]]) -> Iterator[Results]:
-        """Give the sessions that a late tuple joined to others or opened again; the listed ones are what is left."""
+        """Yield the sessions that a late tuple joined to others or opened again; the listed ones are what is left."""
         none = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32))
         places, wids, groups = (np.concatenate(columns) for columns in zip(none, *listed, strict=True))
         gone = revisions.lost((places, wids, groups), self.used.gapped, revisions.groups)
@@ -271,7 +271,7 @@ class Answers(memory.Stateful):
         self.slices.settle(self.settled, self.begin, join=self.store.joins and not self.used.looks_back)
 
     def of_groups(self, which: Int32s, bound: int) -> Iterator[Results]:
-        """Give the results of single groups whose windows end at or before their own bound, then let go."""
+        """Yield the results of single groups whose windows end at or before their own bound, then let go."""
         slices, used = self.slices, self.used
         if isinstance(self.store, Grouped):
             yield from self._vectors_of_groups(self.store, which, bound)
@@ -329,7 +329,7 @@ class Answers(memory.Stateful):
         return self.slices.bounds[which, slicer.OWN]
 
     def _asked_of_groups(self, which: Int32s, bound: int) -> Iterator[Results]:
-        """Give the windows of single groups that say themselves what they are, one group at a time."""
+        """Yield the windows of single groups that say themselves what they are, one group at a time."""
         slices = self.slices
         for g in which.tolist():
             own: list[tuple[int, int, int]] = []
@@ -349,7 +349,7 @@ class Answers(memory.Stateful):
                             yield Results(columns[0], columns[1], columns[2], columns[3], held.groups, held.slots)
 
     def earliest(self) -> int:
-        """Give a tick before which no session that is still to be given begins; with groups it may lag by a gap."""
+        """Return a tick before which no session that is still to be given begins; with groups it may lag by a gap."""
         slices = self.slices
         if slices.single or self.bound >= self._looked + int(slices.ledger[slicer.NEAR]):
             all_bits = slices.ledger[slicer.ALL]

@@ -135,7 +135,7 @@ class Batched:
             start = stop
 
     def _slots_of(self, made: int, results: int) -> Slots:
-        """Give the slots of so many results: those behind all that were made."""
+        """Return the slots of so many results: those behind all that were made."""
         if results == 0:
             return _NOBODY
         if len(self._numbers) < results or self._numbers[0] != made:

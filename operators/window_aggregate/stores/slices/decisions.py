@@ -32,7 +32,7 @@ class Decision:
 
 
 def keeps_tuples(*, in_order: bool, commutative: bool, context: Context, measure: Measure) -> Decision:
-    """Tell whether tuples must be kept besides partial aggregates (Fig 4).
+    """Return whether tuples must be kept besides partial aggregates (Fig 4).
 
     >>> keeps_tuples(in_order=False, commutative=True, context="session", measure="time")
     Decision(yes=False, why='a late tuple only updates, extends or merges slices')
@@ -51,7 +51,7 @@ def keeps_tuples(*, in_order: bool, commutative: bool, context: Context, measure
 
 
 def splits(*, in_order: bool, context: Context) -> Decision:
-    """Tell whether a slice may have to be cut in two (Fig 5)."""
+    """Return whether a slice may have to be cut in two (Fig 5)."""
     if context in ("CF", "session"):
         why = "edges are known beforehand" if context == "CF" else "a gap has no tuples, so a cut in it is an update"
         return Decision(False, why)
@@ -63,7 +63,7 @@ def splits(*, in_order: bool, context: Context) -> Decision:
 
 
 def removes(*, in_order: bool, measure: Measure, newest: bool, invertible: bool) -> Removal:
-    """Tell how a tuple that a late one pushes out of its slice is removed from it (Fig 6).
+    """Return how a tuple that a late one pushes out of its slice is removed from it (Fig 6).
 
     `newest`: whether the late tuple still belongs to the newest slice, so that it pushes none out.
     """
@@ -75,7 +75,7 @@ def removes(*, in_order: bool, measure: Measure, newest: bool, invertible: bool)
 
 
 def waits(functions: Iterable[AggregateFunction], contexts: Iterable[Context], *, in_order: bool) -> Decision:
-    """Tell whether tuples of a workload over time must be kept until a promise makes their order certain."""
+    """Return whether tuples of a workload over time must be kept until a promise makes their order certain."""
     commutative = not any(ordered(function) for function in functions)
     decision = Decision(False, "there is no window")
     for context in contexts:
@@ -86,7 +86,7 @@ def waits(functions: Iterable[AggregateFunction], contexts: Iterable[Context], *
 
 
 def splits_any(contexts: Iterable[Context], *, in_order: bool) -> Decision:
-    """Tell whether slices that windows of several classes share may have to be cut in two, and why."""
+    """Return whether slices that windows of several classes share may have to be cut in two, and why."""
     decision = Decision(False, "there is no window")
     for context in contexts:
         decision = splits(in_order=in_order, context=context)

@@ -49,7 +49,7 @@ class Queue(memory.Stateful):
         return self.stop - self.start
 
     def __getitem__(self, column: int) -> Int64s:
-        """Give one column of all rows."""
+        """Return one column of all rows."""
         return self.rows[column, self.start : self.stop]
 
     def make_room(self, more: int) -> None:
@@ -108,7 +108,7 @@ class Eager:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held besides the slots."""
+        """Return how many bytes are held besides the slots."""
         return self._queue.nbytes + self._nodes.nbytes + self.grid[0].nbytes + self.near.nbytes
 
     def disturb(self) -> None:
@@ -116,7 +116,7 @@ class Eager:
         self._dirty = True
 
     def keys(self) -> Int64s:
-        """Give a tick of every final slice that stands for it in windows, ascending."""
+        """Return a tick of every final slice that stands for it in windows, ascending."""
         return self._queue[releasing.KEY]
 
     def advance(self, bound: int) -> None:
@@ -162,7 +162,7 @@ class Eager:
                 room = CHUNK
 
     def told(self, found: Int64s, later: Slots, earlier: Slots) -> Iterator[Results]:
-        """Give the results of windows that `release` has told."""
+        """Yield the results of windows that `release` has told."""
         places, wids, opens, closes, starts, stops = found
         values = self._between(later, earlier)
         if values:
@@ -175,7 +175,7 @@ class Eager:
         self._free(result)
 
     def _between(self, later: Slots, earlier: Slots) -> list[Int64s]:
-        """Give the aggregates that are differences of these totals; none unless all of them are plain."""
+        """Return the aggregates that are differences of these totals; none unless all of them are plain."""
         if self._others or not self.plain or len(later) > ROWS:
             return []
         values: list[Int64s] = []
@@ -203,12 +203,12 @@ class Eager:
 
     @property
     def summed(self) -> bool:
-        """Tell whether running totals are all that is kept."""
+        """Return whether running totals are all that is kept."""
         return bool(self._summed) and not self._others
 
     @property
     def rows(self) -> Int64s:
-        """The queue of final slices."""
+        """Return the queue of final slices."""
         return self._queue.rows
 
     def enter(self, queued: Int64s) -> None:
@@ -324,7 +324,7 @@ class Eager:
         self._base, self._head, self._dirty, self.grid = -1, 0, False, NO_GRID
 
     def answers(self, opens: Int64s, closes: Int64s, firsts: Int64s) -> Iterator[Held]:
-        """Give the results of windows [opens[i], closes[i]), all of whose slices are final; `firsts` as in `Lazy`."""
+        """Yield the results of windows [opens[i], closes[i]), all of whose slices are final; `firsts` as in `Lazy`."""
         queue, room = self._queue, len(opens)
         windows, starts, stops = np.empty((3, room), np.int64)
         later, earlier = np.empty((2, room), np.int32)
@@ -339,7 +339,7 @@ class Eager:
         self._free(slots)
 
     def _answer(self, starts: Int64s, stops: Int64s, later: Slots, earlier: Slots) -> Slots:
-        """Give the slots of results of ranges of the queue, which `ranges` has told."""
+        """Return the slots of results of ranges of the queue, which `ranges` has told."""
         slots = self.slices.results(len(starts), self._others)
         for one in self._totals:
             one.difference(slots, later, earlier)

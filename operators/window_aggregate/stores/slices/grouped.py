@@ -28,12 +28,12 @@ class Grouped(OnDemand):
     vectors: Vectors
 
     def _rows(self) -> tuple[Int32s, Int64s]:
-        """Give the slices in order of time, and the begins of their cells."""
+        """Return the slices in order of time, and the begins of their cells."""
         live, begins = occupied(self.slices)
         return self.slices.cells[live, slicer.HEAD].astype(np.int32), begins
 
     def answers(self, opens: Int64s, closes: Int64s, firsts: Int64s) -> Iterator[Held]:
-        """Give the results of windows [opens[i], closes[i]); one window at a time where groups are many.
+        """Yield the results of windows [opens[i], closes[i]); one window at a time where groups are many.
 
         `firsts` as in `Lazy`.
         """
@@ -62,12 +62,12 @@ class Grouped(OnDemand):
         vectors.empty(running)
 
     def begins(self, which: Int32s) -> Int64s:
-        """Give the begins of the slices that have any of these groups."""
+        """Return the begins of the slices that have any of these groups."""
         rows, begins = self._rows()
         return begins[self.vectors.having(which, rows)]
 
     def of_groups(self, which: Int32s, past: int, opens: Int64s, closes: Int64s) -> Iterator[Held]:
-        """Give the results of single groups in windows [opens[i], closes[i]), but those that they have had."""
+        """Yield the results of single groups in windows [opens[i], closes[i]), but those that they have had."""
         if len(opens):
             rows, begins = self._rows()
             starts, stops = np.searchsorted(begins, opens), np.searchsorted(begins, closes)

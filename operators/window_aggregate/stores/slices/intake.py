@@ -55,7 +55,7 @@ class Intake(memory.Stateful):
 
     @property
     def accumulators(self) -> Sequence[Accumulator]:
-        """What holds the aggregates of results."""
+        """A holder of the aggregates of results."""
         return self.answers.slices.accumulators if self.vectors is None else self.vectors.accumulators
 
     def lost(self) -> dict[str, int]:
@@ -208,7 +208,7 @@ class Intake(memory.Stateful):
 
     @property
     def wasteful(self) -> bool:
-        """Tell whether slices of single groups would take less memory than those of many do."""
+        """Return whether slices of single groups would take less memory than those of many do."""
         slices, vectors = self.answers.slices, self.vectors
         if vectors is None or not vectors.grown:
             return False
@@ -218,7 +218,7 @@ class Intake(memory.Stateful):
         return vectors.wasteful(slots[:-1].astype(np.int32))
 
     def linked(self) -> State:
-        """Give the state of an intake with slices of single groups that holds the same."""
+        """Return the state of an intake with slices of single groups that holds the same."""
         assert self.vectors is not None
         return self.state() | prefixed("answers.slices.", self.vectors.linked(self.answers.slices))
 

@@ -44,7 +44,7 @@ class OnDemand(memory.Stateful):
         """Forget what was combined ahead: nothing."""
 
     def keys(self) -> Int64s:
-        """Give a tick of every slice that stands for it in windows, ascending; the begin of its cell."""
+        """Return a tick of every slice that stands for it in windows, ascending; the begin of its cell."""
         return occupied(self.slices)[1]
 
 
@@ -53,7 +53,7 @@ class Lazy(OnDemand):
     """Answer windows from slices at the moment they are asked."""
 
     def answers(self, opens: Int64s, closes: Int64s, firsts: Int64s) -> Iterator[Held]:
-        """Give the results of windows [opens[i], closes[i]), no more slices at a time than the budget.
+        """Yield the results of windows [opens[i], closes[i]), no more slices at a time than the budget.
 
         `firsts` are the places of the first of `keys` in each, of length 0 where they are not known.
         """
@@ -75,7 +75,7 @@ class Lazy(OnDemand):
 
 
 def occupied(slices: Slices) -> tuple[Int32s, Int64s]:
-    """Give the cells with a slice in order of time, and their begins."""
+    """Return the cells with a slice in order of time, and their begins."""
     n = slices.cell_count
     live, begins = np.empty(n, np.int32), np.empty(n, np.int64)
     m = kernels.occupied(slices.cells, slices.order, n, live, begins)
@@ -83,7 +83,7 @@ def occupied(slices: Slices) -> tuple[Int32s, Int64s]:
 
 
 def combined(slices: Slices, windows: Int64s, groups: Int32s, into: Int32s, source: Int32s) -> Iterator[Held]:
-    """Give results that are combined from slices; where each has one slice, that is the result."""
+    """Yield results that are combined from slices; where each has one slice, that is the result."""
     if len(windows) == 0:
         return
     if len(into) == len(windows):

@@ -40,7 +40,7 @@ class Portion:
     wid, window_start and window_end are promised as without the others, where windows repeat; sessions and windows that
     say their edges themselves promise a window_start, and a session's wid, that is the least of all windows computed.
     Promises on single groups as promises on `by_group` of them.
-    Cost: O(1) a result of any query. Source: Scotty (TODS 2021), Algorithm 2 and section 4, features row S3.
+    Cost: O(1) a result of any query. Source: Scotty (TODS 2021), Algorithm 2 and section 4.
 
     >>> from operators.drive import drive, rows
     >>> from operators.functions import count, sum
@@ -89,13 +89,13 @@ class Portion:
 
     @property
     def _repeating(self) -> list[SlidingWindow | FixedBandWindow]:
-        """The own windows, if all of them tell by their number where they are; else none."""
+        """Return the own windows, if all of them tell by their number where they are; else none."""
         found = [w for w in self.windows.values() if isinstance(w, SlidingWindow | FixedBandWindow)]
         return found if len(found) == len(self.windows) else []
 
     @property
     def _tells_ids(self) -> bool:
-        """Tell whether promises are made on window-ids, which one window alone has."""
+        """Return whether promises are made on window-ids, which one window alone has."""
         if self.labels:
             return False
         return bool(self._repeating) or all(isinstance(w, SessionWindow) for w in self.windows.values())
@@ -130,7 +130,7 @@ class Portion:
         emit(Page(schema, batch))
 
     def _named(self, called: pa.Array) -> pa.Array:
-        """Give the own names of windows, null for those of others."""
+        """Return the own names of windows, null for those of others."""
         which = pc.index_in(called, value_set=pa.array(list(self.labels), pa.string()))
         return pa.array(list(self.labels.values()), pa.string()).take(which)
 
@@ -144,7 +144,7 @@ class Portion:
                 emit(promise)
 
     def _own(self, punctuation: Punctuation) -> Iterator[Punctuation]:
-        """Give what a promise on the results of all says of the own ones."""
+        """Yield what a promise on the results of all says of the own ones."""
         patterns: dict[str, Pattern] = dict(punctuation.patterns)
         if not self._kept(frozenset(patterns)):
             bound = whole(punctuation.bound(START))
@@ -179,7 +179,7 @@ class Portion:
                 yield before(name, value, assumed=assumed)
 
     def _following(self, window: SlidingWindow | FixedBandWindow, end: int) -> int:
-        """Give the first window-id whose window ends at a tick or after it."""
+        """Return the first window-id whose window ends at a tick or after it."""
         least = window.least if isinstance(window, SlidingWindow) else 0
         return max(-((_origin(window) - end) // _slide(window)) - 1, least)
 

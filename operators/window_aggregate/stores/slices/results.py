@@ -53,7 +53,7 @@ class Results:
         return int(np.count_nonzero(other)) + 1
 
     def where(self, chosen: slice | Bools) -> Results:
-        """Give the chosen ones."""
+        """Return the chosen ones."""
         return Results(
             self.places[chosen],
             self.wids[chosen],

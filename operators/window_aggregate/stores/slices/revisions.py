@@ -46,7 +46,7 @@ class Revisions(memory.Stateful):
 
     @property
     def ticks(self) -> Int64s:
-        """The ticks of the tuples that came late since the last call of `forget`, ascending, each once."""
+        """Return the ticks of the tuples that came late since the last call of `forget`, ascending, each once."""
         return np.unique(self._ticks)
 
     @property
@@ -61,13 +61,13 @@ class Revisions(memory.Stateful):
         self._ticks, self._groups = ticks[order], groups[order]
 
     def touched(self, groups: Int32s, opens: Int64s, closes: Int64s) -> Bools:
-        """Tell for each result, [open, close) of a group, whether a tuple came late to it."""
+        """Return for each result, [open, close) of a group, whether a tuple came late to it."""
         out = np.zeros(len(groups), np.bool_)
         touched(self._groups, self._ticks, groups, frozen(opens), frozen(closes), out)
         return out
 
     def number(self, places: Int64s, wids: Int64s, groups: Int32s, closes: Int64s, digests: Words) -> Int64s:
-        """Give the revision number of each result: 0 when it is given for the first time, -1 when it is as it was."""
+        """Return the revision number of each result: 0 when it is given for the first time, -1 when it is as it was."""
         ids = self._ids(places, wids, groups)
         numbers = self._table[ids, GIVEN].copy()
         same = (numbers > 0) & (self._table[ids, END] == closes) & (self._digests[ids] == digests)
@@ -77,7 +77,7 @@ class Revisions(memory.Stateful):
         return numbers
 
     def changed(self, places: Int64s, wids: Int64s, groups: Int32s, opens: Int64s, closes: Int64s) -> Bools:
-        """Tell which of these sessions are new, or have another end than when they were given, or a late tuple."""
+        """Return which of these sessions are new, or have another end than when they were given, or a late tuple."""
         ids = self._index.find(_columns(places, wids, groups))
         known = ids >= 0
         same = np.zeros(len(ids), np.bool_)

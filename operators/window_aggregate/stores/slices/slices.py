@@ -50,7 +50,7 @@ class Held:
     slots: Slots
 
     def of(self, column: Int64s) -> Int64s:
-        """Give what a column says of the window of each result; where all are of one, it is not written for each."""
+        """Return what a column says of the window of each result; where all are of one, it is not written for each."""
         windows = self.windows
         return np.broadcast_to(column[windows], len(self.groups)) if isinstance(windows, int) else column[windows]
 
@@ -118,19 +118,19 @@ class Slices(memory.Stateful):
         return int(np.count_nonzero(cells[:, kernels.SIZE]))
 
     def spans(self) -> list[tuple[int, int]]:
-        """Give begin and end of the cells that have a slice, in order of time."""
+        """Return begin and end of the cells that have a slice, in order of time."""
         cells = self.cells[self.order[: self.cell_count, kernels.NUMBER]]
         cells = cells[cells[:, kernels.SIZE] > 0]
         return list(zip(cells[:, kernels.BEGIN].tolist(), cells[:, kernels.END].tolist(), strict=True))
 
     @property
     def least(self) -> int:
-        """The least tick of the last call of `place`."""
+        """Return the least tick of the last call of `place`."""
         return int(self.ledger[kernels.BOTTOM])
 
     @property
     def dropped(self) -> int:
-        """Tuples that are in no slice, all told."""
+        """Return tuples that are in no slice, all told."""
         return sum(self.lost())
 
     def lost(self) -> tuple[int, int, int]:
@@ -155,7 +155,7 @@ class Slices(memory.Stateful):
         ledger[kernels.GAPPY], ledger[kernels.ASKED] = gappy, asked
 
     def _lasting(self) -> Int64s:
-        """Give the times of slices from before there were sessions: all of their cell, as far as tuples came."""
+        """Return the times of slices from before there were sessions: all of their cell, as far as tuples came."""
         times, of = np.zeros((len(self.links), 3), np.int64), self.cells[self.links[:, kernels.CELL]]
         times[:, kernels.FIRST] = of[:, kernels.BEGIN]
         times[:, kernels.LAST] = np.minimum(of[:, kernels.END] - 1, self.ledger[kernels.TOP])
@@ -246,7 +246,7 @@ class Slices(memory.Stateful):
         kernels.insert_cell(tick, begin, end, until, nobody, self.cells, self.order, self.ledger)
 
     def find(self, tick: int) -> int:
-        """Give the cell that is known to hold a tick, -1 when there is none."""
+        """Return the cell that is known to hold a tick, -1 when there is none."""
         k = int(kernels.position(tick, self.order, self.ledger[kernels.CELLS]))
         if k < 0:
             return -1
@@ -305,7 +305,7 @@ class Slices(memory.Stateful):
         self.give_back(slots)
 
     def take(self, number: int) -> Slots:
-        """Give slots to keep something else in, not initialised; `give_back` returns them."""
+        """Return slots to keep something else in, not initialised; `give_back` returns them."""
         slots, done = np.empty(number, np.int32), 0
         while done < number:
             done += int(releasing.take(self.links, self.ledger, slots[done:]))
@@ -374,7 +374,7 @@ class Slices(memory.Stateful):
         self.free(gone)
 
     def idle(self) -> Int32s:
-        """Give the groups that were left without a slice since the last call, and reset what is known of them."""
+        """Return the groups that were left without a slice since the last call, and reset what is known of them."""
         if not self._idle:
             return _NONE
         idle = np.concatenate(self._idle)
@@ -385,7 +385,7 @@ class Slices(memory.Stateful):
 
     @property
     def full(self) -> bool:
-        """Tell whether no slot is left to be taken before `grow`."""
+        """Return whether no slot is left to be taken before `grow`."""
         return bool(self.ledger[kernels.FREE] < 0 and self.ledger[kernels.MADE] >= len(self.links))
 
     @property
@@ -524,7 +524,7 @@ def _check_doubly(held: Int64s, links: Int64s, owner: int, after: int, before: i
 
 
 def _span(bands: Int64s) -> tuple[int, int]:
-    """Give for how many ticks edges are listed at a time, so that they are about _LISTED, and room for so many.
+    """Return for how many ticks edges are listed at a time, so that they are about _LISTED, and room for so many.
 
     Listing takes a step a window, so there are two edges for each where windows are many.
     """
@@ -537,7 +537,7 @@ def _span(bands: Int64s) -> tuple[int, int]:
 
 
 def larger(size: int) -> int:
-    """Give the next size of arrays of a size: twice as large while small, a quarter larger when memory matters."""
+    """Return the next size of arrays of a size: twice as large while small, a quarter larger when memory matters."""
     return 2 * size if size < 1 << 18 else size + size // 4
 
 

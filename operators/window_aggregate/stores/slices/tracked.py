@@ -29,17 +29,17 @@ class Contextual(Protocol):
 
     @property
     def wattr(self) -> str:
-        """The windowing attribute."""
+        """Return the windowing attribute."""
         ...
 
     @property
     def context(self) -> str:
-        """The class of thesis 6.1.2, derived: "FCF" or "FCA"."""
+        """Return the class of thesis 6.1.2, derived: "FCF" or "FCA"."""
         ...
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The attributes that the context is shown."""
+        """Return the attributes that the context is shown."""
         ...
 
     def make(self) -> Context:
@@ -75,7 +75,7 @@ class Tracked:
 
     @property
     def horizon(self) -> int:
-        """Give the tick from which tuples must be kept for windows that look back; NEVER when none do."""
+        """Return the tick from which tuples must be kept for windows that look back; NEVER when none do."""
         return max(self._context.horizon(), self.since) if isinstance(self._context, LookingBack) else NEVER
 
     def notify(self, page: Page, ticks: Int64s) -> Iterator[int]:
@@ -109,14 +109,14 @@ class Tracked:
         return True
 
     def around(self, tick: int) -> tuple[int, int, int, bool]:
-        """Give the edges around a tick that are set; windows that begin at the lower one may last for ever."""
+        """Return the edges around a tick that are set; windows that begin at the lower one may last for ever."""
         at = bisect_right(self._edges, tick)
         low = self._edges[at - 1] if at > 0 else -NEVER
         high = self._edges[at] if at < len(self._edges) else NEVER
         return low, high, NEVER, low > -NEVER or isinstance(self._context, LookingBack)
 
     def windows(self, bound: int) -> tuple[list[Extent], list[int]]:
-        """Give the windows that a bound completes, and the edges of theirs that are new."""
+        """Return the windows that a bound completes, and the edges of theirs that are new."""
         found: list[Extent] = []
         new: list[int] = []
         beyond = 0
@@ -142,11 +142,11 @@ class Tracked:
         return found, new
 
     def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[Extent]:
-        """Give nothing: the windows of a context are asked for once, by `windows`."""
+        """Return nothing: the windows of a context are asked for once, by `windows`."""
         return iter(())
 
     def unfinished(self, bound: int) -> int:
-        """Give the least begin of the windows that are still to be given."""
+        """Return the least begin of the windows that are still to be given."""
         context = self._context
         least = context.horizon() if isinstance(context, LookingBack) else context.unfinished()
         return min(bound, max(least, self.since))

@@ -21,24 +21,24 @@ class AskedWindow(Protocol):
 
     @property
     def wattr(self) -> str:
-        """The windowing attribute."""
+        """Return the windowing attribute."""
         ...
 
     @property
     def context(self) -> str:
-        """The class of thesis 6.1.2, derived: "CF", "FCF" or "FCA"."""
+        """Return the class of thesis 6.1.2, derived: "CF", "FCF" or "FCA"."""
         ...
 
     def around(self, tick: int) -> Cell:
-        """Give the last edge at or before a tick, the first after it, and what `Cell` tells of the windows there."""
+        """Return the last edge at or before a tick, the first after it, and what `Cell` tells of the windows there."""
         ...
 
     def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[Extent]:
-        """Give the windows that touch one of these spans of ticks and end after `after`, and at or before `bound`."""
+        """Return the windows that touch one of these spans of ticks and end after `after`, and at or before `bound`."""
         ...
 
     def unfinished(self, bound: int) -> int:
-        """Give the least begin of the windows that end after a bound, or a tick before it."""
+        """Return the least begin of the windows that end after a bound, or a tick before it."""
         ...
 
 
@@ -69,17 +69,17 @@ class CountingFrom:
         return self.window.context
 
     def around(self, tick: int) -> Cell:
-        """Give the edges around a tick, all of them, and what there is of windows that count."""
+        """Return the edges around a tick, all of them, and what there is of windows that count."""
         low, high, until, covered = self.window.around(tick)
         covered = covered and any(True for _ in self.complete(tick, NEVER, [(tick, tick + 1)]))
         return low, high, until if low >= self.since else -NEVER, covered
 
     def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[Extent]:
-        """Give the windows as the window does, but for those that begin before."""
+        """Yield the windows as the window does, but for those that begin before."""
         for wid, begin, end in self.window.complete(after, bound, spans):
             if begin >= self.since:
                 yield wid, begin, end
 
     def unfinished(self, bound: int) -> int:
-        """Give the least begin of the windows that end after a bound, or a tick before it."""
+        """Return the least begin of the windows that end after a bound, or a tick before it."""
         return max(self.window.unfinished(bound), self.since)

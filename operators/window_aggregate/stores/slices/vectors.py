@@ -78,7 +78,7 @@ class Vectors(memory.Stateful):
 
     @property
     def capacity(self) -> int:
-        """Groups have ids below."""
+        """Return groups have ids below."""
         return 64 * self._table.shape[1]
 
     def seat(self, capacity: int) -> None:
@@ -136,7 +136,7 @@ class Vectors(memory.Stateful):
             self.pour(np.array([of], np.int32), self._table[to])
 
     def running(self) -> Int32s:
-        """Give an empty vector that is no slice."""
+        """Return an empty vector that is no slice."""
         return np.full(self._table.shape[1], -1, np.int32)
 
     def pour(self, slots: Slots, target: Int32s) -> None:
@@ -159,7 +159,7 @@ class Vectors(memory.Stateful):
                 accumulator.combine(into[:pairs], source[:pairs])
 
     def held(self, window: int, slot: int | Int32s, close: int) -> Held:
-        """Give the aggregates of a slice, or of a vector, as the results of a window that ends at `close`."""
+        """Return the aggregates of a slice, or of a vector, as the results of a window that ends at `close`."""
         row = self._table[slot] if isinstance(slot, int) else slot
         room = 64 * int(np.count_nonzero(row >= 0))
         groups, slots = np.empty(room, np.int32), np.empty(room, np.int32)
@@ -193,7 +193,7 @@ class Vectors(memory.Stateful):
                 accumulator.init(gone[:n])
 
     def idle(self) -> Int32s:
-        """Give the groups that were left without a slice since the last call, and reset what is known of them."""
+        """Return the groups that were left without a slice since the last call, and reset what is known of them."""
         if not self._left.any():
             return np.zeros(0, np.int32)
         out = np.empty(self.capacity, np.int32)
@@ -202,7 +202,7 @@ class Vectors(memory.Stateful):
         return idle
 
     def holds(self, groups: Int32s) -> Bools:
-        """Tell of each group whether it is in a slice."""
+        """Return of each group whether it is in a slice."""
         out = np.empty(len(groups), np.bool_)
         kernels.held(groups, self._table, self._bits, out)
         return out
@@ -221,19 +221,19 @@ class Vectors(memory.Stateful):
         self.own[which] = np.maximum(self.own[which], bound)
 
     def having(self, which: Int32s, slots: Slots) -> Bools:
-        """Tell of each slice whether it has any of these groups."""
+        """Return of each slice whether it has any of these groups."""
         blocks = self._table[np.ix_(slots, which >> 6)]
         bits = np.uint64(1) << (which & 63).astype(np.uint64)
         return np.asarray(((blocks >= 0) & (self._bits[blocks] & bits != 0)).any(axis=1))
 
     def everyone(self) -> Int32s:
-        """Give all groups that there may be."""
+        """Return all groups that there may be."""
         return np.arange(self.seats, dtype=np.int32)
 
     def of_groups(
         self, which: Int32s, past: int, closes: Int64s, starts: Int64s, stops: Int64s, rows: Slots
     ) -> Iterator[Held]:
-        """Give the results of single groups in windows over rows[starts[i] : stops[i]] that end after `past`."""
+        """Yield the results of single groups in windows over rows[starts[i] : stops[i]] that end after `past`."""
         since, done = np.maximum(self.bounds(which), past), 0
         room = max(_RESULTS, len(which)), max(4 * _RESULTS, len(which) * int((stops - starts).max()))
         while done < len(closes):
@@ -267,11 +267,11 @@ class Vectors(memory.Stateful):
 
     @property
     def grown(self) -> bool:
-        """Tell whether there are many more blocks than when it was last asked whether they are wasteful."""
+        """Return whether there are many more blocks than when it was last asked whether they are wasteful."""
         return self._used > self._looked + self._looked // 8
 
     def wasteful(self, slots: Slots) -> bool:
-        """Tell whether these slices would take fewer bytes if each group of them were a slice of its own."""
+        """Return whether these slices would take fewer bytes if each group of them were a slice of its own."""
         self._looked = self._used
         blocks = self._table[slots]
         blocks = blocks[blocks >= 0]
@@ -312,7 +312,7 @@ class Vectors(memory.Stateful):
             accumulator.init(np.flatnonzero(~held).astype(np.int32))
 
     def linked(self, slices: Slices) -> State:
-        """Give the state of slices of single groups that hold the same; these vectors are the slices' accumulator."""
+        """Return the state of slices of single groups that hold the same; these vectors are the slices' accumulator."""
         links, chains = np.zeros((64 * len(self._bits), 6), np.int32), np.full((self.capacity, 3), -1, np.int32)
         made_cells = int(slices.ledger[slicer.CELLS_MADE])
         cells, order = slices.cells[:made_cells].copy(), slices.order[: slices.cell_count].copy()

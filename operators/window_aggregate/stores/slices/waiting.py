@@ -33,7 +33,7 @@ class Waiting(memory.Stateful):
         self._ahead.add(page, ticks)
 
     def release(self, bound: int | None) -> Page | None:
-        """Give the tuples before a bound, or all, in order of time and then of arrival."""
+        """Return the tuples before a bound, or all, in order of time and then of arrival."""
         return self._ahead.release(bound)
 
     def keep(self, page: Page, ticks: Int64s) -> None:
@@ -41,7 +41,7 @@ class Waiting(memory.Stateful):
         self._behind.add(page, ticks)
 
     def between(self, begin: int, end: int) -> Page | None:
-        """Give the kept tuples of [begin, end), in order, and keep them."""
+        """Return the kept tuples of [begin, end), in order, and keep them."""
         everything = self._behind.release(None)
         if everything is None:
             return None

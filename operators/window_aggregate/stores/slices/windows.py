@@ -92,15 +92,15 @@ class Windows:
 
     @property
     def looks_back(self) -> bool:
-        """Tell whether some context may find a window that begins where no edge was set."""
+        """Return whether some context may find a window that begins where no edge was set."""
         return any(window.horizon < NEVER for _, window in self.tracked)
 
     def bit(self, name: str) -> int:
-        """Give the bit of a session window among those of slices, 0 for other windows."""
+        """Return the bit of a session window among those of slices, 0 for other windows."""
         return next(used.bit for used in self.used if used.name == name)
 
     def unfinished(self, bound: int) -> tuple[int, int]:
-        """Give the least begin and the least end of the windows, sessions apart, that a bound does not complete."""
+        """Return the least begin and the least end of the windows, sessions apart, that a bound does not complete."""
         begin, end = kernels.unfinished(self.bands, bound)
         return self._with_asked(bound, int(begin), int(end))
 
@@ -109,7 +109,7 @@ class Windows:
         return self._with_asked(bound, *self._following)
 
     def completed(self, bound: int, keys: Int64s, grid: Grid, nexts: Int64s | None = None) -> Iterator[Columns]:
-        """Give the windows of bands that a bound completes and that have one of these ascending ticks, then go on.
+        """Yield the windows of bands that a bound completes and that have one of these ascending ticks, then go on.
 
         `nexts` are the first windows to tell, by default those after the ones told before.
         """
@@ -134,7 +134,7 @@ class Windows:
 
     @property
     def room(self) -> int:
-        """How many windows to look for at first: some more than there were last, so that they lie close together."""
+        """Return how many windows to look for at first: some more than last time, so that they lie close together."""
         return 16 + max(2 * self._told, len(self.banded) // 4)
 
     def follow(self, told: int, begin: int, end: int) -> None:
@@ -179,7 +179,7 @@ class Windows:
 
     @property
     def gappy(self) -> bool:
-        """Tell whether some tick may be in no window, as far as the specifications say."""
+        """Return whether some tick may be in no window, as far as the specifications say."""
         if len(self.sessions):
             return False
         endless = (self.bands[:, 3] == BEFORE_ALL) & (self.bands[:, 4] >= NEVER)
@@ -262,17 +262,17 @@ class Windows:
 
 
 def _nothing_known(bands: int) -> Int64s:
-    """Give what is known of the next window of so many bands before any was told; see `complete`."""
+    """Return what is known of the next window of so many bands before any was told; see `complete`."""
     return np.full((2, bands), -NEVER, np.int64)
 
 
 def _tracked(name: str, spec: Spec, since: int) -> Tracked | None:
-    """Give the context of a window at work, where it has one."""
+    """Return the context of a window at work, where it has one."""
     return Tracked(name, spec, since) if isinstance(spec, Contextual) else None
 
 
 def dump_windows(windows: Windows) -> str:
-    """Give the windows in use as text; a user's window is saved by its name and has to be there again."""
+    """Return the windows in use as text; a user's window is saved by its name and has to be there again."""
     windows.keep()
     listed: list[dict[str, object]] = []
     for used in windows.used:
@@ -292,7 +292,7 @@ def dump_windows(windows: Windows) -> str:
 
 
 def read_windows(text: str, known: Mapping[str, Spec]) -> Windows:
-    """Give the windows that `dump_windows` saved; ValueError when a user's window is not among the known ones."""
+    """Return the windows that `dump_windows` saved; ValueError when a user's window is not among the known ones."""
     windows = Windows()
     for saved in json.loads(text):
         name = saved["name"]
