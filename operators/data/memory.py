@@ -224,8 +224,9 @@ class _Counters(Column):
     def save(self, state: State, name: str, value: Mapping[str, int]) -> None:
         state |= prefixed("count.", value)
 
-    def load(self, state: Mapping[str, StateValue], name: str, value: Mapping[str, int], owner: Any) -> dict[str, int]:
-        return saved.read_counts(state, value, added=self.added)
+    def load(self, state: Mapping[str, StateValue], name: str, value: dict[str, int], owner: Any) -> dict[str, int]:
+        value.update(saved.read_counts(state, value, added=self.added))
+        return value
 
 
 @attrs.frozen(kw_only=True)
@@ -472,9 +473,9 @@ def numbers(*, name: str | None = None) -> Metadata:
     return _Numbers(name=name).declared()
 
 
-def progress(*, name: str | None = None) -> Metadata:
+def progress(*, name: str | None = None, since: int = 0) -> Metadata:
     """Declare a `Progress`: promises that are in force."""
-    return _Progress(name=name).declared()
+    return _Progress(name=name, since=since).declared()
 
 
 def pages(name: str) -> Metadata:

@@ -19,9 +19,10 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data import memory
 from operators.data.keys import KeyIndex
 from operators.data.page import Int32s, Int64s, Page, concatenate
-from operators.data.saved import part, prefixed, read_counts, read_input, read_int, read_text, save_input
+from operators.data.saved import part, prefixed, read_input, save_input
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.protocol import AggregateFunction
@@ -48,29 +49,24 @@ from operators.window_aggregate.results import (
 from operators.window_aggregate.store import Released, WindowStore
 from operators.window_aggregate.stores.per_window.partitions import Lasts, is_endless
 from punctuation import END, Progress, Punctuation, before
-from punctuation.plain import dump_progress, read_progress
 
-NUMBERS: Final[Mapping[str, str]] = {
-    "bound": "_bound",
-    "count.results": "_results",
-    "count.windows": "_windows",
-    "count.peak_state_tuples": "_peak",
-    "count.peak_state_bytes": "_peak_bytes",
+RENAMED: Final[Mapping[str, str]] = {
+    "results": "count.results",
+    "windows": "count.windows",
+    "peak": "count.peak_state_tuples",
+    "peak_bytes": "count.peak_state_bytes",
 }
-"""The numbers of shells that work in ticks."""
 _SHOWN = 1000
 
 
 @attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
-class Shell:
+class Shell(memory.Stateful):
     """Hear promises, pass them on, and save what all window aggregates remember."""
 
     in_ticks: ClassVar[bool] = True
     """Whether promises are heard, and windows held, in ticks of the windowing attribute, or else in window-ids."""
-    numbers: ClassVar[Mapping[str, str]] = {}
-    """The numbers remembered: the field of each, by the name that it has in a saved state."""
-    added: ClassVar[Mapping[str, int]] = {}
-    """The numbers that older states do not have, and what they were then."""
+    renamed: ClassVar[Mapping[str, str]] = RENAMED
+    """What entries of older states are called now."""
     beyond: ClassVar[int] = FOREVER
     """Nothing is promised of values as far out."""
 
@@ -79,14 +75,16 @@ class Shell:
     """The attribute whose linear promises complete windows."""
     _input: Schema | None = attrs.field(init=False, default=None)
     _output: Schema | None = attrs.field(init=False, default=None)
-    _bound: int = attrs.field(init=False, default=BEFORE_ALL)
+    _bound: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
     """The highest linear promise heard."""
-    _promised: Progress = attrs.field(init=False, factory=Progress)
-    _results: int = attrs.field(init=False, default=0)
-    _windows: int = attrs.field(init=False, default=0)
-    _peak: int = attrs.field(init=False, default=0)
-    _peak_bytes: int = attrs.field(init=False, default=0)
-    _lost: dict[str, int] = attrs.field(init=False, factory=dict)
+    _promised: Progress = attrs.field(init=False, factory=Progress, metadata=memory.progress())
+    _results: int = attrs.field(init=False, default=0, metadata=memory.integer(name="count.results", since=1))
+    _windows: int = attrs.field(init=False, default=0, metadata=memory.integer(name="count.windows", since=1))
+    _peak: int = attrs.field(init=False, default=0, metadata=memory.integer(name="count.peak_state_tuples"))
+    _peak_bytes: int = attrs.field(
+        init=False, default=0, metadata=memory.integer(name="count.peak_state_bytes", since=1)
+    )
+    _lost: dict[str, int] = attrs.field(init=False, factory=dict, metadata=memory.counters())
     """Tuples that are in no window, or too late for some, by why."""
 
     attributes_read = facts.attributes_read
@@ -207,18 +205,13 @@ class Shell:
         return self._lost
 
     def state(self) -> State:
-        state: State = {name: getattr(self, field) for name, field in self.numbers.items()}
-        state |= prefixed("count.", self._lost)
-        state["promised"] = dump_progress(self._promised)
+        state = super().state()
         return state if self._input is None else state | save_input(self._input) | self._parts()
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        for name, field in self.numbers.items():
-            setattr(
-                self, field, self.added[name] if name in self.added and name not in state else read_int(state, name)
-            )
-        self._lost.update(read_counts(state, self._lost))
-        self._promised = read_progress(read_text(state, "promised"))
+        if state.get(memory.VERSION) != self.VERSION:
+            state = {self.renamed.get(name, name): value for name, value in state.items()}
+        super().restore(state)
         schema = read_input(state)
         if schema is not None:
             self._resume(schema, state)
@@ -244,12 +237,6 @@ class StoreShell(Shell, Generic[S]):
     """
 
     in_ticks: ClassVar[bool] = False
-    numbers: ClassVar[Mapping[str, str]] = {
-        name: f"_{name}"
-        for name in ("bound", "released", "latest", "last", "results", "windows", "nulls", "peak", "peak_bytes")
-    }
-    added: ClassVar[Mapping[str, int]] = {"last": BEFORE_ALL, "nulls": 0}
-
     window: Window
     functions: Mapping[str, AggregateFunction]
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
@@ -258,12 +245,12 @@ class StoreShell(Shell, Generic[S]):
     _endless: bool = attrs.field(init=False)
     _lasts: Lasts | None = attrs.field(init=False)
     """The last windows of partitions, where these end by themselves."""
-    _released: int = attrs.field(init=False, default=BEFORE_ALL)
-    _latest: int = attrs.field(init=False, default=BEFORE_ALL)
+    _released: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
+    _latest: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
     """The latest window that a tuple begins, where windows are endless."""
-    _last: int = attrs.field(init=False, default=BEFORE_ALL)
+    _last: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer(since=1))
     """The last window released, where those without tuples are given too."""
-    _nulls: int = attrs.field(init=False, default=0)
+    _nulls: int = attrs.field(init=False, default=0, metadata=memory.integer(since=1))
 
     def __attrs_post_init__(self) -> None:
         self._endless = is_endless(self.window)

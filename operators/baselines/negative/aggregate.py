@@ -21,17 +21,17 @@ from operators.errors import OperatorBug, SchemaError
 from operators.functions.protocol import AggregateFunction
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.plan_facts import Attributes
-from operators.protocol import Emit, StateValue
+from operators.protocol import Emit, State, StateValue
 from operators.retractions import SIGN, Retracted, Retracting
 from operators.window import PartitionedWindow, Window
 from operators.window_aggregate import facts
 from operators.window_aggregate.results import START, STOP, columns_of, result_fields, result_page
 from operators.window_aggregate.shell import Shell
-from punctuation import Punctuation, before
+from punctuation import Progress, Punctuation, before
 
 
 @attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
-class SignedAggregate(memory.Stateful, Shell):
+class SignedAggregate(Shell):
     """Aggregate by group the relation that signed changes make; the input is an Expire's output.
 
     Emits what a WindowAggregate emits: for every window w that is complete, in order, one result for each group that
@@ -54,6 +54,7 @@ class SignedAggregate(memory.Stateful, Shell):
     [(5, 9), (10, 9), (15, 2), (20, 2)]
     """
 
+    VERSION: ClassVar[int] = 2
     in_ticks: ClassVar[bool] = False
 
     window: Window
@@ -75,12 +76,8 @@ class SignedAggregate(memory.Stateful, Shell):
         init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.array(grows="_index", since=1)
     )
     _signed: list[Signed] = attrs.field(init=False, factory=lambda: [], metadata=memory.parts("aggregate"))
-    _bound: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
+    _promised: Progress = attrs.field(init=False, factory=Progress, metadata=memory.progress(since=2))
     _released: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
-    _results: int = attrs.field(init=False, default=0, metadata=memory.integer())
-    _windows: int = attrs.field(init=False, default=0, metadata=memory.integer())
-    _peak: int = attrs.field(init=False, default=0, metadata=memory.integer())
-    _peak_bytes: int = attrs.field(init=False, default=0, metadata=memory.integer(since=1))
     _restored: bool = attrs.field(init=False, default=False)
     """Whether a saved state, and not the stream, may be at fault."""
 
@@ -236,3 +233,9 @@ class SignedAggregate(memory.Stateful, Shell):
             self._index.check_live(np.flatnonzero(self._members), "members")
         for aggregate in self._signed:
             aggregate.start(np.empty(0, np.int32), len(self._members))
+
+    def _parts(self) -> State:
+        return {}
+
+    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
+        """Do nothing: the declarations have bound to the schema, and restored the rest."""

@@ -8,8 +8,9 @@ from typing import ClassVar
 import attrs
 import pyarrow as pa
 
+from operators.data import memory
 from operators.data.page import Bools, Page
-from operators.data.saved import part, prefixed, read_counts
+from operators.data.saved import part, prefixed
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.protocol import AggregateFunction
@@ -57,9 +58,6 @@ class LowAggregate(Shell):
     """
 
     in_ticks: ClassVar[bool] = False
-    numbers: ClassVar[Mapping[str, str]] = {
-        name: f"_{name}" for name in ("bound", "firm", "promised_bound", "partials", "peak")
-    }
 
     functions: Mapping[str, AggregateFunction]
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
@@ -71,11 +69,13 @@ class LowAggregate(Shell):
     page_rows: int = attrs.field(default=1 << 13, kw_only=True, validator=attrs.validators.ge(8))
     """Partial aggregates a page, at most."""
     _table: LowTable | None = attrs.field(init=False, default=None)
-    _firm: int = attrs.field(init=False, default=BEFORE_ALL)
+    _firm: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
     """The highest bound that was not assumed."""
-    _promised_bound: int = attrs.field(init=False, default=BEFORE_ALL)
-    _partials: int = attrs.field(init=False, default=0)
-    _counted: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(COUNTED, 0))
+    _promised_bound: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
+    _partials: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _counted: dict[str, int] = attrs.field(
+        init=False, factory=lambda: dict.fromkeys(COUNTED, 0), metadata=memory.counters()
+    )
 
     def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
         # Partial aggregates bear the promises of the tuples that they are made of.
@@ -242,13 +242,6 @@ class LowAggregate(Shell):
             "partials": self._partials,
             **(self._counted if self._table is None else self._totals(self._table)),
         }
-
-    def state(self) -> State:
-        return super().state() | {f"count.{name}": count for name, count in self._counted.items()}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._counted = read_counts(state, COUNTED)
-        super().restore(state)
 
     def _parts(self) -> State:
         assert self._table is not None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import attrs
 import numpy as np
 
+from operators.data import memory
 from operators.data.page import Int32s, Page
 from operators.data.saved import part, prefixed
 from operators.data.schema import Schema
@@ -17,7 +17,7 @@ from operators.streams.named_groups import GroupBound
 from operators.window.counted import LastTuples
 from operators.window_aggregate.results import START, STOP, WID
 from operators.window_aggregate.stores.ranked.latest import LatestTuples
-from operators.window_aggregate.stores.ranked.shell import RankedShell, WaitingShell
+from operators.window_aggregate.stores.ranked.shell import WaitingShell
 from punctuation import END, Below, Pattern, Punctuation, before
 
 
@@ -48,10 +48,8 @@ class LastAggregate(WaitingShell[LastTuples]):
     [(1, 5, 1), (7, 10, 12)]
     """
 
-    numbers: ClassVar[Mapping[str, str]] = {**RankedShell.numbers, "newest": "_newest"}
-
     _latest: LatestTuples = attrs.field(init=False)
-    _newest: int = attrs.field(init=False, default=BEFORE_ALL)
+    _newest: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
     """The first window that has every tuple so far."""
 
     def _progress(self, schema: Schema) -> list[frozenset[str]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import attrs
 import pyarrow as pa
 
+from operators.data import memory
 from operators.data.page import Int32s, Int64s
 from operators.data.schema import Schema
 from operators.functions.protocol import Accumulator, AggregateFunction, Slots
@@ -15,7 +16,7 @@ from operators.protocol import Emit, StateValue
 from operators.streams.named_groups import GroupBound, group_bound
 from operators.window.counted import CountedWindow
 from operators.window_aggregate.results import ROWS, WID, columns_of, ordering, result_fields, result_page
-from operators.window_aggregate.shell import NUMBERS, Shell
+from operators.window_aggregate.shell import Shell
 from operators.window_aggregate.stores.ranked.intake import Intake
 from operators.window_aggregate.stores.ranked.partitions import Partitions, checked_partition
 from punctuation import Punctuation
@@ -27,16 +28,15 @@ W = TypeVar("W", bound=CountedWindow)
 class RankedShell(Shell, Generic[W]):
     """Aggregate tuples in the windows of each partition: the groups, unless `partition` names fewer attributes."""
 
-    numbers: ClassVar[Mapping[str, str]] = NUMBERS
-    added: ClassVar[Mapping[str, int]] = {"count.windows": 0}
-
     window: W
     functions: Mapping[str, AggregateFunction]
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     partition: tuple[str, ...] | None = attrs.field(default=None, kw_only=True)
     _partitions: Partitions = attrs.field(init=False)
     _accumulators: Sequence[Accumulator] = attrs.field(init=False, default=())
-    _lost: dict[str, int] = attrs.field(init=False, factory=lambda: {"late": 0, "without_value": 0})
+    _lost: dict[str, int] = attrs.field(
+        init=False, factory=lambda: {"late": 0, "without_value": 0}, metadata=memory.counters()
+    )
 
     def __attrs_post_init__(self) -> None:
         self._partitions = Partitions(self.by, checked_partition(self.by, self.partition))

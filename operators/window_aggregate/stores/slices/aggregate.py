@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.data import memory
 from operators.data.batches import Mould
 from operators.data.keys import KeyIndex
 from operators.data.page import Int64s, Page
@@ -43,7 +44,7 @@ from operators.window_aggregate.results import (
     result_fields,
     result_page,
 )
-from operators.window_aggregate.shell import NUMBERS, Shell
+from operators.window_aggregate.shell import Shell
 from operators.window_aggregate.stores.slices.answers import Answers
 from operators.window_aggregate.stores.slices.batched import Batched, Summed, batched
 from operators.window_aggregate.stores.slices.decisions import Decision, splits_any, waits
@@ -104,7 +105,7 @@ class SlicingAggregate(Shell):
      {'n': 2, 'window': 'busy', 'wid': 3, 'window_start': 3, 'window_end': 12}]
     """
 
-    numbers: ClassVar[Mapping[str, str]] = NUMBERS
+    renamed: ClassVar[Mapping[str, str]] = {}
     beyond: ClassVar[int] = NEVER
 
     windows: Mapping[str, Spec] = attrs.field(converter=_copied)
@@ -124,8 +125,8 @@ class SlicingAggregate(Shell):
     _batched: Batched | Summed | None = attrs.field(init=False, default=None)
     _plain: Sequence[Plain] = attrs.field(init=False, default=())
     """The accumulators, when results of all of them are of 64 bits."""
-    _bound: int = attrs.field(init=False, default=-NEVER)
-    _lost: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(LOST, 0))
+    _bound: int = attrs.field(init=False, default=-NEVER, metadata=memory.integer())
+    _lost: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(LOST, 0), metadata=memory.counters())
 
     def __attrs_post_init__(self) -> None:
         if not self.windows:

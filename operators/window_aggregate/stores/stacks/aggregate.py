@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data import memory
 from operators.data.page import Array, Int64s, Page
 from operators.data.saved import part, prefixed, read_text
 from operators.data.schema import Schema
@@ -27,7 +28,7 @@ from operators.protocol import Emit, State, StateValue
 from operators.streams.broken_promises import spoken
 from operators.window import SlidingWindow
 from operators.window_aggregate.results import START, STOP, WID, extent_page, named_apart, ordering, window_fields
-from operators.window_aggregate.shell import Shell
+from operators.window_aggregate.shell import RENAMED, Shell
 from operators.window_aggregate.stores.stacks.finalize import Stacked, finalize, kind_of, stacked
 from operators.window_aggregate.stores.stacks.kinds import Kind, WholeSum
 from operators.window_aggregate.stores.stacks.panes import Panes, Spans
@@ -75,17 +76,10 @@ class StackAggregate(Shell):
      {'most': 9, 'wid': 1, 'window_start': 0, 'window_end': 10}]
     """
 
-    numbers: ClassVar[Mapping[str, str]] = {
-        "bound": "_floor",
-        "promise": "_bound",
-        "released": "_released",
-        "tuples": "_tuples",
-        "pages": "_pages",
-        "without_value": "_without_value",
-        "in_no_window": "_in_no_window",
-        "results": "_results",
-        "peak": "_peak",
-        "peak_bytes": "_peak_bytes",
+    renamed: ClassVar[Mapping[str, str]] = {
+        **RENAMED,
+        "without_value": "count.without_value",
+        "in_no_window": "count.in_no_window",
     }
 
     window: SlidingWindow
@@ -95,13 +89,15 @@ class StackAggregate(Shell):
     _panes: Panes | None = attrs.field(init=False, default=None)
     _stacks: list[Stack] = attrs.field(init=False, factory=list)
     _counts: dict[str | None, Counts] = attrs.field(init=False, factory=dict)
-    _floor: int = attrs.field(init=False, default=BEFORE_ALL)
+    _bound: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer(name="promise"))
+    _floor: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer(name="bound"))
     """The tick below which no tuple may come: that of the last one, or of a promise."""
-    _released: int = attrs.field(init=False, default=BEFORE_ALL)
-    _tuples: int = attrs.field(init=False, default=0)
-    _pages: int = attrs.field(init=False, default=0)
-    _without_value: int = attrs.field(init=False, default=0)
-    _in_no_window: int = attrs.field(init=False, default=0)
+    _released: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
+    _tuples: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _pages: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    _lost: dict[str, int] = attrs.field(
+        init=False, factory=lambda: {"without_value": 0, "in_no_window": 0}, metadata=memory.counters()
+    )
 
     def __attrs_post_init__(self) -> None:
         check_technique(self.technique)
@@ -156,7 +152,7 @@ class StackAggregate(Shell):
             usable &= _EVERY if (valid := page.valid(wattr)) is None else valid
             places = np.flatnonzero(usable)
             if len(places) < len(page):
-                self._without_value += len(page) - len(places)
+                self._lost["without_value"] += len(page) - len(places)
                 page, values = page.select(usable), frozen(values[places])
                 refused = int(kernels.first_below(values, self._floor))
                 number = self._tuples + int(places[refused]) if refused >= 0 else number
@@ -176,7 +172,7 @@ class StackAggregate(Shell):
                 stack.add(column, cut)
             for name, counts in self._counts.items():
                 counts.add(valid[name], cut)
-            self._in_no_window += cut.in_no_window
+            self._lost["in_no_window"] += cut.in_no_window
             at = cut.end
             self._floor = int(values[at - 1])
             self._peak = max(self._peak, len(panes))
@@ -321,8 +317,6 @@ class StackAggregate(Shell):
     def statistics(self) -> dict[str, int]:
         return super().statistics() | {
             "windows": self._results,
-            "in_no_window": self._in_no_window,
-            "without_value": self._without_value,
             "null_arguments": sum(
                 self._counts[of.argument].nulls for of in self._computed.values() if of.argument in self._counts
             ),
