@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows.entries import Whole
 from oop_engine.sources.flows.fields import signed32
-from operators.kernels.compile.kernel import kernel
+from operators.kernels.compile.kernel import inlined_kernel, kernel
 from operators.kernels.data.byte_order import u16_be, u32_be, u32_le, u64_le
 
 # How a datagram stands to its session's sequence.
@@ -436,6 +436,325 @@ def is_allowed(allowed: NDArray[uint64], high: uint64, low: uint64) -> bool:
     return False
 
 
+@inlined_kernel
+def _header(
+    data: NDArray[uint8], at: Whole, end: Whole, sent_high: uint64, sent_low: uint64
+) -> tuple[
+    Whole, Whole, Whole, Whole, Whole, Whole, Whole, Whole, Whole, Whole, Whole, uint64, uint64
+]:  # fmt: skip
+    """Read a datagram's header: version, domain, sequence, uptime, export, units, count, body, end, fault, rate, agent.
+
+    The body is 0 where it is no header of any version. The agent's address is as it lies in memory.
+    """
+    version = int64(0)
+    if at + 2 <= end:
+        version = u16_be(data, at)
+    domain = int64(0)
+    sequence = int64(0)
+    uptime = int64(-1)
+    export = int64(e.NO_TIME)
+    units = int64(1)
+    count = int64(0)
+    body = int64(0)
+    fault = int64(0)
+    rate = int64(1)
+    high = sent_high
+    low = sent_low
+    if version == 5 and at + 24 <= end:
+        count = u16_be(data, at + 2)
+        uptime = u32_be(data, at + 4)
+        seconds = u32_be(data, at + 8)
+        part = u32_be(data, at + 12)
+        sequence = u32_be(data, at + 16)
+        domain = u16_be(data, at + 20)
+        rate = max(u16_be(data, at + 22) & 0x3FFF, 1)
+        export = seconds * 1_000_000_000 + min(part, 999_999_999)
+        units = count
+        body = at + 24
+        if count * 48 != end - body:
+            fault = int64(e.BAD_LENGTH)
+        count = min(count, (end - body) // 48)
+    elif version == 9 and at + 20 <= end:
+        uptime = u32_be(data, at + 4)
+        seconds = u32_be(data, at + 8)
+        sequence = u32_be(data, at + 12)
+        domain = u32_be(data, at + 16)
+        export = seconds * 1_000_000_000
+        body = at + 20
+    elif version == 10 and at + 16 <= end:
+        seconds = u32_be(data, at + 4)
+        sequence = u32_be(data, at + 8)
+        domain = u32_be(data, at + 12)
+        export = seconds * 1_000_000_000
+        body = at + 16
+        units = int64(0)
+        said = u16_be(data, at + 2)
+        if at + said != end:
+            fault = int64(e.BAD_LENGTH)
+        end = max(min(end, at + said), body)
+    elif version == 0 and at + 28 <= end and u16_be(data, at + 2) == 5 and u32_be(data, at + 4) <= 2:
+        # The agent's address is none, IPv4 or IPv6.
+        agent = 4 * int64(data[uint64(at + 7)]) ** 2
+        p = at + 8 + (agent if agent <= 4 else 16)
+        if p + 16 <= end:
+            version = e.SFLOW
+            domain = u32_be(data, p)
+            sequence = u32_be(data, p + 4)
+            uptime = u32_be(data, p + 8)
+            count = u32_be(data, p + 12)
+            body = p + 16
+            # An agent that does not know its address has that of who sends for it.
+            if agent == 4 and u32_be(data, at + 8):
+                high = uint64(0)
+                low = uint64(0xFFFF0000) | uint64(u32_le(data, at + 8)) << uint64(32)
+            elif agent > 4:
+                words = u64_le(data, at + 8), u64_le(data, at + 16)
+                if words[0] != uint64(0) or words[1] != uint64(0):
+                    high, low = words
+    return version, domain, sequence, uptime, export, units, count, body, end, fault, rate, high, low
+
+
+@inlined_kernel
+def _samples(
+    data: NDArray[uint8], at: Whole, end: Whole, cursor: NDArray[int64], session: Whole, table: NDArray[int64],
+    drops: NDArray[int64],
+) -> tuple[Whole, Whole, Whole, bool]:  # fmt: skip
+    """Count the samples of an agent of sFlow: of flows, of counters, others; tell whether the datagram cuts one."""
+    samples = int64(0)
+    p = at
+    left = cursor[e.C_COUNT]
+    others = int64(0)
+    counters = int64(0)
+    cut = False
+    while left > 0 and not cut:
+        if p + 8 > end:
+            cut = True
+            break
+        kind = u32_be(data, p)
+        size = u32_be(data, p + 4)
+        if p + 8 + size > end:
+            cut = True
+            break
+        if (kind == 1 and size >= 32) or (kind == 3 and size >= 44):
+            samples += 1
+            # What an agent could not sample it counts from its start on, for each source of its own.
+            wide = int64(4) if kind == 3 else int64(0)
+            source = u32_be(data, p + 12)
+            if wide:
+                source = source << 32 | u32_be(data, p + 16)
+            q = p + 24 + wide
+            dropped = u32_be(data, q)
+            place = source & (drops.shape[1] - 1)
+            more = signed32(dropped - drops[session, place, 1])
+            if drops[session, place, 0] != source + 1:
+                drops[session, place, 0] = source + 1
+                drops[session, place, 1] = dropped
+            elif more > 0 or (more < 0 and cursor[e.C_MODE] != _LATE):
+                drops[session, place, 1] = dropped
+                table[session, e.UNSAMPLED] += max(more, 0)
+        elif kind == 2 or kind == 4:
+            counters += 1
+        else:
+            others += 1
+        p += 8 + size
+        left -= 1
+    return samples, counters, others, cut
+
+
+@inlined_kernel
+def _sets(
+    data: NDArray[uint8], i: Whole, at: Whole, end: Whole, version: Whole, session: Whole, arrival: NDArray[int64],
+    cursor: NDArray[int64], table: NDArray[int64], read: NDArray[int64], allowances: NDArray[int64],
+    slot_ids: NDArray[int32], slot_plans: NDArray[int32], facts: NDArray[int64], segments: NDArray[int32],
+    heads: NDArray[int64], most_records: Whole, most_rows: Whole, run_plan: NDArray[int32], run_at: NDArray[int64],
+    run_count: NDArray[int32], run_row: NDArray[int64], run_datagram: NDArray[int32],
+) -> Whole:  # fmt: skip
+    """Go through sets of records, each of one template, and note their runs; DONE, or why it stopped."""
+    while at + 4 <= end:
+        kind = u16_be(data, at)
+        size = u16_be(data, at + 2)
+        if kind == 0 and size == 0:  # filled up with zeros
+            break
+        if size < 4 or at + size > end:
+            table[session, e.BAD_SET] += 1
+            if version == e.IPFIX:
+                cursor[e.C_UNITS] = -1
+            break
+        first = at + 4
+        last = at + size
+        now = arrival[i] if arrival[i] != e.NO_TIME else heads[i, e.H_EXPORT]
+        if cursor[e.C_MODE] == _OLD:  # its templates are gone, and not those of now
+            table[session, e.NO_TEMPLATE if kind >= 256 else e.SKIPPED] += 1
+            at = last
+            continue
+        if kind < 256:
+            cursor[e.C_AT] = last
+            if (version == e.V9 and kind <= 1) or (version == e.IPFIX and (kind == 2 or kind == 3)):
+                same = _bytes(data, first, last, kind)
+                known = _read_before(read, session, same, now)
+                if known >= 0:
+                    table[session, e.TEMPLATES_SEEN] += known
+                    at = last
+                    continue
+                if _spent(cursor, allowances, table[session, e.T_ALLOWANCE], now):
+                    table[session, e.LEFT_OUT] += 1
+                    at = last
+                    continue
+                cursor[e.C_BODY] = first
+                cursor[e.C_BODY_END] = last
+                cursor[e.C_TEMPLATE] = kind
+                cursor[e.C_BYTES] = same
+                return e.TEMPLATES
+            table[session, e.SKIPPED] += 1
+            at = last
+            continue
+        slot = find_template(slot_ids, session, kind)
+        plan = int64(-1)
+        if slot >= 0:
+            plan = int64(slot_plans[session, slot])
+            if now > facts[plan, e.P_EXPIRES]:
+                slot = int64(-1)
+        if slot < 0:
+            if version == e.IPFIX:
+                cursor[e.C_UNITS] = -1
+            if cursor[e.C_WORK] >= e.MOST_WORK and table[session, e.T_ALLOWANCE] != e.FREELY:
+                table[session, e.NO_TEMPLATE] += 1
+                at = last
+                continue
+            cursor[e.C_AT] = last
+            cursor[e.C_BODY] = first
+            cursor[e.C_BODY_END] = last
+            cursor[e.C_TEMPLATE] = kind
+            return e.UNKNOWN
+        if facts[plan, e.P_KIND] == e.K_RAW:
+            if _spent(cursor, allowances, table[session, e.T_ALLOWANCE], now):
+                table[session, e.LEFT_OUT] += 1
+                if version == e.IPFIX:
+                    cursor[e.C_UNITS] = -1
+                at = last
+                continue
+            cursor[e.C_AT] = at
+            cursor[e.C_TEMPLATE] = kind
+            return e.RAW
+        stride = facts[plan, e.P_SIZE]
+        variable = facts[plan, e.P_VARIABLE]
+        room = int64(most_records) - cursor[e.C_RECORDS]
+        count = (last - first) // stride
+        fault = int64(0)
+        if variable > 0:
+            count, fault = measure(data, first, last, stride, variable, plan, segments, last - first)
+        beyond = max(count - room, 0)
+        count -= beyond
+        facts[plan, e.P_USED] = cursor[e.C_CLOCK]
+        flows = facts[plan, e.P_KIND] == e.K_FLOWS
+        if count > 0 and flows:
+            row = cursor[e.C_ROWS]
+            run = cursor[e.C_RUNS]
+            if row + count > most_rows or run == len(run_plan):
+                cursor[e.C_AT] = at
+                return e.FULL
+            run_plan[run] = plan
+            run_at[run] = first
+            run_count[run] = count
+            run_row[run] = row
+            run_datagram[run] = i
+            cursor[e.C_ROWS] = row + count
+            cursor[e.C_RUNS] = run + 1
+        if fault:
+            table[session, fault] += 1
+            if version == e.IPFIX:
+                cursor[e.C_UNITS] = -1
+        if beyond > 0:
+            table[session, e.TOO_MANY] += cursor[e.C_FULL] == 0
+            table[session, e.BEYOND] += beyond
+            cursor[e.C_FULL] = 1
+        table[session, e.RECORDS if flows else e.OPTION_RECORDS] += count
+        cursor[e.C_RECORDS] += count
+        if version == e.IPFIX and cursor[e.C_UNITS] >= 0:
+            cursor[e.C_UNITS] += count + beyond
+        at = last
+        cursor[e.C_AT] = at
+        same = int64(0)
+        if count > 0 and facts[plan, e.P_KIND] == e.K_READ_OPTIONS:
+            same = _bytes(data, first, last, kind)
+        if same != 0 and _read_before(read, session, same, now) < 0:
+            if _spent(cursor, allowances, table[session, e.T_ALLOWANCE], now):
+                table[session, e.LEFT_OUT] += 1
+                continue
+            cursor[e.C_BYTES] = same
+            cursor[e.C_BODY] = first
+            cursor[e.C_BODY_END] = last
+            cursor[e.C_PLAN] = plan
+            cursor[e.C_TEMPLATE] = kind
+            cursor[e.C_COUNT] = count
+            return e.OPTIONS
+    return e.DONE
+
+
+@inlined_kernel
+def _mark(data: NDArray[uint8], at: Whole, end: Whole) -> Whole:
+    """Return the mark of a datagram, which a copy has too: of its length, its header and what follows, its last bytes.
+
+    Datagrams of one session differ in their headers already.
+    """
+    word = uint64(end - at)
+    for part in range(6):
+        p = at + 8 * part if part < 5 else end - 8
+        if p + 8 <= end:
+            word = _stir(word, u64_le(data, p))
+    return int64(word >> uint64(1)) | 1
+
+
+@inlined_kernel
+def _tell(
+    heads: NDArray[int64], i: Whole, export: Whole, uptime: Whole, domain: Whole, version: Whole, session: Whole,
+    arrival: Whole, port: Whole, table: NDArray[int64],
+) -> None:  # fmt: skip
+    """Write what a datagram's head tells of all its records."""
+    heads[i, e.H_EXPORT] = export
+    heads[i, e.H_UPTIME] = uptime
+    heads[i, e.H_DOMAIN] = domain
+    heads[i, e.H_VERSION] = version
+    heads[i, e.H_SESSION] = session
+    heads[i, e.H_ARRIVAL] = arrival
+    heads[i, e.H_PORT] = int64(port)
+    heads[i, e.H_INIT] = table[session, e.T_INIT]
+    heads[i, e.H_RATE] = table[session, e.T_RATE]
+    heads[i, e.H_SAMPLERS] = table[session, e.T_SAMPLERS]
+
+
+@inlined_kernel
+def _end(
+    i: Whole, version: Whole, session: Whole, cursor: NDArray[int64], table: NDArray[int64], recent: NDArray[int64],
+    gaps: NDArray[int64], heads: NDArray[int64],
+) -> None:  # fmt: skip
+    """Take note at the end of a datagram of which number is to come, and what was lost before it."""
+    recent[session, table[session, e.T_RECENT]] = cursor[e.C_MARK]
+    table[session, e.T_RECENT] = (table[session, e.T_RECENT] + 1) % recent.shape[1]
+    units = cursor[e.C_UNITS]
+    # What is to come behind a datagram that cannot be counted whole is not known, but that it is behind.
+    after = (cursor[e.C_SEQUENCE] + units) & 0xFFFFFFFF if units >= 0 else -2 - cursor[e.C_SEQUENCE]
+    if cursor[e.C_MODE] == _NEXT and units == 0 and table[session, e.T_EXPECTED] == -2 - cursor[e.C_SEQUENCE]:
+        # Nothing but templates, overtaken by the data that have the same number.
+        table[session, e.REORDERED] += 1
+    elif cursor[e.C_MODE] == _NEXT:
+        table[session, e.T_CANDIDATE] = -1
+        table[session, e.T_EXPECTED] = after
+        table[session, e.T_IDLE] = units == 0
+    else:
+        uptime = heads[i, e.H_UPTIME]
+        export = heads[i, e.H_EXPORT]
+        _settle(table, gaps, session, cursor[e.C_MODE], cursor[e.C_SEQUENCE], units, after, uptime, export)
+    # What cannot be counted leaves it open which number is to come, and what was lost before the next datagram;
+    # one that comes late, how much of what is missing it brings.
+    open_end = table[session, e.T_EXPECTED] < 0 or cursor[e.C_MODE] == _LATE
+    table[session, e.UNTOLD] += units < 0 and cursor[e.C_MODE] != _OLD and open_end
+    if cursor[e.C_MODE] != _LATE and cursor[e.C_MODE] != _OLD and table[session, e.T_EXPECTED] == after:
+        # A header that announces more than was sent may be wrong, or the rest is cut by a capture.
+        short = version == e.V5 and cursor[e.C_COUNT] < units
+        table[session, e.T_ALSO] = (cursor[e.C_SEQUENCE] + cursor[e.C_COUNT]) & 0xFFFFFFFF if short else int64(-1)
+
+
 @kernel
 def walk(
     data: NDArray[uint8], datagrams: Whole, offset: NDArray[int64], length: NDArray[int32], arrival: NDArray[int64],
@@ -457,73 +776,11 @@ def walk(
             # 1. The header: whose it is, how long, when it was sent.
             at = int64(offset[uint64(i)])
             end = at + int64(length[uint64(i)])
-            version = int64(0)
-            if at + 2 <= end:
-                version = u16_be(data, at)
-            domain = int64(0)
-            sequence = int64(0)
-            uptime = int64(-1)
-            export = int64(e.NO_TIME)
-            units = int64(1)
-            count = int64(0)
-            body = int64(0)
-            fault = int64(0)
-            rate = int64(1)
             sent_high = address[uint64(2 * i)]
             sent_low = address[uint64(2 * i + 1)]
-            high = sent_high
-            low = sent_low
-            if version == 5 and at + 24 <= end:
-                count = u16_be(data, at + 2)
-                uptime = u32_be(data, at + 4)
-                seconds = u32_be(data, at + 8)
-                part = u32_be(data, at + 12)
-                sequence = u32_be(data, at + 16)
-                domain = u16_be(data, at + 20)
-                rate = max(u16_be(data, at + 22) & 0x3FFF, 1)
-                export = seconds * 1_000_000_000 + min(part, 999_999_999)
-                units = count
-                body = at + 24
-                if count * 48 != end - body:
-                    fault = int64(e.BAD_LENGTH)
-                count = min(count, (end - body) // 48)
-            elif version == 9 and at + 20 <= end:
-                uptime = u32_be(data, at + 4)
-                seconds = u32_be(data, at + 8)
-                sequence = u32_be(data, at + 12)
-                domain = u32_be(data, at + 16)
-                export = seconds * 1_000_000_000
-                body = at + 20
-            elif version == 10 and at + 16 <= end:
-                seconds = u32_be(data, at + 4)
-                sequence = u32_be(data, at + 8)
-                domain = u32_be(data, at + 12)
-                export = seconds * 1_000_000_000
-                body = at + 16
-                units = int64(0)
-                said = u16_be(data, at + 2)
-                if at + said != end:
-                    fault = int64(e.BAD_LENGTH)
-                end = max(min(end, at + said), body)
-            elif version == 0 and at + 28 <= end and u16_be(data, at + 2) == 5 and u32_be(data, at + 4) <= 2:
-                # The agent's address is none, IPv4 or IPv6.
-                agent = 4 * int64(data[uint64(at + 7)]) ** 2
-                p = at + 8 + (agent if agent <= 4 else 16)
-                if p + 16 <= end:
-                    version = e.SFLOW
-                    domain = u32_be(data, p)
-                    sequence = u32_be(data, p + 4)
-                    uptime = u32_be(data, p + 8)
-                    count = u32_be(data, p + 12)
-                    body = p + 16
-                    # An agent that does not know its address has that of who sends for it.
-                    if agent == 4 and u32_be(data, at + 8):
-                        high = uint64(0)
-                        low = uint64(0xFFFF0000) | uint64(u32_le(data, at + 8)) << uint64(32)
-                    elif agent > 4:
-                        words = u64_le(data, at + 8), u64_le(data, at + 16)
-                        if words[0] != uint64(0) or words[1] != uint64(0):
-                            high, low = words
+            version, domain, sequence, uptime, export, units, count, body, end, fault, rate, high, low = _header(
+                data, at, end, sent_high, sent_low
+            )
             if body == 0:
                 table[e.NOBODY, e.DATAGRAMS] += 1
                 table[e.NOBODY, e.BAD_HEADER] += 1
@@ -569,14 +826,7 @@ def walk(
                 table[session, fault] += 1
 
             # 2. Its place in the sequence.
-            # A copy of a datagram has the same mark: of its length, its header and what follows it, and its last bytes.
-            # Datagrams of one session differ in their headers already.
-            word = uint64(end - at)
-            for part in range(6):
-                p = at + 8 * part if part < 5 else end - 8
-                if p + 8 <= end:
-                    word = _stir(word, u64_le(data, p))
-            mark = int64(word >> uint64(1)) | 1
+            mark = _mark(data, at, end)
             mode = int64(_NEXT)
             if sequence != table[session, e.T_EXPECTED] or table[session, e.T_IDLE]:
                 mode = int64(_enter(table, recent, gaps, session, sequence, uptime, export, mark))
@@ -597,16 +847,7 @@ def walk(
                     table[session, e.T_BOOT] = (export // 1_000_000 - uptime) & 0xFFFFFFFF
             if version == e.V5:
                 table[session, e.T_RATE] = rate
-            heads[i, e.H_EXPORT] = export
-            heads[i, e.H_UPTIME] = uptime
-            heads[i, e.H_DOMAIN] = domain
-            heads[i, e.H_VERSION] = version
-            heads[i, e.H_SESSION] = session
-            heads[i, e.H_ARRIVAL] = arrival[i]
-            heads[i, e.H_PORT] = int64(port[i])
-            heads[i, e.H_INIT] = table[session, e.T_INIT]
-            heads[i, e.H_RATE] = table[session, e.T_RATE]
-            heads[i, e.H_SAMPLERS] = table[session, e.T_SAMPLERS]
+            _tell(heads, i, export, uptime, domain, version, session, arrival[i], port[i], table)
             at = body
             cursor[e.C_END] = end
             cursor[e.C_SESSION] = session
@@ -647,44 +888,7 @@ def walk(
             table[session, e.BEYOND] += max(cursor[e.C_COUNT] - most_records, 0)
         elif version == e.SFLOW:
             # 4. Samples, of which those of flows are one row each.
-            samples = int64(0)
-            p = at
-            left = cursor[e.C_COUNT]
-            others = int64(0)
-            counters = int64(0)
-            cut = False
-            while left > 0 and not cut:
-                if p + 8 > end:
-                    cut = True
-                    break
-                kind = u32_be(data, p)
-                size = u32_be(data, p + 4)
-                if p + 8 + size > end:
-                    cut = True
-                    break
-                if (kind == 1 and size >= 32) or (kind == 3 and size >= 44):
-                    samples += 1
-                    # What an agent could not sample it counts from its start on, for each source of its own.
-                    wide = int64(4) if kind == 3 else int64(0)
-                    source = u32_be(data, p + 12)
-                    if wide:
-                        source = source << 32 | u32_be(data, p + 16)
-                    q = p + 24 + wide
-                    dropped = u32_be(data, q)
-                    place = source & (drops.shape[1] - 1)
-                    more = signed32(dropped - drops[session, place, 1])
-                    if drops[session, place, 0] != source + 1:
-                        drops[session, place, 0] = source + 1
-                        drops[session, place, 1] = dropped
-                    elif more > 0 or (more < 0 and cursor[e.C_MODE] != _LATE):
-                        drops[session, place, 1] = dropped
-                        table[session, e.UNSAMPLED] += max(more, 0)
-                elif kind == 2 or kind == 4:
-                    counters += 1
-                else:
-                    others += 1
-                p += 8 + size
-                left -= 1
+            samples, counters, others, cut = _samples(data, at, end, cursor, session, table, drops)
             beyond = max(samples - most_records, 0)
             samples = min(samples, most_records)
             if samples > 0:
@@ -707,148 +911,13 @@ def walk(
             table[session, e.BEYOND] += beyond
         else:
             # 5. Sets of records, each of one template.
-            while at + 4 <= end:
-                kind = u16_be(data, at)
-                size = u16_be(data, at + 2)
-                if kind == 0 and size == 0:  # filled up with zeros
-                    break
-                if size < 4 or at + size > end:
-                    table[session, e.BAD_SET] += 1
-                    if version == e.IPFIX:
-                        cursor[e.C_UNITS] = -1
-                    break
-                first = at + 4
-                last = at + size
-                now = arrival[i] if arrival[i] != e.NO_TIME else heads[i, e.H_EXPORT]
-                if cursor[e.C_MODE] == _OLD:  # its templates are gone, and not those of now
-                    table[session, e.NO_TEMPLATE if kind >= 256 else e.SKIPPED] += 1
-                    at = last
-                    continue
-                if kind < 256:
-                    cursor[e.C_AT] = last
-                    if (version == e.V9 and kind <= 1) or (version == e.IPFIX and (kind == 2 or kind == 3)):
-                        same = _bytes(data, first, last, kind)
-                        known = _read_before(read, session, same, now)
-                        if known >= 0:
-                            table[session, e.TEMPLATES_SEEN] += known
-                            at = last
-                            continue
-                        if _spent(cursor, allowances, table[session, e.T_ALLOWANCE], now):
-                            table[session, e.LEFT_OUT] += 1
-                            at = last
-                            continue
-                        cursor[e.C_BODY] = first
-                        cursor[e.C_BODY_END] = last
-                        cursor[e.C_TEMPLATE] = kind
-                        cursor[e.C_BYTES] = same
-                        return e.TEMPLATES
-                    table[session, e.SKIPPED] += 1
-                    at = last
-                    continue
-                slot = find_template(slot_ids, session, kind)
-                plan = int64(-1)
-                if slot >= 0:
-                    plan = int64(slot_plans[session, slot])
-                    if now > facts[plan, e.P_EXPIRES]:
-                        slot = int64(-1)
-                if slot < 0:
-                    if version == e.IPFIX:
-                        cursor[e.C_UNITS] = -1
-                    if cursor[e.C_WORK] >= e.MOST_WORK and table[session, e.T_ALLOWANCE] != e.FREELY:
-                        table[session, e.NO_TEMPLATE] += 1
-                        at = last
-                        continue
-                    cursor[e.C_AT] = last
-                    cursor[e.C_BODY] = first
-                    cursor[e.C_BODY_END] = last
-                    cursor[e.C_TEMPLATE] = kind
-                    return e.UNKNOWN
-                if facts[plan, e.P_KIND] == e.K_RAW:
-                    if _spent(cursor, allowances, table[session, e.T_ALLOWANCE], now):
-                        table[session, e.LEFT_OUT] += 1
-                        if version == e.IPFIX:
-                            cursor[e.C_UNITS] = -1
-                        at = last
-                        continue
-                    cursor[e.C_AT] = at
-                    cursor[e.C_TEMPLATE] = kind
-                    return e.RAW
-                stride = facts[plan, e.P_SIZE]
-                variable = facts[plan, e.P_VARIABLE]
-                room = int64(most_records) - cursor[e.C_RECORDS]
-                count = (last - first) // stride
-                fault = int64(0)
-                if variable > 0:
-                    count, fault = measure(data, first, last, stride, variable, plan, segments, last - first)
-                beyond = max(count - room, 0)
-                count -= beyond
-                facts[plan, e.P_USED] = cursor[e.C_CLOCK]
-                flows = facts[plan, e.P_KIND] == e.K_FLOWS
-                if count > 0 and flows:
-                    row = cursor[e.C_ROWS]
-                    run = cursor[e.C_RUNS]
-                    if row + count > most_rows or run == len(run_plan):
-                        cursor[e.C_AT] = at
-                        return e.FULL
-                    run_plan[run] = plan
-                    run_at[run] = first
-                    run_count[run] = count
-                    run_row[run] = row
-                    run_datagram[run] = i
-                    cursor[e.C_ROWS] = row + count
-                    cursor[e.C_RUNS] = run + 1
-                if fault:
-                    table[session, fault] += 1
-                    if version == e.IPFIX:
-                        cursor[e.C_UNITS] = -1
-                if beyond > 0:
-                    table[session, e.TOO_MANY] += cursor[e.C_FULL] == 0
-                    table[session, e.BEYOND] += beyond
-                    cursor[e.C_FULL] = 1
-                table[session, e.RECORDS if flows else e.OPTION_RECORDS] += count
-                cursor[e.C_RECORDS] += count
-                if version == e.IPFIX and cursor[e.C_UNITS] >= 0:
-                    cursor[e.C_UNITS] += count + beyond
-                at = last
-                cursor[e.C_AT] = at
-                same = int64(0)
-                if count > 0 and facts[plan, e.P_KIND] == e.K_READ_OPTIONS:
-                    same = _bytes(data, first, last, kind)
-                if same != 0 and _read_before(read, session, same, now) < 0:
-                    if _spent(cursor, allowances, table[session, e.T_ALLOWANCE], now):
-                        table[session, e.LEFT_OUT] += 1
-                        continue
-                    cursor[e.C_BYTES] = same
-                    cursor[e.C_BODY] = first
-                    cursor[e.C_BODY_END] = last
-                    cursor[e.C_PLAN] = plan
-                    cursor[e.C_TEMPLATE] = kind
-                    cursor[e.C_COUNT] = count
-                    return e.OPTIONS
-        recent[session, table[session, e.T_RECENT]] = cursor[e.C_MARK]
-        table[session, e.T_RECENT] = (table[session, e.T_RECENT] + 1) % recent.shape[1]
-        units = cursor[e.C_UNITS]
-        # What is to come behind a datagram that cannot be counted whole is not known, but that it is behind.
-        after = (cursor[e.C_SEQUENCE] + units) & 0xFFFFFFFF if units >= 0 else -2 - cursor[e.C_SEQUENCE]
-        if cursor[e.C_MODE] == _NEXT and units == 0 and table[session, e.T_EXPECTED] == -2 - cursor[e.C_SEQUENCE]:
-            # Nothing but templates, overtaken by the data that have the same number.
-            table[session, e.REORDERED] += 1
-        elif cursor[e.C_MODE] == _NEXT:
-            table[session, e.T_CANDIDATE] = -1
-            table[session, e.T_EXPECTED] = after
-            table[session, e.T_IDLE] = units == 0
-        else:
-            uptime = heads[i, e.H_UPTIME]
-            export = heads[i, e.H_EXPORT]
-            _settle(table, gaps, session, cursor[e.C_MODE], cursor[e.C_SEQUENCE], units, after, uptime, export)
-        # What cannot be counted leaves it open which number is to come, and what was lost before the next datagram;
-        # one that comes late, how much of what is missing it brings.
-        open_end = table[session, e.T_EXPECTED] < 0 or cursor[e.C_MODE] == _LATE
-        table[session, e.UNTOLD] += units < 0 and cursor[e.C_MODE] != _OLD and open_end
-        if cursor[e.C_MODE] != _LATE and cursor[e.C_MODE] != _OLD and table[session, e.T_EXPECTED] == after:
-            # A header that announces more than was sent may be wrong, or the rest is cut by a capture.
-            short = version == e.V5 and cursor[e.C_COUNT] < units
-            table[session, e.T_ALSO] = (cursor[e.C_SEQUENCE] + cursor[e.C_COUNT]) & 0xFFFFFFFF if short else int64(-1)
+            why = _sets(
+                data, i, at, end, version, session, arrival, cursor, table, read, allowances, slot_ids, slot_plans,
+                facts, segments, heads, most_records, most_rows, run_plan, run_at, run_count, run_row, run_datagram,
+            )  # fmt: skip
+            if why != e.DONE:
+                return why
+        _end(i, version, session, cursor, table, recent, gaps, heads)
         cursor[e.C_AT] = 0
         cursor[e.C_DATAGRAM] = i + 1
     return e.DONE
