@@ -5,8 +5,9 @@ try the same, and the next week's others; `--hypothesis-seed=7` takes another. `
 HYPOTHESIS_PROFILE=ci more of those that cost much, and nightly 1,000, with the day in the seed. One that fails is
 printed with the line (`@reproduce_failure`) that repeats it. None has a deadline, as first calls compile.
 
-Nobody marks a unit test: it is one that is not slow and that uses nothing OUTSIDE this process, neither itself nor
-through a function or a fixture of the tests. CI sees to it that each is quick (`--most-seconds`).
+Nobody marks a unit test: it is one that is not slow, and uses nothing OUTSIDE this process and nothing that is COMPILED
+anew, neither itself nor through a function or a fixture of the tests. CI sees to it that each is quick
+(`--most-seconds`).
 
 Every Java that a test starts, by whatever process, is one that starts fast.
 """
@@ -41,6 +42,8 @@ for name, examples in PROFILES.items():
     )
 
 OUTSIDE = {"subprocess", "multiprocessing", "socket", "signal", "matplotlib", "pyspark"}
+COMPILED = {"user_aggregate", "UserAggregate", "EdgeWindow", "ContextWindow"}
+"""What compiles functions of a user: they are not kept on disk, so that such a test takes a second or more."""
 FOLDERS = {"live", "processes", "spark"}
 """Tests in these go outside by way of what they test."""
 
@@ -98,7 +101,9 @@ def goes_outside(function: object, known: dict[object, bool]) -> bool:
         values = [function.__globals__[name] for name in names if name in function.__globals__]
         modules = {value.__name__ for value in values if isinstance(value, ModuleType)}
         methods = [method for value in values if isinstance(value, type) for method in vars(value).values()]
-        known[function] = bool((names | modules) & OUTSIDE) or any(goes_outside(v, known) for v in values + methods)
+        known[function] = bool((names | modules) & (OUTSIDE | COMPILED)) or any(
+            goes_outside(v, known) for v in values + methods
+        )
     return known[function]
 
 
