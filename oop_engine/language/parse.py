@@ -96,8 +96,13 @@ def _grammar(rule: str) -> Lark:
     if (kept := recall(name, key)) is not None:
         return lark.Lark.load(marshal.loads(kept))
     made = lark.Lark(rules, parser="lalr", start=rule, propagate_positions=True, maybe_placeholders=True)
-    data, memo = made.memo_serialize([TerminalDef, Rule])
-    remember(name, key, marshal.dumps({"data": data, "memo": memo}))
+    try:
+        data, memo = made.memo_serialize([TerminalDef, Rule])
+        tables = {"data": data, "memo": memo}
+        lark.Lark.load(tables)  # pyright: ignore[reportArgumentType]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return made  # a lark that writes its tables in another form: they are computed in each run
+    remember(name, key, marshal.dumps(tables))
     return made
 
 

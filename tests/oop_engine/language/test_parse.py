@@ -10,6 +10,7 @@ from subprocess import run
 
 import attrs
 import hypothesis.strategies as st
+import lark
 import pytest
 from hypothesis import HealthCheck, given, settings
 from lark.exceptions import UnexpectedInput
@@ -567,6 +568,16 @@ def test_any_text_is_a_query_or_a_language_error_that_points_into_it(text: str) 
         assert all(len(line) <= 78 for line in str(error).split("\n")[1:3])
     else:
         assert isinstance(query, Query)
+
+
+def test_a_lark_that_loads_no_tables_computes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = list[bytes]()
+    monkeypatch.setattr(disk_cache, "recall", lambda name, key: None)
+    monkeypatch.setattr(disk_cache, "remember", lambda name, key, data: kept.append(data))
+    monkeypatch.delattr(lark.Lark, "load")
+    grammar_of = t.cast(t.Any, sys.modules["oop_engine.language.parse"])._grammar.__wrapped__
+    assert grammar_of("alone").parse("length > 100")
+    assert kept == []
 
 
 def test_a_grammar_that_was_kept_reads_and_refuses_as_one_that_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
