@@ -141,6 +141,27 @@ LEFT = re.compile(r"operators/(kernels|window_aggregate/stores/slices)/")
 """Folders that are not checked: a kernel is compiled anew when its docstring changes."""
 
 
+MUDDLED = re.compile(
+    r"\b(nobody|somebody|one's own|a say|says all|nothing says|(is|are) said|what comes in by itself)\b"
+)
+"""Phrases of messages that a reader has to decode: who does it, and what to write?"""
+
+
+def messages() -> Iterator[tuple[str, str]]:
+    """Yield the texts in the code that are no docstrings, with their places."""
+    for package in PACKAGES:
+        for file in sorted((ROOT / package).rglob("*.py")):
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare:
+                    yield f"{file.relative_to(ROOT)}:{node.lineno}", node.value
+
+
+def test_no_message_has_to_be_decoded() -> None:
+    assert [f"{place} {text}" for place, text in messages() if MUDDLED.search(text)] == []
+
+
 def docstrings() -> Iterator[tuple[str, str]]:
     """Yield the docstrings of all modules, classes and functions, with their places."""
     for package in PACKAGES:

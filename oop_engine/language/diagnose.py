@@ -103,7 +103,7 @@ _IN_WINDOWS: t.Final[dict[str, str]] = {
     "EMPTY": "Windows without a tuple are asked for in Python: stream.window(...).aggregate(..., empty=True).",
     "STRATEGY": 'It is chosen in Python: stream.window(...).aggregate(..., strategy="panes").',
     "CONSISTENT": "It is asked for in Python: stream.window(..., consistent=True).",
-    "IDLE": 'It is said in Python: stream.window(oop.latest(100, every="10 s", idle=False)).',
+    "IDLE": 'Write it in Python: stream.window(oop.latest(100, every="10 s", idle=False)).',
     "SPREAD": _SHARED,
     **dict.fromkeys(("REORDER", "SORT", "SORTED", "ORDER"), _SORTED),
     "COUNTED": "Write [RANGE 100 rows, WA rank(ts)], or WA row-num for the order of arrival.",

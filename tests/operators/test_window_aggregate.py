@@ -168,7 +168,7 @@ def test_empty_windows_between_others_are_given_on_request(window: SlidingWindow
 
 def test_empty_windows_of_groups_are_refused() -> None:
     window = SlidingWindow("ts", size=1, slide=1)
-    with pytest.raises(SchemaError, match="nobody can tell"):
+    with pytest.raises(SchemaError, match="the groups of an empty window are unknown"):
         WindowAggregate(window, FUNCTIONS, ("k",), empty=True).output_schema(Bucket(window).output_schema(SCHEMA))
 
 

@@ -293,11 +293,11 @@ def trouble(counters: ExporterCounters) -> str | None:
             (counters.refused, "datagrams refused"),
             (counters.skipped, "sets or samples of other kinds"),
             (counters.beyond, "records beyond what a datagram may hold"),
-            (counters.left_out, "sets of templates or options left out, as they came too fast to be read"),
+            (counters.left_out, "sets of templates or options left out, because they came too fast to be read"),
             (counters.unused_rates, "sampling rates not used, as no record tells whether it is of their scope"),
             (counters.unsampled, "packets not sampled for lack of means"),
             (counters.unrated, "records of a sampler that is not announced, which stand for themselves alone"),
-            (counters.untold, "datagrams behind which no loss can be told, as not all in them could be counted"),
+            (counters.untold, "datagrams behind which losses are unknown, because not all in them could be counted"),
             (counters.unadmitted, "datagrams of senders that were not known, not read as such came too fast (forged?)"),
             *((number, f"malformed ({reason})") for reason, number in counters.malformed.items()),
         )

@@ -304,7 +304,7 @@ class LiveReader:
             self._keep(self.source.clock(), last=True)
             if self._unkept is not None:
                 raise SourceEnded(
-                    f"{self._unkept}.\n  What was promised is kept there before it is said, so nothing more can be.\n"
+                    f"{self._unkept}.\n  Promises are written there before they are made, so there can be no more.\n"
                     "  Free or repair that disk and start again with the same file, or with another one."
                 ) from self._unkept.__cause__
         finally:

@@ -265,7 +265,7 @@ def test_where_a_loss_cannot_be_told_for_want_of_a_template_that_is_said_and_no_
     unknown = [with_other(k, 5 * k) for k in range(10)]
     seen = read([one for k, one in enumerate(unknown) if k % 3 != 1])
     assert (seen.only.lost, seen.only.untold) == (0, 7)
-    assert "7 datagrams behind which no loss can be told" in (trouble(seen.only) or "")
+    assert "7 datagrams behind which losses are unknown" in (trouble(seen.only) or "")
     # From the template on, losses are told again.
     known = [with_other(k, 5 * k, *([ipfix_templates(OTHER)] if k == 10 else [])) for k in range(10, 20)]
     seen = read([*unknown, *(one for k, one in enumerate(known) if k % 3 != 2)])

@@ -174,8 +174,8 @@ def test_templates_of_one_file_are_good_for_the_next_and_may_be_withdrawn(tmp_pa
     found, reader = rows(FlowExports([path]))
     assert len(found) == 1
     assert reader.notes() == [
-        "IPFIX, domain 7: 1 sets without a template, 1 datagrams behind which no loss can be told, as not all in them"
-        " could be counted"
+        "IPFIX, domain 7: 1 sets without a template, 1 datagrams behind which losses are unknown, because not all"
+        " in them could be counted"
     ]
 
 

@@ -65,7 +65,7 @@ class WindowAggregate(StoreShell[SliceStore]):
         refuse_ordered(self.functions, self.window, f'aggregate(strategy="{self.strategy}")')
         if self.empty and self.by:
             raise SchemaError(
-                "aggregate(empty=True): which groups an empty window should have, nobody can tell.\n"
+                "aggregate(empty=True): the groups of an empty window are unknown.\n"
                 "  Leave out `by`, or leave out `empty`: a group's windows without tuples give no results."
             )
         self._check_strategy(schema)
