@@ -7,7 +7,8 @@ import doctest
 import inspect
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -147,15 +148,21 @@ MUDDLED = re.compile(
 """Phrases of messages that a reader has to decode: who does it, and what to write?"""
 
 
+@cache
+def trees() -> Mapping[str, ast.Module]:
+    """Parse all modules, by path."""
+    files = (file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py")))
+    return {str(file.relative_to(ROOT)): ast.parse(file.read_text(encoding="utf-8")) for file in files}
+
+
 def messages() -> Iterator[tuple[str, str]]:
     """Yield the texts in the code that are no docstrings, with their places."""
-    for package in PACKAGES:
-        for file in sorted((ROOT / package).rglob("*.py")):
-            tree = ast.parse(file.read_text(encoding="utf-8"))
-            bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare:
-                    yield f"{file.relative_to(ROOT)}:{node.lineno}", node.value
+    for path, tree in trees().items():
+        nodes = list(ast.walk(tree))
+        bare = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare:
+                yield f"{path}:{node.lineno}", node.value
 
 
 def test_no_message_has_to_be_decoded() -> None:
@@ -164,14 +171,12 @@ def test_no_message_has_to_be_decoded() -> None:
 
 def docstrings() -> Iterator[tuple[str, str]]:
     """Yield the docstrings of all modules, classes and functions, with their places."""
-    for package in PACKAGES:
-        for file in sorted((ROOT / package).rglob("*.py")):
-            if LEFT.match(str(file.relative_to(ROOT))):
-                continue
-            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-                if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-                    line = getattr(node, "lineno", 1)
-                    yield f"{file.relative_to(ROOT)}:{line}", ast.get_docstring(node) or ""
+    for path, tree in trees().items():
+        if LEFT.match(path):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+                yield f"{path}:{getattr(node, 'lineno', 1)}", ast.get_docstring(node) or ""
 
 
 def test_no_docstring_begins_with_a_riddle() -> None:
