@@ -1,7 +1,7 @@
 """Report results that do not fit their type: an error that names the place, or null and a count in a live run.
 
-What is read again can be summed otherwise. What was heard once cannot, and one record with a wrong number must not end
-a collection of many senders.
+A file can be read again and summed otherwise. A live stream cannot, and one record with a wrong number must not end a
+collection of many senders.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class TakesPromises(Operator, Protocol):
     def process_with(self, page: Page, promises: Promises, emit: Emit, port: int = 0) -> None:
         """Take a page and the linear promises in it, as `process` and `punctuate` do piece by piece.
 
-        What is emitted are the same tuples in the same call; of the promises that follow the last ones are enough.
+        It emits the same tuples in the same call; of the promises that follow the last ones are enough.
         """
         ...
 

@@ -39,7 +39,7 @@ def known(punctuator: Punctuator) -> int | None:
 def regrain(punctuator: Punctuator, step: int | None, origin: int = 0) -> bool:
     """Promise at origin + k * step from now on, at every change without a step; False where that cannot be changed.
 
-    What was read ahead (Scheduled) knows its bounds at the granularity it was read for, and cannot be made finer.
+    A stream that was read ahead (Scheduled) has bounds at the granularity it was read for, and cannot be made finer.
     """
     if not isinstance(punctuator, (Ordered, Slack, TupleSlack, BlockEnd)):
         return False

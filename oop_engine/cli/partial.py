@@ -69,8 +69,8 @@ def _seconds(every: str) -> float:
 class Partial:
     """Write, every so many seconds and at the end, what a run would release if its streams ended there.
 
-    The file is replaced as a whole each time, so that who reads it sees one moment. What cannot be written is said
-    once, and tried again: the run goes on.
+    The file is replaced as a whole each time, so that who reads it sees one moment. If the file cannot be written, that
+    is reported once and tried again; the run goes on.
     """
 
     sink: FileSink
@@ -115,7 +115,7 @@ class Partial:
     def begin(self) -> None:
         """Write a file without rows, so that one that cannot be written is known before anything is read.
 
-        What a run before left there is kept under another name, which is said, unless it has no rows either.
+        A file that an earlier run left there is kept under another name, which is reported, unless it has no rows.
         """
         kept = _kept(self.sink.path)
         try:

@@ -1,7 +1,7 @@
 """The notes of a run: tuples that are in no result or in another place, values that became null.
 
 A note is for whoever looks at results and might take them for all there is, so Python and the command line tell the
-same ones. Whoever waited for them is told which functions are interpreted.
+same ones. A warning names functions that are interpreted, for users who waited for them.
 """
 
 from __future__ import annotations

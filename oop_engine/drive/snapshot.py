@@ -28,9 +28,9 @@ from punctuation import END
 def released_at_end(circuit: Circuit) -> list[Page]:
     """Return the pages that the outputs of a circuit would get if every source that has not ended did so now.
 
-    To be called between two calls of the circuit. Its operators, meters, readers and files stay as they are. What was
-    emitted at an output before is not given. Cost: time and memory to save and restore all state once, then that of
-    the release; an error of an operator says where it happened.
+    To be called between two calls of the circuit. Its operators, meters, readers and files stay as they are. Elements
+    that an output emitted before are not repeated. Cost: time and memory to save and restore all state once, then that
+    of the release; an error of an operator says where it happened.
     """
     twin = _Twin(circuit)
     for place, node in enumerate(circuit.plan.nodes):

@@ -43,7 +43,8 @@ def say(text: str) -> None:
 class Watchdog:
     """Look now and then whether what is at work is still the same as before, and say so once.
 
-    `places` are the operators of a run and its consumers. What waits for input, or for room, is not at work.
+    `places` are the operators of a run and its consumers. An operator that waits for input, or for room, is not at
+    work.
     """
 
     places: list[Place]

@@ -1,7 +1,7 @@
 """An expression of the syntax tree becomes an expression over a schema, its names resolved and its types checked.
 
-Names follow the thesis' aliases (`len` is `length` where there is no `len`). What does not fit is a LanguageError that
-points at the smallest piece of the text that does not fit.
+Names follow the thesis' aliases (`len` is `length` where there is no `len`). LanguageError points at the smallest piece
+of the text that does not fit.
 """
 
 from __future__ import annotations

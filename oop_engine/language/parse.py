@@ -109,8 +109,8 @@ def _grammar(rule: str) -> Lark:
 def _check_depth(tree: s.Query | s.Expr, text: str) -> None:
     """Refuse a tree so deep that a recursive walk could exhaust the stack; does not recurse itself.
 
-    What stands to the left in a chain is a link of it and not a level, for walks take chains in a loop. What they build
-    is as deep as the chain is long, so links are counted by themselves.
+    The left side of a chain is a link and not a level, because walks take chains in a loop. What they build is as deep
+    as the chain is long, so links are counted by themselves.
     """
     stack: list[tuple[t.Any, int, int]] = [(tree, 0, 0)]
     while stack:

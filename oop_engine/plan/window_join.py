@@ -1,7 +1,8 @@
 """A window join as a plan has it: the join itself, what it needs to know of each input, and what is said of it.
 
 Pages come with the attributes that anybody reads, from a meld not all with the same ones; the join wants each input's
-attributes in one order. What nobody reads is neither asked of the inputs, nor stored, nor put out (`keeping`).
+attributes in one order. Attributes that no operator reads are neither asked of the inputs, nor stored, nor emitted
+(`keeping`).
 """
 
 from __future__ import annotations

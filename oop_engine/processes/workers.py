@@ -1,6 +1,6 @@
 """Workers run the high level: here, in a thread, or in a process. Each takes elements and returns those of the result.
 
-What is given is taken at once or waits in a bounded queue or ring, so a slow high level holds the low level up.
+Elements are taken at once or wait in a bounded queue or ring, so a slow high level slows the low level down.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ from operators.window_aggregate import facts
 def demands(plan: Plan) -> dict[int, Paces]:
     """Return, for the place of each source, the attributes that must be promised and their pace.
 
-    What a user promises and nobody asks for is promised once a second, as far as that can be said: it still tells which
-    tuples are late, and to promise it at every tuple would cut the stream to pieces.
+    A user's promise that no operator asks for is made once a second, where the attribute has seconds: it still decides
+    which tuples are late, and making it at every tuple would cut the stream to pieces.
     """
     wanted: dict[int, Paces] = {i: {} for i in range(len(plan.nodes))}
     places = {id(node): i for i, node in enumerate(plan.nodes)}
@@ -105,7 +105,7 @@ def _reads(node: OperatorNode, operator: Operator, needed: Collection[str]) -> I
 def schema_over(operator: Operator, inputs: Sequence[Node], otherwise: Schema) -> Schema:
     """Return the schema of an operator over inputs that bring less than before.
 
-    What does not fit any more, as the inputs of a meld that bring different attributes, is said as it was.
+    Inputs that no longer fit, such as those of a meld with different attributes, keep their schemas.
     """
     try:
         return fresh(operator).output_schema(*(node.schema for node in inputs))

@@ -6,11 +6,11 @@ into one slice for all of them, and equal functions, whatever their names, have 
 gets its own results back, with its own names, types and order of attributes.
 
 The answers are those of each query alone; only functions whose answer does not depend on where slices are cut are put
-on slices that other windows cut, of which floating sums round otherwise. What differs: promises on results are the same
-where windows repeat, but those on the begin of sessions and of windows that say their edges themselves are the least of
-all fused ones; a tuple is counted as late when it is late for all of them, and late for some when it is for any; a late
-tuple counts in a session that is open by promises as fine as any of them needs; and the results that one promise
-releases may come in another order.
+on slices that other windows cut, of which floating sums round otherwise. One thing differs: promises on results are the
+same where windows repeat, but those on the begin of sessions and of windows that say their edges themselves are the
+least of all fused ones; a tuple is counted as late when it is late for all of them, and late for some when it is for
+any; a late tuple counts in a session that is open by promises as fine as any of them needs; and the results that one
+promise releases may come in another order.
 """
 
 from __future__ import annotations

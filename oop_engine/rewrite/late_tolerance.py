@@ -1,8 +1,8 @@
 """For each source: its stateful readers, and the lateness each of them tolerates.
 
-What takes each tuple by itself passes on, as filters, projections, spreads and melds do, and so do numbers; whatever
-else reads, and every output, is a reader. Windows on the one promised attribute take late tuples, and refuse and count
-what they have released; all others rely on what was promised.
+Operators that take each tuple by itself pass the tolerance on: filters, projections, spreads, melds, and numbers;
+whatever else reads, and every output, is a reader. Windows on the one promised attribute take late tuples, and refuse
+and count what they have released; all others rely on what was promised.
 
 A join relies on it: of a late tuple's partners some may have been purged and others not, so its pairs would depend on
 when promises came, and would break those that the join has made itself.

@@ -54,8 +54,8 @@ def guarded(plan: Plan) -> Plan:
     """Return the plan in which every reader has of a source what it would have if its queries were run alone.
 
     Where readers differ in the late tuples they take, or in the promises that their queries need, a guard goes behind
-    the source for all but windows with fixed edges; readers that are judged alike share it. What is between it and them
-    and passes tuples on is computed for each guard, for tuples are judged, and counted, before it.
+    the source for all but windows with fixed edges; readers that are judged alike share it. Operators between it and
+    them that pass tuples on run once for each guard, because tuples are judged, and counted, before them.
     """
     views = _Judging(plan).views()
     if not views:

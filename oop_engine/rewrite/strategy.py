@@ -1,7 +1,7 @@
 """Choose the operators that compute a window aggregate. All give the same answer, and differ in time and memory.
 
 The logical aggregate says windows, functions and groups. A strategy, chosen here from the window's class and the
-functions' properties or by the user, says how. What was chosen, and why, is told by `explain`. The operators of one are
+functions' properties or by the user, says how. `explain` shows the choice and its reasons. The operators of one are
 imported when it is chosen.
 """
 

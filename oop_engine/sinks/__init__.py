@@ -43,11 +43,11 @@ def sink_for(
 ) -> Sink:
     """Choose a sink: by the suffix of a path, or for "-" a table on a terminal and CSV where it is none.
 
-    Text and .arrows are packed when .gz or .zst follows. SinkError names the suffixes for any other. What is `endless`
-    cannot be run again, so a file keeps what was released, whatever ends the run: lines of text that is not packed are
-    there at once (see `growing`), with `append` behind those of before, and with `synced` on the disk; other files are
-    completed, but where the process is killed. With `spreadsheet`, CSV has text that a spreadsheet takes for a formula
-    marked as text (see `Csv`); SinkError for other files.
+    Text and .arrows are packed when .gz or .zst follows. SinkError names the suffixes for any other. An `endless`
+    stream cannot be run again, so a file keeps the released results, whatever ends the run: lines of text that is not
+    packed are there at once (see `growing`), with `append` behind those of before, and with `synced` on the disk; other
+    files are completed, but where the process is killed. With `spreadsheet`, CSV has text that a spreadsheet takes for
+    a formula marked as text (see `Csv`); SinkError for other files.
     """
     text = str(target)
     if text == "-":

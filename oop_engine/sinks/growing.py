@@ -35,10 +35,10 @@ class GrowingSink:
     """Results as lines of a file that grows: every punctuation writes what it released, so readers see whole windows.
 
     A new file is begun beside its name, and takes the name with the first results, or at the end; one that was there
-    stays until then, and where a run fails before. What is written stays, whatever ends the run; a write that the
-    system does not take as a whole is taken back to the line before. With `append`, results go behind those that are
-    there, under the same header: SinkError where that is another, or the last line is cut. Files are synced at the end,
-    and, where they are to be `synced`, each time before a punctuation counts as taken.
+    stays until then, and where a run fails before. Written results stay, whatever ends the run; a write that the system
+    does not take as a whole is taken back to the line before. With `append`, results go behind those that are there,
+    under the same header: SinkError where that is another, or the last line is cut. Files are synced at the end, and,
+    where they are to be `synced`, each time before a punctuation counts as taken.
     """
 
     path: Path

@@ -10,7 +10,8 @@
 Epochs are numbered from 0 without gaps. A file takes its name only when it is whole and synced and no other has it
 (see `claim`), and never changes; so a reader that knows how many epochs it has read needs to know nothing else.
 
-What the first writer said is never null may be null in later epochs: attributes are compared by name, type and order.
+Attributes that the first writer declared as never null may be null in later epochs: they are compared by name, type and
+order.
 
 The digest tells whether rows that are computed again are those of the epoch (see `digest`). The sums tell whether the
 bytes of a segment are those that were written: [pages, bytes, CRC-32] of each piece of it, one after another, the first

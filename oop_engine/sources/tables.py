@@ -188,7 +188,7 @@ class Table:
     def batches(self, watches: Mapping[str, Watch] | None = None) -> Iterator[pa.RecordBatch]:
         """Read all rows from the beginning, in batches of at most `batch_rows`; a stream can be read once only.
 
-        Those who watch a column are shown it piece by piece, as `outline` says the pieces are.
+        Watchers of a column see it piece by piece, in the pieces of `outline`.
         """
         yield from self._read(self.schema, watches or {})
 

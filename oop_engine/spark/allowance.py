@@ -1,6 +1,6 @@
 """Limit a micro-batch to the files, bytes and rows that its reader's options allow, but read at least something.
 
-What is not decoded yet is taken to be of 100 bytes a row.
+Files that are not decoded yet are assumed to have 100 bytes a row.
 """
 
 from __future__ import annotations

@@ -2,14 +2,13 @@
 
 An offset is a file's number in the journal and a byte in it: all entries before are read, and of this one what lies
 before that byte, always the end of a record. Classic captures may grow while they are read; other files must be whole
-when they appear (move them in), or have rested `settleSeconds`. What a batch takes at most is said by
-`maxFilesPerTrigger`, `maxBytesPerTrigger` or `maxRowsPerTrigger`: rows are counted in classic captures, and in other
-files taken to be 100 bytes each. With `complete` the stream ends, under `availableNow`, with what is there (see
-`ending`).
+when they appear (move them in), or have rested `settleSeconds`. `maxFilesPerTrigger`, `maxBytesPerTrigger` and
+`maxRowsPerTrigger` limit a batch: rows are counted in classic captures, and in other files taken to be 100 bytes each.
+With `complete` the stream ends, under `availableNow`, with what is there (see `ending`).
 
 Queries on one folder share its journal, in which there are files of all of them: each reads the entries of the files
-that its own pattern, `only` and `except` name. What another query numbered as stretches of a file, a format that reads
-whole files reads with the first of them.
+that its own pattern, `only` and `except` name. If another query numbered a file in stretches, a format that reads whole
+files reads it with the first of them.
 
 A file may be deleted when it was read. One that goes before is read as far as it was; a note, or without the folder
 `notes` a warning on stderr, names it. Only the driver calls a file gone: a worker that cannot open a file which the

@@ -12,8 +12,8 @@
 | float16 | float |
 
 `ts_ns` of a stream with an attribute `ts` is that time as bigint nanoseconds since 1970, for who needs it whole; it is
-there when `columns` names it. A time that the type there cannot hold is null, as are nanoseconds after 2262. What is in
-lists, structs and maps is as the table says, too. All columns may be null, as Spark has it for most of its sources.
+there when `columns` names it. A time that the type there cannot hold is null, as are nanoseconds after 2262. The table
+holds for the values in lists, structs and maps, too. All columns may be null, as Spark has it for most of its sources.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Send the engine to workers, as a zip of its three packages, unless it is installed there.
 
-A zip and not a wheel: neither keeps compiled kernels, and Spark unpacks a zip for Python by itself. What is installed
-on the workers keeps its kernels compiled, so a cluster that runs this often should have `oop-engine` in its image; it
-is used if it is the same as here.
+A zip and not a wheel: neither keeps compiled kernels, and Spark unpacks a zip for Python by itself. An engine that is
+installed on the workers keeps its kernels compiled, so a cluster that runs this often should have `oop-engine` in its
+image; it is used if it is the same as here.
 """
 
 from __future__ import annotations

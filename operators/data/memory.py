@@ -4,7 +4,7 @@
 
 The field is the declaration. Its default is the identity, and its metadata gives the type, the bounds, and the name of
 the entry in a saved state, which is the field's own unless one is given. Entries are read in the order of the fields,
-so a bound may refer to a field above. What a class derives from its memory, it works out after `super().restore`.
+so a bound may refer to a field above. A class computes values that it derives from its memory after `super().restore`.
 
 A saved state names the version of the class that wrote it; what was saved before there were versions is of version 0.
 A field that came later says `since` which version: an older state lacks its entry, and it stays as it is in a fresh

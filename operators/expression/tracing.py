@@ -1,6 +1,6 @@
 """A user's function of columns is called once with a tracer that records what it does; the arrays come later, in bulk.
 
-What cannot be recorded is kept as `Opaque`, called once a page with the page itself, never once a tuple.
+A function that cannot be recorded is kept as `Opaque`, and called once a page with the page itself, never once a tuple.
 """
 
 from __future__ import annotations

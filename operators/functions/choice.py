@@ -1,7 +1,7 @@
 """A choice holds the one tuple of a slot that comes first: by arrival, or by the value of an attribute.
 
-What is chosen lies in a value log, so it may be of any type; a slot holds its position there. A page is reduced to one
-candidate a slot by a compiled loop first, so that only candidates are taken from it and compared with what is held.
+The chosen value lies in a value log, so it may be of any type; a slot holds its position there. A page is reduced to
+one candidate a slot by a compiled loop first, so that only candidates are taken from it and compared with what is held.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A function that is not commutative is over its tuples in the order of the windowing attribute, ties by arrival.
 
-Whoever aggregates out-of-order pages for it keeps tuples until a promise makes their order certain (Scotty, TODS 2021,
-Fig 4), or refuses it. Numbers of arrival are the exception: over them, every stream is in order. What goes by arrival,
-as first and last do, is commutative: its states tell when their tuples arrived.
+An operator that aggregates out-of-order pages for it keeps tuples until a promise makes their order certain (Scotty,
+TODS 2021, Fig 4), or refuses it. Numbers of arrival are the exception: over them, every stream is in order. Functions
+of the order of arrival, such as first and last, are commutative: their states tell when their tuples arrived.
 """
 
 from __future__ import annotations

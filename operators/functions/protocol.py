@@ -82,7 +82,7 @@ class Subtractable(Protocol):
     def subtract(self, into: Slots, source: Slots) -> None:
         """Set self[into[j]] to self[into[j]] (-) self[source[j]], for each j in order; `into` may repeat.
 
-        What is taken away must have been combined into the slot, or updated there, before; so a slot that is taken
+        The subtracted part must have been combined into the slot, or updated there, before; so a slot that is taken
         from itself is empty.
         """
         ...

@@ -1,6 +1,6 @@
 """A bag of int64 keys a slot is kept as sorted runs of (key, count), which slots share until they are merged.
 
-What arrives goes to one log for all slots; a full log becomes one run a slot that it mentions. Combining a slice into a
+New values go to one log for all slots; a full log becomes one run a slot that it mentions. Combining a slice into a
 window copies no run: the window refers to it. So a value is sorted once, in its slice, whatever the number of windows.
 """
 

@@ -90,7 +90,7 @@ class Avg:
     """Divide the sum of an attribute by the number of its values: float64, or a duration.
 
     The sum of whole numbers is exact, so that the quotient is rounded once (a duration to the nearest tick, ties to
-    even). Null when there is no value. What is said of floating sums holds for it too. Cost: as for the sum.
+    even). Null when there is no value. The rounding of floating sums holds for it too. Cost: as for the sum.
     """
 
     argument: str

@@ -114,8 +114,8 @@ def tried(laws: Laws, kinds: Sequence[pa.DataType]) -> tuple[list[tuple[Scalar, 
 def _try_sizes(laws: Laws, kinds: Sequence[pa.DataType]) -> None:
     """Check the laws over states of several values each, of one size after the other.
 
-    What raises or leaves 64 bits breaks no law: a stream that meets such values says so then. Where nothing of a size
-    and sign can be lifted, nothing larger is tried. Floating states are made of values of one sign that lie apart: of
+    Values that raise or leave 64 bits break no law: a stream that meets them says so then. Where nothing of a size and
+    sign can be lifted, nothing larger is tried. Floating states are made of values of one sign that lie apart: of
     others, whatever the function, most may cancel, and what rounding leaves depends on the grouping.
     """
     whole = all(isinstance(field, int) for field in laws.identity)

@@ -1,6 +1,6 @@
 """A store keeps the tuples of one input under their keys, in the order of time within each key.
 
-What a probe looks at is what is in its band: never the tuples of its key that are outside it, however many they are.
+A probe looks only at the tuples in its band, never at those of its key outside it, however many they are.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ class Clamp:
     and one outlier never does. The first value waits for the second: of two that disagree, the lower one is believed.
     Nothing is left out of the stream: a value that is not believed only says nothing.
 
-    `jump` is in the unit of the values. What is believed does not depend on how the stream is cut into pages. Cost:
-    one maximum a page, and one compiled pass where a value in it, or shortly before it, jumps.
+    `jump` is in the unit of the values. The cut of the stream into pages does not change the beliefs. Cost: one maximum
+    a page, and one compiled pass where a value in it, or shortly before it, jumps.
 
     >>> clamp = Clamp(10)
     >>> clamp.believed(np.array([1, 5, 900, 7, 18])).tolist() == [NO_TIME, 5, NO_TIME, 7, NO_TIME]

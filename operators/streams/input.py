@@ -464,7 +464,7 @@ def _in_order(made: list[Made]) -> list[tuple[int, str, int]]:
 def _thinned(made: list[Made], piece: int) -> list[Made]:
     """Keep the last promise of each attribute within every `piece` tuples of a page, and make it behind them.
 
-    What is true behind a tuple is true behind later ones, and so no page of a few tuples is left over at the end.
+    A promise that is true behind a tuple is true behind later ones, so no page of a few tuples is left over at the end.
     """
     found: list[Made] = []
     for m in made:

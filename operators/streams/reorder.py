@@ -41,8 +41,8 @@ class Reorder(memory.Stateful):
     the input's promises alone let tuples out.
     Cost: O(log n) a tuple; generous: a page is cut at each late tuple that follows a new promise, so give a `step`
     where many are late. State: the slack.
-    What is late depends on the order of arrival, so laws 4 and 6 hold only where the slack suffices.
-    Source: thesis 3.1 (slack, BSort), 6.1.5.2; docs/semantics.md rows 34 and 44.
+    The order of arrival decides which tuples are late, so laws 4 and 6 hold only where the slack suffices. Source:
+    thesis 3.1 (slack, BSort), 6.1.5.2; docs/semantics.md rows 34 and 44.
 
     >>> import pyarrow as pa
     >>> from operators.drive import drive

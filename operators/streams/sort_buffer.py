@@ -1,6 +1,7 @@
 """Tuples wait in the order of an attribute until a bound lets them out; promises wait for the tuples they speak of.
 
-What Merge and Reorder share: both hold tuples back, and a promise may leave only when no held tuple matches it.
+The part that Merge and Reorder share: both hold tuples back, and a promise may leave only when no held tuple matches
+it.
 """
 
 from __future__ import annotations

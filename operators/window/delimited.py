@@ -59,8 +59,8 @@ class FixedBandWindow:
 class DelimitedWindow:
     """Windows between the ticks of marked tuples, those where a truth value or number `mark` is neither null nor 0.
 
-    A marked tuple begins the next window, with its tick as the window-id; tuples of one tick are in one window. What is
-    before the first mark or after the last is in no window. Marks count for all groups. All edges before a tick are
+    A marked tuple begins the next window, with its tick as the window-id; tuples of one tick are in one window. Tuples
+    before the first mark or after the last are in no window. Marks count for all groups. All edges before a tick are
     known once all tuples before it are: FCF. Source: punctuation-based windows in Scotty, section 4.4.
     """
 

@@ -1,7 +1,7 @@
 """A query with aggregates becomes an aggregation between a derivation and a projection.
 
-What is computed from tuples (group by expressions, arguments of aggregates) is derived under names of its own; what is
-computed from results (the SELECT list, HAVING) is the written expression with groups and aggregates replaced by the
+Values computed from tuples (group by expressions, arguments of aggregates) are derived under names of their own; what
+is computed from results (the SELECT list, HAVING) is the written expression with groups and aggregates replaced by the
 attributes that hold them.
 """
 
@@ -44,8 +44,8 @@ WINDOW, EARLY = (WID, START, STOP), (FIRED, FINAL)
 def aggregated(tree: s.Query, scope: Scope) -> Stream:
     """Return the results of a query with aggregates or groups, columns as selected, then those of the window.
 
-    What PA parts windows by is of the window: it stands before wid where it is not selected, or the windows of one
-    number could not be told apart.
+    The attributes of PA belong to the window: if they are not selected they stand before wid, so that windows of one
+    number stay distinct.
     """
     grouping = _Grouping(tree, scope)
     grouping.group()

@@ -1,7 +1,8 @@
 """Several inputs in a FROM clause become a chain of window joins; each condition of WHERE goes where it is cheapest.
 
 An equality between two inputs is hashed, a condition on one input filters it before the join, any other is asked of the
-pairs; none is lost. What follows reads one stream, and the names of the query are replaced by those of its attributes.
+pairs; none is lost. The rest of the query reads one stream, and its names are replaced by those of that stream's
+attributes.
 
 Three inputs or more meet when each two of them do: of times that last for a while, all have a moment in common as soon
 as each two have (thesis 5.2: they were in their windows at the same time). So the order of the chain does not matter.

@@ -62,7 +62,7 @@ class Capture:
     what is not kept is not decoded.
 
     A cut or damaged capture gives the packets before the damage, and `notes` tells where that is; with `strict` the
-    same sentence is raised as DecodeError after those packets. What is no capture at all raises DecodeError always.
+    same sentence is raised as DecodeError after those packets. A file that is no capture always raises DecodeError.
     """
 
     def __init__(

@@ -2,8 +2,8 @@
 
 Common is an Ethernet frame, with one VLAN tag or none, that holds a whole IPv4 packet without options, and in it TCP
 or UDP of which the capture has the header (and as much of UDP as of TCP). The row of any other is passed over and told
-of, for the decoder that knows every layer. What stands where a record should and may be none ends the work, for the
-walk that knows what it is.
+of, for the decoder that knows every layer. Bytes that may be no record end the work; the walk then decides what they
+are.
 
 Each step is a loop over the frames of a stretch, without a branch for each: the compiler makes vector instructions of
 all but the gathering, and the words of a stretch stay in the first cache. A column that is not wanted costs nothing.

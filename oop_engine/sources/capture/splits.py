@@ -7,8 +7,8 @@ the chain of lengths is followed, under no other condition than a reading from t
 meet go on as one. If all that are left enter the part at one place, the true chain enters there. If not, the stretch
 is sought further back, in the end at the file's own header, from which there is one chain alone.
 
-What ends or changes a capture in its middle (damage, another file header) is known only to the part that meets it, and
-those behind would read on: `PartedDamage` then fails the reading as a whole. Nothing is ever left out or made up.
+Damage, or another file header, in the middle of a capture is known only to the part that meets it, and those behind
+would read on: `PartedDamage` then fails the reading as a whole. Nothing is ever left out or made up.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Admit unknown senders at a limited rate, so that forged ones leave time for the known ones.
 
 To take in a stranger costs about a hundred times what a datagram costs otherwise. So many may come at once, and so many
-a second in the long run; datagrams of further ones are counted and not read, before they cost anything. Who is not
-allowed to send is told of singly at first, and then counted together.
+a second in the long run; datagrams of further ones are counted and not read, before they cost anything. Senders that
+are not allowed are reported one by one at first, and then counted together.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Exporter state: a row a session with its templates, rates, clock, and the next sequence number.
 
-What was counted is not part of it, nor what waits for its template: a decoder that takes a row up counts anew, and what
-its exporter sent in the meantime as lost. Templates are good as long after they were last sent as they always are, and
-go when the exporter is seen to have begun anew.
+Counters are not part of it, nor data that wait for a template: a decoder that restores a row counts anew, and counts
+what its exporter sent in the meantime as lost. Templates are good as long after they were last sent as they always are,
+and go when the exporter is seen to have begun anew.
 """
 
 from __future__ import annotations

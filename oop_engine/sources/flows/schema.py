@@ -175,7 +175,7 @@ def more_columns(names: Iterable[str | Element]) -> tuple[Column, ...]:
     """Return the columns beyond the common ones that a user names: elements, or their names.
 
     A name is IANA's ("postNATSourceIPv4Address"), "reverse" and one of those, or "6871/40": number 40 of enterprise
-    6871 as bytes. What is an alias of a common column is that column, so nothing is added. SchemaError for other names.
+    6871 as bytes. An alias of a common column means that column, so nothing is added. SchemaError for other names.
     """
     found: dict[str, Column] = {}
     common = set(FLOW_SCHEMA.names)

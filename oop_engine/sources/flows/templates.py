@@ -1,6 +1,6 @@
 """Read sets of templates, which lay out the records of other sets, whatever their bytes are.
 
-What a template may be is bounded: at most 256 fields, and records of 1 to 4,096 bytes.
+Templates are bounded: at most 256 fields, and records of 1 to 4,096 bytes.
 """
 
 from __future__ import annotations

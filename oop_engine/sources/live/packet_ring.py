@@ -1,7 +1,7 @@
 """A packet ring is memory that the kernel fills with an interface's packets, a block at a time (Linux).
 
-A block is handed over when it is full or some milliseconds old, and given back when its packets have been decoded. What
-comes while no block is free is dropped by the kernel, which counts it.
+A block is handed over when it is full or some milliseconds old, and given back when its packets have been decoded.
+While no block is free, the kernel drops packets, and counts them.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ An exporter whose header tells no time that can be is known by its arrivals inst
 aside where nobody else has a say, as far as they are ahead. Both only assume.
 
 Bounds only rise. An exporter that is late, silent, new or wrong about the time can hold the promise back, within what
-the rules allow, but nobody can push it beyond the clock here plus five minutes. What was assumed is marked so, and a
-record that contradicts it is counted; so is one that breaks what exporters themselves had said.
+the rules allow, but nobody can push it beyond the clock here plus five minutes. Assumed promises are marked as such,
+and a record that contradicts one is counted; so is one that breaks what exporters themselves had said.
 
 An exporter is an address and an observation domain, since the line cards of a router have clocks, caches and sequences
 of their own, and a port where several speak (see `roster`). UDP proves none of them, so whoever can send from an
@@ -336,7 +336,7 @@ class ExporterProgress:
     def resume(self, now: int) -> list[Punctuation]:
         """Listen again, after a time in which nobody did; give what was promised, which still holds.
 
-        Whoever was there when listening ended is waited for as if it had been heard now.
+        An exporter that was present when listening ended is waited for as if it had been heard now.
         """
         for exporter in self.roster:
             if not exporter.idle(self.rules, self._latest):

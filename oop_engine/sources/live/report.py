@@ -30,8 +30,8 @@ class ExporterReport:
     `last` when it was last heard; `late` how many records were behind a promise, `contradicted` those of them behind
     what was only assumed. All times in ns. `state` is "live", "new" (not heard often enough to have a say), "idle",
     "set aside" (its clock is too far off), "moved" (it was heard no more since another port of its address and domain
-    came, for too long), "refused" or "silent" (nothing that could be read). What is late of ports that are one exporter
-    is told of the busiest of them.
+    came, for too long), "refused" or "silent" (nothing that could be read). If several ports are one exporter, late
+    records count for the busiest of them.
     """
 
     counters: ExporterCounters

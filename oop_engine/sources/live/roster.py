@@ -4,13 +4,14 @@ Behind an address may be more than one process that exports, each with a clock, 
 behind a translation of addresses, several probes of a host; NetFlow v5 gives all of them domain 0 as a rule. A port
 that is new may be another of them, or one that began anew. So it shares what is known of its address and domain (that
 it has a say, where its clock agrees; how far its records trail, and the timeouts), and has its own clock and counts
-from the first. Whoever of that place was not heard since is *followed*: it is assumed to have gone on with the time, so
-that nothing waits for one that is gone, and nothing is promised beyond its clock. When it is heard again, both are
-there.
+from the first. An exporter of that place that was not heard since is *followed*: it is assumed to have gone on with the
+time, so that nothing waits for one that is gone, and nothing is promised beyond its clock. When it is heard again, both
+are there.
 
-Whoever can forge a datagram of an address and domain can make up ports as well. Such a port can hold promises back
-until it has been silent for `idle`, as a made-up domain can, and cannot step the clock of the real one. Beyond PORTS at
-one place within `idle` those that come are one exporter, as all are of one that sends each datagram from another port.
+A sender that can forge a datagram of an address and domain can make up ports as well. Such a port can hold promises
+back until it has been silent for `idle`, as a made-up domain can, and cannot step the clock of the real one. Beyond
+PORTS at one place within `idle` those that come are one exporter, as all are of one that sends each datagram from
+another port.
 """
 
 from __future__ import annotations

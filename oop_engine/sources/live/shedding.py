@@ -1,8 +1,8 @@
 """Shed load by chance: a collector that cannot keep up keeps one of n datagrams, whose records stand for n.
 
 So sums over `bytes * sampling` are right in expectation whatever is left out (Horvitz and Thompson), which they are not
-when the kernel drops what comes at the wrong moment. What is left out is still walked: it counts for its exporter's
-sequence, its templates are learnt and its clock is heard, so losses and promises are the same.
+when the kernel drops what comes at the wrong moment. Datagrams that are left out are still walked: they count for their
+exporter's sequence, their templates are learnt and their clock is heard, so losses and promises are the same.
 
 A small buffer is filled between two looks at it, though nothing is lost in the long run: that it is full tells of load
 only where it is never found empty.

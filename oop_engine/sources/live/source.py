@@ -1,8 +1,8 @@
 """Read flow records over UDP: one socket for NetFlow v5, v9, IPFIX and sFlow, from many exporters.
 
-What arrives can be read once, has no end of its own and waits for nobody: what is not taken in time is dropped by the
-kernel, which counts it. The stream makes its own promises, by exporter (see `progress`), at least ten times a second
-if there is anything new, whether datagrams come or not.
+Such a stream can be read once and has no end of its own. Datagrams that are not read in time are dropped by the kernel,
+which counts them. The stream makes its own promises, by exporter (see `progress`), at least ten times a second if there
+is anything new, whether datagrams come or not.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Count the records that are in no result yet; a collector that stops loses them.
 
-They are counted by their times, in the steps in which promises are made. What is before the bound up to which results
-were given is in results; the rest waits in windows that are open.
+They are counted by their times, in the steps in which promises are made. Records before the bound of the released
+results are in results; the rest waits in windows that are open.
 """
 
 from __future__ import annotations

@@ -12,8 +12,9 @@ and `restore`. Partial aggregates are a stream like any other: they may be writt
 several LowAggregates (over parts of one stream, each with a Bucket of its own) may be melded in front of one
 HighAggregate, whose answer is then that over all of it.
 
-What leaves the table when is the flush: `CompleteFlush`, `InOrderFlush`, `SlowFlush`, `LazyFlush`. The totals are exact
-under each and for any size of the table; what differs is how many partial aggregates there are, and when they leave.
+A flush decides what leaves the table, and when: `CompleteFlush`, `InOrderFlush`, `SlowFlush`, `LazyFlush`. The totals
+are exact under each and for any size of the table; what differs is how many partial aggregates there are, and when they
+leave.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A flush says which partial aggregates leave a low-level table before another group needs their place, and when.
 
 A slice is old when no later tuple can be in it: below the last promise, or for an ordered stream below its last tuple.
-What is old may leave at once, which makes a surge at every window's end, or little by little (thesis 8.3.3). The delay
-m bounds how late: after a promise `[wid_from < w]` nothing of a window below w - m is in the table, and `[wid_from <
-w - m]` or more has been promised on.
+Old groups may leave at once, which makes a surge at every window's end, or little by little (thesis 8.3.3). The delay m
+bounds how late: after a promise `[wid_from < w]` nothing of a window below w - m is in the table, and `[wid_from < w -
+m]` or more has been promised on.
 """
 
 from __future__ import annotations
