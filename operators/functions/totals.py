@@ -28,6 +28,7 @@ from operators.kernels.functions.sums import (
     between_whole,
     clear,
     combine_whole,
+    combine_whole_blocks,
     difference_whole,
     read_sums,
     read_whole,
@@ -75,11 +76,11 @@ class Rows(memory.Slotted):
 
     def clear_blocks(self, blocks: Slots) -> None:
         """Set the sums of all slots of blocks to nothing."""
-        self.clear(of_blocks(blocks))
+        self._sums.reshape(-1, BLOCK, 3)[blocks] = 0
 
     def combine_blocks(self, into: Slots, source: Slots) -> None:
         """Combine all slots of blocks, as `Blockwise` says."""
-        self.combine(of_blocks(into), of_blocks(source))
+        combine_whole_blocks(frozen(into), frozen(source), self._sums)
 
     def subtract(self, into: Slots, source: Slots) -> None:
         """Take the sums of `source` from those of `into`, in order."""
@@ -189,8 +190,3 @@ class Words(memory.Slotted):
     def all(self) -> Int64s:
         """Return the rows of all slots."""
         return np.stack(self.limbs(np.arange(len(self._words), dtype=np.int32)), axis=1)
-
-
-def of_blocks(blocks: Slots) -> Slots:
-    """Return the slots of blocks, in order."""
-    return (BLOCK * blocks[:, None] + np.arange(BLOCK, dtype=np.int32)).ravel()

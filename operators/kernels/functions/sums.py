@@ -216,16 +216,32 @@ def step_whole(slots, values, signed, sums, lanes, results, into, source, gone, 
 
 
 @kernel
+def _combine_whole(to, of, sums):  # type: ignore[no-untyped-def]
+    """Add one row to another."""
+    addend = np.uint64(sums[of, 0])
+    low = np.uint64(sums[to, 0]) + addend
+    high = sums[of, 1] + np.int64(low < addend)
+    sums[to, 0] = np.int64(low)
+    sums[to, 1] += high
+    sums[to, 2] += sums[of, 2]
+
+
+@kernel
 def combine_whole(into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], sums: npt.NDArray[np.int64]) -> None:
     """Add sums[source[j]] to sums[into[j]], in order."""
     for j in range(len(into)):
-        to, of = into[j], source[j]
-        addend = np.uint64(sums[of, 0])
-        low = np.uint64(sums[to, 0]) + addend
-        high = sums[of, 1] + np.int64(low < addend)
-        sums[to, 0] = np.int64(low)
-        sums[to, 1] += high
-        sums[to, 2] += sums[of, 2]
+        _combine_whole(into[j], source[j], sums)
+
+
+@kernel
+def combine_whole_blocks(
+    into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], sums: npt.NDArray[np.int64]
+) -> None:
+    """Add the rows of block source[j] to those of block into[j], in order."""
+    for j in range(len(into)):
+        to, of = np.int64(into[j]) * BLOCK, np.int64(source[j]) * BLOCK
+        for i in range(BLOCK):
+            _combine_whole(to + i, of + i, sums)
 
 
 @kernel

@@ -55,7 +55,7 @@ def advance(  # type: ignore[no-untyped-def]
     while True:
         stop = positions[j] if j < len(positions) else np.int64(len(ticks))
         if i < stop:
-            if p + g > 0 and _least(ticks, valid, i, stop) < ledger[slicer.BOUND]:
+            if p + g > 0 and least(ticks, valid, i, stop) < ledger[slicer.BOUND]:
                 # They may still change slices of which results are listed that were complete before they came.
                 why = np.int64(LATE)
                 break
@@ -247,7 +247,7 @@ def advance_summed(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _least(ticks, valid, start, stop):  # type: ignore[no-untyped-def]
+def least(ticks, valid, start, stop):  # type: ignore[no-untyped-def]
     """Give the least of these ticks."""
     least = slicer.NEVER
     for i in range(start, stop):

@@ -25,7 +25,7 @@ def _bit(g):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _count(bits):  # type: ignore[no-untyped-def]
+def count(bits):  # type: ignore[no-untyped-def]
     """Give how many bits are set."""
     bits -= (bits >> _ONE) & np.uint64(0x5555555555555555)
     bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -117,7 +117,7 @@ def pour(  # type: ignore[no-untyped-def]
             there |= held
         if to >= 0:
             bits[to] = there
-            added += _count(there & ~had)
+            added += count(there & ~had)
     ledger[MEMBERS] += added
     return done, blocks, new, pairs
 
@@ -159,7 +159,7 @@ def clear(row, bits, spare, ledger, left, blocks, gone):  # type: ignore[no-unty
         held = bits[block]
         blocks[m] = block
         m += 1
-        groups += _count(held)
+        groups += count(held)
         for j in range(64 if len(gone) > 0 else 0):
             if held & _bit(j) != _NONE:
                 gone[n] = 64 * block + j

@@ -12,8 +12,7 @@ from operators import functions as fn
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.functions import totals
-from operators.functions.protocol import Accumulator, Blockwise
-from operators.functions.totals import of_blocks
+from operators.functions.protocol import Accumulator, Blockwise, Slots
 from tests.examples import share
 from tests.operators.functions.cases import DOMAIN, Case, cases
 
@@ -35,6 +34,10 @@ def _made(case: Case) -> Accumulator:
 def _held(accumulator: Accumulator) -> dict[str, object]:
     # Of what was freed nothing is looked at, and empty slots may differ in what no result shows.
     return {"results": accumulator.finalize(EVERY).to_pylist(), "nulls": accumulator.nulls}
+
+
+def of_blocks(blocks: Slots) -> Slots:
+    return (64 * blocks[:, None] + np.arange(64, dtype=np.int32)).ravel()
 
 
 BLOCKWISE = [case for case in cases() if isinstance(case.function.accumulator(_schema(case)), Blockwise)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Literal
 from unittest.mock import patch
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.data.page import Page
+from operators.data.saved import decode_state, encode_state
 from operators.drive import drive, punctuations, rows
 from operators.errors import OperatorBug
 from operators.functions import AggregateFunction, avg, count, max, sum
@@ -21,7 +23,7 @@ from operators.window.delimited import FixedBandWindow
 from operators.window.session import SessionWindow
 from operators.window_aggregate.stores.slices import SlicingAggregate, aggregate
 from punctuation import END, before
-from tests.operators.slicing.mixes import SCHEMA, Mix, mixes, must_be_out, naive, operator
+from tests.operators.slicing.mixes import SCHEMA, Mix, bands, mixed, mixes, must_be_out, naive, operator, slidings
 
 PLAIN: dict[str, AggregateFunction] = {"n": count(), "total": sum("v"), "mean": avg("v")}
 ticks = st.lists(st.integers(-3, 25), max_size=12)
@@ -29,22 +31,30 @@ batches = st.lists(st.tuples(ticks, st.lists(st.tuples(st.integers(0, 12), st.in
 """Ticks of pages, and where promises stand in each, with how much further each is than the one before."""
 
 
-def page_of(ticks: list[int]) -> Page:
+def page_of(ticks: list[int], keys: str = "a") -> Page:
     values = [t * t if t % 7 else None for t in ticks]
-    return Page.of(SCHEMA, {"ts": ticks, "k": ["a"] * len(ticks), "v": values})
+    return Page.of(SCHEMA, {"ts": ticks, "k": [keys[t % len(keys)] for t in ticks], "v": values})
 
 
-def handed_over(made: SlicingAggregate, drawn: list[tuple[list[int], list[tuple[int, int]]]]) -> list[Element]:
+def bound_before(drawn: list[tuple[list[int], list[tuple[int, int]]]]) -> int:
+    """Give the bound of the last promise, or where they begin."""
+    return -5 + builtins.sum(step for _, promises in drawn for _, step in promises)
+
+
+def handed_over(
+    made: SlicingAggregate, drawn: list[tuple[list[int], list[tuple[int, int]]]], bound: int = -5
+) -> list[Element]:
     """Give what an operator emits for pages with their promises."""
     emitted: list[Element] = []
-    bound = -5
     for page, promises in drawn:
         positions = sorted(min(position, len(page)) for position, _ in promises)
         bounds: list[int] = []
         for _, step in promises:
             bounds.append(bound := bound + step)
         made.process_with(
-            page_of(page), Promises("ts", np.array(positions, np.int64), np.array(bounds, np.int64)), emitted.append
+            page_of(page, "abc"),
+            Promises("ts", np.array(positions, np.int64), np.array(bounds, np.int64)),
+            emitted.append,
         )
     return emitted
 
@@ -128,3 +138,44 @@ def test_promises_on_other_attributes_go_the_slow_road() -> None:
     assert [row["n"] for row in rows(emitted)] == [2]
     made.process_with(page_of([8]), Promises("v", np.array([0]), np.array([3])), emitted.append)
     assert made.statistics()["slices"] == 1
+
+
+@pytest.mark.parametrize("saved", [False, True])
+@given(st.lists(st.one_of(slidings, bands), min_size=1, max_size=4).map(mixed), batches)
+def test_groups_may_come_with_their_promises(
+    saved: bool, mix: Mix, drawn: list[tuple[list[int], list[tuple[int, int]]]]
+) -> None:
+    functions: dict[str, AggregateFunction] = {**PLAIN, "most": max("v")}
+    made, apart = SlicingAggregate(mix, functions, ("k",)), OneByOne(mix, functions, ("k",))  # type: ignore[arg-type]
+    one, other = list[Element](), list[Element]()
+    for place in range(len(drawn)):
+        if saved:
+            state = decode_state(encode_state(made.state()))
+            made = SlicingAggregate(mix, functions, ("k",))  # type: ignore[arg-type]
+            made.restore(state)
+        one += handed_over(made, drawn[place : place + 1], bound_before(drawn[:place]))
+        with patch.object(aggregate, "batched", return_value=None):
+            other += handed_over(apart, drawn[place : place + 1], bound_before(drawn[:place]))
+    key = lambda row: str(sorted(row.items()))  # noqa: E731
+    assert sorted(rows(one), key=key) == sorted(rows(other), key=key)
+    told, told_apart = made.statistics(), apart.statistics()
+    for name in ("late", "in_no_window", "late_for_some", "results", "slices", "groups", "cells"):
+        assert told[name] == told_apart[name], name
+
+
+def test_more_results_of_groups_than_are_listed_at_a_time() -> None:
+    windows = {"one": tumbling("ts", 1), "three": SlidingWindow("ts", size=9, slide=3)}
+    functions = dict(PLAIN) | {"most": max("v")}
+    rng = np.random.default_rng(3)
+    ticks, keys = np.arange(6000) // 4, rng.integers(0, 200, 6000)
+    page = Page.of(SCHEMA, {"ts": ticks, "k": [str(k) for k in keys], "v": keys - 50})
+    made, emitted = SlicingAggregate(windows, functions, ("k",)), list[Element]()
+    made.process_with(page, Promises("ts", np.array([3000, 6000]), np.array([700, 1400])), emitted.append)
+    with patch.object(aggregate, "batched", return_value=None):
+        apart = drive(
+            SlicingAggregate(windows, functions, ("k",)),
+            [page.slice(0, 3000), before("ts", 700), page.slice(3000, 6000), before("ts", 1400)],
+        )
+    key = lambda row: (row["window"], row["wid"], row["k"])  # noqa: E731
+    assert len(rows(emitted)) > 5000
+    assert sorted(rows(emitted), key=key) == sorted(rows(apart), key=key)

@@ -20,7 +20,7 @@ from operators.protocol import Element
 from operators.testing import Script, check_operator, streams
 from operators.window import SlidingWindow, tumbling
 from operators.window.session import SessionWindow
-from operators.window_aggregate.stores.slices import SlicingAggregate, grouped, vectors
+from operators.window_aggregate.stores.slices import SlicingAggregate, vectors
 from punctuation import END, Below, OneOf, Punctuation, before
 from tests.examples import share
 from tests.operators.slicing.mixes import FUNCTIONS, SCHEMA, Mix, bands, mixed, must_be_out, naive, operator, slidings
@@ -38,7 +38,7 @@ def vectored(slicing: SlicingAggregate) -> bool:
 @pytest.fixture(params=[0, 1 << 11], ids=["many groups", "few groups"], autouse=True)
 def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all groups be many, and few."""
-    monkeypatch.setattr(grouped, "FEW", request.param)
+    monkeypatch.setattr(vectors, "FEW", request.param)
 
 
 @share(1)

@@ -46,7 +46,7 @@ from operators.window_aggregate.results import (
 )
 from operators.window_aggregate.shell import Shell
 from operators.window_aggregate.stores.slices.answers import Answers
-from operators.window_aggregate.stores.slices.batched import Batched, Summed, batched
+from operators.window_aggregate.stores.slices.batched import Batched, InVectors, Road, batched
 from operators.window_aggregate.stores.slices.decisions import Decision, splits_any, waits
 from operators.window_aggregate.stores.slices.eager import Eager
 from operators.window_aggregate.stores.slices.grouped import Grouped
@@ -122,7 +122,7 @@ class SlicingAggregate(Shell):
     _mould: Mould | None = attrs.field(init=False, default=None)
     """What makes a page of results in one step, where all columns are of 64 bits but the name of the window."""
     _intake: Intake | None = attrs.field(init=False, default=None)
-    _batched: Batched | Summed | None = attrs.field(init=False, default=None)
+    _batched: Road | None = attrs.field(init=False, default=None)
     _plain: Sequence[Plain] = attrs.field(init=False, default=())
     """The accumulators, when results of all of them are of 64 bits."""
     _bound: int = attrs.field(init=False, default=-NEVER, metadata=memory.integer())
@@ -296,8 +296,9 @@ class SlicingAggregate(Shell):
         intake = self._intake if self._intake is not None else self._bind(page.schema)
         if len(page) == 0:
             return
-        if isinstance(self._batched, Batched):
-            self._take(self._batched, page, _NONE, _NONE, emit)
+        road = self._batched
+        if isinstance(road, Batched) or (isinstance(road, InVectors) and road.ready):
+            self._take(road, page, _NONE, _NONE, emit)
             return
         intake.take(page)
         if self._batched is not None:
@@ -310,14 +311,14 @@ class SlicingAggregate(Shell):
         if self._intake is None:
             self._bind(page.schema)
         road, (positions, bounds) = self._batched, (promises.positions, promises.bounds)
-        if road is None or promises.attribute != self.wattr or not _within(self._bound, bounds):
+        if road is None or not road.ready or promises.attribute != self.wattr or not _within(self._bound, bounds):
             for element in promises.one_by_one(page):
                 deliver(self, element, emit, port)
             return
         self._take(road, page, positions, bounds, emit)
         self._promise_open(self._bound, promises.assumed, emit)
 
-    def _take(self, road: Batched | Summed, page: Page | None, positions: Int64s, bounds: Int64s, emit: Emit) -> None:
+    def _take(self, road: Road, page: Page | None, positions: Int64s, bounds: Int64s, emit: Emit) -> None:
         """Take a page and hear rising promises in it, and give the results of the windows that they complete."""
         ticks, valid = (_NO_TICKS, None) if page is None else page.timed(self._progressing)
         for results in road.take(page, ticks, valid, positions, bounds):
@@ -329,6 +330,8 @@ class SlicingAggregate(Shell):
                 self._measure()
             if road.peak > self._peak:
                 self._peak = road.peak
+        if road.intake.wasteful:
+            self._link()
 
     def _advance_groups(self, punctuation: Punctuation, emit: Emit) -> None:
         promise = group_bound(punctuation, self.by, self.wattr) if self._by_group else None
@@ -375,7 +378,7 @@ class SlicingAggregate(Shell):
         return before(self.wattr, int(held.ticks(STOP).max()))
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
-        if self._batched is not None and -LIMIT < bound < LIMIT:
+        if self._batched is not None and self._batched.ready and -LIMIT < bound < LIMIT:
             self._take(self._batched, None, _AT_ONCE, np.array((bound,)), emit)
         elif self._intake is not None:
             self._measure()

@@ -1,27 +1,32 @@
 """A page comes with its promises: one compiled call places the tuples and completes the windows, promise by promise.
 
-It is the road of streams without groups whose windows are combined from slices on demand (`lazy`), where nothing but a
-promise shows that a window ends. What other windows need is done element by element, by `Intake` and `Answers`.
+It is the road of windows that are combined from slices on demand (`lazy`), where nothing but a promise shows that a
+window ends: of streams without groups, and of those whose slices are vectors of few groups. What others need is done
+element by element, by `Intake` and `Answers`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import ClassVar, TypeAlias
 
 import attrs
 import numpy as np
 
+from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Int32s, Int64s, Page
 from operators.functions.columns import frozen
 from operators.functions.protocol import Slots, Step, Stepping, stepwise
 from operators.kernels.slicing import batched as kernels
+from operators.kernels.slicing import batched_groups as grouping
 from operators.kernels.slicing import place as slicer
 from operators.window_aggregate.stores.slices.eager import Eager
 from operators.window_aggregate.stores.slices.intake import Intake
 from operators.window_aggregate.stores.slices.lazy import Lazy
 from operators.window_aggregate.stores.slices.results import Results
 from operators.window_aggregate.stores.slices.slices import NO_GRID
+from operators.window_aggregate.stores.slices.vectors import Vectors
 
 _GRID, _SCALE = NO_GRID
 _SEEN = np.zeros(1, np.int32)
@@ -41,6 +46,7 @@ class Batched:
     Cost: a call and one verb of each accumulator for what it does, however many promises.
     """
 
+    ready: ClassVar[bool] = True
     intake: Intake
     grown: bool = attrs.field(init=False, default=True)
     """Whether arrays may have grown; who reads it sets it back."""
@@ -164,9 +170,117 @@ class Batched:
 
 
 @attrs.define(eq=False)
+class InVectors:
+    """Take pages and promises, as `Batched` does, where slices are vectors of few groups."""
+
+    intake: Intake
+    index: KeyIndex
+    vectors: Vectors
+    grown: bool = attrs.field(init=False, default=True)
+    """As in `Batched`."""
+    peak: int = attrs.field(init=False, default=0)
+    """The most groups in slices before a promise."""
+    _marks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(grouping.MARKS, np.int64))
+    _slots: Int32s = attrs.field(init=False, factory=lambda: np.zeros((3, 0), np.int32))
+    _live: Int32s = attrs.field(init=False, default=_NOBODY)
+    _begins: Int64s = attrs.field(init=False, default=_NOTHING)
+    _windows: Int64s = attrs.field(init=False, factory=lambda: np.zeros((grouping.ROWS, _LEAST), np.int64))
+    _found: Int64s = attrs.field(init=False)
+    _members: Int32s = attrs.field(init=False)
+    _made: Int32s = attrs.field(init=False)
+    _pairs: Int32s = attrs.field(init=False)
+    _slices: Int32s = attrs.field(init=False, factory=lambda: np.zeros((3, 0), np.int32))
+    _gone: Int32s = attrs.field(init=False, default=_NOBODY)
+
+    def __attrs_post_init__(self) -> None:
+        self._make_lists(4 * _LEAST, _LEAST)
+
+    def _make_lists(self, results: int, pairs: int) -> None:
+        self._members, self._made = np.zeros((2, results), np.int32)
+        self._found = np.zeros((grouping.ROWS - 1, results), np.int64)
+        self._pairs = np.zeros((2, pairs), np.int32)
+
+    @property
+    def ready(self) -> bool:
+        """Tell whether the next page may be taken."""
+        return self.vectors.together
+
+    def take(
+        self, page: Page | None, ticks: Int64s, valid: Bools | None, positions: Int64s, bounds: Int64s
+    ) -> Iterator[Results]:
+        """Take a page, and hear promises in it, as `Batched.take` does."""
+        intake, marks, vectors = self.intake, self._marks, self.vectors
+        answers = intake.answers
+        slices, used, n = answers.slices, answers.used, len(ticks)
+        dropped = slices.dropped
+        groups = _NOBODY if page is None else self.index.assign([page.column(name) for name in intake.by])
+        vectors.seat(self.index.capacity)
+        if n:
+            slices.make_unions(n)
+        if n > self._slots.shape[1]:
+            self._slots = np.zeros((3, n), np.int32)
+        placed, slots, fresh = self._slots[:, :n]
+        checked, start = _ALL_VALID if valid is None else valid, 0
+        marks[: grouping.MARKS] = 0
+        marks[grouping.NEXT], marks[grouping.LISTED] = answers.end, -1
+        why = -1
+        while why != kernels.DONE:
+            self._make_room()
+            why = grouping.advance_grouped(
+                ticks, checked, groups, positions, bounds, marks, slices.cells, slices.order, slices.nexts,
+                slices.edges, slices.bands, slices.links, slices.times, slices.sessions, slices.chains, slices.bounds,
+                slices.dues, slices.ledger, slices.unions, slices.table, placed, used.banded, used.nexts, used.ahead,
+                _GRID, _SCALE, self._live, self._begins, *vectors.arrays, slots, fresh, self._windows, self._found,
+                self._members, self._made, self._pairs[0], self._pairs[1], self._slices[0], self._slices[1:],
+                self._gone, _NOTHING,
+            )  # fmt: skip
+            stop, _, results, pairs, gone, cells_gone, end, self.peak, bound, begin, behind, located, made = marks[
+                : grouping.AT
+            ].tolist()
+            slices.order = slices.order[cells_gone:]
+            answers.heard(bound, begin, end)
+            part, whole = None, located - start == n
+            if page is not None and located > start:
+                part = page if whole else page.slice(start, located)
+            vectors.add_up(slots if whole else slots[start:located], part, *self._pairs[:, :pairs])
+            if results:
+                # Columns of results are made of these without copying.
+                places, wids, opens, closes = self._found[:, :results].copy()
+                yield Results(places, wids, opens, closes, self._members[:results].copy(), self._made[:results])
+                vectors.clear_blocks(np.arange(vectors.blocks, vectors.blocks + made, dtype=np.int32))
+            if gone:
+                vectors.clear_blocks(self._gone[:gone])
+            start = located
+            if behind >= 0:
+                intake.late(ticks[behind:stop], placed[behind:stop])
+            if why == grouping.BLOCKS:
+                vectors.grow()
+            elif why == slicer.SPENT:
+                slices.restock(n - stop)
+            elif why == slicer.FULL:
+                slices.more_cells()
+            elif why == kernels.ROOM and results < _MOST:
+                self._make_lists(2 * len(self._members), 4 * self._pairs.shape[1])
+            self.grown |= why != kernels.DONE
+        intake.forget_groups(groups, placed, dropped)
+
+    def _make_room(self) -> None:
+        """Let there be room in what a call lists, whatever it does."""
+        slices, vectors = self.intake.answers.slices, self.vectors
+        if len(slices.cells) > len(self._live):
+            self._live, self._begins = np.zeros(len(slices.cells), np.int32), np.zeros(len(slices.cells), np.int64)
+        if len(slices.links) > self._slices.shape[1]:
+            self._slices = np.zeros((3, len(slices.links)), np.int32)
+        if vectors.blocks > len(self._gone):
+            self._gone = np.zeros(vectors.blocks, np.int32)
+        vectors.reserve_results(len(self._members))
+
+
+@attrs.define(eq=False)
 class Summed:
     """Take pages and promises where windows are differences of running totals; a call for each promise."""
 
+    ready: ClassVar[bool] = True
     intake: Intake
     store: Eager
     grown: bool = attrs.field(init=False, default=True)
@@ -280,16 +394,20 @@ class Summed:
             self.grown, start = True, stop
 
 
-def batched(intake: Intake, *, plain: bool) -> Batched | Summed | None:
+Road: TypeAlias = Batched | InVectors | Summed
+
+
+def batched(intake: Intake, *, plain: bool) -> Road | None:
     """Give what takes pages with their promises for an intake; None where other things than promises show windows.
 
     `plain` tells whether results are numbers of 64 bits.
     """
     answers = intake.answers
     store = answers.store
-    waits = intake.groups is not None or intake.waiting is not None or bool(answers.used.asked)
-    if waits or answers.revisions is not None:
+    if intake.waiting is not None or answers.used.asked or answers.revisions is not None:
         return None
+    if intake.groups is not None:
+        return None if intake.vectors is None else InVectors(intake, intake.groups, intake.vectors)
     if type(store) is Lazy:
         return Batched(intake)
     if isinstance(store, Eager) and plain and store.summed:

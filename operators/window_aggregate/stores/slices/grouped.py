@@ -17,9 +17,6 @@ from operators.window_aggregate.stores.slices.lazy import OnDemand, occupied
 from operators.window_aggregate.stores.slices.slices import NEVER, Held
 from operators.window_aggregate.stores.slices.vectors import Vectors
 
-FEW = 1 << 10
-"""For so few groups, a window is not worth a page of its own."""
-
 
 @attrs.define(eq=False)
 class Grouped(OnDemand):
@@ -41,7 +38,7 @@ class Grouped(OnDemand):
         rows, begins = self._rows()
         starts = firsts if len(firsts) else np.searchsorted(begins, opens)
         stops = np.searchsorted(begins, closes)
-        if vectors.seats <= FEW:
+        if vectors.few:
             yield from vectors.of_groups(vectors.everyone(), -NEVER, closes, starts, stops, rows)
             return
         end = low = -1

@@ -200,11 +200,25 @@ class Intake(memory.Stateful):
             behind = (ticks < answers.bound) & (slots >= 0)
             answers.disturb(ticks[behind], None if groups is None else groups[behind])
             self._late_for_some += answers.overdue(ticks[behind], slots[behind])
-        if index is not None and groups is not None and slices.dropped > dropped:
-            # A group of which no tuple is in a slice is not remembered.
+        if groups is not None:
+            self._forget_dropped(groups, slots, dropped)
+
+    def _forget_dropped(self, groups: Int32s, slots: Int32s, dropped: int) -> None:
+        """Forget the groups of which no tuple is in a slice, where more tuples are in none than so many."""
+        slices, vectors = self.answers.slices, self.vectors
+        if self.groups is not None and slices.dropped > dropped:
             unused = np.unique(groups[slots < 0])
             held = slices.chains[unused, kernels.NEWEST] >= 0 if vectors is None else vectors.holds(unused)
-            index.free(unused[~held])
+            self.groups.free(unused[~held])
+
+    def forget_groups(self, groups: Int32s, slots: Int32s, dropped: int) -> None:
+        """Forget the groups that are in no slice any more, behind a page of these groups; `slots` are its slices."""
+        assert self.groups is not None and self.vectors is not None
+        if len(idle := self.vectors.idle()):
+            self.groups.free(idle)
+            # These are forgotten already.
+            slots = np.where(np.isin(groups, idle), np.int32(0), slots)
+        self._forget_dropped(groups, slots, dropped)
 
     @property
     def wasteful(self) -> bool:

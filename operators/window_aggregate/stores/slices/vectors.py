@@ -28,6 +28,8 @@ SMALL = 1 << 20
 """Bytes for which it does not matter how they are used."""
 _LEAST = 4
 _RESULTS = 1 << 12
+FEW = 1 << 10
+"""For so few groups, a window is not worth a page of its own."""
 _TOGETHER = 1 << 15
 """Blocks that are added to a vector at a time."""
 
@@ -58,6 +60,10 @@ class Vectors(memory.Stateful):
         init=False, factory=lambda: np.zeros(3, np.int64), metadata=memory.array(least=0, length="_ledger")
     )
     _looked: int = attrs.field(init=False, default=0)
+    _results: int = attrs.field(init=False, default=0)
+    """Slots behind the blocks that there is room for."""
+    _behind: tuple[int, int] = attrs.field(init=False, default=(0, 0))
+    """Behind how many blocks so many of these slots are empty."""
     _blockwise: Sequence[Blockwise] = attrs.field(init=False)
     _slotwise: Sequence[Accumulator] = attrs.field(init=False)
     """The accumulators that are told slot by slot what is added and let go."""
@@ -80,6 +86,51 @@ class Vectors(memory.Stateful):
     def capacity(self) -> int:
         """Return groups have ids below."""
         return 64 * self._table.shape[1]
+
+    @property
+    def arrays(self) -> tuple[Int32s, npt.NDArray[np.uint64], npt.NDArray[np.uint64], Int32s, Int64s]:
+        """Give the blocks of slices, their bits, the groups that left, the free blocks and the counts, for a kernel."""
+        return self._table, self._bits, self._left, self._spare, self._ledger
+
+    @property
+    def together(self) -> bool:
+        """Tell whether a page may be taken with its promises: groups are few, and none was promised alone."""
+        return self.few and not self._slotwise and len(self.own) == 0
+
+    @property
+    def few(self) -> bool:
+        """Tell whether groups are so few that a window is not worth a page of its own."""
+        return self.seats <= FEW
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks that there is room for."""
+        return len(self._bits)
+
+    def reserve_results(self, number: int) -> None:
+        """Make room for so many slots of results behind the blocks, a multiple of 64, and let all of them be empty."""
+        if self._behind != (room := (len(self._bits), number)):
+            self._results, self._behind = number, room
+            for accumulator in self.accumulators:
+                accumulator.reserve(64 * room[0] + number)
+            self.clear_blocks(np.arange(room[0], room[0] + number // 64, dtype=np.int32))
+
+    def add_up(self, slots: Slots, page: Page | None, into: Int32s, source: Int32s) -> None:
+        """Add tuples to slots, and then blocks to blocks."""
+        if page is not None:
+            for accumulator in self.accumulators:
+                accumulator.update(slots, page)
+        for accumulator in self._blockwise if len(into) else ():
+            accumulator.combine_blocks(into, source)
+
+    def clear_blocks(self, blocks: Int32s) -> None:
+        """Empty blocks that no slice has any more."""
+        for accumulator in self._blockwise:
+            accumulator.clear_blocks(blocks)
+
+    def grow(self) -> None:
+        """Let there be another block."""
+        self._grow(1)
 
     def seat(self, capacity: int) -> None:
         """Make room for groups with ids below."""
@@ -106,9 +157,8 @@ class Vectors(memory.Stateful):
             self._bits = np.append(self._bits, np.zeros(room - len(self._bits), np.uint64))
             self._spare = np.append(self._spare, np.zeros(room - len(self._spare), np.int32))
             for accumulator in self.accumulators:
-                accumulator.reserve(64 * room)
-            for accumulator in self._blockwise:
-                accumulator.clear_blocks(np.arange(made, room, dtype=np.int32))
+                accumulator.reserve(64 * room + self._results)
+            self.clear_blocks(np.arange(made, room, dtype=np.int32))
 
     def init(self, slots: Slots) -> None:
         """Set nothing: a slice that is not held has no blocks."""
@@ -283,7 +333,7 @@ class Vectors(memory.Stateful):
 
     @property
     def _bytes_a_slot(self) -> int:
-        return sum(accumulator.nbytes for accumulator in self.accumulators) // (64 * len(self._bits))
+        return sum(accumulator.nbytes for accumulator in self.accumulators) // (64 * len(self._bits) + self._results)
 
     def finalize(self, slots: Slots) -> NoReturn:
         raise NotImplementedError("the result of a vector is that of its accumulators, at the slots of its groups")
