@@ -15,6 +15,8 @@ from operators.kernels.slicing.layout import *
 
 BLOCKS, SPARES, MEMBERS = 0, 1, 2
 """Places of `ledger`: blocks ever made, blocks in `spare`, and groups in all slices together."""
+FEW = 16
+"""So few blocks a vector are of groups that come again and again."""
 _ONE = np.uint64(1)
 _NONE = np.uint64(0)
 
@@ -42,6 +44,7 @@ def locate(slices, groups, table, bits, spare, ledger, slots, fresh, start):  # 
     new = np.int64(0)
     made, spares = ledger[BLOCKS], ledger[SPARES]
     done = np.int64(len(slices))
+    few = table.shape[1] <= FEW
     for i in range(start, len(slices)):
         s = slices[i]
         if s < 0:
@@ -63,11 +66,18 @@ def locate(slices, groups, table, bits, spare, ledger, slots, fresh, start):  # 
             table[s, g >> 6] = block
         slot = 64 * block + (g & 63)
         held = bits[block]
+        slots[i] = slot
+        if few:
+            # Most are there, and what is written to a block is waited for by the next tuple of the same block.
+            if held & _bit(g) == _NONE:
+                fresh[new] = slot
+                new += 1
+                bits[block] = held | _bit(g)
+            continue
         # Written in any case: whether a slice has a group is too hard to guess.
         fresh[new] = slot
         new += np.int64(1) - np.int64((held >> np.uint64(g & 63)) & _ONE)
         bits[block] = held | _bit(g)
-        slots[i] = slot
     ledger[BLOCKS], ledger[SPARES] = made, spares
     ledger[MEMBERS] += new
     return done, new

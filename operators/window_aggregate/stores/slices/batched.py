@@ -37,6 +37,7 @@ _NOTHING = np.empty(0, np.int64)
 _NO_TICKS = frozen(np.empty(0, np.int64))
 _ALL_VALID = np.empty(0, np.bool_)
 _NOBODY = np.zeros(0, np.int32)
+_NO_PAIRS = _NOBODY, _NOBODY
 
 
 @attrs.define(eq=False)
@@ -223,7 +224,7 @@ class InVectors:
         checked, start = _ALL_VALID if valid is None else valid, 0
         marks[: grouping.MARKS] = 0
         marks[grouping.NEXT], marks[grouping.LISTED] = answers.end, -1
-        why = -1
+        why, left = -1, False
         while why != kernels.DONE:
             self._make_room()
             why = grouping.advance_grouped(
@@ -242,7 +243,8 @@ class InVectors:
             part, whole = None, located - start == n
             if page is not None and located > start:
                 part = page if whole else page.slice(start, located)
-            vectors.add_up(slots if whole else slots[start:located], part, *self._pairs[:, :pairs])
+            pairs_of = self._pairs[:, :pairs] if pairs else _NO_PAIRS
+            vectors.add_up(slots if whole else slots[start:located], part, pairs_of[0], pairs_of[1])
             if results:
                 # Columns of results are made of these without copying.
                 places, wids, opens, closes = self._found[:, :results].copy()
@@ -250,6 +252,7 @@ class InVectors:
                 vectors.clear_blocks(np.arange(vectors.blocks, vectors.blocks + made, dtype=np.int32))
             if gone:
                 vectors.clear_blocks(self._gone[:gone])
+                left = True
             start = located
             if behind >= 0:
                 intake.late(ticks[behind:stop], placed[behind:stop])
@@ -262,7 +265,7 @@ class InVectors:
             elif why == kernels.ROOM and results < _MOST:
                 self._make_lists(2 * len(self._members), 4 * self._pairs.shape[1])
             self.grown |= why != kernels.DONE
-        intake.forget_groups(groups, placed, dropped)
+        intake.forget_groups(groups, placed, dropped, left=left)
 
     def _make_room(self) -> None:
         """Let there be room in what a call lists, whatever it does."""

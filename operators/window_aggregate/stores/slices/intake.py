@@ -211,10 +211,13 @@ class Intake(memory.Stateful):
             held = slices.chains[unused, kernels.NEWEST] >= 0 if vectors is None else vectors.holds(unused)
             self.groups.free(unused[~held])
 
-    def forget_groups(self, groups: Int32s, slots: Int32s, dropped: int) -> None:
-        """Forget the groups that are in no slice any more, behind a page of these groups; `slots` are its slices."""
+    def forget_groups(self, groups: Int32s, slots: Int32s, dropped: int, *, left: bool) -> None:
+        """Forget the groups that are in no slice any more, behind a page of these groups; `slots` are its slices.
+
+        `left` tells whether some groups may have left a slice.
+        """
         assert self.groups is not None and self.vectors is not None
-        if len(idle := self.vectors.idle()):
+        if left and len(idle := self.vectors.idle()):
             self.groups.free(idle)
             # These are forgotten already.
             slots = np.where(np.isin(groups, idle), np.int32(0), slots)
