@@ -100,6 +100,7 @@ def goes_outside(function: object, known: dict[object, bool]) -> bool:
         names = set(used(function.__code__))
         values = [function.__globals__[name] for name in names if name in function.__globals__]
         modules = {value.__name__ for value in values if isinstance(value, ModuleType)}
+        names |= {type(value).__name__ for value in values}
         methods = [method for value in values if isinstance(value, type) for method in vars(value).values()]
         known[function] = bool((names | modules) & (OUTSIDE | COMPILED)) or any(
             goes_outside(v, known) for v in values + methods
