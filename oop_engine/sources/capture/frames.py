@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.capture.rows import STRETCH
 from oop_engine.sources.capture.walk import CUT, FULL, MAX_CAPLEN, REACH
-from operators.kernels.compile.kernel import kernel
+from operators.kernels.compile.kernel import inlined_kernel, kernel
 from operators.kernels.compile.prefetch import LINE, prefetch
 from operators.kernels.data.byte_order import Whole, u32_le, u64_le
 
@@ -75,6 +75,96 @@ def _ask(data: NDArray[uint8], place: NDArray[int64], ahead: Whole, low: Whole, 
     """Ask for the second line of memory of frames `low` to `high`, as far ahead."""
     for k in range(low, high):
         prefetch(data, place[uint64(k)] + ahead + LINE)
+
+
+@inlined_kernel
+def _columns(
+    data: NDArray[uint8], n: Whole, row: Whole, ahead: Whole, nanoseconds: Whole, tagged: bool, place: NDArray[int64],
+    bases: NDArray[int64], out8: NDArray[uint8], out16: NDArray[uint16], out32: NDArray[uint32], out64: NDArray[uint64],
+    words: NDArray[uint64],
+) -> None:  # fmt: skip
+    """Write the columns that are wanted of n frames from their words, and ask for memory ahead meanwhile."""
+    times, sizes, kinds, parts, pairs = words[0], words[1], words[2], words[3], words[4]
+    ports, controls, tags = words[5], words[6], words[7]
+    if bases[TS] >= 0:
+        base = (bases[TS] >> 3) + row
+        step = uint64(nanoseconds)
+        for k in range(n):
+            seconds = times[uint64(k)] & uint64(0xFFFFFFFF)
+            out64[uint64(base + k)] = seconds * uint64(1_000_000_000) + (times[uint64(k)] >> uint64(32)) * step
+    _ask(data, place, ahead, 0, n // 3)
+    if bases[LENGTH] >= 0:
+        base = (bases[LENGTH] >> 2) + row
+        for k in range(n):
+            out32[uint64(base + k)] = uint32(min(sizes[uint64(k)] >> uint64(32), uint64(0x7FFFFFFF)))
+    if bases[CAPLEN] >= 0:
+        base = (bases[CAPLEN] >> 2) + row
+        for k in range(n):
+            out32[uint64(base + k)] = uint32(sizes[uint64(k)] & uint64(0xFFFFFFFF))
+    if bases[INTERFACE] >= 0:
+        base = (bases[INTERFACE] >> 2) + row
+        for k in range(n):
+            out32[uint64(base + k)] = uint32(0)
+    _ask(data, place, ahead, n // 3, 2 * n // 3)
+    if bases[SRC] >= 0:
+        base = (bases[SRC] >> 3) + 2 * row
+        for k in range(n):
+            out64[uint64(base + 2 * k)] = uint64(0)
+            out64[uint64(base + 2 * k + 1)] = pairs[uint64(k)] << uint64(32) | uint64(_MAPPED)
+    _ask(data, place, ahead, 2 * n // 3, n)
+    if bases[DST] >= 0:
+        base = (bases[DST] >> 3) + 2 * row
+        for k in range(n):
+            out64[uint64(base + 2 * k)] = uint64(0)
+            out64[uint64(base + 2 * k + 1)] = pairs[uint64(k)] >> uint64(32) << uint64(32) | uint64(_MAPPED)
+    if bases[SRC_PORT] >= 0:
+        base = (bases[SRC_PORT] >> 1) + row
+        for k in range(n):
+            word = ports[uint64(k)]
+            out16[uint64(base + k)] = uint16(word << uint64(8) & uint64(0xFF00) | word >> uint64(8) & uint64(0xFF))
+    if bases[DST_PORT] >= 0:
+        base = (bases[DST_PORT] >> 1) + row
+        for k in range(n):
+            word = ports[uint64(k)]
+            out16[uint64(base + k)] = uint16(word >> uint64(8) & uint64(0xFF00) | word >> uint64(24) & uint64(0xFF))
+    if bases[PROTO] >= 0:
+        base = bases[PROTO] + row
+        for k in range(n):
+            out8[uint64(base + k)] = uint8(parts[uint64(k)] >> uint64(24) & uint64(0xFF))
+    if bases[TTL] >= 0:
+        base = bases[TTL] + row
+        for k in range(n):
+            out8[uint64(base + k)] = uint8(parts[uint64(k)] >> uint64(16) & uint64(0xFF))
+    if bases[FLAGS] >= 0:
+        base = bases[FLAGS] + row
+        for k in range(n):
+            tcp = (parts[uint64(k)] >> uint64(24) & uint64(1)) - uint64(1)
+            out8[uint64(base + k)] = uint8(controls[uint64(k)] >> uint64(56) & tcp)
+    if bases[IP_LENGTH] >= 0:
+        base = (bases[IP_LENGTH] >> 2) + row
+        for k in range(n):
+            word = kinds[uint64(k)]
+            out32[uint64(base + k)] = uint32(word >> uint64(24) & uint64(0xFF00) | word >> uint64(40) & uint64(0xFF))
+    if bases[PAYLOAD] >= 0:
+        base = (bases[PAYLOAD] >> 2) + row
+        for k in range(n):
+            word = kinds[uint64(k)]
+            total = word >> uint64(24) & uint64(0xFF00) | word >> uint64(40) & uint64(0xFF)
+            tcp = (parts[uint64(k)] >> uint64(24) & uint64(1)) - uint64(1)
+            header = tcp & controls[uint64(k)] >> uint64(50) & uint64(0x3C) | ~tcp & uint64(8)
+            out32[uint64(base + k)] = uint32(max(int64(total) - 20 - int64(header), int64(0)))
+    if bases[VLAN] >= 0:
+        base = (bases[VLAN] >> 1) + row
+        for k in range(n):
+            out16[uint64(base + k)] = uint16(tags[uint64(k)] & uint64(0xFFF)) if tagged else uint16(0)
+    if bases[FRAGMENT] >= 0:
+        base = (bases[FRAGMENT] >> 2) + row
+        for k in range(n):
+            out32[uint64(base + k)] = uint32(0)
+    if bases[STATUS] >= 0:
+        base = bases[STATUS] + row
+        for k in range(n):
+            out8[uint64(base + k)] = uint8(0)
 
 
 @kernel
@@ -221,86 +311,6 @@ def decode_frames(
                     passed += 1
 
         # 5. The columns.
-        if bases[TS] >= 0:
-            base = (bases[TS] >> 3) + row
-            step = uint64(nanoseconds)
-            for k in range(n):
-                seconds = times[uint64(k)] & uint64(0xFFFFFFFF)
-                out64[uint64(base + k)] = seconds * uint64(1_000_000_000) + (times[uint64(k)] >> uint64(32)) * step
-        _ask(data, place, ahead, 0, n // 3)
-        if bases[LENGTH] >= 0:
-            base = (bases[LENGTH] >> 2) + row
-            for k in range(n):
-                out32[uint64(base + k)] = uint32(min(sizes[uint64(k)] >> uint64(32), uint64(0x7FFFFFFF)))
-        if bases[CAPLEN] >= 0:
-            base = (bases[CAPLEN] >> 2) + row
-            for k in range(n):
-                out32[uint64(base + k)] = uint32(sizes[uint64(k)] & uint64(0xFFFFFFFF))
-        if bases[INTERFACE] >= 0:
-            base = (bases[INTERFACE] >> 2) + row
-            for k in range(n):
-                out32[uint64(base + k)] = uint32(0)
-        _ask(data, place, ahead, n // 3, 2 * n // 3)
-        if bases[SRC] >= 0:
-            base = (bases[SRC] >> 3) + 2 * row
-            for k in range(n):
-                out64[uint64(base + 2 * k)] = uint64(0)
-                out64[uint64(base + 2 * k + 1)] = pairs[uint64(k)] << uint64(32) | uint64(_MAPPED)
-        _ask(data, place, ahead, 2 * n // 3, n)
-        if bases[DST] >= 0:
-            base = (bases[DST] >> 3) + 2 * row
-            for k in range(n):
-                out64[uint64(base + 2 * k)] = uint64(0)
-                out64[uint64(base + 2 * k + 1)] = pairs[uint64(k)] >> uint64(32) << uint64(32) | uint64(_MAPPED)
-        if bases[SRC_PORT] >= 0:
-            base = (bases[SRC_PORT] >> 1) + row
-            for k in range(n):
-                word = ports[uint64(k)]
-                out16[uint64(base + k)] = uint16(word << uint64(8) & uint64(0xFF00) | word >> uint64(8) & uint64(0xFF))
-        if bases[DST_PORT] >= 0:
-            base = (bases[DST_PORT] >> 1) + row
-            for k in range(n):
-                word = ports[uint64(k)]
-                out16[uint64(base + k)] = uint16(word >> uint64(8) & uint64(0xFF00) | word >> uint64(24) & uint64(0xFF))
-        if bases[PROTO] >= 0:
-            base = bases[PROTO] + row
-            for k in range(n):
-                out8[uint64(base + k)] = uint8(parts[uint64(k)] >> uint64(24) & uint64(0xFF))
-        if bases[TTL] >= 0:
-            base = bases[TTL] + row
-            for k in range(n):
-                out8[uint64(base + k)] = uint8(parts[uint64(k)] >> uint64(16) & uint64(0xFF))
-        if bases[FLAGS] >= 0:
-            base = bases[FLAGS] + row
-            for k in range(n):
-                tcp = (parts[uint64(k)] >> uint64(24) & uint64(1)) - uint64(1)
-                out8[uint64(base + k)] = uint8(controls[uint64(k)] >> uint64(56) & tcp)
-        if bases[IP_LENGTH] >= 0:
-            base = (bases[IP_LENGTH] >> 2) + row
-            for k in range(n):
-                word = kinds[uint64(k)]
-                out32[uint64(base + k)] = uint32(
-                    word >> uint64(24) & uint64(0xFF00) | word >> uint64(40) & uint64(0xFF)
-                )
-        if bases[PAYLOAD] >= 0:
-            base = (bases[PAYLOAD] >> 2) + row
-            for k in range(n):
-                word = kinds[uint64(k)]
-                total = word >> uint64(24) & uint64(0xFF00) | word >> uint64(40) & uint64(0xFF)
-                tcp = (parts[uint64(k)] >> uint64(24) & uint64(1)) - uint64(1)
-                header = tcp & controls[uint64(k)] >> uint64(50) & uint64(0x3C) | ~tcp & uint64(8)
-                out32[uint64(base + k)] = uint32(max(int64(total) - 20 - int64(header), int64(0)))
-        if bases[VLAN] >= 0:
-            base = (bases[VLAN] >> 1) + row
-            for k in range(n):
-                out16[uint64(base + k)] = uint16(tags[uint64(k)] & uint64(0xFFF)) if tagged else uint16(0)
-        if bases[FRAGMENT] >= 0:
-            base = (bases[FRAGMENT] >> 2) + row
-            for k in range(n):
-                out32[uint64(base + k)] = uint32(0)
-        if bases[STATUS] >= 0:
-            base = bases[STATUS] + row
-            for k in range(n):
-                out8[uint64(base + k)] = uint8(0)
+        _columns(data, n, row, ahead, nanoseconds, tagged, place, bases, out8, out16, out32, out64, words)
         row += n
     return at, row, passed, int64(common), why

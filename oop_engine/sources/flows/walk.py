@@ -855,9 +855,7 @@ def walk(
             cursor[e.C_MODE] = mode
             cursor[e.C_SEQUENCE] = sequence
             cursor[e.C_MARK] = mark
-            cursor[e.C_RECORDS] = 0
-            cursor[e.C_WORK] = 0
-            cursor[e.C_FULL] = 0
+            cursor[e.C_RECORDS] = cursor[e.C_WORK] = cursor[e.C_FULL] = 0
             cursor[e.C_VERSION] = version
             cursor[e.C_COUNT] = count
             cursor[e.C_AT] = at
