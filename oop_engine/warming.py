@@ -181,7 +181,7 @@ def _packets(seed: int = 1, **shape: Any) -> Stream:
 
 
 def _worded() -> Stream:
-    """Give packets with a column of text, one of floating values and one with nulls."""
+    """Return packets with a column of text, one of floating values and one with nulls."""
     import pyarrow as pa
 
     from oop_engine.api.in_memory import arrow
@@ -241,7 +241,7 @@ def _strategies(strategies: Iterable[str]) -> Iterator[Stream]:
 
 
 def _options(name: str) -> Iterator[Strategy]:
-    """Give a strategy with each of its options."""
+    """Yield a strategy with each of its options."""
     from oop_engine.plan.strategies import strategy
 
     yield strategy(name)

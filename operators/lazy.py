@@ -18,7 +18,7 @@ class _Package(ModuleType):
 
 
 def is_of(value: object, module: str, *names: str) -> bool:
-    """Tell whether a value is of one of a module's classes, without importing that: nothing is before it is imported.
+    """Return whether a value is of one of a module's classes, without importing that module.
 
     >>> is_of(5, "fractions", "Fraction")
     False

@@ -63,7 +63,7 @@ class Images:
                 emit(out)
 
     def _following(self, promises: Promises) -> Promises | None:
-        """Give what follows from promises where that is on one attribute; None where it is on several, or on none."""
+        """Return the promises that follow, if they are on one attribute; None if on several, or on none."""
         kept, rising = self.kept.get(promises.attribute, ()), self.rising.get(promises.attribute, ())
         if len(kept) + len(rising) != 1:
             return None

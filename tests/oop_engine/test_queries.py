@@ -164,7 +164,7 @@ def test_exporters_are_told_by_clock_and_lateness() -> None:
 def test_queries_are_part_of_the_package_without_being_imported() -> None:
     assert oop.queries.syn_flood is queries.syn_flood
     for name in queries.__all__:
-        assert "Needs" in (getattr(queries, name).__doc__ or "")
+        assert "- `stream`: needs" in (getattr(queries, name).__doc__ or "")
 
 
 @with_open_set
