@@ -244,7 +244,7 @@ LIVE = oop.arrow(iter([]), schema=SCHEMA, name="live")
 REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "no window": (lambda: A.join(B, "k"), PlanError, 'Give range="2 minutes"'),
     "two windows": (lambda: A.join(B, "k", range=2, tumbling=3), PlanError, "keep one"),
-    "a window and a range": (lambda: A.join(B, window=SameWindow("ts", "ts", size=2), range=2), PlanError, "leave range,"),
+    "a window and a range": (lambda: A.join(B, window=SameWindow("ts", "ts", size=2), range=2), PlanError, "leave ran"),
     "three ranges": (lambda: A.join(B, range=(1, 2, 3)), PlanError, "for the left and the right"),  # type: ignore[arg-type]
     "nothing": (lambda: A.join(B, range=0), PlanError, "With closed=True it may be 0"),
     "tumbling nothing": (lambda: A.join(B, tumbling=0), PlanError, "tumbling must be more than nothing"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -164,7 +165,7 @@ def test_exporters_are_told_by_clock_and_lateness() -> None:
 def test_queries_are_part_of_the_package_without_being_imported() -> None:
     assert oop.queries.syn_flood is queries.syn_flood
     for name in queries.__all__:
-        assert "- `stream`: needs" in (getattr(queries, name).__doc__ or "")
+        assert re.search("- `(stream|flows)`: needs `wattr`, ", getattr(queries, name).__doc__ or ""), name
 
 
 @with_open_set

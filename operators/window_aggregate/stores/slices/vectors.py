@@ -84,11 +84,11 @@ class Vectors(memory.Stateful):
 
     @property
     def capacity(self) -> int:
-        """Return groups have ids below."""
+        """Return the number that all ids of groups are below."""
         return 64 * self._table.shape[1]
 
     @property
-    def arrays(self) -> tuple[Int32s, npt.NDArray[np.uint64], npt.NDArray[np.uint64], Int32s, Int64s]:
+    def arrays(self) -> tuple[Int32s, Words, Words, Int32s, Int64s]:
         """Give the blocks of slices, their bits, the groups that left, the free blocks and the counts, for a kernel."""
         return self._table, self._bits, self._left, self._spare, self._ledger
 
