@@ -1,4 +1,4 @@
-"""The kernels of all families are compiled ahead by small runs that between them need them.
+"""Compile kernels ahead by small runs that between them need those of most queries.
 
 A kernel is compiled for the types it is called with, so runs are what knows them. Each run is a program of its own, as
 many at a time as there are cores; numba compiles one kernel at a time in a process. The first runs alone, for the
@@ -62,9 +62,10 @@ class Warmed:
 
 
 def warm(*, progress: Callable[[int, int], None] | bool | None = None, processes: int | None = None) -> Warmed:
-    """Compile the kernels of all families ahead and keep them on disk, for images and CI.
+    """Compile the kernels that most queries need ahead and keep them on disk, for images and CI.
 
-    The first time takes minutes. Functions of your own, and rare combinations of types, compile when they are used.
+    The first time takes minutes. Functions of your own, rare combinations of types, and decoders of pcapng, NetFlow v9,
+    IPFIX and sFlow compile when they are used.
     PlanError where no folder keeps kernels.
 
     - `progress`: a function that is called with the number of runs that are done, and of all. True draws a bar on
@@ -382,5 +383,5 @@ def exports() -> bytes:
 def sentence(warmed: Warmed, seconds: float) -> str:
     """Say what was done, for the command."""
     new = warmed.after - warmed.before
-    how = f"{new} kernel{'s' * (new != 1)} compiled in {seconds:.0f} s" if new else "all kernels were there"
+    how = f"{new} kernel{'s' * (new != 1)} compiled in {seconds:.0f} s" if new else "these kernels were there"
     return f"{how}; {warmed.after} are in {shlex.quote(str(warmed.folder))}"

@@ -15,7 +15,7 @@ _COMMANDS: Final = {
     "explain": ("Show the plan of a query: text, Mermaid or SVG.", "oop_engine.cli.explain"),
     "disorder": ("Measure the disorder of captures, exports and tables.", "oop_engine.cli.disorder"),
     "demo": ("Run a query of the thesis on three generated links.", "oop_engine.cli.demo"),
-    "warm": ("Compile all kernels ahead, for images and CI.", "oop_engine.cli.warm"),
+    "warm": ("Compile kernels ahead, for images and CI.", "oop_engine.cli.warm"),
     "pipeline": ("Turn a folder of captures into hourly tables, on Spark.", "oop_engine.cli.pipeline"),
 }
 

@@ -9,7 +9,7 @@ from oop_engine.cli.errors import reported, say
 
 @click.command(
     name="warm",
-    short_help="Compile all kernels ahead, for images and CI.",
+    short_help="Compile kernels ahead, for images and CI.",
     epilog="""\b
 Examples:
   oop-engine warm
@@ -20,10 +20,11 @@ Examples:
 )
 @click.option("-q", "--quiet", is_flag=True, help="Draw no bar and print no summary.")
 def command(processes: int | None, quiet: bool) -> None:
-    """Compile the kernels of all families now and keep them on disk, so that later runs start at once.
+    """Compile the kernels that most queries need now and keep them on disk, so that later runs start at once.
 
-    That takes minutes the first time. Kernels hold for the processor, the version of Python and the versions of the
-    packages that they were compiled with.
+    That takes minutes the first time. Functions of your own, rare combinations of types, and decoders of pcapng,
+    NetFlow v9, IPFIX and sFlow compile when they are used. Kernels hold for the processor, the version of Python and
+    the versions of the packages that they were compiled with.
 
     Exit status: 0 done, 2 no folder can keep kernels, 3 a run failed.
     """
@@ -35,7 +36,7 @@ def command(processes: int | None, quiet: bool) -> None:
         begun = time.monotonic()
         warmed = warm(progress=False if quiet else None, processes=processes)
         for name, what in warmed.failed.items():
-            say(f"the run {name} failed, so not all kernels are there: {what}")
+            say(f"the run {name} failed, so its kernels are not there: {what}")
         if not quiet:
             say(f"{sentence(warmed, time.monotonic() - begun)}.")
     if warmed.failed:
