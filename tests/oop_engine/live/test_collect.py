@@ -129,7 +129,9 @@ def test_a_collection_whose_state_is_lost_keeps_its_results(collectors: list[Col
     _, err = collector.end(interrupt=False, status=3)
     assert len(rows(out.read_text())) == 60
     assert "interrupted: the results so far are written" in err
-    assert re.search(r'SourceEnded: state=".*state" cannot be written: No such file or directory\.\n  What was', err)
+    assert re.search(
+        r'SourceEnded: state=".*state" cannot be written: No such file or directory\.\n  Promises are', err
+    )
     assert "start again with the same file" in err and "Traceback" not in err
 
 
