@@ -274,7 +274,7 @@ def _slices(_: Path) -> Iterator[Stream]:
         yield main.windows(windows).aggregate(*functions, by=by)
         yield main.window(w.session("20 ms")).aggregate(*functions, by=by)
         yield main.window(w.session("20 ms")).aggregate(*functions, by=by, lateness="1 s")
-        yield main.window(w.band("1 s", "2 s")).aggregate(*functions, by=by)
+        yield main.window(w.band("1795255201 s", "2 s")).aggregate(*functions, by=by)
 
 
 def _ranks(_: Path) -> Iterator[Stream]:
@@ -293,7 +293,7 @@ def _ranks(_: Path) -> Iterator[Stream]:
 
 def _joins(_: Path) -> Iterator[Stream]:
     one, other = _packets(), _packets(2)
-    for on in ("A.srcIP = B.destIP", "A.destPort = B.destPort"):
+    for on in ("A.srcIP = B.srcIP", "A.destPort = B.destPort"):
         for window in ("[RANGE 1 s, SLIDE 1 s, WA ts]", "[RANGE 1 s, WA ts]"):
             text = f"SELECT A.srcIP, B.length FROM A {window}, B {window} WHERE {on}"
             yield _asked(text, A=one, B=other)

@@ -114,7 +114,7 @@ def session(gap: Amount, *, wattr: str = _TS) -> WindowOf:
 def band(start: Amount, size: Amount, *, wattr: str = _TS) -> WindowOf:
     """Specify a single window; its window-id is 0.
 
-    - `start`: where it begins: a time or amount since the attribute's zero.
+    - `start`: where it begins, an amount since the zero of the attribute (1970 of a time).
     - `size`: its length, such as "1 hour".
     - `wattr`: the windowing attribute.
 
