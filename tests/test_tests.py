@@ -104,10 +104,12 @@ def written() -> dict[str, str]:
     return {".".join(path.with_suffix("").parts): (ROOT / path).read_text(encoding="utf-8") for path in paths}
 
 
+@pytest.mark.slow
 def test_every_test_has_an_assertion() -> None:
     assert toothless(written()) == []
 
 
+@pytest.mark.slow
 def test_no_test_returns_before_it_has_asserted_something() -> None:
     assert early(written()) == []
 
