@@ -11,7 +11,10 @@ Everything a user needs is here; `operators` and `punctuation` are for people wh
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -264,4 +267,16 @@ def _check_siblings() -> None:
             )
 
 
+class _Moved:
+    """Ask `operators.moved`, which knows names of before, for a module of this package that nothing else finds."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if name.startswith(f"{__name__}."):
+            with suppress(ImportError):  # a package of the user's own hides ours, as `_check_siblings` tells
+                return import_module("operators.moved").FINDER.find_spec(name)
+        return None
+
+
+sys.meta_path.append(_Moved)
 lazily(__name__, _PLACES, rooms=("queries", "spark"), before=_check_siblings)

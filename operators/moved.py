@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Final
 
 _FOLDERS = {
     "operators.data": (
@@ -114,7 +115,10 @@ class _Moved(MetaPathFinder, Loader):
         module.__spec__ = self._spec
 
 
+FINDER: Final = _Moved()
+
+
 def install() -> None:
     """Let old names be imported; calling it again changes nothing."""
-    if not any(isinstance(finder, _Moved) for finder in sys.meta_path):
-        sys.meta_path.append(_Moved())
+    if FINDER not in sys.meta_path:
+        sys.meta_path.append(FINDER)

@@ -37,6 +37,13 @@ else:
 """
 
 
+def test_an_old_name_may_be_the_first_that_is_imported() -> None:
+    """Nothing of `operators` is imported yet then, and a name that never was is not found."""
+    program = "import oop_engine.stream as old, oop_engine.api.stream as new; assert old is new; import oop_engine.gone"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ran.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'oop_engine.gone'"
+
+
 @pytest.mark.parametrize("first", ["", "from oop_engine.stream import Stream"])
 def test_old_and_new_names_are_one_module(first: str) -> None:
     """In a process of its own: here other tests may have imported the modules in any order."""
