@@ -17,6 +17,7 @@ from operators.kernels.slicing import place as slicer
 from operators.kernels.slicing import release as releasing
 from operators.kernels.slicing import sessions as lasting
 from operators.kernels.slicing import settle as settling
+from operators.kernels.ticks import FAR
 
 TUPLE, PROMISE, RESULTS, PAIRS, GONE, CELLS_GONE, NEXT, PEAK = 0, 1, 2, 3, 4, 5, 6, 7
 HEARD, BEGUN, BASE, UNIONS, BEHIND, MARKS = 8, 9, 10, 11, 12, 13
@@ -59,7 +60,7 @@ def advance(  # type: ignore[no-untyped-def]
                 # They may still change slices of which results are listed that were complete before they came.
                 why = np.int64(LATE)
                 break
-            ledger[slicer.BOTTOM] = slicer.NEVER
+            ledger[slicer.BOTTOM] = FAR
             begun = i
             i, why = slicer.place_single(
                 ticks[:stop], valid[:stop], cells, order, nexts, edges, bands, links, times, sessions, chains, bounds,
@@ -87,7 +88,7 @@ def advance(  # type: ignore[no-untyped-def]
         if room <= 0:
             why = np.int64(ROOM)
             break
-        begin, end = slicer.NEVER, slicer.NEVER
+        begin, end = FAR, FAR
         if passed:
             m = releasing.occupied(cells, order, ledger[slicer.CELLS], live, begins)
             behind = r + room
@@ -160,7 +161,7 @@ def advance_summed(  # type: ignore[no-untyped-def]
     marks[BEHIND] = -1
     i, why = marks[TUPLE], np.int64(DONE)
     if i < len(ticks):
-        ledger[slicer.BOTTOM] = slicer.NEVER
+        ledger[slicer.BOTTOM] = FAR
         marks[TUPLE], why = slicer.place_single(
             ticks, valid, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger,
             unions, table, slots, i,
@@ -249,7 +250,7 @@ def advance_summed(  # type: ignore[no-untyped-def]
 @kernel
 def least(ticks, valid, start, stop):  # type: ignore[no-untyped-def]
     """Give the least of these ticks."""
-    least = slicer.NEVER
+    least = FAR
     for i in range(start, stop):
         if len(valid) == 0 or valid[i]:
             least = min(least, ticks[i])

@@ -15,6 +15,7 @@ from operators.kernels.slicing import place as slicer
 from operators.kernels.slicing import release as releasing
 from operators.kernels.slicing import settle as settling
 from operators.kernels.slicing import vectors as vectoring
+from operators.kernels.ticks import FAR
 
 TUPLE, PROMISE, RESULTS, PAIRS, GONE, CELLS_GONE, NEXT, PEAK = 0, 1, 2, 3, 4, 5, 6, 7
 HEARD, BEGUN, BEHIND, LOCATED, MADE, AT, LISTED, FOLLOWING, ENDING, MARKS = 8, 9, 10, 11, 12, 13, 14, 15, 16, 17
@@ -51,7 +52,7 @@ def advance_grouped(  # type: ignore[no-untyped-def]
                 # They may still change slices of which results are listed that were complete before they came.
                 why = np.int64(LATE)
                 break
-            ledger[slicer.BOTTOM] = slicer.NEVER
+            ledger[slicer.BOTTOM] = FAR
             begun = i
             i, why = slicer.place_single(
                 ticks[:stop], valid[:stop], cells, order, nexts, edges, bands, links, times, sessions, chains, bounds,

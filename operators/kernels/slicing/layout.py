@@ -6,11 +6,6 @@ windows, `unions` what a call merged. `ledger` has what holds for all tuples of 
 
 from __future__ import annotations
 
-from operators.kernels.ticks import FAR
-from operators.kernels.ticks import LIMIT as LIMIT
-
-NEVER = FAR
-
 BEGIN, END, UNTIL, HEAD, SIZE = 0, 1, 2, 3, 4
 """Columns of `cells`: its ticks, the end of the last window that begins with it, its first slice, how many it has."""
 NOBODY = -2

@@ -17,6 +17,7 @@ import numpy as np
 
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.slicing.layout import *
+from operators.kernels.ticks import FAR, LIMIT
 
 FULL = -3
 ASK = -4
@@ -41,9 +42,9 @@ def _rise(heap, i, tick, ref):  # type: ignore[no-untyped-def]
 
 @kernel
 def _until(tick, bands):  # type: ignore[no-untyped-def]
-    """Give the end of the last window that begins at a tick, -NEVER when none does."""
-    until = -NEVER
-    if tick <= -NEVER:
+    """Give the end of the last window that begins at a tick, -FAR when none does."""
+    until = -FAR
+    if tick <= -FAR:
         return until
     for i in range(len(bands)):
         size, slide, origin = bands[i, RANGE], bands[i, SLIDE], bands[i, ORIGIN]
@@ -56,8 +57,8 @@ def _until(tick, bands):  # type: ignore[no-untyped-def]
 @kernel
 def cut(t, bands):  # type: ignore[no-untyped-def]
     """Give the cell around a tick by division: begin, end, until, and whether a window covers it."""
-    begin = -NEVER
-    end = NEVER
+    begin = -FAR
+    end = FAR
     covered = False
     for i in range(len(bands)):
         size, slide, origin = bands[i, RANGE], bands[i, SLIDE], bands[i, ORIGIN]
@@ -89,10 +90,10 @@ def _list(bands, nexts, edges, ledger):  # type: ignore[no-untyped-def]
     """
     ledger[EDGE] = 0
     ledger[EDGES] = 0
-    first = NEVER
+    first = FAR
     for i in range(len(nexts)):
         first = min(first, nexts[i])
-    if first >= NEVER:
+    if first >= FAR:
         return
     stop = first + ledger[DEPTH]
     shift = np.int64(0)
@@ -108,16 +109,16 @@ def _list(bands, nexts, edges, ledger):  # type: ignore[no-untyped-def]
             continue
         starts = i % 2 == 0
         size, slide, most = bands[i // 2, RANGE], bands[i // 2, SLIDE], bands[i // 2, MOST]
-        last = NEVER
+        last = FAR
         if most < LIMIT:
             last = bands[i // 2, ORIGIN] + (most + 1) * slide - (size if starts else 0)
         while tick < stop and tick <= last:
             edges[FOUND, n] = tick
-            edges[THEN, n] = tick + size if starts else -NEVER
+            edges[THEN, n] = tick + size if starts else -FAR
             edges[PART, ((tick - first) >> shift) + 1] += 1
             n += 1
             tick += slide
-        nexts[i] = tick if tick <= last else NEVER
+        nexts[i] = tick if tick <= last else FAR
     for part in range(1, parts):
         edges[PART, part] += edges[PART, part - 1]
     for i in range(n):
@@ -151,18 +152,18 @@ def _aim(t, bands, nexts, edges, ledger):  # type: ignore[no-untyped-def]
     for i in range(len(bands)):
         size, slide, origin = bands[i, RANGE], bands[i, SLIDE], bands[i, ORIGIN]
         w = max((t - origin + size) // slide, bands[i, LEAST])
-        nexts[2 * i] = origin + (w + 1) * slide - size if w <= bands[i, MOST] else NEVER
+        nexts[2 * i] = origin + (w + 1) * slide - size if w <= bands[i, MOST] else FAR
         w = max((t - origin) // slide, bands[i, LEAST])
         # Where every end is the start of another window, the starts alone are the edges.
         ends = w <= bands[i, MOST] and (size % slide != 0 or bands[i, MOST] < LIMIT)
-        nexts[2 * i + 1] = origin + (w + 1) * slide if ends else NEVER
+        nexts[2 * i + 1] = origin + (w + 1) * slide if ends else FAR
     _list(bands, nexts, edges, ledger)
 
 
 @kernel
 def _edge(edges, ledger):  # type: ignore[no-untyped-def]
-    """Give the next edge of those listed, NEVER when there is none."""
-    return edges[TICK, ledger[EDGE]] if ledger[EDGE] < ledger[EDGES] else NEVER
+    """Give the next edge of those listed, FAR when there is none."""
+    return edges[TICK, ledger[EDGE]] if ledger[EDGE] < ledger[EDGES] else FAR
 
 
 @kernel
@@ -181,7 +182,7 @@ def _add_cell(at, begin, end, until, nobody, cells, order, ledger):  # type: ign
     if at > 0 and cells[order[at - 1, NUMBER], END] > begin:
         # An edge that only a removed window had still ends a cell.
         begin = cells[order[at - 1, NUMBER], END]
-        until = -NEVER
+        until = -FAR
     if at < ledger[CELLS]:
         end = min(end, order[at, START])
     c = ledger[CELLS_FREE]

@@ -12,6 +12,7 @@ import numpy as np
 
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.slicing.layout import *
+from operators.kernels.ticks import FAR
 
 NEAR_BY = 4
 """Keys that are looked at one after the other before steps are doubled."""
@@ -132,8 +133,8 @@ def occupied(cells, order, n, live, begins):  # type: ignore[no-untyped-def]
 @kernel
 def unfinished(bands, bound):  # type: ignore[no-untyped-def]
     """Give the least begin and the least end of the windows that a bound does not complete."""
-    begin = NEVER
-    end = NEVER
+    begin = FAR
+    end = FAR
     for i in range(len(bands)):
         w = max((bound - bands[i, ORIGIN]) // bands[i, SLIDE], bands[i, LEAST])
         if w <= bands[i, MOST]:
@@ -149,21 +150,21 @@ def complete(  # type: ignore[no-untyped-def]
 ):
     """List the windows that a bound completes and that have an occupied cell, from nexts[i] on, which moves on.
 
-    `banded` has the place of each band's window, `ahead` its next window's end and begin, which move on as well (-NEVER
+    `banded` has the place of each band's window, `ahead` its next window's end and begin, which move on as well (-FAR
     where they are not known); `firsts` takes which of the cells is the first in each, and `lasts`, unless its length is
     0, which is the first behind it. `near` then has for each band where to look for the next window's first cell,
     counted with those that are gone. Returns how many windows there are, and the least begin and the least end of those
     that follow; as many as fit when that is all the room, and then what follows is not all looked at.
     """
     count = 0
-    following = NEVER
-    ending = NEVER
+    following = FAR
+    ending = FAR
     for i in range(len(bands)):
         if ahead[NEXT_END, i] > bound:
             continue
         size, slide, origin = bands[i, RANGE], bands[i, SLIDE], bands[i, ORIGIN]
         w = nexts[i]
-        known = w >= bands[i, LEAST] and w > -NEVER
+        known = w >= bands[i, LEAST] and w > -FAR
         if known and origin + (w + 1) * slide > bound:
             stop = w
         elif known and origin + (w + 2) * slide > bound and w <= bands[i, MOST]:
@@ -210,8 +211,8 @@ def complete(  # type: ignore[no-untyped-def]
                 w += 1
         nexts[i] = stop
         more = stop <= bands[i, MOST]
-        ahead[NEXT_END, i] = origin + (stop + 1) * slide if more else NEVER
-        ahead[NEXT_BEGIN, i] = ahead[NEXT_END, i] - size if more else NEVER
+        ahead[NEXT_END, i] = origin + (stop + 1) * slide if more else FAR
+        ahead[NEXT_BEGIN, i] = ahead[NEXT_END, i] - size if more else FAR
     for i in range(len(bands)):
         ending = min(ending, ahead[NEXT_END, i])
         following = min(following, ahead[NEXT_BEGIN, i])
@@ -438,7 +439,7 @@ def release(  # type: ignore[no-untyped-def]
         bound, summed, cells, links, times, chains, ledger, grid, scale, rows, start, stop, slots, totals
     )
     if starved or not gridded:
-        return n, gridded, starved, np.int64(-1), NEVER, NEVER
+        return n, gridded, starved, np.int64(-1), FAR, FAR
     keys = rows[KEY, start : stop + n]
     count, begin, end = complete(
         bands, banded, nexts, ahead, bound, keys, len(keys), grid, scale, gone, near, found[0], found[1], found[2],

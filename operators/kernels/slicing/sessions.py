@@ -10,6 +10,7 @@ import numpy as np
 
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.slicing.layout import *
+from operators.kernels.ticks import FAR
 
 
 @kernel
@@ -23,7 +24,7 @@ def _sessions(  # type: ignore[no-untyped-def]
     than a gap after the first tick that counts may be part of a longer one, and is not listed. Returns (results, pairs,
     slices that no session window needs any more, the next bound that may complete or settle one).
     """
-    due = NEVER
+    due = FAR
     for j in range(len(sessions)):
         gap, bit = sessions[j, GAP], sessions[j, BIT]
         slot = np.int64(chains[g, OLDEST])
@@ -160,7 +161,7 @@ def complete_sessions(  # type: ignore[no-untyped-def]
             groups, firsts, lasts, into, source,
         )  # fmt: skip
         bounds[g, DUE] = tick
-        if tick < NEVER:
+        if tick < FAR:
             dues[0, 0] = tick
         else:
             n_dues -= 1
@@ -198,7 +199,7 @@ def sessions_of(  # type: ignore[no-untyped-def]
 @kernel
 def earliest(links, times, all_bits, chains):  # type: ignore[no-untyped-def]
     """Give the first tick of the slices that a session window still needs, over all groups."""
-    first = NEVER
+    first = FAR
     for g in range(len(chains)):
         slot = np.int64(chains[g, OLDEST])
         while slot >= 0:
@@ -213,7 +214,7 @@ def earliest(links, times, all_bits, chains):  # type: ignore[no-untyped-def]
 def begun(links, times, all_bits, chains, firsts):  # type: ignore[no-untyped-def]
     """Write the first tick that a session window still needs of each group."""
     for g in range(len(chains)):
-        firsts[g] = NEVER
+        firsts[g] = FAR
         slot = np.int64(chains[g, OLDEST])
         while slot >= 0:
             if times[slot, DONE] != all_bits:

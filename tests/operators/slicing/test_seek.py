@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from operators.kernels.slicing import release as releasing
 from operators.kernels.slicing.release import FROM, GONE, LAST_PART, MOST_GONE, SHIFT, complete, enter_keys
+from operators.kernels.ticks import FAR
 
-NEVER = 2**62
 Steps = list[tuple[list[int], int]]
 NONE = np.zeros(0, np.int64)
 
@@ -52,10 +52,10 @@ def test_a_grid_tells_where_keys_are_as_long_as_it_has_room(steps: Steps, bits: 
 def test_windows_told_from_where_others_were_are_those_looked_for_anew(
     windows: list[tuple[int, int, int]], steps: Steps, room: int, astray: int
 ) -> None:
-    bands = np.array([(size, slide, origin, -(2**61), NEVER) for size, slide, origin in windows], np.int64)
+    bands = np.array([(size, slide, origin, -(2**61), FAR) for size, slide, origin in windows], np.int64)
     banded = np.arange(len(bands)) + 7
-    nexts, ahead = np.full(len(bands), -(2**63), np.int64), np.full((2, len(bands)), -NEVER, np.int64)
-    near, gone, told = np.zeros(len(bands), np.int64), 0, -NEVER
+    nexts, ahead = np.full(len(bands), -(2**63), np.int64), np.full((2, len(bands)), -FAR, np.int64)
+    near, gone, told = np.zeros(len(bands), np.int64), 0, -FAR
     no_grid, scale = np.zeros(0, np.int32), np.zeros(4, np.int64)
     keys = np.array([100], np.int64)
     for more, dropped in steps:
@@ -71,7 +71,7 @@ def test_windows_told_from_where_others_were_are_those_looked_for_anew(
         # Where to look may be wrong, but not what is found.
         near += astray
         found: list[tuple[int, ...]] = []
-        count, begin, end = room, NEVER, NEVER
+        count, begin, end = room, FAR, FAR
         while count == room:
             columns = np.zeros((6, room), np.int64)
             count, begin, end = complete(

@@ -111,7 +111,7 @@ class LastAggregate(WaitingShell[LastTuples]):
             emit(out)
 
     def _stop(self, bound: int) -> int:
-        """Return the window-id after the last window that may be given at a bound; NEVER for none."""
+        """Return the window-id after the last window that may be given at a bound; BEFORE_ALL for none."""
         complete = self.window.complete(bound)
         if not self.window.idle:
             return complete

@@ -23,7 +23,7 @@ from operators.functions.columns import frozen
 from operators.functions.protocol import AggregateFunction, Plain
 from operators.functions.sharing import accumulators
 from operators.kernels.slicing import place as kernels
-from operators.kernels.ticks import FOREVER, LIMIT
+from operators.kernels.ticks import FAR, FOREVER, LIMIT
 from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit, Promises, State, StateValue
 from operators.retractions import Retracted, Retracting
@@ -57,7 +57,7 @@ from operators.window_aggregate.stores.slices.revisions import Revisions
 from operators.window_aggregate.stores.slices.slices import Slices
 from operators.window_aggregate.stores.slices.vectors import Vectors
 from operators.window_aggregate.stores.slices.waiting import Waiting
-from operators.window_aggregate.stores.slices.windows import NEVER, Spec, Windows, dump_windows, read_windows
+from operators.window_aggregate.stores.slices.windows import Spec, Windows, dump_windows, read_windows
 from punctuation import Below, Pattern, Punctuation, before
 
 _MANY = 256
@@ -106,7 +106,7 @@ class SlicingAggregate(Shell):
     """
 
     renamed: ClassVar[Mapping[str, str]] = {}
-    beyond: ClassVar[int] = NEVER
+    beyond: ClassVar[int] = FAR
 
     windows: Mapping[str, Spec] = attrs.field(converter=_copied)
     functions: Mapping[str, AggregateFunction]
@@ -125,7 +125,7 @@ class SlicingAggregate(Shell):
     _batched: Road | None = attrs.field(init=False, default=None)
     _plain: Sequence[Plain] = attrs.field(init=False, default=())
     """The accumulators, when results of all of them are of 64 bits."""
-    _bound: int = attrs.field(init=False, default=-NEVER, metadata=memory.integer())
+    _bound: int = attrs.field(init=False, default=-FAR, metadata=memory.integer())
     _lost: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(LOST, 0), metadata=memory.counters())
 
     def __attrs_post_init__(self) -> None:
@@ -239,7 +239,7 @@ class SlicingAggregate(Shell):
             raise SchemaError(f'slicing: "{name}" cannot be added to windows with a lateness: {why}.')
         self.windows = {**self.windows, name: window}
         self._change(self._used.bit(name))
-        return since + window.gap - 1 if isinstance(window, SessionWindow) and since > -NEVER else since
+        return since + window.gap - 1 if isinstance(window, SessionWindow) and since > -FAR else since
 
     def remove(self, name: str) -> None:
         """Give no more results of a window, and let go of what only it needed."""
@@ -338,7 +338,7 @@ class SlicingAggregate(Shell):
         if promise is None:
             return
         patterns: dict[str, Pattern] = dict(promise.groups.patterns)
-        bound = NEVER
+        bound = FAR
         if promise.bound is not None:
             bound = promise.bound
             patterns[STOP] = Below(bound + 1)
@@ -355,7 +355,7 @@ class SlicingAggregate(Shell):
 
     def _end(self, emit: Emit) -> None:
         assert self._intake is not None
-        self._release(self._intake, NEVER, emit)
+        self._release(self._intake, FAR, emit)
 
     def closed_by(self, wid: int, window: str | None = None) -> Punctuation:
         """Return the least linear promise on the input that completes a window, as far as tuples have shown its end.
@@ -413,7 +413,7 @@ class SlicingAggregate(Shell):
             begin = min(begin, settled if answers is None else answers.earliest())
             end = min(end, settled + 1)
         wid = None if self.named else used.wid(settled, begin)
-        self._promise(NEVER if wid is None else wid, begin, end, assumed, emit)
+        self._promise(FAR if wid is None else wid, begin, end, assumed, emit)
 
     def _emit(self, results: Results, emit: Emit) -> None:
         n = len(results.wids)

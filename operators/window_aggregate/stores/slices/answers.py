@@ -18,7 +18,7 @@ from operators.kernels.slicing import place as slicer
 from operators.kernels.slicing import release as kernels
 from operators.kernels.slicing import sessions
 from operators.kernels.slicing import settle as settling
-from operators.kernels.ticks import FOREVER
+from operators.kernels.ticks import FAR, FOREVER
 from operators.protocol import State, StateValue
 from operators.window_aggregate.stores.slices.eager import Eager
 from operators.window_aggregate.stores.slices.grouped import Grouped
@@ -27,7 +27,7 @@ from operators.window_aggregate.stores.slices.results import Results
 from operators.window_aggregate.stores.slices.revisions import Revisions
 from operators.window_aggregate.stores.slices.slices import NO_GRID, Slices
 from operators.window_aggregate.stores.slices.user_windows import Extent
-from operators.window_aggregate.stores.slices.windows import NEVER, Columns, Windows
+from operators.window_aggregate.stores.slices.windows import Columns, Windows
 
 Store: TypeAlias = Lazy | Eager | Grouped
 _UNKNOWN = np.empty(0, np.int64)
@@ -45,13 +45,13 @@ class Answers(memory.Stateful):
     lateness: int = 0
     """How far behind the bound tuples still change windows."""
     revisions: Revisions | None = attrs.field(default=None, metadata=memory.part())
-    begin: int = attrs.field(init=False, default=-NEVER)
-    end: int = attrs.field(init=False, default=-NEVER)
+    begin: int = attrs.field(init=False, default=-FAR)
+    end: int = attrs.field(init=False, default=-FAR)
     """The least begin and end of the context-free windows that are not settled."""
-    _next: int = attrs.field(init=False, default=-NEVER)
+    _next: int = attrs.field(init=False, default=-FAR)
     """The least end of those that were not given."""
-    _first: int = attrs.field(init=False, default=-NEVER)
-    _looked: int = attrs.field(init=False, default=-NEVER)
+    _first: int = attrs.field(init=False, default=-FAR)
+    _looked: int = attrs.field(init=False, default=-FAR)
 
     def __attrs_post_init__(self) -> None:
         # Windows that ended before the first tuple came are over, should one come too late.
@@ -61,7 +61,7 @@ class Answers(memory.Stateful):
     @property
     def settled(self) -> int:
         """No tuple before it changes any window."""
-        return self.bound if abs(self.bound) == NEVER else self.bound - self.lateness
+        return self.bound if abs(self.bound) == FAR else self.bound - self.lateness
 
     def _look(self, *, told: bool) -> None:
         """Find what is unfinished now, and tell the slicer; `told` when the windows before have been given."""
@@ -117,7 +117,7 @@ class Answers(memory.Stateful):
         for _, window in used.asked:
             for i in np.flatnonzero(~late).tolist():
                 tick = int(ticks[i])
-                late[i] = any(True for _ in window.complete(-NEVER, settled, [(tick, tick + 1)]))
+                late[i] = any(True for _ in window.complete(-FAR, settled, [(tick, tick + 1)]))
         return int(np.count_nonzero(late))
 
     def linear(self, bound: int, found: Sequence[tuple[int, list[Extent]]] = ()) -> Iterator[Results]:
@@ -175,7 +175,7 @@ class Answers(memory.Stateful):
 
     def _forget(self, revisions: Revisions) -> None:
         slices = self.slices
-        firsts = np.full(len(slices.chains), NEVER)
+        firsts = np.full(len(slices.chains), FAR)
         if len(self.used.sessions):
             sessions.begun(slices.links, slices.times, slices.ledger[slicer.ALL], slices.chains, firsts)
         revisions.forget(self.settled, firsts)

@@ -13,8 +13,9 @@ import numpy as np
 
 from operators.data.page import Int32s, Int64s
 from operators.kernels.slicing import place as slicer
+from operators.kernels.ticks import FAR
 from operators.window_aggregate.stores.slices.lazy import OnDemand, occupied
-from operators.window_aggregate.stores.slices.slices import NEVER, Held
+from operators.window_aggregate.stores.slices.slices import Held
 from operators.window_aggregate.stores.slices.vectors import Vectors
 
 
@@ -39,7 +40,7 @@ class Grouped(OnDemand):
         starts = firsts if len(firsts) else np.searchsorted(begins, opens)
         stops = np.searchsorted(begins, closes)
         if vectors.few:
-            yield from vectors.of_groups(vectors.everyone(), -NEVER, closes, starts, stops, rows)
+            yield from vectors.of_groups(vectors.everyone(), -FAR, closes, starts, stops, rows)
             return
         end = low = -1
         running = vectors.running()

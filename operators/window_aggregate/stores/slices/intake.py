@@ -15,13 +15,12 @@ from operators.data.schema import Schema
 from operators.functions.arrival import numbered, numbered_schema
 from operators.functions.protocol import Accumulator
 from operators.kernels.slicing import place as kernels
-from operators.kernels.ticks import LIMIT
+from operators.kernels.ticks import FAR, LIMIT
 from operators.protocol import State, StateValue
 from operators.window_aggregate.stores.slices.answers import Answers
 from operators.window_aggregate.stores.slices.user_windows import Cell, Extent
 from operators.window_aggregate.stores.slices.vectors import Vectors
 from operators.window_aggregate.stores.slices.waiting import Waiting
-from operators.window_aggregate.stores.slices.windows import NEVER
 
 LOST = ("late", "in_no_window", "without_value", "late_for_some")
 
@@ -96,7 +95,7 @@ class Intake(memory.Stateful):
     def settle(self, bound: int) -> list[tuple[int, list[Extent]]]:
         """Let in what waited for a bound, and give the windows by place that contexts say it completes."""
         waiting = self.waiting
-        if waiting is not None and (page := waiting.release(None if bound == NEVER else bound)) is not None:
+        if waiting is not None and (page := waiting.release(None if bound == FAR else bound)) is not None:
             self._admit(page, page.ticks(self.wattr))
         found: list[tuple[int, list[Extent]]] = []
         for place, window in self.answers.used.tracked:
@@ -136,17 +135,17 @@ class Intake(memory.Stateful):
         """Fit the cells to the windows that are in use now, and let go of tuples that none of them looks back to."""
         slices, used = self.answers.slices, self.answers.used
         if self.waiting is not None and not used.looks_back:
-            self.waiting.forget(NEVER)
+            self.waiting.forget(FAR)
         top = int(slices.ledger[kernels.TOP])
-        if top == -NEVER:
+        if top == -FAR:
             return
         slices.recut(self.tell(top)[1], used.bands)
         if used.asked:
             cells = slices.order[: slices.cell_count, kernels.NUMBER]
             begins = slices.cells[cells, kernels.BEGIN].tolist()
-            told = [self.tell(begin) if begin > -NEVER else None for begin in begins]
+            told = [self.tell(begin) if begin > -FAR else None for begin in begins]
             # Where only a removed window had an edge, none begins.
-            lasts = [-NEVER if t is None or t[0] < b else t[2] for b, t in zip(begins, told, strict=True)]
+            lasts = [-FAR if t is None or t[0] < b else t[2] for b, t in zip(begins, told, strict=True)]
             slices.cells[cells, kernels.UNTIL] = lasts
 
     def _admit(self, page: Page, ticks: Int64s) -> None:
@@ -176,7 +175,7 @@ class Intake(memory.Stateful):
         gone = slices.empty(cell)
         slices.part(cell, edge)
         # These tuples came in time, and are in the sessions that they were in.
-        bound, slices.ledger[kernels.BOUND] = int(slices.ledger[kernels.BOUND]), -NEVER
+        bound, slices.ledger[kernels.BOUND] = int(slices.ledger[kernels.BOUND]), -FAR
         self._place(both, both.ticks(self.wattr), None, again=True)
         slices.ledger[kernels.BOUND] = bound
         if gone:

@@ -17,12 +17,13 @@ from operators.data.page import Page
 from operators.data.saved import read_text
 from operators.data.schema import Schema
 from operators.errors import SchemaError
+from operators.kernels.ticks import FAR
 from operators.protocol import Emit, State, StateValue
 from operators.window import SlidingWindow
 from operators.window.delimited import FixedBandWindow
 from operators.window.session import SessionWindow
 from operators.window_aggregate.results import START, STOP, WID, WINDOW
-from operators.window_aggregate.stores.slices.windows import NEVER, Spec
+from operators.window_aggregate.stores.slices.windows import Spec
 from punctuation import END, Below, Pattern, Progress, Punctuation, before, below, whole
 from punctuation.plain import dump_progress, read_progress
 
@@ -175,7 +176,7 @@ class Portion:
         begins = [end - window.size for window, end in zip(repeating, ends, strict=True)]
         promised = {WID: wids[0]} if self._tells_ids else {}
         for name, value in (promised | {START: min(begins), STOP: min(ends)}).items():
-            if abs(value) < NEVER:
+            if abs(value) < FAR:
                 yield before(name, value, assumed=assumed)
 
     def _following(self, window: SlidingWindow | FixedBandWindow, end: int) -> int:

@@ -20,7 +20,7 @@ from operators.functions.protocol import Accumulator, Slots
 from operators.kernels.slicing import place as kernels
 from operators.kernels.slicing import release as releasing
 from operators.kernels.slicing import settle as settling
-from operators.kernels.ticks import FAR as NEVER
+from operators.kernels.ticks import FAR
 from operators.protocol import State, StateValue
 from operators.window_aggregate.stores.slices.user_windows import Cell
 
@@ -33,7 +33,7 @@ _OF_WINDOWS = (kernels.NEAR, kernels.ALL, kernels.GAPPY, kernels.ASKED, kernels.
 _LEAST = 16
 _ALL_VALID = np.empty(0, np.bool_)
 _NONE = np.empty(0, np.int32)
-_UNBOUND = np.array([-NEVER, NEVER])
+_UNBOUND = np.array([-FAR, FAR])
 """What `bounds` says of a group of which nothing is known."""
 Grid: TypeAlias = tuple[Int32s, Int64s]
 """Which of ascending keys is the first one of each part of time, and the scale of these parts; see `enter_keys`."""
@@ -95,7 +95,7 @@ class Slices(memory.Stateful):
         self.bounds = np.tile(_UNBOUND, (_LEAST, 1))
         self.dues = np.zeros((_LEAST, 2), np.int64)
         self.ledger = np.zeros(kernels.ENTRIES, np.int64)
-        self.ledger[[kernels.BOUND, kernels.LOW, kernels.JOINED, kernels.TOP]] = -NEVER
+        self.ledger[[kernels.BOUND, kernels.LOW, kernels.JOINED, kernels.TOP]] = -FAR
         self.ledger[[kernels.CELLS_FREE, kernels.FREE, kernels.STOCK, kernels.EDGES]] = -1
         self.ledger[kernels.SINGLE] = self.single
         self.table = np.zeros(QUANTA, np.int32)
@@ -151,7 +151,7 @@ class Slices(memory.Stateful):
         ledger = self.ledger
         ledger[kernels.NEAR] = sessions[:, kernels.GAP].min() if len(sessions) else 0
         ledger[kernels.ALL] = np.bitwise_or.reduce(sessions[:, kernels.BIT]) if len(sessions) else 0
-        ledger[kernels.JOINED] = sessions[:, kernels.SINCE].max(initial=-NEVER)
+        ledger[kernels.JOINED] = sessions[:, kernels.SINCE].max(initial=-FAR)
         ledger[kernels.GAPPY], ledger[kernels.ASKED] = gappy, asked
 
     def _lasting(self) -> Int64s:
@@ -192,7 +192,7 @@ class Slices(memory.Stateful):
         # The slicer takes seconds to compile, so what was filtered is as what came.
         ticks = frozen(ticks)
         ledger = self.ledger
-        ledger[kernels.MERGED], ledger[kernels.BOTTOM] = 0, NEVER
+        ledger[kernels.MERGED], ledger[kernels.BOTTOM] = 0, FAR
         checked = _ALL_VALID if valid is None else valid
         done = 0
         while True:
@@ -529,7 +529,7 @@ def _span(bands: Int64s) -> tuple[int, int]:
     Listing takes a step a window, so there are two edges for each where windows are many.
     """
     sizes, slides, most = bands[:, 0], bands[:, 1], bands[:, 4]
-    slides = np.append(slides, slides[(sizes % slides != 0) | (most < NEVER)])
+    slides = np.append(slides, slides[(sizes % slides != 0) | (most < FAR)])
     if len(slides) == 0:
         return 1, 2
     depth = max(1, min(int(max(_LISTED, 2 * len(slides)) / (1 / slides).sum()), _DEEPEST))

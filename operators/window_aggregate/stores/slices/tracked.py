@@ -16,7 +16,7 @@ import attrs
 
 from operators.data.page import Int64s, Page, plain_values
 from operators.errors import SchemaError
-from operators.kernels.ticks import FAR as NEVER
+from operators.kernels.ticks import FAR
 from operators.window.user import Context, Extent, LookingBack
 
 _MOST: Final = 100_000
@@ -56,12 +56,12 @@ class Tracked:
     since: int
     _context: Context = attrs.field(init=False)
     _edges: list[int] = attrs.field(init=False, factory=list)
-    _last: int = attrs.field(init=False, default=-NEVER)
+    _last: int = attrs.field(init=False, default=-FAR)
     """The last tick that the context was notified of."""
 
     def __attrs_post_init__(self) -> None:
         self._context = self.spec.make()
-        if self.since > -NEVER and isinstance(self._context, LookingBack):
+        if self.since > -FAR and isinstance(self._context, LookingBack):
             # Tuples before are not kept, so no slice that is made anew may have one.
             self._edges.append(self.since)
 
@@ -75,8 +75,8 @@ class Tracked:
 
     @property
     def horizon(self) -> int:
-        """Return the tick from which tuples must be kept for windows that look back; NEVER when none do."""
-        return max(self._context.horizon(), self.since) if isinstance(self._context, LookingBack) else NEVER
+        """Return the tick from which tuples must be kept for windows that look back; FAR when none do."""
+        return max(self._context.horizon(), self.since) if isinstance(self._context, LookingBack) else FAR
 
     def notify(self, page: Page, ticks: Int64s) -> Iterator[int]:
         """Show the context tuples in order of time and give the edges that it sets."""
@@ -111,9 +111,9 @@ class Tracked:
     def around(self, tick: int) -> tuple[int, int, int, bool]:
         """Return the edges around a tick that are set; windows that begin at the lower one may last for ever."""
         at = bisect_right(self._edges, tick)
-        low = self._edges[at - 1] if at > 0 else -NEVER
-        high = self._edges[at] if at < len(self._edges) else NEVER
-        return low, high, NEVER, low > -NEVER or isinstance(self._context, LookingBack)
+        low = self._edges[at - 1] if at > 0 else -FAR
+        high = self._edges[at] if at < len(self._edges) else FAR
+        return low, high, FAR, low > -FAR or isinstance(self._context, LookingBack)
 
     def windows(self, bound: int) -> tuple[list[Extent], list[int]]:
         """Return the windows that a bound completes, and the edges of theirs that are new."""
@@ -161,5 +161,5 @@ class Tracked:
     def restore(self, state: str) -> None:
         saved = json.loads(state)
         self._edges = saved["edges"]
-        self._last = saved.get("last", NEVER)
+        self._last = saved.get("last", FAR)
         self._context.restore(saved["context"])

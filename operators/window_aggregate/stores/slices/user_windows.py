@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
-from operators.kernels.ticks import FAR as NEVER
+from operators.kernels.ticks import FAR
 
 Extent: TypeAlias = tuple[int, int, int]
 """Window-id, begin and end."""
@@ -71,8 +71,8 @@ class CountingFrom:
     def around(self, tick: int) -> Cell:
         """Return the edges around a tick, all of them, and what there is of windows that count."""
         low, high, until, covered = self.window.around(tick)
-        covered = covered and any(True for _ in self.complete(tick, NEVER, [(tick, tick + 1)]))
-        return low, high, until if low >= self.since else -NEVER, covered
+        covered = covered and any(True for _ in self.complete(tick, FAR, [(tick, tick + 1)]))
+        return low, high, until if low >= self.since else -FAR, covered
 
     def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[Extent]:
         """Yield the windows as the window does, but for those that begin before."""

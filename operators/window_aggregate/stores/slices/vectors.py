@@ -18,9 +18,10 @@ from operators.data.saved import ROOM, apart, prefixed, read_integers
 from operators.functions.protocol import Accumulator, Blockwise, Slots
 from operators.kernels.slicing import place as slicer
 from operators.kernels.slicing import vectors as kernels
+from operators.kernels.ticks import FAR
 from operators.protocol import State, StateValue
 from operators.window_aggregate.stores.slices.digests import Words
-from operators.window_aggregate.stores.slices.slices import NEVER, Held, Slices
+from operators.window_aggregate.stores.slices.slices import Held, Slices
 
 LINKS = 24
 """Bytes that links cost a slice of one group."""
@@ -248,7 +249,7 @@ class Vectors(memory.Stateful):
             return np.zeros(0, np.int32)
         out = np.empty(self.capacity, np.int32)
         idle = out[: kernels.idle(self._left, self._table, self._bits, out)].copy()
-        self.own[idle[idle < len(self.own)]] = -NEVER
+        self.own[idle[idle < len(self.own)]] = -FAR
         return idle
 
     def holds(self, groups: Int32s) -> Bools:
@@ -260,14 +261,14 @@ class Vectors(memory.Stateful):
     def bounds(self, which: Int32s) -> Int64s:
         """Give up to where each of these groups was promised alone."""
         known = which < len(self.own)
-        bounds = np.full(len(which), -NEVER)
+        bounds = np.full(len(which), -FAR)
         bounds[known] = self.own[which[known]]
         return bounds
 
     def promise(self, which: Int32s, bound: int) -> None:
         """Take notice that no tuple of these groups before a bound will come."""
         if len(self.own) < self.capacity:
-            self.own = np.append(self.own, np.full(self.capacity - len(self.own), -NEVER))
+            self.own = np.append(self.own, np.full(self.capacity - len(self.own), -FAR))
         self.own[which] = np.maximum(self.own[which], bound)
 
     def having(self, which: Int32s, slots: Slots) -> Bools:
@@ -367,7 +368,7 @@ class Vectors(memory.Stateful):
         made_cells = int(slices.ledger[slicer.CELLS_MADE])
         cells, order = slices.cells[:made_cells].copy(), slices.order[: slices.cell_count].copy()
         free = kernels.link(cells, order, self._table, self._bits, links, chains)
-        bounds = np.full((self.capacity, 2), NEVER)
+        bounds = np.full((self.capacity, 2), FAR)
         bounds[:, slicer.OWN] = self.bounds(np.arange(self.capacity, dtype=np.int32))
         ledger = slices.ledger.copy()
         ledger[slicer.SINGLE], ledger[slicer.SLICES] = 0, len(self)

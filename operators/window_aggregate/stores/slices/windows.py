@@ -17,8 +17,7 @@ from operators.data.labels import Labels
 from operators.data.page import Int64s
 from operators.errors import SchemaError
 from operators.kernels.slicing import release as kernels
-from operators.kernels.ticks import BEFORE_ALL
-from operators.kernels.ticks import FAR as NEVER
+from operators.kernels.ticks import BEFORE_ALL, FAR
 from operators.window import SlidingWindow
 from operators.window.delimited import DelimitedWindow, FixedBandWindow
 from operators.window.session import SessionWindow
@@ -44,7 +43,7 @@ class _Used:
 
     name: str
     spec: Spec
-    since: int = -NEVER
+    since: int = -FAR
     bit: int = 0
     next: int = BEFORE_ALL
     tracked: Tracked | None = None
@@ -73,7 +72,7 @@ class Windows:
     """The classes of the windows, each once."""
     _told: int = attrs.field(init=False, default=0)
     """How many windows were told last; a guess before."""
-    _following: tuple[int, int] = attrs.field(init=False, default=(NEVER, NEVER))
+    _following: tuple[int, int] = attrs.field(init=False, default=(FAR, FAR))
     """The least begin and the least end of the windows after those that `completed` told."""
     labels: Labels = attrs.field(init=False, factory=lambda: Labels.of(()))
 
@@ -82,7 +81,7 @@ class Windows:
         """Take windows that count from the beginning."""
         self = cls()
         for name, spec in windows.items():
-            self._use(name, spec, -NEVER)
+            self._use(name, spec, -FAR)
         self.compile()
         return self
 
@@ -93,7 +92,7 @@ class Windows:
     @property
     def looks_back(self) -> bool:
         """Return whether some context may find a window that begins where no edge was set."""
-        return any(window.horizon < NEVER for _, window in self.tracked)
+        return any(window.horizon < FAR for _, window in self.tracked)
 
     def bit(self, name: str) -> int:
         """Return the bit of a session window among those of slices, 0 for other windows."""
@@ -155,7 +154,7 @@ class Windows:
 
     def skip(self, bound: int) -> None:
         """Count the windows of bands that a bound completes as given."""
-        if bound > -NEVER:
+        if bound > -FAR:
             given = (bound - self.bands[:, 2]) // self.bands[:, 1]
             self.nexts = np.maximum(self.nexts, np.maximum(given, self.bands[:, 3]))
             self.ahead = _nothing_known(len(self.nexts))
@@ -182,7 +181,7 @@ class Windows:
         """Return whether some tick may be in no window, as far as the specifications say."""
         if len(self.sessions):
             return False
-        endless = (self.bands[:, 3] == BEFORE_ALL) & (self.bands[:, 4] >= NEVER)
+        endless = (self.bands[:, 3] == BEFORE_ALL) & (self.bands[:, 4] >= FAR)
         return not bool(((self.bands[:, 0] >= self.bands[:, 1]) & endless).any())
 
     def add(self, name: str, spec: Spec, since: int) -> None:
@@ -228,10 +227,10 @@ class Windows:
             spec = used.spec
             if isinstance(spec, SlidingWindow):
                 least = spec.least
-                if used.since > -NEVER:
+                if used.since > -FAR:
                     # The first window that begins at `since` or later.
                     least = max(least, -((spec.origin - spec.size - used.since) // spec.slide) - 1)
-                bands += (spec.size, spec.slide, spec.origin, least, NEVER)
+                bands += (spec.size, spec.slide, spec.origin, least, FAR)
                 banded.append(i)
                 contexts["CF"] = None
                 continue
@@ -245,11 +244,11 @@ class Windows:
                 asked.append((i, used.tracked))
                 tracked.append((i, used.tracked))
             elif isinstance(spec, AskedWindow):
-                asked.append((i, CountingFrom(spec, used.since) if used.since > -NEVER else spec))
+                asked.append((i, CountingFrom(spec, used.since) if used.since > -FAR else spec))
             contexts["session" if isinstance(spec, SessionWindow) else _class(spec.context)] = None
         gaps.sort()
         # Without a band, none would ever be told to follow.
-        self._following = NEVER, NEVER
+        self._following = FAR, FAR
         self._told = 2 * len(banded)
         self.labels = Labels.of(self.names)
         self.asked, self.tracked, self.contexts = asked, tracked, tuple(contexts)
@@ -263,7 +262,7 @@ class Windows:
 
 def _nothing_known(bands: int) -> Int64s:
     """Return what is known of the next window of so many bands before any was told; see `complete`."""
-    return np.full((2, bands), -NEVER, np.int64)
+    return np.full((2, bands), -FAR, np.int64)
 
 
 def _tracked(name: str, spec: Spec, since: int) -> Tracked | None:
