@@ -154,6 +154,43 @@ def _rates(
 
 
 @kernel
+def _store_exporters(
+    r: Whole, after: Whole, several: bool | bool_, n: Whole, run_count: NDArray[int32],
+    run_datagram: NDArray[int32], address: NDArray[uint64], to: Whole, out64: NDArray[uint64],
+) -> None:  # fmt: skip
+    """Store the exporter's address of every record of these runs, from entry `to` on; a single run has n records."""
+    for one in range(r, after):
+        of = int64(run_datagram[uint64(one)])
+        high = address[uint64(2 * of)]
+        low = address[uint64(2 * of + 1)]
+        count = int64(run_count[uint64(one)]) if several else n
+        for k in range(count):
+            out64[uint64(to + 2 * k)] = high
+            out64[uint64(to + 2 * k + 1)] = low
+        to += 2 * count
+
+
+@kernel
+def _whole(value: NDArray[int64], other: NDArray[int64], n: Whole, kind: Whole, length: Whole) -> None:
+    """Turn loaded numbers into signed ones, truth values or rates; a spaced rate counts what was skipped (`other`)."""
+    if kind == e.SIGNED:
+        up = 64 - 8 * length
+        for k in range(n):
+            value[uint64(k)] = value[uint64(k)] << up >> up
+    elif kind == e.BOOLEAN:
+        for k in range(n):
+            value[uint64(k)] = int64(1) if value[uint64(k)] == 1 else int64(0)
+    elif kind == e.RATE:
+        for k in range(n):
+            value[uint64(k)] = min(max(value[uint64(k)], 0), 0xFFFFFFFF)
+    else:
+        for k in range(n):
+            taken = value[uint64(k)]
+            rounded = int64(0) if taken < 1 else (taken + other[uint64(k)] + taken // 2) // taken
+            value[uint64(k)] = min(max(rounded, 0), 0xFFFFFFFF)
+
+
+@kernel
 def fill(
     data: NDArray[uint8], runs: Whole, run_plan: NDArray[int32], run_at: NDArray[int64], run_count: NDArray[int32],
     run_row: NDArray[int64], run_datagram: NDArray[int32], heads: NDArray[int64], address: NDArray[uint64],
@@ -243,16 +280,7 @@ def fill(
                     f.note_varying(data, place, first, skip, length, n, text, to, to_size, out32, out64)
                     continue
                 if kind == e.FROM_EXPORTER:
-                    to >>= 3
-                    for one in range(r, after):
-                        of = int64(run_datagram[uint64(one)])
-                        high = address[uint64(2 * of)]
-                        low = address[uint64(2 * of + 1)]
-                        count = int64(run_count[uint64(one)]) if several else n
-                        for k in range(count):
-                            out64[uint64(to + 2 * k)] = high
-                            out64[uint64(to + 2 * k + 1)] = low
-                        to += 2 * count
+                    _store_exporters(r, after, several, n, run_count, run_datagram, address, to >> 3, out64)
                     continue
                 if kind == e.UPTIME and length == 4 and _certain(r, after, run_datagram, heads):
                     begin = int64(0)
@@ -281,25 +309,12 @@ def fill(
                     f.load(data, place, first, skip, length, n, value)
 
                 # 4. Turn them into what the column holds.
-                if kind == e.SIGNED:
-                    up = 64 - 8 * length
-                    for k in range(n):
-                        value[uint64(k)] = value[uint64(k)] << up >> up
-                elif kind == e.BOOLEAN:
-                    for k in range(n):
-                        value[uint64(k)] = int64(1) if value[uint64(k)] == 1 else int64(0)
+                if kind in (e.SIGNED, e.BOOLEAN, e.RATE, e.RATE_SPACED):
+                    _whole(value, other, n, kind, length)
                 elif kind == e.OTHER:
                     for k in range(n):
                         other[uint64(k)] = value[uint64(k)]
                     continue
-                elif kind == e.RATE:
-                    for k in range(n):
-                        value[uint64(k)] = min(max(value[uint64(k)], 0), 0xFFFFFFFF)
-                elif kind == e.RATE_SPACED:
-                    for k in range(n):
-                        taken = value[uint64(k)]
-                        rounded = int64(0) if taken < 1 else (taken + other[uint64(k)] + taken // 2) // taken
-                        value[uint64(k)] = min(max(rounded, 0), 0xFFFFFFFF)
                 elif kind in (e.SAMPLER, e.OF_TEMPLATE):
                     of_interest = naming and kind == e.SAMPLER and extra == _NAMED
                     _rates(value, n, samplers, session, rates, extra, rated, of_interest)

@@ -43,13 +43,13 @@ def _mix(h):  # type: ignore[no-untyped-def]
 
 @kernel
 def _home(group, wid):  # type: ignore[no-untyped-def]
-    """Give where the search for a partial aggregate begins."""
+    """Return where the search for a partial aggregate begins."""
     return _mix(np.uint64(np.int64(wid)) * _FACTOR + np.uint64(np.int64(group))) >> _HALF
 
 
 @kernel
 def threshold(volumes, g, high, base, rate):  # type: ignore[no-untyped-def]
-    """Give the right side of condition 6.9 for a group, times tup * SLIDE * RANGE, so that small numbers stay exact.
+    """Return the right side of condition 6.9 for a group, times tup * SLIDE * RANGE, so that small numbers stay exact.
 
     That is base + rate * sum of volumes[g, k] * offset_k, with base = aggr * wed * RANGE and rate = tup * SLIDE;
     offset_k is how far source k is behind the one that is furthest.
@@ -75,7 +75,7 @@ def _volume(volumes, g):  # type: ignore[no-untyped-def]
 
 @kernel
 def _window(wid, windows, wids, window_table, counters):  # type: ignore[no-untyped-def]
-    """Give the row of a window-id, made when there is none; there is room."""
+    """Return the row of a window-id, made when there is none; there is room."""
     mask = np.uint64(len(window_table) - 1)
     place = (_mix(np.uint64(np.int64(wid))) >> _HALF) & mask
     while True:
@@ -97,7 +97,7 @@ def _window(wid, windows, wids, window_table, counters):  # type: ignore[no-unty
 
 @kernel
 def _find(g, wid, parts, part_wids, part_table):  # type: ignore[no-untyped-def]
-    """Give the partial aggregate of a group and window, -1 when there is none."""
+    """Return the partial aggregate of a group and window, -1 when there is none."""
     mask = np.uint64(len(part_table) - 1)
     place = _home(g, wid) & mask
     while True:

@@ -32,7 +32,7 @@ class Storage(t.Protocol):
 
 
 def interpreted() -> bool:
-    """Tell whether compiling is turned off altogether, so that kernels stay Python."""
+    """Return whether compiling is turned off altogether, so that kernels stay Python."""
     return bool(importlib.import_module("numba.core.config").DISABLE_JIT)
 
 
@@ -87,7 +87,7 @@ def keep(function: Function, storage: Storage) -> Function:
 
 
 def storable() -> bool:
-    """Tell whether this numba can write compiled code down."""
+    """Return whether this numba can write compiled code down."""
     result = importlib.import_module("numba.core.compiler").CompileResult
     serialize = importlib.import_module("numba.core.serialize")
     needed = ((result, "_reduce"), (result, "_rebuild"), (serialize, "dumps"), (serialize, "loads"))
@@ -119,7 +119,7 @@ def read(data: bytes, target_context: t.Any) -> Compiled:
 
 
 def redefinable() -> bool:
-    """Tell whether this numba lets a pass change a function."""
+    """Return whether this numba lets a pass change a function."""
     return hasattr(importlib.import_module("numba.core.ir_utils"), "build_definitions")
 
 

@@ -46,12 +46,12 @@ class Kept:
 
     @property
     def cache_path(self) -> str | None:
-        """The folder that new files go to, as numba's own storage tells it."""
+        """Return the folder that new files go to, as numba's own storage tells it."""
         return None if _folders.chosen is None else str(_folders.chosen)
 
     @property
     def stem(self) -> str | None:
-        """How the names of this kernel's files begin; None for one that cannot be kept."""
+        """Return how the names of this kernel's files begin; None for one that cannot be kept."""
         found = fingerprint(self.kernel)
         return None if found is None else f"{self._name}-{found}"
 
@@ -93,7 +93,7 @@ class Kept:
 
 
 def found(module: ModuleType) -> bool:
-    """Tell whether an earlier run has left a kernel of a module as it is now."""
+    """Return whether an earlier run has left a kernel of a module as it is now."""
     kernels = [kept for value in vars(module).values() if isinstance(kept := getattr(value, "_cache", None), Kept)]
     stems = {f"{kept.stem}-" for kept in kernels}
     return any(
@@ -261,7 +261,7 @@ def _remove(folder: Path, owner: int) -> None:
 
 
 def _runs(number: str) -> bool:
-    """Tell whether a process of this number runs; True where that can't be asked."""
+    """Return whether a process of this number runs; True where that can't be asked."""
     if os.name != "posix" or not number.isdigit():
         return True
     try:

@@ -20,7 +20,7 @@ def _is_mapped(
 
 @kernel
 def address_room(data: NDArray[uint8], absent: NDArray[bool_], count: int) -> int64:
-    """Give a bound on the characters that `count` addresses of 16 bytes in `data` need; rows of `absent` need none."""
+    """Return a bound on the characters that `count` addresses of 16 bytes in `data` need; rows of `absent` none."""
     room = int64(0)
     for i in range(count):
         if len(absent) and absent[uint64(i)]:

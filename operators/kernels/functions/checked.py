@@ -69,7 +69,7 @@ _CHECKED: dict[object, Function] = {
 
 
 def _is_whole(kind) -> bool:  # type: ignore[no-untyped-def]
-    """Tell whether values are whole numbers of which 64 bits with a sign hold all."""
+    """Return whether values are whole numbers of which 64 bits with a sign hold all."""
     return isinstance(kind, types.Boolean) or (isinstance(kind, types.Integer) and (kind.signed or kind.bitwidth < 64))
 
 
@@ -175,7 +175,7 @@ class _Check(machinery.FunctionPass):  # type: ignore[name-defined, misc]
 
 
 def _call_for(statement: t.Any) -> tuple[Function, list[t.Any]] | None:
-    """Give what an operation on perhaps whole numbers is replaced by, and what it is of."""
+    """Return what an operation on perhaps whole numbers is replaced by, and what it is of."""
     if not isinstance(statement, ir.Assign) or not isinstance(statement.value, ir.Expr):
         return None
     value = statement.value

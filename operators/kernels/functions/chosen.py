@@ -1,4 +1,4 @@
-"""Which tuple of a page, or which of several held entries, comes first by (first key, second key), a slot."""
+"""Choose of each slot the tuple of a page, or the held entry, that comes first by (first key, second key)."""
 
 from __future__ import annotations
 

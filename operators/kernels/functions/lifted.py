@@ -35,12 +35,12 @@ NONE: object = importlib.import_module("numba.types").none
 
 
 def switched_off() -> bool:
-    """Tell whether users' functions are never compiled: compiling is off, or this numba can't check whole numbers."""
+    """Return whether users' functions are never compiled: compiling is off, or this numba can't check whole numbers."""
     return compiler.interpreted() or not compiler.redefinable()
 
 
 def taken(columns: Columns, i: int) -> tuple[int | float, ...]:
-    """Give entry i of each column; interpreted functions get Python's own numbers."""
+    """Return entry i of each column; interpreted functions get Python's own numbers."""
     return tuple(column[i].item() for column in columns)
 
 
@@ -107,14 +107,14 @@ def checked(function: ScalarFunction, interpreted: bool) -> ScalarFunction:
 
 
 def _written(function: ScalarFunction) -> ScalarFunction:
-    """Give a function written in Python, which the compiler wants, for one that is not, such as max or math.log."""
+    """Return a function written in Python, which the compiler wants, for one that is not, such as max or math.log."""
     if isinstance(function, FunctionType):
         return function
     return lambda *given: function(*given)
 
 
 def refusal(function: ScalarFunction, given: tuple[object, ...]) -> Exception | None:
-    """Give what the compiler raises of a scalar function for these arguments; None when it can be compiled."""
+    """Return what the compiler raises of a scalar function for these arguments; None when it can be compiled."""
     made = checking(_written(function))
     try:
         made(*given)

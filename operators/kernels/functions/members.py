@@ -18,7 +18,7 @@ PAIRS, USED, FREE = 0, 1, 2
 
 @kernel
 def place_of(pair: np.int64, mask: np.int64) -> np.int64:
-    """Give where the search for a pair begins."""
+    """Return where the search for a pair begins."""
     mixed = np.uint64(pair)
     mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
     mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)

@@ -155,7 +155,7 @@ def let_go(link: Integer, runs: Int64s, links: Int32s, tally: Int64s) -> None:
 
 @kernel
 def new_run(length: Integer, runs: Int64s, tally: Int64s) -> int:
-    """Give the number of a run of the `length` entries that were just written behind all others."""
+    """Return the number of a run of the `length` entries that were just written behind all others."""
     run = tally[FREE_RUN]
     if run > 0:
         tally[FREE_RUN] = runs[run - 1, START]

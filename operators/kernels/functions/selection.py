@@ -1,4 +1,4 @@
-"""What is asked of bags: how many values, which of a given rank, which are most frequent; rooms as in `runs`."""
+"""Answer questions about bags: how many values, which of a given rank, which are most frequent; rooms as in `runs`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def bag_totals(
 
 @kernel
 def first_above(values: Int64s, low: Integer, high: Integer, wanted: Integer) -> Integer:
-    """Give the first place in the rising values[low:high] with more than `wanted`, `high` when there is none."""
+    """Return the first place in the rising values[low:high] with more than `wanted`, `high` when there is none."""
     while low < high:
         middle = (low + high) >> 1
         if values[middle] > wanted:

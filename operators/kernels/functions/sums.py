@@ -28,7 +28,7 @@ _SHORT = 24
 
 @kernel
 def _in_runs(slots):  # type: ignore[no-untyped-def]
-    """Tell whether slots come in runs."""
+    """Return whether slots come in runs."""
     changes = 0
     before = slots[: max(len(slots) - 1, 0)]
     after = slots[1:]
@@ -39,7 +39,7 @@ def _in_runs(slots):  # type: ignore[no-untyped-def]
 
 @kernel
 def _run(slots, start):  # type: ignore[no-untyped-def]
-    """Give where the run of one slot ends that begins at a place."""
+    """Return where the run of one slot ends that begins at a place."""
     slot = slots[start]
     stop = start + 1
     # Block by block without a branch a slot.

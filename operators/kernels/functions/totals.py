@@ -47,7 +47,7 @@ def _outgrow(slot, words, wide, ledger):  # type: ignore[no-untyped-def]
 
 @kernel
 def _limbs(word, wide):  # type: ignore[no-untyped-def]
-    """Give low limb, high limb and number of values of what a word says."""
+    """Return low limb, high limb and number of values of what a word says."""
     top, number = word >> BITS, word & OWN_ROW
     if number == OWN_ROW:
         return wide[top, 0], wide[top, 1], wide[top, 2]
@@ -56,7 +56,7 @@ def _limbs(word, wide):  # type: ignore[no-untyped-def]
 
 @kernel
 def _own_row(slot, words, wide, ledger):  # type: ignore[no-untyped-def]
-    """Give the row of a slot, made when it has none; -1 when there is no room."""
+    """Return the row of a slot, made when it has none; -1 when there is no room."""
     word = words[slot]
     return word >> BITS if (word & OWN_ROW) == OWN_ROW else _outgrow(slot, words, wide, ledger)
 

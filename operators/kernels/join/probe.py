@@ -18,7 +18,7 @@ AHEAD = np.int64(32)
 
 @kernel
 def _first(entries, start, stop, tick):  # type: ignore[no-untyped-def]
-    """Give the first row from start on, before stop, whose tick is not below `tick`."""
+    """Return the first row from start on, before stop, whose tick is not below `tick`."""
     while stop - start > 8:
         middle = (start + stop) >> 1
         if entries[middle, 0] < tick:
@@ -43,7 +43,7 @@ def _touch(keys, start, stop, entries, runs):  # type: ignore[no-untyped-def]
 
 @kernel
 def _block_of(key, tick, blocks, runs):  # type: ignore[no-untyped-def]
-    """Give the last block that begins at or before a tick, the first one when none does."""
+    """Return the last block that begins at or before a tick, the first one when none does."""
     low = np.int64(runs[key, 0])
     high = low + np.int64(runs[key, 3]) - 1
     if blocks[high, 0] <= tick:
@@ -168,7 +168,7 @@ def least(keys, entries, blocks, runs, ticks):  # type: ignore[no-untyped-def]
 
 @kernel
 def least_of_all(entries, blocks, runs, waiting, chunks, ring, calendar):  # type: ignore[no-untyped-def]
-    """Give the least tick of all, or a bound below it when many share its list; without any, the greatest integer."""
+    """Return the least tick of all, or a bound below it when many share its list; without any, the greatest integer."""
     size = np.int64(len(ring) - 1)
     looked = 0
     for step in range(size):

@@ -33,7 +33,7 @@ AHEAD = np.int64(32)
 
 @kernel
 def _allocate(which, size_class, memory, free, tops):  # type: ignore[no-untyped-def]
-    """Give the start of a piece of 2**size_class rows, -1 when there is no room."""
+    """Return the start of a piece of 2**size_class rows, -1 when there is no room."""
     head = free[which, size_class]
     if head >= 0:
         free[which, size_class] = memory[head, 0]
@@ -58,7 +58,7 @@ def _allocate(which, size_class, memory, free, tops):  # type: ignore[no-untyped
 
 @kernel
 def _release(which, start, size, memory, free):  # type: ignore[no-untyped-def]
-    """Give back the piece of `size` rows that holds row `start`."""
+    """Free the piece of `size` rows that holds row `start`."""
     size_class = np.int64(0)
     while (np.int64(1) << size_class) < size:
         size_class += 1
@@ -69,7 +69,7 @@ def _release(which, start, size, memory, free):  # type: ignore[no-untyped-def]
 
 @kernel
 def _first(entries, start, stop, tick):  # type: ignore[no-untyped-def]
-    """Give the first row from start on, before stop, whose tick is not below `tick`."""
+    """Return the first row from start on, before stop, whose tick is not below `tick`."""
     while stop - start > 8:
         middle = (start + stop) >> 1
         if entries[middle, 0] < tick:
@@ -186,7 +186,7 @@ def _room(key, entries, blocks, runs, free, tops):  # type: ignore[no-untyped-de
 
 @kernel
 def _block_of(key, tick, blocks, runs):  # type: ignore[no-untyped-def]
-    """Give the last block that begins at or before a tick, the first one when none does."""
+    """Return the last block that begins at or before a tick, the first one when none does."""
     low = np.int64(runs[key, 0])
     high = low + np.int64(runs[key, 3]) - 1
     if blocks[high, 0] <= tick:
@@ -202,7 +202,7 @@ def _block_of(key, tick, blocks, runs):  # type: ignore[no-untyped-def]
 
 @kernel
 def _make_place(key, tick, entries, blocks, runs, free, tops):  # type: ignore[no-untyped-def]
-    """Give the block that takes an entry of this tick, with room behind its last; -1 when memory is full."""
+    """Return the block that takes an entry of this tick, with room behind its last; -1 when memory is full."""
     at = _block_of(key, tick, blocks, runs)
     start = blocks[at, 1]
     count = blocks[at, 2]

@@ -490,6 +490,6 @@ def by_group(lows, highs, slots, group_of, seen, rows, owners, into, source):  #
 
 @kernel
 def vacate(queues, places, spare, keys):  # type: ignore[no-untyped-def]
-    """Give the rooms of these queues back, whatever they hold."""
+    """Free the rooms of these queues, whatever they hold."""
     for j in range(len(queues)):
         _vacate(queues[j], places, spare, keys)

@@ -249,7 +249,7 @@ def advance_summed(  # type: ignore[no-untyped-def]
 
 @kernel
 def least(ticks, valid, start, stop):  # type: ignore[no-untyped-def]
-    """Give the least of these ticks."""
+    """Return the least of these ticks."""
     least = FAR
     for i in range(start, stop):
         if len(valid) == 0 or valid[i]:

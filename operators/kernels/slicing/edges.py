@@ -12,7 +12,7 @@ from operators.kernels.ticks import LIMIT
 
 
 def around(next_edge: Callable[[int], int], tick: int) -> tuple[int, int]:
-    """Give the last edge at or before a tick, -LIMIT when there is none, and the first one after it.
+    """Return the last edge at or before a tick, -LIMIT when there is none, and the first one after it.
 
     `next_edge` never falls, so the last edge is the least tick from which the next edge lies beyond `tick`: steps that
     double, then bisection, O(log distance) calls.

@@ -42,7 +42,7 @@ def _rise(heap, i, tick, ref):  # type: ignore[no-untyped-def]
 
 @kernel
 def _until(tick, bands):  # type: ignore[no-untyped-def]
-    """Give the end of the last window that begins at a tick, -FAR when none does."""
+    """Return the end of the last window that begins at a tick, -FAR when none does."""
     until = -FAR
     if tick <= -FAR:
         return until
@@ -56,7 +56,7 @@ def _until(tick, bands):  # type: ignore[no-untyped-def]
 
 @kernel
 def cut(t, bands):  # type: ignore[no-untyped-def]
-    """Give the cell around a tick by division: begin, end, until, and whether a window covers it."""
+    """Return the cell around a tick by division: begin, end, until, and whether a window covers it."""
     begin = -FAR
     end = FAR
     covered = False
@@ -162,7 +162,7 @@ def _aim(t, bands, nexts, edges, ledger):  # type: ignore[no-untyped-def]
 
 @kernel
 def _edge(edges, ledger):  # type: ignore[no-untyped-def]
-    """Give the next edge of those listed, FAR when there is none."""
+    """Return the next edge of those listed, FAR when there is none."""
     return edges[TICK, ledger[EDGE]] if ledger[EDGE] < ledger[EDGES] else FAR
 
 
@@ -206,7 +206,7 @@ def _add_cell(at, begin, end, until, nobody, cells, order, ledger):  # type: ign
 
 @kernel
 def position(t, order, n):  # type: ignore[no-untyped-def]
-    """Give the last of the first n places whose begin is at or before a tick, -1 when there is none."""
+    """Return the last of the first n places whose begin is at or before a tick, -1 when there is none."""
     low = np.int64(0)
     high = np.int64(n)
     while low < high:
@@ -229,7 +229,7 @@ def insert_cell(t, begin, end, until, nobody, cells, order, ledger):  # type: ig
 
 @kernel
 def _reach(t, cells, order, nexts, edges, bands, ledger):  # type: ignore[no-untyped-def]
-    """Give the position of the cell that a tick is in, cutting it when it is new; FULL without room, ASK to be told."""
+    """Return the position of the cell that a tick is in, cut when it is new; FULL without room, ASK to be told."""
     n = ledger[CELLS]
     k = n - 1 if n > 0 and order[n - 1, START] <= t else position(t, order, n)
     if k >= 0 and t < cells[order[k, NUMBER], END]:
@@ -285,7 +285,7 @@ def unlink(slot, cells, links, chains):  # type: ignore[no-untyped-def]
 
 @kernel
 def _released(t, g, before, after, times, sessions, bounds, ledger):  # type: ignore[no-untyped-def]
-    """Give the bits of the session windows to which a tick of a group comes too late, or does not count."""
+    """Return the bits of the session windows to which a tick of a group comes too late, or does not count."""
     bound = max(ledger[BOUND], bounds[g, OWN])
     if t >= bound and t >= ledger[JOINED]:
         return np.int64(0)
@@ -305,7 +305,7 @@ def _released(t, g, before, after, times, sessions, bounds, ledger):  # type: ig
 
 @kernel
 def _make(g, links, ledger):  # type: ignore[no-untyped-def]
-    """Give a slot of the stock to a slice of a group; SPENT when there is none."""
+    """Return a slot of the stock to a slice of a group; SPENT when there is none."""
     slot = ledger[STOCK]
     if slot < 0:
         return np.int64(SPENT)
@@ -340,7 +340,7 @@ def _append(g, c, cells, links, chains, ledger):  # type: ignore[no-untyped-def]
 
 @kernel
 def _covers(t, bands):  # type: ignore[no-untyped-def]
-    """Tell whether a context-free window covers a tick."""
+    """Return whether a context-free window covers a tick."""
     for i in range(len(bands)):
         w = max((t - bands[i, ORIGIN]) // bands[i, SLIDE], bands[i, LEAST])
         if w <= bands[i, MOST] and bands[i, ORIGIN] + (w + 1) * bands[i, SLIDE] - bands[i, RANGE] <= t:
@@ -350,7 +350,7 @@ def _covers(t, bands):  # type: ignore[no-untyped-def]
 
 @kernel
 def _place(t, g, k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, unions):  # type: ignore[no-untyped-def]
-    """Give the slice for a tick of a group in the cell at position k: one there is, a merged or a new one.
+    """Return the slice for a tick of a group in the cell at position k: one there is, a merged or a new one.
 
     -1 when the tuple is too late or in no window, SPENT without a slot for a new one. Cases 1.1 to 3 are those of the
     paper's Fig 9, within one cell: a distance equal to the gap separates.
@@ -453,7 +453,7 @@ def chain(slot, c, cells, links):  # type: ignore[no-untyped-def]
 
 @kernel
 def _span(ticks, valid, start, quanta, ledger):  # type: ignore[no-untyped-def]
-    """Give (least tick, shift) such that (tick - least) >> shift < quanta for all ticks; shift -1 if none is."""
+    """Return (least tick, shift) such that (tick - least) >> shift < quanta for all ticks; shift -1 if none is."""
     least = LIMIT
     most = -LIMIT
     if len(valid) == 0:
@@ -489,7 +489,7 @@ def _remember(table, base, shift, low, high, what):  # type: ignore[no-untyped-d
 
 @kernel
 def _within(ticks, start, stop, low, high):  # type: ignore[no-untyped-def]
-    """Tell whether ticks[start:stop] are in [low, high)."""
+    """Return whether ticks[start:stop] are in [low, high)."""
     least, most = ticks[start], ticks[start]
     for i in range(start, stop):
         least = min(least, ticks[i])
@@ -534,7 +534,7 @@ def _known(ticks, start, stop, base, shift, table, times, slots):  # type: ignor
 
 @kernel
 def rising(ticks, start):  # type: ignore[no-untyped-def]
-    """Tell whether ticks from `start` on never fall, in stretches, so that what is out of order is soon found."""
+    """Return whether ticks from `start` on never fall, in stretches, so that what is out of order is soon found."""
     last = np.int64(len(ticks)) - 1
     i = np.int64(start)
     while i < last:
@@ -551,7 +551,7 @@ def rising(ticks, start):  # type: ignore[no-untyped-def]
 
 @kernel
 def first_from(ticks, i, tick):  # type: ignore[no-untyped-def]
-    """Give the first place from i on, of ticks that never fall, with `tick` or a later one.
+    """Return the first place from i on, of ticks that never fall, with `tick` or a later one.
 
     It is looked for around where it would be were they evenly spread: a few steps where they nearly are.
     """

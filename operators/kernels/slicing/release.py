@@ -25,7 +25,7 @@ MOST_GONE = 1 << 30
 
 @kernel
 def overdue(ticks, bands, bound, out):  # type: ignore[no-untyped-def]
-    """Tell of each tick whether a window of some band that has it ends at or before a bound."""
+    """Mark each tick that is in a window of some band which ends at or before a bound."""
     for i in range(len(ticks)):
         t = ticks[i]
         out[i] = False
@@ -64,7 +64,7 @@ def enter_keys(keys, start, grid, scale):  # type: ignore[no-untyped-def]
 
 @kernel
 def _seek(tick, keys, n, grid, scale):  # type: ignore[no-untyped-def]
-    """Give the first of n ascending places whose key is at or after a tick.
+    """Return the first of n ascending places whose key is at or after a tick.
 
     The search begins where a grid says; without one, where the tick would be if keys were spread evenly. It doubles its
     steps from there.
@@ -112,7 +112,7 @@ def _seek(tick, keys, n, grid, scale):  # type: ignore[no-untyped-def]
 
 @kernel
 def between(first, last, keys, grid, scale):  # type: ignore[no-untyped-def]
-    """Give the first of ascending places whose key is at or after `first`, and that at or after `last`."""
+    """Return the first of ascending places whose key is at or after `first`, and that at or after `last`."""
     n = np.int64(len(keys))
     return _seek(first, keys, n, grid, scale), _seek(last, keys, n, grid, scale)
 
@@ -132,7 +132,7 @@ def occupied(cells, order, n, live, begins):  # type: ignore[no-untyped-def]
 
 @kernel
 def unfinished(bands, bound):  # type: ignore[no-untyped-def]
-    """Give the least begin and the least end of the windows that a bound does not complete."""
+    """Return the least begin and the least end of the windows that a bound does not complete."""
     begin = FAR
     end = FAR
     for i in range(len(bands)):
@@ -344,7 +344,7 @@ def touched(late_groups, late_ticks, groups, opens, closes, out):  # type: ignor
 
 @kernel
 def _take_slot(links, ledger):  # type: ignore[no-untyped-def]
-    """Give a slot that is nobody's, the caller's from now on; -1 when there is none."""
+    """Return a slot that is nobody's, the caller's from now on; -1 when there is none."""
     slot = ledger[FREE]
     if slot >= 0:
         ledger[FREE] = links[slot, OLDER]

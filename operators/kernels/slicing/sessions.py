@@ -198,7 +198,7 @@ def sessions_of(  # type: ignore[no-untyped-def]
 
 @kernel
 def earliest(links, times, all_bits, chains):  # type: ignore[no-untyped-def]
-    """Give the first tick of the slices that a session window still needs, over all groups."""
+    """Return the first tick of the slices that a session window still needs, over all groups."""
     first = FAR
     for g in range(len(chains)):
         slot = np.int64(chains[g, OLDEST])

@@ -15,7 +15,7 @@ from operators.kernels.compile.kernel import kernel, making_kernel
 
 @kernel
 def _node(level, j, width):  # type: ignore[no-untyped-def]
-    """Give the place of a node."""
+    """Return the place of a node."""
     return 2 * width - ((2 * width) >> level) + (j & ((width >> level) - 1))
 
 

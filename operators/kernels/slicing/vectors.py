@@ -28,7 +28,7 @@ def _bit(g):  # type: ignore[no-untyped-def]
 
 @kernel
 def count(bits):  # type: ignore[no-untyped-def]
-    """Give how many bits are set."""
+    """Return how many bits are set."""
     bits -= (bits >> _ONE) & np.uint64(0x5555555555555555)
     bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
     bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -226,7 +226,7 @@ def idle(left, table, bits, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def held(groups, table, bits, out):  # type: ignore[no-untyped-def]
-    """Tell of each group whether a slice has it."""
+    """Mark each group that a slice has."""
     for i in range(len(groups)):
         g = np.int64(groups[i])
         out[i] = False

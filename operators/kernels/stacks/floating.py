@@ -18,7 +18,7 @@ _FINITE = np.float64(np.finfo(np.float64).max)
 
 @kernel
 def _lost(old, value, new):  # type: ignore[no-untyped-def]
-    """Give what rounding lost when new = old + value."""
+    """Return what rounding lost when new = old + value."""
     taken = new - old
     return (old - (new - taken)) + (value - taken)
 

@@ -16,7 +16,7 @@ _ONE = np.uint64(1)
 
 @kernel
 def _carry(low, addend):  # type: ignore[no-untyped-def]
-    """Tell, as 1 or 0, whether a low limb wrapped when `addend` was added."""
+    """Return as 1 or 0 whether a low limb wrapped when `addend` was added."""
     return np.int64(np.uint64(low) < np.uint64(addend))
 
 
@@ -219,7 +219,7 @@ def daba(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-unty
 
 @kernel
 def within(out, limit):  # type: ignore[no-untyped-def]
-    """Tell whether every sum fits 64 bits and has at most the magnitude `limit`."""
+    """Return whether every sum fits 64 bits and has at most the magnitude `limit`."""
     beyond = False
     lows = out[0]
     highs = out[1]

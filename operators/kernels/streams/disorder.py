@@ -1,4 +1,4 @@
-"""How far values are behind the largest before them, counted in cells that are narrow where distances are short.
+"""Count how far values are behind the largest before them, in cells that are narrow where distances are short.
 
 A distance below 2048 has a cell of its own; above, each power of two is cut into 1024 cells, so a cell's bounds are
 within a thousandth of each other. Distances are unsigned: they fit whatever the values are.
@@ -34,7 +34,7 @@ together and LARGEST in one; BEYOND values were below SETTLED. KEPT samples, one
 
 @kernel
 def cell_of(distance: np.uint64) -> np.int64:
-    """Give the cell of a distance."""
+    """Return the cell of a distance."""
     if distance < np.uint64(2048):
         return np.int64(distance)
     shift = 0
@@ -62,7 +62,7 @@ def cell_of(distance: np.uint64) -> np.int64:
 
 @kernel
 def start_of(tick: np.int64, length: np.int64) -> np.int64:
-    """Give where the block of a tick begins, the least there is where that does not fit."""
+    """Return where the block of a tick begins, the least there is where that does not fit."""
     start = tick // length * length
     return start if start <= tick else np.int64(BEFORE_ALL)
 

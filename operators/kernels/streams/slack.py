@@ -1,4 +1,4 @@
-"""What n tuples of slack promise: the (n+1)-th largest value so far, kept as the root of a heap of the n+1 largest."""
+"""Promise by n tuples of slack: the (n+1)-th largest value so far, kept as the root of a heap of the n+1 largest."""
 
 from __future__ import annotations
 

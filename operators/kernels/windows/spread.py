@@ -96,7 +96,7 @@ def cut(
 
 @kernel
 def _part(rest, reached, length):  # type: ignore[no-untyped-def]
-    """Give floor(rest * reached / length) of unsigned numbers, rest < length >= reached, by no product that wraps."""
+    """Return floor(rest * reached / length) of unsigned numbers, rest < length >= reached, by no product that wraps."""
     if np.float64(rest) * np.float64(reached) < _SAFE:
         return rest * reached // length
     # The product needs 128 bits: it is made from the top bit of `reached` on, and divided on the way.

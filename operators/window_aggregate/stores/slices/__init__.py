@@ -18,5 +18,5 @@ __all__ = ["Portion", "SlicingAggregate", "is_slicing"]
 
 
 def is_slicing(operator: object) -> TypeGuard[SlicingAggregate]:
-    """Tell whether an operator is a SlicingAggregate, without importing that: nothing is one before it is imported."""
+    """Return whether an operator is a SlicingAggregate; nothing is before its module is imported."""
     return is_of(operator, f"{__name__}.aggregate", "SlicingAggregate")

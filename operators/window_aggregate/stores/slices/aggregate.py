@@ -242,7 +242,7 @@ class SlicingAggregate(Shell):
         return since + window.gap - 1 if isinstance(window, SessionWindow) and since > -FAR else since
 
     def remove(self, name: str) -> None:
-        """Give no more results of a window, and let go of what only it needed."""
+        """Stop giving results of a window, and let go of what only it needed."""
         if name not in self.windows:
             known = ", ".join(self.windows)
             raise SchemaError(f'slicing: there is no window "{name}" to remove; there are {known}.')
@@ -386,7 +386,7 @@ class SlicingAggregate(Shell):
         self._promise_open(bound, assumed, emit)
 
     def _release(self, intake: Intake, bound: int, emit: Emit) -> None:
-        """Give the results of the windows that a bound completes, and let go of what they needed."""
+        """Release the windows that a bound completes, and let go of what they needed."""
         for results in intake.answers.linear(bound, intake.settle(bound)):
             self._emit(results, emit)
         intake.forget(bound)

@@ -323,7 +323,7 @@ class Answers(memory.Stateful):
         store.drop_groups(which, self.used.unfinished(bound)[0])
 
     def bounds(self, which: Int32s) -> Int64s:
-        """Give up to where each of these groups was promised alone."""
+        """Return the bound that was promised of each of these groups alone."""
         if isinstance(self.store, Grouped):
             return self.store.vectors.bounds(which)
         return self.slices.bounds[which, slicer.OWN]

@@ -203,7 +203,7 @@ class InVectors:
 
     @property
     def ready(self) -> bool:
-        """Tell whether the next page may be taken."""
+        """Return whether the next page may be taken."""
         return self.vectors.together
 
     def take(
@@ -401,7 +401,7 @@ Road: TypeAlias = Batched | InVectors | Summed
 
 
 def batched(intake: Intake, *, plain: bool) -> Road | None:
-    """Give what takes pages with their promises for an intake; None where other things than promises show windows.
+    """Return what takes pages with their promises for an intake; None where other things than promises show windows.
 
     `plain` tells whether results are numbers of 64 bits.
     """

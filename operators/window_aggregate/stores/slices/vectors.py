@@ -90,17 +90,17 @@ class Vectors(memory.Stateful):
 
     @property
     def arrays(self) -> tuple[Int32s, Words, Words, Int32s, Int64s]:
-        """Give the blocks of slices, their bits, the groups that left, the free blocks and the counts, for a kernel."""
+        """Return the blocks of slices, their bits, the groups that left, the free blocks and the counts."""
         return self._table, self._bits, self._left, self._spare, self._ledger
 
     @property
     def together(self) -> bool:
-        """Tell whether a page may be taken with its promises: groups are few, and none was promised alone."""
+        """Return whether a page may be taken with its promises: groups are few, and none was promised alone."""
         return self.few and not self._slotwise and len(self.own) == 0
 
     @property
     def few(self) -> bool:
-        """Tell whether groups are so few that a window is not worth a page of its own."""
+        """Return whether groups are so few that a window is not worth a page of its own."""
         return self.seats <= FEW
 
     @property
@@ -259,7 +259,7 @@ class Vectors(memory.Stateful):
         return out
 
     def bounds(self, which: Int32s) -> Int64s:
-        """Give up to where each of these groups was promised alone."""
+        """Return the bound that was promised of each of these groups alone."""
         known = which < len(self.own)
         bounds = np.full(len(which), -FAR)
         bounds[known] = self.own[which[known]]

@@ -160,7 +160,7 @@ class Windows:
             self.ahead = _nothing_known(len(self.nexts))
 
     def wid(self, bound: int, begin: int) -> int | None:
-        """Give the first window-id that is not complete when one window alone tells ids apart, by bound or by begin."""
+        """Return the first window-id that is not complete, by bound or by begin, where there is a single window."""
         if len(self.used) != 1 or self.asked:
             return None
         if len(self.sessions):
