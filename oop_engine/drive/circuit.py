@@ -76,6 +76,8 @@ class Circuit:
     _watches: dict[int, dict[str, Watch]] = attrs.field(init=False, factory=dict)
     _diverting: dict[int, Deliver] = attrs.field(init=False, factory=dict)
     _paces: dict[int, dict[str, Pace]] = attrs.field(init=False, factory=dict)
+    _leading: dict[int, tuple[str, int]] = attrs.field(init=False, factory=dict)
+    """What `_lead` says of the sources that were asked for."""
     _turns: Turns = attrs.field(init=False)
     _polled: set[int] = attrs.field(init=False, factory=set)
     _work: tuple[int, int, Element] | None = attrs.field(init=False, default=None)
@@ -246,7 +248,7 @@ class Circuit:
             return
         page, at = Page(self._schemas[place], chunk), 0
         while at < len(page):
-            end = min(at + self._turns.rows(place, self.page_rows, self._held), len(page))
+            end = min(at + self._turns.rows(place, self.page_rows, len(page) - at, self._held), len(page))
             yield page.slice(at, end)
             at = end
         yield from self._answers(place)
@@ -274,6 +276,7 @@ class Circuit:
         """
         wanted = self._paces.setdefault(place, {})
         wanted[attribute] = wanted[attribute].and_also(pace) if attribute in wanted else pace
+        self._leading.pop(place, None)
         grain = Grain(wanted[attribute].step, wanted[attribute].origin)
         reader, operator = self.readers.get(place), self.operators[place]
         asked = isinstance(reader, Asked) and reader.describe({attribute: grain})
@@ -448,16 +451,22 @@ class Circuit:
         reader = self.readers.get(place)
         if reader is not None and (arrived := reader.arrived()) is not None:
             return arrived
-        meter, schema = self.meters[place], self.plan.nodes[place].schema
+        lead = self._leading.get(place)  # another thread may ask for finer promises meanwhile
+        if lead is None:
+            lead = self._leading[place] = self._lead(place)
+        meter, (attribute, unit) = self.meters[place], lead
+        bound = meter.lwm.get(attribute)
+        # Sources may have the time in units of their own.
+        return bound * unit if isinstance(bound, int) else -(2**62) + meter.tuples_in
+
+    def _lead(self, place: int) -> tuple[str, int]:
+        """Return the attribute whose promises say how far a source is, empty for none, and its tick in ns."""
+        schema = self.plan.nodes[place].schema
         asked = (
             name for name, pace in self._paces.get(place, {}).items() if not pace.optional and schema.progressing(name)
         )
         attribute = next(asked, None) or watched(schema)
-        bound = meter.lwm.get(attribute) if attribute is not None else None
-        if attribute is None or not isinstance(bound, int):
-            return -(2**62) + meter.tuples_in
-        # Sources may have the time in units of their own.
-        return bound * (tick_ns(schema.field(attribute).type) or 1)
+        return ("", 1) if attribute is None else (attribute, tick_ns(schema.field(attribute).type) or 1)
 
     def statistics(self) -> tuple[OperatorStatistics, ...]:
         """Read all meters."""

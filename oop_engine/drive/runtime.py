@@ -306,6 +306,7 @@ class _Run:
                 circuit.give(place, 0, page)
                 await self._send_out(clones)
                 continue
+            pages.pop(place, None)
             try:
                 chunk = await live[place].receive()
             except trio.EndOfChannel:
@@ -319,7 +320,12 @@ class _Run:
                 await self._send_out(clones)
                 continue
             chunks = chunk if isinstance(chunk, list) else [chunk]
-            pages[place] = chain.from_iterable(map(partial(circuit.pages, place), chunks))
+            rest = chain.from_iterable(map(partial(circuit.pages, place), chunks))
+            # Receiving was a step of the scheduler, so the first page needs none; most chunks have no other.
+            if (page := next(rest, None)) is not None:
+                circuit.give(place, 0, page)
+                await self._send_out(clones)
+                pages[place] = rest
         for clone in clones.values():
             clone.close()
 

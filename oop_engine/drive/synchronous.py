@@ -54,17 +54,17 @@ class Run:
             while live:
                 place = min(live, key=lambda p: (circuit.behind(p), p)) if len(live) > 1 else next(iter(live))
                 page = next(pages.get(place, iter(())), None)
+                if page is None:
+                    chunk = next(live[place], None)
+                    if chunk is None:
+                        del live[place]
+                        self.ended = not live
+                        circuit.finish(place)
+                    else:
+                        pages[place] = circuit.pages(place, chunk)
+                        page = next(pages[place], None)
                 if page is not None:
                     circuit.give(place, 0, page)
-                    yield from self._taken()
-                    continue
-                chunk = next(live[place], None)
-                if chunk is not None:
-                    pages[place] = circuit.pages(place, chunk)
-                    continue
-                del live[place]
-                self.ended = not live
-                circuit.finish(place)
                 yield from self._taken()
 
     def _by_the_clock(self, circuit: Circuit, places: list[int], timed: list[int]) -> Iterator[tuple[int, Element]]:

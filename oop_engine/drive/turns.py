@@ -49,9 +49,12 @@ class Turns:
                 (united if passes_on(node.operator) else joined).update(found)
         return cls(frozenset(joined | united), TURN if joined else _UNITED)
 
-    def rows(self, place: int, most: int, held: Callable[[], int]) -> int:
-        """Return the tuples of the next page of a source, at most `most`; `held` tells what operators hold."""
-        if place not in self.meeting:
+    def rows(self, place: int, most: int, left: int, held: Callable[[], int]) -> int:
+        """Return the tuples of the next page of a source, at most `most`, where its chunk has so many left.
+
+        `held` tells what operators hold. It costs much, so it is not asked where the rest is no longer than a turn.
+        """
+        if place not in self.meeting or min(most, left) <= self.least:
             return most
         self._most = max(self._most, held())
         self._given += 1

@@ -39,6 +39,11 @@ class _Run:
     ticks: Int64s
     arrivals: Int64s
     port: int
+    nbytes: int = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        # To ask a slice of many columns for its bytes takes as long as to release it.
+        object.__setattr__(self, "nbytes", self.page.batch.nbytes + self.ticks.nbytes + self.arrivals.nbytes)
 
     def part(self, start: int, stop: int) -> _Run:
         return _Run(self.page.slice(start, stop), self.ticks[start:stop], self.arrivals[start:stop], self.port)
@@ -61,7 +66,7 @@ class Held(memory.Stateful):
     @property
     def nbytes(self) -> int:
         """Return how many bytes the tuples take."""
-        return sum(run.page.batch.nbytes + run.ticks.nbytes + run.arrivals.nbytes for _, _, run in self._runs)
+        return sum(run.nbytes for _, _, run in self._runs)
 
     def add(self, page: Page, ticks: Int64s, *, port: int = 0) -> None:
         """Hold the tuples of a page, their ticks of shape (n,); ties will leave by port, then in order of arrival."""

@@ -76,7 +76,7 @@ def test_times_in_other_units_are_compared_as_times() -> None:
 
 def test_a_source_that_meets_no_other_gives_pages_as_large_as_they_come() -> None:
     one = table(1)
-    assert Turns.of(Plan((one.filter("k = 7").node,))).rows(0, PAGE_ROWS, lambda: N) == PAGE_ROWS
+    assert Turns.of(Plan((one.filter("k = 7").node,))).rows(0, PAGE_ROWS, PAGE_ROWS, lambda: N) == PAGE_ROWS
     itself = one.join(one, "k", range="1 s")
     assert Turns.of(Plan((itself.node,))).meeting == frozenset()
 
@@ -87,7 +87,17 @@ def test_turns_grow_where_next_to_nothing_is_held_and_shrink_again() -> None:
     assert least > TURN
 
     def after(held: int) -> int:
-        return [turns.rows(0, PAGE_ROWS, lambda: held) for _ in range(4)][-1]
+        return [turns.rows(0, PAGE_ROWS, PAGE_ROWS, lambda: held) for _ in range(4)][-1]
 
     assert [after(10), after(10), after(10)] == [2 * least, 4 * least, 4 * least]
     assert after(N) == least
+
+
+def test_what_is_held_is_not_asked_where_a_turn_would_change_nothing() -> None:
+    turns = Turns.of(Plan((oop.meld(table(1), table(2)).node,)))
+    asked: list[int] = []
+    for most, left in ((8_192, N), (PAGE_ROWS, 1), (PAGE_ROWS, turns.least)):
+        assert turns.rows(0, most, left, lambda: asked.append(1) or N) == most
+    assert asked == []
+    assert turns.rows(0, PAGE_ROWS, turns.least + 1, lambda: asked.append(1) or N) == turns.least
+    assert asked == [1]
