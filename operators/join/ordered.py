@@ -69,7 +69,7 @@ class OPOBJoin(memory.Stateful):
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         self.join.process(page, lambda element: self._take(element, emit), port)
-        self._peak = max(self._peak, len(self.join) + self._sort.statistics()["state_tuples"])
+        self._peak = max(self._peak, len(self.join) + len(self._sort))
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         self.join.punctuate(punctuation, lambda element: self._take(element, emit), port)
@@ -87,7 +87,7 @@ class OPOBJoin(memory.Stateful):
     def _take(self, element: Page | Punctuation, emit: Emit) -> None:
         if isinstance(element, Page):
             self._sort.process(element, emit)
-            self._peak = max(self._peak, len(self.join) + self._sort.statistics()["state_tuples"])
+            self._peak = max(self._peak, len(self.join) + len(self._sort))
         elif element.is_end or element.bound(self._sort.attribute) is not None:
             self._sort.punctuate(element, emit)
 

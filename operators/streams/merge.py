@@ -101,6 +101,10 @@ class Merge(memory.Stateful):
             elif not self._held.delay(promise):
                 emit(promise)
 
+    def __len__(self) -> int:
+        """Return how many tuples are held."""
+        return self._held.tuples
+
     def statistics(self) -> dict[str, int]:
         held = self._held
         return {"state_tuples": held.tuples, "state_bytes": held.nbytes, "peak_state_tuples": held.peak}
