@@ -80,7 +80,7 @@ class Guard(memory.Stateful):
             if (valid := page.valid(self.attribute)) is not None:
                 late &= valid
             if late.any():
-                many, unwanted = count_late(page.select(late), self.wanted)
+                many, unwanted = count_late(page, late, self.wanted)
                 self._late += many
                 self._filtered += unwanted
                 page = page.select(~late)

@@ -48,10 +48,11 @@ _COUNTS = ("tuples", "pages", "late", FILTERED, "behind", "untimed", "stale", "p
 _EMPTY = np.empty(0, np.int64)
 
 
-def count_late(page: Page, wanted: Wanted | None) -> tuple[int, int]:
+def count_late(page: Page, late: Bools, wanted: Wanted | None) -> tuple[int, int]:
     """Count the late tuples of a page that somebody wants, and those that no filter would let through."""
-    many = len(page) if wanted is None else int(wanted(page).sum())
-    return many, len(page) - many
+    number = int(late.sum())
+    many = number if wanted is None else int(wanted(page.select(late)).sum())
+    return many, number - many
 
 
 @attrs.define
@@ -293,7 +294,7 @@ class Input(memory.Stateful):
         if self.late == "refuse":
             self._counts["late"] += 1
             return
-        many, unwanted = count_late(page.select(late), self.wanted if self.late == "drop" else None)
+        many, unwanted = count_late(page, late, self.wanted if self.late == "drop" else None)
         self._counts["late"] += many
         self._counts[FILTERED] += unwanted
 
