@@ -1,4 +1,8 @@
-"""A package imports the modules of its names when these are first used, so that a plan loads what it computes with."""
+"""Import the modules of a package's names when these are first used, so that a plan loads what it computes with.
+
+`oop_engine.lazy` does the same for `oop_engine`, which must not load `operators` before it has looked for a module of
+the user's own that hides it.
+"""
 
 from __future__ import annotations
 
