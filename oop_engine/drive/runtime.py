@@ -116,6 +116,8 @@ class _Run:
     """Whether a source failed."""
     ended: SourceEnded | None = attrs.field(init=False, default=None)
     _senders: dict[int, _Sender] = attrs.field(init=False, factory=dict)
+    _inboxes: list[trio.MemoryReceiveChannel[tuple[int, Element]]] = attrs.field(init=False, factory=list)
+    """Those of operators, not of outputs."""
     _outbox: list[tuple[int, int, Element]] = attrs.field(init=False, factory=list)
     _reading: list[Callable[[], None]] = attrs.field(init=False, factory=list)
     """How each of the tasks that read, or tell a source the time, is made to end."""
@@ -190,6 +192,7 @@ class _Run:
             send, receive = trio.open_memory_channel[tuple[int, Element]](self.capacity)
             self._senders[place] = send
             inboxes[place] = receive
+        self._inboxes = [inboxes[place] for place in heads]
         for place in heads:
             nursery.start_soon(self._operate, place, inboxes[place], self._clones([place]))
         for number, deliver in enumerate(self.outputs):
@@ -299,6 +302,8 @@ class _Run:
         live = dict(sources)
         pages: dict[int, Iterator[Element]] = {}
         while live:
+            if len(live) > 1:
+                await self._settled()
             place = min(live, key=lambda p: (circuit.behind(p), p)) if len(live) > 1 else next(iter(live))
             page = next(pages.get(place, iter(())), None)
             if page is not None:
@@ -328,6 +333,16 @@ class _Run:
                 pages[place] = rest
         for clone in clones.values():
             clone.close()
+
+    async def _settled(self) -> None:
+        """Let operators take what is in their inboxes, so that what they hold says how far sources may go on.
+
+        One that waits for its consumer keeps nobody waiting: its inbox does that when it is full.
+        """
+        for _ in range(2 * len(self._inboxes)):
+            if all(_idle(inbox) for inbox in self._inboxes):
+                return
+            await trio.lowlevel.checkpoint()
 
     async def _operate(
         self, place: int, inbox: trio.MemoryReceiveChannel[tuple[int, Element]], clones: dict[int, _Sender]
@@ -421,6 +436,12 @@ def _signals() -> list[signal.Signals]:
 def _waiting(inbox: trio.MemoryReceiveChannel[tuple[int, Element]]) -> list[tuple[int, Element]]:
     """Take out what is in an inbox now, so that one step of the scheduler serves for all of it."""
     return [inbox.receive_nowait() for _ in range(inbox.statistics().current_buffer_used)]
+
+
+def _idle(inbox: trio.MemoryReceiveChannel[tuple[int, Element]]) -> bool:
+    """Return whether an operator has taken and worked off all that came to its inbox, or has ended."""
+    there = inbox.statistics()
+    return not there.current_buffer_used and (there.tasks_waiting_receive > 0 or not there.open_send_channels)
 
 
 def _next(chunks: Iterator[Chunk]) -> Chunk | None:
