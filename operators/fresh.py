@@ -23,5 +23,5 @@ def fresh(operator: Operator) -> Operator:
     if isinstance(operator, Chain):
         return attrs.evolve(operator, operators=[fresh(link) for link in operator.operators])
     if attrs.has(type(operator)):
-        return cast(Operator, attrs.evolve(operator))  # type: ignore[type-var]
+        return cast(Operator, attrs.evolve(operator))  # pyright: ignore[reportUnnecessaryCast]
     return copy.deepcopy(operator)

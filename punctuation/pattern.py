@@ -73,20 +73,20 @@ class Range:
     high_open: bool = attrs.field(default=False, kw_only=True)
 
     def contains(self, value: Value) -> bool:
-        if self.low is not None and (value < self.low or (self.low_open and value == self.low)):  # type: ignore[operator]
+        if self.low is not None and (value < self.low or (self.low_open and value == self.low)):  # pyright: ignore[reportOperatorIssue]
             return False
         return self.high is None or not (
-            value > self.high or (self.high_open and value == self.high)  # type: ignore[operator]
+            value > self.high or (self.high_open and value == self.high)  # pyright: ignore[reportOperatorIssue]
         )
 
     def mask(self, values: npt.NDArray[np.generic]) -> Mask:
         inside = np.ones(len(values), np.bool_)
         if self.low is not None:
             low = _like(self.low, values)
-            inside &= (values > low) if self.low_open else (values >= low)  # type: ignore[operator]
+            inside &= (values > low) if self.low_open else (values >= low)  # pyright: ignore[reportOperatorIssue]
         if self.high is not None:
             high = _like(self.high, values)
-            inside &= (values < high) if self.high_open else (values <= high)  # type: ignore[operator]
+            inside &= (values < high) if self.high_open else (values <= high)  # pyright: ignore[reportOperatorIssue]
         return inside
 
     def __str__(self) -> str:
@@ -182,7 +182,7 @@ def intersect(a: Pattern, b: Pattern) -> Pattern | None:
     upper = b if _high_reaches(a, b) else a
     found = Range(lower.low, upper.high, low_open=lower.low_open, high_open=upper.high_open)
     if found.low is not None and found.high is not None:
-        if found.low > found.high:  # type: ignore[operator]
+        if found.low > found.high:  # pyright: ignore[reportOperatorIssue]
             return None
         if found.low == found.high and (found.low_open or found.high_open):
             return None
@@ -197,7 +197,7 @@ def _low_reaches(larger: Range, smaller: Range) -> bool:
         return False
     if larger.low == smaller.low:
         return not larger.low_open or smaller.low_open
-    return larger.low < smaller.low  # type: ignore[operator]
+    return larger.low < smaller.low  # pyright: ignore[reportOperatorIssue]
 
 
 def _high_reaches(larger: Range, smaller: Range) -> bool:
@@ -208,7 +208,7 @@ def _high_reaches(larger: Range, smaller: Range) -> bool:
         return False
     if larger.high == smaller.high:
         return not larger.high_open or smaller.high_open
-    return larger.high > smaller.high  # type: ignore[operator]
+    return larger.high > smaller.high  # pyright: ignore[reportOperatorIssue]
 
 
 def _like(value: Value, values: npt.NDArray[np.generic]) -> object:

@@ -42,7 +42,7 @@ def load_progress(plain: Plain) -> Progress:
     progress = Progress()
     for promise in plain[1]:
         progress.advance(from_plain(promise))
-    progress.stale = int(plain[0])  # type: ignore[arg-type]
+    progress.stale = int(plain[0])  # pyright: ignore[reportArgumentType]
     return progress
 
 

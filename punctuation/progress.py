@@ -122,7 +122,7 @@ class Progress:
         As `advance`, without making a punctuation that promises nothing new.
         """
         known = self.linear.get(attribute)
-        if known is not None and known >= bound:  # type: ignore[operator]
+        if known is not None and known >= bound:  # pyright: ignore[reportOperatorIssue]
             self.stale += 1
             return None
         promise = before(attribute, bound, assumed=assumed)
@@ -155,7 +155,7 @@ class Progress:
         wildcard = self.linear.get(shape[1]) if shape[1] is not None else None
         if own is None:
             return wildcard
-        return own if wildcard is None else max(own, wildcard)  # type: ignore[type-var]
+        return own if wildcard is None else max(own, wildcard)
 
     def over(self, names: tuple[str, ...], key: Key) -> bool:
         """Return whether a group has no tuples any more: a promise ended it, or it lies behind a linear one."""
@@ -195,7 +195,7 @@ class Progress:
 
     def _forget_groups_behind(self, name: str, bound: Value) -> None:
         for shape in [s for s in self.grouped if s[1] == name]:
-            kept = {k: v for k, v in self.grouped[shape].items() if v is None or v > bound}  # type: ignore[operator]
+            kept = {k: v for k, v in self.grouped[shape].items() if v is None or v > bound}  # pyright: ignore[reportOperatorIssue]
             if kept:
                 self.grouped[shape] = kept
             else:
@@ -235,7 +235,7 @@ class Meet:
             return self._new([END])
         new: list[Punctuation] = []
         for name in self._linear_attributes(live):
-            bound = min(p.linear[name] for p in live)  # type: ignore[type-var]
+            bound = min(p.linear[name] for p in live)
             new += self._new([before(name, bound, assumed=punctuation.assumed)])
         new += self._groups(live)
         if _crossing(live):
@@ -262,7 +262,7 @@ class Meet:
                 elif progressing is not None:
                     bounds = [p.effective(shape, key) for p in behind]
                     if all(b is not None for b in bounds):
-                        by_bound.setdefault(min(bounds), []).append(key)  # type: ignore[type-var]
+                        by_bound.setdefault(min(bounds), []).append(key)  # pyright: ignore[reportArgumentType]
             for bound, found in by_bound.items():
                 told = shape if bound is not None else (names, None)
                 fresh = [k for k in found if not self._promised(told, k, bound)]
@@ -274,7 +274,7 @@ class Meet:
         if bound is None:
             return key in emitted.grouped.get(shape, {})
         known = emitted.effective(shape, key)
-        return known is not None and known >= bound  # type: ignore[operator]
+        return known is not None and known >= bound  # pyright: ignore[reportOperatorIssue]
 
     def _conjunctions(self, live: list[Progress]) -> list[Punctuation]:
         """Meet every promise of a port with every one of the others; without groups where that is too many."""
@@ -315,7 +315,7 @@ def _widest(promises: list[Punctuation]) -> list[Punctuation]:
 
 
 def _higher(a: Value | None, b: Value | None) -> Value | None:
-    return None if a is None or b is None else max(a, b)  # type: ignore[type-var]
+    return None if a is None or b is None else max(a, b)
 
 
 def _covers(

@@ -133,7 +133,7 @@ def flush_of(options: Mapping[str, object]) -> Flush:
     """Return the flush that the options of "two_level" ask for; PlanError for an option that it does not have."""
     name = str(options.get("flush", "complete"))
     given = {key: value for key in ("every", "delay") if isinstance(value := options.get(key), int)}
-    has = {a.name for a in attrs.fields(_FLUSHES[name]) if a.init}  # type: ignore[arg-type]
+    has = {a.name for a in attrs.fields(_FLUSHES[name]) if a.init}
     for key in given:
         if key not in has:
             raise PlanError(

@@ -82,9 +82,9 @@ def _read_window(spec: Mapping[str, object]) -> SlidingWindow | LandmarkWindow |
     fields = {name: value for name, value in spec.items() if name != "kind"}
     match spec:
         case {"kind": "sliding"}:
-            return SlidingWindow(**fields)  # type: ignore[arg-type]
+            return SlidingWindow(**fields)  # pyright: ignore[reportArgumentType]
         case {"kind": "landmark"}:
-            return LandmarkWindow(**fields)  # type: ignore[arg-type]
+            return LandmarkWindow(**fields)  # pyright: ignore[reportArgumentType]
         case {"kind": "partitioned", "rows": dict(rows), "partition": list(partition)}:
             counted = _read_window({str(name): value for name, value in rows.items()})
             assert not isinstance(counted, PartitionedWindow)

@@ -282,12 +282,12 @@ def _png(report: Disorder, file: BinaryIO) -> None:
     rows = panels(report)
     figure = figure_of(figsize=(12, 1 + 3.6 * max(len(rows), 1)), layout="constrained")
     _fill(figure, report, rows)
-    figure.savefig(file, format="png", dpi=110)  # type: ignore[attr-defined]
+    figure.savefig(file, format="png", dpi=110)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _fill(figure: object, report: Disorder, rows: Sequence[tuple[Panel, Panel]]) -> None:
-    axes = figure.subplots(max(len(rows), 1), 2, squeeze=False)  # type: ignore[attr-defined]
-    figure.suptitle(_heading(report), x=0.01, ha="left", fontweight="bold")  # type: ignore[attr-defined]
+    axes = figure.subplots(max(len(rows), 1), 2, squeeze=False)  # pyright: ignore[reportAttributeAccessIssue]
+    figure.suptitle(_heading(report), x=0.01, ha="left", fontweight="bold")  # pyright: ignore[reportAttributeAccessIssue]
     groups = report.scatters[0].groups
     for row, pair in zip(axes, rows, strict=False):
         for axis, panel in zip(row, pair, strict=True):

@@ -230,7 +230,7 @@ def _bucketed(wanted: Wanted, schema: Schema, strategy: str, why: str) -> Sequen
             from operators.baselines.adaptive.adaptive import AdaptiveAggregate
 
             panes = strategy.endswith("panes")
-            aggregate = AdaptiveAggregate(window, functions, by, panes=panes, **wanted.options)  # type: ignore[arg-type]
+            aggregate = AdaptiveAggregate(window, functions, by, panes=panes, **wanted.options)  # pyright: ignore[reportArgumentType]
         case "buffer" | "buffer_panes":
             from operators.baselines.buffer.aggregate import BufferAggregate
 
@@ -327,7 +327,7 @@ def _slicing(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
         wanted.by,
         lateness=wanted.lateness,
         named=wanted.named or len(shared) > 1,
-        **wanted.options,  # type: ignore[arg-type]
+        **wanted.options,  # pyright: ignore[reportArgumentType]
     )
     return (Step(operator, f"slice and {wanted.label()}", slicing_remarks(operator, schema, why)),)
 

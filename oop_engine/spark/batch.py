@@ -114,7 +114,7 @@ class Reading(Task):
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         plan = self.cut.plan
         if self.given >= 0:
-            source = plan.nodes[self.given].source  # type: ignore[union-attr]
+            source = plan.nodes[self.given].source  # pyright: ignore[reportAttributeAccessIssue]
             ordered = in_order(batches)
             given = opened(ordered) if self.paged else ordered
             plan = with_sources(plan, {self.given: Given(source.name, source.arrow, given, tuple(source.promised))})
@@ -214,9 +214,9 @@ class Gathered(Reading):
                 held.setdefault(row.port, []).append(read_page(row.body))
         sources: dict[int, Source] = {}
         for place in readable(self.cut.plan):
-            source = self.cut.plan.nodes[place].source  # type: ignore[union-attr]
+            source = self.cut.plan.nodes[place].source  # pyright: ignore[reportAttributeAccessIssue]
             if isinstance(source, Elsewhere):
-                sources[place] = Given(source.name, source.arrow, held.pop(place, []), tuple(source.promised))  # type: ignore[assignment]
+                sources[place] = Given(source.name, source.arrow, held.pop(place, []), tuple(source.promised))
         yield from self.read(with_sources(self.cut.plan, sources))
 
 

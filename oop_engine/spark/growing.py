@@ -375,7 +375,7 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         return self._ending.after(
             start,
-            lambda offset: planner.after(_place(offset), allowed),  # type: ignore[arg-type, return-value]
+            lambda offset: planner.after(_place(offset), allowed),  # pyright: ignore[reportArgumentType]
             lambda offset: planner.more(_place(offset)),
             sure=True,
         )

@@ -16,14 +16,14 @@ _SEED = np.uint64(0x2545F4914F6CDD1D)
 
 
 @kernel
-def _mixed(h):  # type: ignore[no-untyped-def]
+def _mixed(h):
     h = (h ^ (h >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     h = (h ^ (h >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
     return h ^ (h >> np.uint64(33))
 
 
 @kernel
-def bucket_of(words, width, buckets, found):  # type: ignore[no-untyped-def]
+def bucket_of(words, width, buckets, found):
     """Write the bucket of each key words[i, :]; words from `width` on say what is null, and none of them is as zero."""
     many = np.uint64(buckets)
     for i in range(len(words)):
@@ -37,7 +37,7 @@ def bucket_of(words, width, buckets, found):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def together(buckets, starts, order):  # type: ignore[no-untyped-def]
+def together(buckets, starts, order):
     """Write the order that sorts tuples by bucket, stable; starts[b] is where bucket b begins, starts[-1] the end."""
     for i in range(len(buckets)):
         starts[buckets[i] + 1] += 1

@@ -90,7 +90,7 @@ def _told(spark: SparkSession) -> str:
     from pyspark.errors import PySparkException
 
     try:
-        (row,) = spark.range(0, 1, 1, 1).mapInArrow(answer, "told string").collect()  # type: ignore[arg-type]
+        (row,) = spark.range(0, 1, 1, 1).mapInArrow(answer, "told string").collect()
         told = str(row.told)
     except PySparkException as error:
         if "No module named" not in str(error):

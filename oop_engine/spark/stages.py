@@ -95,7 +95,7 @@ def _arrived(
     for node, inputs in zip(nodes, reads, strict=True):
         if isinstance(node, OperatorNode):
             upstream = tuple(made[place] for place in inputs)
-            node = attrs.evolve(node, operator=unpacked(node.operator), inputs=upstream)  # type: ignore[arg-type]
+            node = attrs.evolve(node, operator=unpacked(node.operator), inputs=upstream)
         made.append(node)
     return Cut(Plan(tuple(made[place] for place in outputs)), rooms, edges, ordered, whys)
 

@@ -58,10 +58,7 @@ class Page:
         - `schema`: the attributes.
         - `columns`: by attribute; Arrow converts and checks the types.
         """
-        arrays = [
-            c if isinstance(c := columns[f.name], pa.Array) else pa.array(c, f.type)  # type: ignore[arg-type]
-            for f in schema.arrow
-        ]
+        arrays = [c if isinstance(c := columns[f.name], pa.Array) else pa.array(c, f.type) for f in schema.arrow]
         return cls(schema, pa.RecordBatch.from_arrays(arrays, schema=schema.arrow))
 
     @classmethod

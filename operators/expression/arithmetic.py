@@ -327,7 +327,7 @@ def _finer(one: str, other: str) -> str:
 
 def _present(found: Datum) -> Numbers:
     if isinstance(found, pa.Scalar):
-        return np.bool_(found.is_valid)  # type: ignore[return-value]
+        return np.bool_(found.is_valid)  # pyright: ignore[reportReturnType]
     return np.asarray(pc.is_valid(found).to_numpy(zero_copy_only=False))
 
 

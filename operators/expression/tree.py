@@ -77,10 +77,10 @@ class Expression:
                     names |= part.reads(schema, where=where)
         return frozenset(names)
 
-    def __eq__(self, other: object) -> Comparison:  # type: ignore[override]
+    def __eq__(self, other: object) -> Comparison:  # pyright: ignore[reportIncompatibleMethodOverride]
         return Comparison("=", self, as_expression(other))
 
-    def __ne__(self, other: object) -> Comparison:  # type: ignore[override]
+    def __ne__(self, other: object) -> Comparison:  # pyright: ignore[reportIncompatibleMethodOverride]
         return Comparison("!=", self, as_expression(other))
 
     def __lt__(self, other: object) -> Comparison:
@@ -365,7 +365,7 @@ class Binary(Expression):
     right: Expression
 
     @property
-    def strength(self) -> int:  # type: ignore[override]
+    def strength(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return _STRENGTHS[self.op]
 
     def bind(self, schema: Schema) -> Bound:
@@ -408,7 +408,7 @@ class Logical(Expression):
     right: Expression
 
     @property
-    def strength(self) -> int:  # type: ignore[override]
+    def strength(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return 3 if self.op == "and" else 2
 
     def bind(self, schema: Schema) -> Bound:

@@ -49,7 +49,7 @@ class CountDistinct:
     arrival_order: bool = attrs.field(default=False, init=False, repr=False)
 
     def __init__(self, *arguments: str) -> None:
-        self.__attrs_init__(arguments)  # type: ignore[attr-defined]
+        self.__attrs_init__(arguments)  # pyright: ignore[reportAttributeAccessIssue]
 
     def output_name(self) -> str:
         """Return "count_distinct_x"."""

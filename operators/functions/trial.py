@@ -71,7 +71,7 @@ class Laws:
             raise self.error(f"{part}({_listed(shown)}) gives {found!r}; a state is {wanted}")
         fields: list[Scalar] = []
         for field in state:
-            scalar = field.item() if hasattr(field, "item") else field  # type: ignore[union-attr]
+            scalar = field.item() if hasattr(field, "item") else field  # pyright: ignore[reportAttributeAccessIssue]
             if not isinstance(scalar, int | float):
                 raise self.error(f"{part}({_listed(shown)}) gives {found!r}; states are numbers and truth values")
             fields.append(scalar)

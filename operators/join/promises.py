@@ -182,7 +182,7 @@ def _named(
     naming: tuple[str, ...], keys: Iterable[tuple[Scalar, ...]], more: Mapping[str, Pattern]
 ) -> Iterator[Punctuation]:
     """Make promises of keys: one with a list when one attribute is the key."""
-    known: list[tuple[Value, ...]] = [key for key in keys if None not in key]  # type: ignore[misc]
+    known: list[tuple[Value, ...]] = [key for key in keys if None not in key]  # pyright: ignore[reportAssignmentType]
     if len(naming) == 1:
         if known:
             yield Punctuation({naming[0]: one_of(key[0] for key in known), **more})

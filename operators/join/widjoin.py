@@ -50,7 +50,7 @@ class Steps:
     def __init__(self, *steps: int) -> None:
         if not steps:
             raise ValueError("a relation of no step joins nothing; name one, e.g. Steps(0) for the same window")
-        self.__attrs_init__(tuple(sorted(set(steps))))  # type: ignore[attr-defined]
+        self.__attrs_init__(tuple(sorted(set(steps))))  # pyright: ignore[reportAttributeAccessIssue]
 
     def rights(self, first: Int64s, last: Int64s) -> tuple[Int64s, Int64s]:
         return first + self.steps[0], last + self.steps[-1]

@@ -107,7 +107,7 @@ def _below_own(page: Page, progress: Progress, shape: Shape) -> tuple[Bools, Int
         key = tuple(row[name] for name in names)
         if not grouped or key not in progress.grouped[shape]:
             continue
-        bound = progress.grouped[shape][key]  # type: ignore[index]
+        bound = progress.grouped[shape][key]  # pyright: ignore[reportArgumentType]
         patterns: dict[str, Pattern] = {n: Equals(v) for n, v in zip(names, key, strict=True) if v is not None}
         if progressing is not None and bound is not None:
             patterns[progressing] = Below(bound)

@@ -295,7 +295,7 @@ def _joined(script: Script, port: int, elements: Sequence[Element]) -> tuple[Pag
             continue
         (name,) = element.attributes
         positions.append(tuples)
-        bounds.append(int(element.bound(name)))  # type: ignore[arg-type]
+        bounds.append(int(element.bound(name)))  # pyright: ignore[reportArgumentType]
     return concatenate(script.schemas[port], pages), Promises(
         name, np.array(positions, np.int64), np.array(bounds, np.int64)
     )

@@ -105,7 +105,7 @@ def more(script: Script) -> Script:
                 if p == port and isinstance(e, Page)
                 for row in e.plain_rows()
             ]
-            least: Value | None = min((v for v in later if v is not None), default=None)  # type: ignore[type-var]
+            least: Value | None = min((v for v in later if v is not None), default=None)
             if least is not None:
                 steps.append((port, before(name, least)))
     return Script(script.schemas, tuple(steps))

@@ -36,19 +36,19 @@ _FACTOR = np.uint64(0x9FB21C651E98DF25)
 
 
 @kernel
-def _mix(h):  # type: ignore[no-untyped-def]
+def _mix(h):
     h = (h ^ (h >> np.uint64(32))) * _FACTOR
     return h ^ (h >> np.uint64(29))
 
 
 @kernel
-def _home(group, wid):  # type: ignore[no-untyped-def]
+def _home(group, wid):
     """Return where the search for a partial aggregate begins."""
     return _mix(np.uint64(np.int64(wid)) * _FACTOR + np.uint64(np.int64(group))) >> _HALF
 
 
 @kernel
-def threshold(volumes, g, high, base, rate):  # type: ignore[no-untyped-def]
+def threshold(volumes, g, high, base, rate):
     """Return the right side of condition 6.9 for a group, times tup * SLIDE * RANGE, so that small numbers stay exact.
 
     That is base + rate * sum of volumes[g, k] * offset_k, with base = aggr * wed * RANGE and rate = tup * SLIDE;
@@ -66,7 +66,7 @@ def threshold(volumes, g, high, base, rate):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _volume(volumes, g):  # type: ignore[no-untyped-def]
+def _volume(volumes, g):
     total = np.int64(0)
     for k in range(volumes.shape[1]):
         total += volumes[g, k]
@@ -74,7 +74,7 @@ def _volume(volumes, g):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _window(wid, windows, wids, window_table, counters):  # type: ignore[no-untyped-def]
+def _window(wid, windows, wids, window_table, counters):
     """Return the row of a window-id, made when there is none; there is room."""
     mask = np.uint64(len(window_table) - 1)
     place = (_mix(np.uint64(np.int64(wid))) >> _HALF) & mask
@@ -96,7 +96,7 @@ def _window(wid, windows, wids, window_table, counters):  # type: ignore[no-unty
 
 
 @kernel
-def _find(g, wid, parts, part_wids, part_table):  # type: ignore[no-untyped-def]
+def _find(g, wid, parts, part_wids, part_table):
     """Return the partial aggregate of a group and window, -1 when there is none."""
     mask = np.uint64(len(part_table) - 1)
     place = _home(g, wid) & mask
@@ -108,7 +108,7 @@ def _find(g, wid, parts, part_wids, part_table):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _part(g, wid, groups, parts, part_wids, leaving, part_table, free, windows, wids, window_table, fresh, counters):  # type: ignore[no-untyped-def]
+def _part(g, wid, groups, parts, part_wids, leaving, part_table, free, windows, wids, window_table, fresh, counters):
     """Make the partial aggregate of a group and window that has none, and list it in `fresh`; there is room."""
     mask = np.uint64(len(part_table) - 1)
     place = _home(g, wid) & mask
@@ -141,7 +141,7 @@ def _part(g, wid, groups, parts, part_wids, leaving, part_table, free, windows, 
 
 
 @kernel
-def arrive(  # type: ignore[no-untyped-def]
+def arrive(
     ids, first, last, ticks, sources, start, released, unit, base, rate, weights, groups, volumes, high, tuples, spans,
     parts, part_wids, leaving, part_table, free, windows, wids, window_table, fresh, replay_slots, replays, slots,
     rows, stowed, counters,
@@ -260,7 +260,7 @@ def arrive(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def survey(released, stop, tuples, spans, windows, wids, counters):  # type: ignore[no-untyped-def]
+def survey(released, stop, tuples, spans, windows, wids, counters):
     """Find the first window of [released, stop) that has anything, and how much there is to evaluate in all of them.
 
     Returns (first window, or `stop`; partial aggregates plus pairs of a buffered tuple and a window).
@@ -284,7 +284,7 @@ def survey(released, stop, tuples, spans, windows, wids, counters):  # type: ign
 
 
 @kernel
-def collect(released, stop, tuples, spans, windows, wids, found, counters):  # type: ignore[no-untyped-def]
+def collect(released, stop, tuples, spans, windows, wids, found, counters):
     """List the tuples of B that are in a window of [released, stop), bin by bin, and give their number."""
     n = 0
     for row in range(counters[OPEN]):
@@ -299,7 +299,7 @@ def collect(released, stop, tuples, spans, windows, wids, found, counters):  # t
 
 
 @kernel
-def expired(bound, tuples, windows, wids, found, counters):  # type: ignore[no-untyped-def]
+def expired(bound, tuples, windows, wids, found, counters):
     """List the tuples of the bins below `bound`, and give their number."""
     n = 0
     for row in range(counters[OPEN]):
@@ -314,7 +314,7 @@ def expired(bound, tuples, windows, wids, found, counters):  # type: ignore[no-u
 
 
 @kernel
-def collect_groups(which, released, stop, groups, tuples, spans, found):  # type: ignore[no-untyped-def]
+def collect_groups(which, released, stop, groups, tuples, spans, found):
     """As `collect` for some groups; returns (tuples, pairs of one and a window)."""
     n = 0
     pairs = np.int64(0)
@@ -335,7 +335,7 @@ def collect_groups(which, released, stop, groups, tuples, spans, found):  # type
 
 
 @kernel
-def evaluate(  # type: ignore[no-untyped-def]
+def evaluate(
     found, released, stop, groups, tuples, spans, parts, part_wids, leaving, part_table, free, windows, wids,
     window_table, fresh, slots, positions, counters,
 ):  # fmt: skip
@@ -361,7 +361,7 @@ def evaluate(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def chains(order, windows, parts, slots):  # type: ignore[no-untyped-def]
+def chains(order, windows, parts, slots):
     """List the partial aggregates of these rows of `windows`, window by window, and give their number."""
     n = 0
     for j in range(len(order)):
@@ -374,7 +374,7 @@ def chains(order, windows, parts, slots):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def group_parts(which, order, stop, parts, part_wids, part_table, wids, slots, fill):  # type: ignore[no-untyped-def]
+def group_parts(which, order, stop, parts, part_wids, part_table, wids, slots, fill):
     """List the partial aggregates of some groups in these windows, those below `stop`, window by window."""
     n = 0
     for j in range(len(order)):
@@ -393,7 +393,7 @@ def group_parts(which, order, stop, parts, part_wids, part_table, wids, slots, f
 @kernel
 def drop_parts(
     gone, groups, volumes, parts, part_wids, leaving, part_table, free, windows, wids, window_table, touched, counters
-):  # type: ignore[no-untyped-def]
+):
     """Forget partial aggregates; the tuples that expire with them leave their groups' volumes.
 
     Lists groups met for the first time in this call and gives their number.
@@ -442,7 +442,7 @@ def drop_parts(
 
 
 @kernel
-def drop_tuples(found, bound, groups, volumes, tuples, spans, touched, start, counters):  # type: ignore[no-untyped-def]
+def drop_tuples(found, bound, groups, volumes, tuples, spans, touched, start, counters):
     """Forget those of these tuples that are in no window from `bound` on; the others' windows begin there.
 
     Goes on listing groups met from `start` on, and gives how many there are then.
@@ -466,7 +466,7 @@ def drop_tuples(found, bound, groups, volumes, tuples, spans, touched, start, co
 
 
 @kernel
-def settle(touched, unit, base, rate, band, groups, volumes, high, idle, counters):  # type: ignore[no-untyped-def]
+def settle(touched, unit, base, rate, band, groups, volumes, high, idle, counters):
     """Decide about groups whose volumes fell: those of none are listed in `idle`, eager ones below turn lazy.
 
     The second threshold is the first less the part `band` of it; `unit` is tup * SLIDE * RANGE, as in `threshold`.
@@ -490,7 +490,7 @@ def settle(touched, unit, base, rate, band, groups, volumes, high, idle, counter
 
 
 @kernel
-def close_windows(bound, windows, wids, window_table, counters):  # type: ignore[no-untyped-def]
+def close_windows(bound, windows, wids, window_table, counters):
     """Forget the window-ids below `bound`, and those that have nothing, and enter the others anew."""
     for place in range(len(window_table)):
         window_table[place] = -1
@@ -508,7 +508,7 @@ def close_windows(bound, windows, wids, window_table, counters):  # type: ignore
 
 
 @kernel
-def pane_survey(released, firsts, tuples, windows, wids, parts, counters):  # type: ignore[no-untyped-def]
+def pane_survey(released, firsts, tuples, windows, wids, parts, counters):
     """As `survey` where a group is an item: the part of a group in a pane that begins at firsts[item].
 
     Returns (the first window from `released` on that has anything, the one after the last); both `released` if none.
@@ -533,7 +533,7 @@ def pane_survey(released, firsts, tuples, windows, wids, parts, counters):  # ty
 
 
 @kernel
-def pane_cover(  # type: ignore[no-untyped-def]
+def pane_cover(
     low, stop, order, firsts, owners, own, chosen, tuples, windows, wids, parts, seen, fill, results, groups, into,
     source, into_too, positions,
 ):  # fmt: skip
@@ -592,7 +592,7 @@ def pane_cover(  # type: ignore[no-untyped-def]
 @kernel
 def enter(
     owners, part_of, groups, parts, part_wids, leaving, part_table, free, windows, wids, window_table, fresh, counters
-):  # type: ignore[no-untyped-def]
+):
     """Make the partial aggregates of these groups and windows, in this order; there is room."""
     counters[FRESH] = 0
     for i in range(len(owners)):
@@ -603,7 +603,7 @@ def enter(
 
 
 @kernel
-def rehash(live, parts, part_wids, part_table):  # type: ignore[no-untyped-def]
+def rehash(live, parts, part_wids, part_table):
     """Enter these partial aggregates into an empty table."""
     mask = np.uint64(len(part_table) - 1)
     for i in range(len(live)):
@@ -615,7 +615,7 @@ def rehash(live, parts, part_wids, part_table):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rehash_windows(wids, window_table, counters):  # type: ignore[no-untyped-def]
+def rehash_windows(wids, window_table, counters):
     """Enter the open windows into an empty table."""
     mask = np.uint64(len(window_table) - 1)
     for row in range(counters[OPEN]):
@@ -626,7 +626,7 @@ def rehash_windows(wids, window_table, counters):  # type: ignore[no-untyped-def
 
 
 @kernel
-def compact(groups, tuples, spans, windows, wids, window_table, counters):  # type: ignore[no-untyped-def]
+def compact(groups, tuples, spans, windows, wids, window_table, counters):
     """Move the tuples of B together, in their order, and chain them anew; the log is cut by its owner."""
     for g in range(len(groups)):
         groups[g, NEWEST] = -1

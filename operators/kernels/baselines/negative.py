@@ -9,7 +9,7 @@ from operators.kernels.compile.kernel import kernel
 
 
 @kernel
-def merge(owners, keys, counts, new_owners, new_keys, signs, out_owners, out_keys, out_counts):  # type: ignore[no-untyped-def]
+def merge(owners, keys, counts, new_owners, new_keys, signs, out_owners, out_keys, out_counts):
     """Write the rows of a multiset after a change; both are sorted by owner, then key. Gives the number of rows.
 
     A row leaves when its count is 0. Returns -1 when a row would be taken away more often than it is there.
@@ -40,7 +40,7 @@ def merge(owners, keys, counts, new_owners, new_keys, signs, out_owners, out_key
 
 
 @kernel
-def heads(owners, first):  # type: ignore[no-untyped-def]
+def heads(owners, first):
     """Write for each owner the place of its first row; first[o] is -1 for all owners at the start."""
     for i in range(len(owners) - 1, -1, -1):
         first[owners[i]] = i

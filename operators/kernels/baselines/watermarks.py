@@ -10,7 +10,7 @@ from operators.kernels.ticks import BEFORE_ALL
 
 
 @kernel
-def begin(first, last, start, low, begun, count):  # type: ignore[no-untyped-def]
+def begin(first, last, start, low, begun, count):
     """Note for each range [first, last), from tuple `start` on, that the windows in it not begun yet begin at `low`.
 
     begun[i] = (first, last, value). Returns (tuples done, stretches); fewer than all when there may be too little room.
@@ -52,7 +52,7 @@ def begin(first, last, start, low, begun, count):  # type: ignore[no-untyped-def
 
 
 @kernel
-def finish(bound, begun, count):  # type: ignore[no-untyped-def]
+def finish(bound, begun, count):
     """Take out the windows below `bound`; returns (value of the last of them, or BEFORE_ALL; stretches left)."""
     value = BEFORE_ALL
     gone = 0

@@ -45,7 +45,7 @@ def jitted(function: Function, *, counted: bool, inlined: bool = False) -> Funct
     # What is not said is as in the kernel that calls, so both are said.
     counting = {"_nrt": counted} if hasattr(options, "_nrt") else {}
     inlining = {"forceinline": True} if inlined and hasattr(options, "forceinline") else {}
-    made: Function = numba.njit(nogil=True, **counting, **inlining)(function)  # type: ignore[assignment]
+    made: Function = numba.njit(nogil=True, **counting, **inlining)(function)  # pyright: ignore[reportArgumentType, reportCallIssue]
     return made
 
 

@@ -14,7 +14,7 @@ NODE, BUFFERS, TEXT = 0, 1, 2
 
 
 @kernel
-def take(places, offsets, letters, found_offsets, found):  # type: ignore[no-untyped-def]
+def take(places, offsets, letters, found_offsets, found):
     """Write text p = places[i], letters[offsets[p]:offsets[p + 1]], one after the other as an Arrow column is laid out.
 
     Gives the number of letters.
@@ -30,7 +30,7 @@ def take(places, offsets, letters, found_offsets, found):  # type: ignore[no-unt
 
 
 @kernel
-def write(head, places, n, words, chosen, offsets, letters):  # type: ignore[no-untyped-def]
+def write(head, places, n, words, chosen, offsets, letters):
     """Write the head of a message of n rows to `words`, and texts by number behind the columns of 64 bits.
 
     These stand in `words` behind the head already, in order; text i of the one column of texts is that of chosen[i].

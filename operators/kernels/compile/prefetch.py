@@ -18,8 +18,8 @@ def _compiled() -> Callable[..., None]:
     types = importlib.import_module("numba.core.types")
     cgutils = importlib.import_module("numba.core.cgutils")
 
-    def asked(typing, data, index):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def asked(typing, data, index):
+        def generate(context, builder, signature, arguments):
             byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
             array = context.make_array(signature.args[0])(context, builder, arguments[0])
             place = builder.bitcast(builder.gep(array.data, [arguments[1]]), byte)

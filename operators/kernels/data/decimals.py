@@ -9,7 +9,7 @@ LIMBS = 48
 
 
 @kernel
-def shift(limbs, bits):  # type: ignore[no-untyped-def]
+def shift(limbs, bits):
     """Multiply a number, its limbs of 32 bits from the least on, by 2**bits in place."""
     words, rest = bits // 32, bits % 32
     for j in range(len(limbs) - 1, -1, -1):
@@ -19,7 +19,7 @@ def shift(limbs, bits):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def order_floats(decimals, scale, mantissas, exponents, left, right, out):  # type: ignore[no-untyped-def]
+def order_floats(decimals, scale, mantissas, exponents, left, right, out):
     """Write -1, 0 or 1 for each decimal below, equal to or above its float.
 
     A decimal is decimals[i] / 10**scale, in limbs of 32 bits from the least on, two's complement; a float is

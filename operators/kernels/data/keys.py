@@ -24,7 +24,7 @@ NEAR = 1 << 15
 
 
 @kernel
-def _mix(h):  # type: ignore[no-untyped-def]
+def _mix(h):
     h = h ^ (h >> np.uint64(30))
     h = h * np.uint64(0xBF58476D1CE4E5B9)
     h = h ^ (h >> np.uint64(27))
@@ -33,7 +33,7 @@ def _mix(h):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def assign(words, keys, table, counters, free, ids, fresh, start, places):  # type: ignore[no-untyped-def]
+def assign(words, keys, table, counters, free, ids, fresh, start, places):
     """Write the id of each key words[i, :] from i = start on, making ids for new keys; stops when a table is full.
 
     counters = [live ids, ids ever made, free ids]; `places` has room for AHEAD of them. Returns the number of keys
@@ -92,7 +92,7 @@ def assign(words, keys, table, counters, free, ids, fresh, start, places):  # ty
 
 
 @kernel
-def assign_single(words, keys, table, beside, counters, free, ids, fresh, start, places):  # type: ignore[no-untyped-def]
+def assign_single(words, keys, table, beside, counters, free, ids, fresh, start, places):
     """Write the id of each key of one word, words and keys of shape (n,), as `keys.assign` does for several words."""
     mask = np.uint64(len(table) - 1)
     live, made, spare = counters[0], counters[1], counters[2]
@@ -136,7 +136,7 @@ def assign_single(words, keys, table, beside, counters, free, ids, fresh, start,
 
 
 @kernel
-def find(words, keys, table, ids):  # type: ignore[no-untyped-def]
+def find(words, keys, table, ids):
     """Write the id of each key words[i, :], or -1 where there is none."""
     width = words.shape[1]
     mask = np.uint64(len(table) - 1)
@@ -161,7 +161,7 @@ def find(words, keys, table, ids):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def remove(gone, keys, table, beside, counters, free):  # type: ignore[no-untyped-def]
+def remove(gone, keys, table, beside, counters, free):
     """Forget the keys of these ids, each live; their ids go to the free list. Of what is not live nothing is done."""
     width = keys.shape[1]
     mask = np.uint64(len(table) - 1)
@@ -201,7 +201,7 @@ def remove(gone, keys, table, beside, counters, free):  # type: ignore[no-untype
 
 
 @kernel
-def rehash(live, keys, table, beside):  # type: ignore[no-untyped-def]
+def rehash(live, keys, table, beside):
     """Enter the keys of these ids into an empty table."""
     width = keys.shape[1]
     mask = np.uint64(len(table) - 1)
@@ -218,7 +218,7 @@ def rehash(live, keys, table, beside):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def occupied(table, ids):  # type: ignore[no-untyped-def]
+def occupied(table, ids):
     """Write the ids that a table holds, in table order, and give their number."""
     n = 0
     for i in range(len(table)):
@@ -229,7 +229,7 @@ def occupied(table, ids):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def digest(offsets, data, first, words):  # type: ignore[no-untyped-def]
+def digest(offsets, data, first, words):
     """Write a 128-bit hash of each byte string data[offsets[i] : offsets[i + 1]] to words[i, first : first + 2]."""
     for i in range(len(offsets) - 1):
         a = np.uint64(0x243F6A8885A308D3)
@@ -252,7 +252,7 @@ def digest(offsets, data, first, words):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def keep(offsets, data, rows, ids, heap, used, start, length):  # type: ignore[no-untyped-def]
+def keep(offsets, data, rows, ids, heap, used, start, length):
     """Append the byte strings of these rows to the heap, as those of these ids; returns how much is used then."""
     for j in range(len(rows)):
         at = offsets[rows[j]]
@@ -266,7 +266,7 @@ def keep(offsets, data, rows, ids, heap, used, start, length):  # type: ignore[n
 
 
 @kernel
-def differing(offsets, data, ids, heap, start, length, differs):  # type: ignore[no-untyped-def]
+def differing(offsets, data, ids, heap, start, length, differs):
     """Mark the rows whose bytes are not those of their id (two strings with one digest); returns how many."""
     n = 0
     for i in range(len(ids)):
@@ -288,7 +288,7 @@ def differing(offsets, data, ids, heap, start, length, differs):  # type: ignore
 
 
 @kernel
-def gather(ids, heap, start, length, offsets, data):  # type: ignore[no-untyped-def]
+def gather(ids, heap, start, length, offsets, data):
     """Write the byte strings of these ids one after the other, with their offsets."""
     at = 0
     for j in range(len(ids)):

@@ -32,32 +32,32 @@ class Wrapped(ArithmeticError):
     """Say that a whole number does not fit 64 bits."""
 
 
-def added(a, b):  # type: ignore[no-untyped-def]
+def added(a, b):
     """Add, in a compiled function."""
     return a + b
 
 
-def subtracted(a, b):  # type: ignore[no-untyped-def]
+def subtracted(a, b):
     """Subtract, in a compiled function."""
     return a - b
 
 
-def multiplied(a, b):  # type: ignore[no-untyped-def]
+def multiplied(a, b):
     """Multiply, in a compiled function."""
     return a * b
 
 
-def raised(a, b):  # type: ignore[no-untyped-def]
+def raised(a, b):
     """Raise to a power, in a compiled function."""
     return a**b
 
 
-def shifted(a, b):  # type: ignore[no-untyped-def]
+def shifted(a, b):
     """Shift to the left, in a compiled function."""
     return a << b
 
 
-def negated(a):  # type: ignore[no-untyped-def]
+def negated(a):
     """Negate, in a compiled function."""
     return -a
 
@@ -68,7 +68,7 @@ _CHECKED: dict[object, Function] = {
 }  # fmt: skip
 
 
-def _is_whole(kind) -> bool:  # type: ignore[no-untyped-def]
+def _is_whole(kind) -> bool:
     """Return whether values are whole numbers of which 64 bits with a sign hold all."""
     return isinstance(kind, types.Boolean) or (isinstance(kind, types.Integer) and (kind.signed or kind.bitwidth < 64))
 
@@ -76,8 +76,8 @@ def _is_whole(kind) -> bool:  # type: ignore[no-untyped-def]
 def _flagged(name: str) -> Function:
     """Make what gives the result of an instruction and whether it wrapped."""
 
-    def both(typing, a, b):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def both(typing, a, b):
+        def generate(context, builder, signature, arguments):
             pair = getattr(builder, name)(*arguments)
             found = builder.extract_value(pair, 0), builder.extract_value(pair, 1)
             return context.make_tuple(builder, signature.return_type, found)
@@ -93,13 +93,13 @@ def _check(function: Function, instruction: str) -> None:
     flagged, wrapped = _flagged(instruction), Wrapped
     plain = {"sadd_with_overflow": operator.add, "ssub_with_overflow": operator.sub}.get(instruction, operator.mul)
 
-    def checked(a, b):  # type: ignore[no-untyped-def]
+    def checked(a, b):
         found, beyond = flagged(a, b)
         if beyond:
             raise wrapped
         return found
 
-    def choose(a, b):  # type: ignore[no-untyped-def]
+    def choose(a, b):
         return checked if _is_whole(a) and _is_whole(b) else lambda a, b: plain(a, b)
 
     extending.overload(function, inline="never")(choose)
@@ -111,11 +111,11 @@ _check(multiplied, "smul_with_overflow")
 
 
 @extending.overload(raised)
-def _raised(a, b):  # type: ignore[no-untyped-def]
+def _raised(a, b):
     if not (_is_whole(a) and _is_whole(b)):
         return lambda a, b: a**b
 
-    def checked(a, b):  # type: ignore[no-untyped-def]
+    def checked(a, b):
         # Powers are rare; 9.2e18 is a little less than 2^63, more than what rounding loses.
         if abs(float(a) ** b) > 9.2e18:
             raise Wrapped
@@ -125,11 +125,11 @@ def _raised(a, b):  # type: ignore[no-untyped-def]
 
 
 @extending.overload(shifted)
-def _shifted(a, b):  # type: ignore[no-untyped-def]
+def _shifted(a, b):
     if not (_is_whole(a) and _is_whole(b)):
         return lambda a, b: a << b
 
-    def checked(a, b):  # type: ignore[no-untyped-def]
+    def checked(a, b):
         found = a << b
         if a != 0 and (b > 62 or (found >> b) != a):
             raise Wrapped
@@ -139,14 +139,14 @@ def _shifted(a, b):  # type: ignore[no-untyped-def]
 
 
 @extending.overload(negated)
-def _negated(a):  # type: ignore[no-untyped-def]
+def _negated(a):
     if not _is_whole(a):
         return lambda a: -a
     return lambda a: subtracted(0, a)
 
 
 @machinery.register_pass(mutates_CFG=False, analysis_only=False)
-class _Check(machinery.FunctionPass):  # type: ignore[name-defined, misc]
+class _Check(machinery.FunctionPass):
     """Replace operations by calls that look at the result."""
 
     _name = "check_whole_numbers"
@@ -188,7 +188,7 @@ def _call_for(statement: t.Any) -> tuple[Function, list[t.Any]] | None:
     return None
 
 
-class _Compiler(compiler.CompilerBase):  # type: ignore[name-defined, misc]
+class _Compiler(compiler.CompilerBase):
     """Compile as ever, with the checks."""
 
     def define_pipelines(self) -> list[t.Any]:

@@ -61,18 +61,18 @@ def answer(found: float | None, results: Column, there: Bools, j: int) -> None:
 
 
 @overload(taken)
-def _taken(columns, i):  # type: ignore[no-untyped-def]
+def _taken(columns, i):
     if len(columns) == 0:
         return lambda columns, i: ()
     return lambda columns, i: (columns[0][i], *taken(columns[1:], i))
 
 
 @overload(put)
-def _put(columns, i, values):  # type: ignore[no-untyped-def]
+def _put(columns, i, values):
     if len(columns) == 0:
         return lambda columns, i, values: None
 
-    def write(columns, i, values):  # type: ignore[no-untyped-def]
+    def write(columns, i, values):
         columns[0][i] = values[0]
         put(columns[1:], i, values[1:])
 
@@ -80,12 +80,12 @@ def _put(columns, i, values):  # type: ignore[no-untyped-def]
 
 
 @overload(answer)
-def _answer(found, results, there, j):  # type: ignore[no-untyped-def]
+def _answer(found, results, there, j):
     if found == NONE:
         # A function that never gives a result.
         return lambda found, results, there, j: None
 
-    def write(found, results, there, j):  # type: ignore[no-untyped-def]
+    def write(found, results, there, j):
         if found is not None:
             results[j] = found
             there[j] = True
@@ -131,12 +131,12 @@ def tupled(function: ScalarFunction, states: int, scalar: bool, *, interpreted: 
     inner = checked(function, interpreted)
     if states == 0:
 
-        def lift(*arguments):  # type: ignore[no-untyped-def]
+        def lift(*arguments):
             return (inner(*arguments),)
 
         return lift
 
-    def combine(one, two):  # type: ignore[no-untyped-def]
+    def combine(one, two):
         return (inner(one[0], two[0]),)
 
     return combine
@@ -149,7 +149,7 @@ def updating(lift: ScalarFunction, combine: ScalarFunction, *, interpreted: bool
     """
     lift, combine = checked(lift, interpreted), checked(combine, interpreted)
 
-    def update(slots, arguments, columns, numbers, done):  # type: ignore[no-untyped-def]
+    def update(slots, arguments, columns, numbers, done):
         for i in range(len(slots)):
             done[0] = i
             slot = slots[i]
@@ -164,7 +164,7 @@ def combining(combine: ScalarFunction, *, interpreted: bool) -> ScalarFunction:
     """Make the loop that adds states source[j] to into[j], in order."""
     combine = checked(combine, interpreted)
 
-    def merge(into, source, columns, numbers, done):  # type: ignore[no-untyped-def]
+    def merge(into, source, columns, numbers, done):
         for j in range(len(into)):
             done[0] = j
             to, of = into[j], source[j]
@@ -182,7 +182,7 @@ def inverting(invert: ScalarFunction, *, interpreted: bool) -> ScalarFunction:
     """Make the loop that takes states source[j] from into[j], in order; one of no tuples is the identity again."""
     invert = checked(invert, interpreted)
 
-    def separate(into, source, columns, numbers, identity, done):  # type: ignore[no-untyped-def]
+    def separate(into, source, columns, numbers, identity, done):
         for j in range(len(into)):
             done[0] = j
             to, of = into[j], source[j]
@@ -202,7 +202,7 @@ def lowering(lower: ScalarFunction, scalar: bool, *, interpreted: bool) -> Scala
     lower = checked(lower, interpreted)
     if scalar:
 
-        def lower_scalars(slots, columns, numbers, results, there, done):  # type: ignore[no-untyped-def]
+        def lower_scalars(slots, columns, numbers, results, there, done):
             for j in range(len(slots)):
                 done[0] = j
                 there[j] = False
@@ -211,7 +211,7 @@ def lowering(lower: ScalarFunction, scalar: bool, *, interpreted: bool) -> Scala
 
         return compiled(lower_scalars, interpreted)
 
-    def lower_tuples(slots, columns, numbers, results, there, done):  # type: ignore[no-untyped-def]
+    def lower_tuples(slots, columns, numbers, results, there, done):
         for j in range(len(slots)):
             done[0] = j
             there[j] = False

@@ -21,7 +21,7 @@ def merge_counts(slots: npt.NDArray[np.int32], values: npt.NDArray[np.int64], co
 
 
 @kernel
-def merge_whole(slots, low, high, number, sums):  # type: ignore[no-untyped-def]
+def merge_whole(slots, low, high, number, sums):
     """Add the 128-bit sum (low[i], high[i]) of number[i] values to sums[slots[i]]."""
     for i in range(len(slots)):
         slot = slots[i]
@@ -34,7 +34,7 @@ def merge_whole(slots, low, high, number, sums):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def merge_floating(slots, values, lost, number, sums):  # type: ignore[no-untyped-def]
+def merge_floating(slots, values, lost, number, sums):
     """Add values[i], and what rounding lost of it, to sums[slots[i]] by Knuth's two-sum."""
     for i in range(len(slots)):
         slot = slots[i]
@@ -49,7 +49,7 @@ def merge_floating(slots, values, lost, number, sums):  # type: ignore[no-untype
 
 
 @kernel
-def merge_moments(slots, number, mean, squares, moments):  # type: ignore[no-untyped-def]
+def merge_moments(slots, number, mean, squares, moments):
     """Add the moments of number[i] values to moments[slots[i]], as Chan et al. do."""
     for i in range(len(slots)):
         slot = slots[i]

@@ -27,7 +27,7 @@ _SHORT = 24
 
 
 @kernel
-def _in_runs(slots):  # type: ignore[no-untyped-def]
+def _in_runs(slots):
     """Return whether slots come in runs."""
     changes = 0
     before = slots[: max(len(slots) - 1, 0)]
@@ -38,7 +38,7 @@ def _in_runs(slots):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _run(slots, start):  # type: ignore[no-untyped-def]
+def _run(slots, start):
     """Return where the run of one slot ends that begins at a place."""
     slot = slots[start]
     stop = start + 1
@@ -98,7 +98,7 @@ def read_sums(
 
 
 @kernel
-def _put(lower, upper, number, row):  # type: ignore[no-untyped-def]
+def _put(lower, upper, number, row):
     """Add so many values to a sum, of which the lower and the upper halves, of 32 bits, are added up."""
     part = np.uint64(upper << np.int64(32))
     total = part + np.uint64(lower)
@@ -110,7 +110,7 @@ def _put(lower, upper, number, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_run(values, signed, row):  # type: ignore[no-untyped-def]
+def _add_run(values, signed, row):
     """Add values to one sum: the halves of all on their own, in lanes, then the carries."""
     half = np.int64(32)
     lower = np.int64((1 << 32) - 1)
@@ -128,7 +128,7 @@ def _add_run(values, signed, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_in_lanes(slots, values, least, lanes, sums):  # type: ignore[no-untyped-def]
+def _add_in_lanes(slots, values, least, lanes, sums):
     """Add signed values to sums of few slots, from `least` on, by turns in lanes of their own, and these at the end."""
     half = np.int64(32)
     lower = np.int64((1 << 32) - 1)
@@ -197,7 +197,7 @@ def add_whole(
 
 
 @kernel
-def step_whole(slots, values, signed, sums, lanes, results, into, source, gone, low, number):  # type: ignore[no-untyped-def]
+def step_whole(slots, values, signed, sums, lanes, results, into, source, gone, low, number):
     """Add values as `add_whole` does, combine into empty `results` and read them, then clear `gone`, all in one call.
 
     Writes low limb and number of values of each result; gives whether all of them have a value, and fit 64 bits.
@@ -216,7 +216,7 @@ def step_whole(slots, values, signed, sums, lanes, results, into, source, gone, 
 
 
 @kernel
-def _combine_whole(to, of, sums):  # type: ignore[no-untyped-def]
+def _combine_whole(to, of, sums):
     """Add one row to another."""
     addend = np.uint64(sums[of, 0])
     low = np.uint64(sums[to, 0]) + addend
@@ -320,7 +320,7 @@ def between_whole(
 
 
 @kernel
-def _add_floating_run(values, row):  # type: ignore[no-untyped-def]
+def _add_floating_run(values, row):
     """Add values to one sum, in order, as `add_floating` does."""
     old, lost = row[0], row[1]
     for i in range(len(values)):
@@ -357,7 +357,7 @@ def add_floating(slots: npt.NDArray[np.int32], values: npt.NDArray[np.float64], 
 
 
 @kernel
-def _combine_floating(to, of, sums):  # type: ignore[no-untyped-def]
+def _combine_floating(to, of, sums):
     """Add one row to another by Knuth's two-sum."""
     value = sums[of, 0]
     lost = sums[of, 1]
@@ -407,7 +407,7 @@ def count_slots(slots: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]) -> 
 
 
 @kernel
-def step_counts(slots, counts, results, into, source, gone, found):  # type: ignore[no-untyped-def]
+def step_counts(slots, counts, results, into, source, gone, found):
     """Count slots as `count_slots` does, combine into empty `results` and read them, then clear `gone`, in one call."""
     count_slots(slots, counts)
     for j in range(len(results)):

@@ -27,7 +27,7 @@ NEXT = 4
 
 
 @kernel
-def _outgrow(slot, words, wide, ledger):  # type: ignore[no-untyped-def]
+def _outgrow(slot, words, wide, ledger):
     """Move what a word holds to a row of its own and give the row, -1 when there is no room."""
     row = ledger[FREE]
     if row >= 0:
@@ -46,7 +46,7 @@ def _outgrow(slot, words, wide, ledger):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _limbs(word, wide):  # type: ignore[no-untyped-def]
+def _limbs(word, wide):
     """Return low limb, high limb and number of values of what a word says."""
     top, number = word >> BITS, word & OWN_ROW
     if number == OWN_ROW:
@@ -55,14 +55,14 @@ def _limbs(word, wide):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _own_row(slot, words, wide, ledger):  # type: ignore[no-untyped-def]
+def _own_row(slot, words, wide, ledger):
     """Return the row of a slot, made when it has none; -1 when there is no room."""
     word = words[slot]
     return word >> BITS if (word & OWN_ROW) == OWN_ROW else _outgrow(slot, words, wide, ledger)
 
 
 @kernel
-def add(slots, values, signed, start, words, wide, ledger):  # type: ignore[no-untyped-def]
+def add(slots, values, signed, start, words, wide, ledger):
     """Add values[i] to the sum of slots[i] for i from `start` on; gives the number of values done.
 
     `signed` is 0 when the values are the bits of unsigned numbers, else -1.
@@ -93,7 +93,7 @@ def add(slots, values, signed, start, words, wide, ledger):  # type: ignore[no-u
 
 
 @kernel
-def _combine(slot, more, words, wide, ledger):  # type: ignore[no-untyped-def]
+def _combine(slot, more, words, wide, ledger):
     """Add what the word `more` says to the sum of a slot; False when there is no row for it."""
     word = words[slot]
     # A row of its own counts as more values than a word has room for.
@@ -113,7 +113,7 @@ def _combine(slot, more, words, wide, ledger):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def combine(into, source, start, words, wide, ledger):  # type: ignore[no-untyped-def]
+def combine(into, source, start, words, wide, ledger):
     """Add the sum of source[j] to that of into[j], in order from j = start on; gives the number of pairs done."""
     for j in range(start, len(into)):
         if not _combine(into[j], words[source[j]], words, wide, ledger):
@@ -122,7 +122,7 @@ def combine(into, source, start, words, wide, ledger):  # type: ignore[no-untype
 
 
 @kernel
-def combine_blocks(into, source, start, words, wide, ledger):  # type: ignore[no-untyped-def]
+def combine_blocks(into, source, start, words, wide, ledger):
     """Do as `combine` with blocks; `start`, and what it gives, are numbers of slots."""
     for j in range(start // BLOCK, len(into)):
         following = np.int64(source[min(j + NEXT, len(source) - 1)]) * BLOCK
@@ -147,7 +147,7 @@ def combine_blocks(into, source, start, words, wide, ledger):  # type: ignore[no
 
 
 @kernel
-def subtract(into, source, start, words, wide, ledger):  # type: ignore[no-untyped-def]
+def subtract(into, source, start, words, wide, ledger):
     """Take the sum of source[j] from that of into[j], as `combine` adds it; what was added before leaves no trace."""
     for j in range(start, len(into)):
         slot, word, more = into[j], words[into[j]], words[source[j]]
@@ -167,7 +167,7 @@ def subtract(into, source, start, words, wide, ledger):  # type: ignore[no-untyp
 
 
 @kernel
-def clear(slots, words, wide, ledger):  # type: ignore[no-untyped-def]
+def clear(slots, words, wide, ledger):
     """Set the sums of these slots to nothing and take back their rows."""
     for i in range(len(slots)):
         word = words[slots[i]]
@@ -178,7 +178,7 @@ def clear(slots, words, wide, ledger):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def clear_blocks(blocks, words, wide, ledger):  # type: ignore[no-untyped-def]
+def clear_blocks(blocks, words, wide, ledger):
     """Do as `clear` with blocks."""
     for j in range(len(blocks)):
         first = np.int64(blocks[j]) * BLOCK
@@ -194,7 +194,7 @@ def clear_blocks(blocks, words, wide, ledger):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def read_sums(slots, words, wide, low, there):  # type: ignore[no-untyped-def]
+def read_sums(slots, words, wide, low, there):
     """Write the low limb of each slot and whether it has a value; gives whether all have.
 
     And the first one whose sum does not fit 64 bits, or -1.
@@ -215,14 +215,14 @@ def read_sums(slots, words, wide, low, there):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def read(slots, words, wide, low, high, number):  # type: ignore[no-untyped-def]
+def read(slots, words, wide, low, high, number):
     """Write low limb, high limb and number of values of each slot."""
     for i in range(len(slots)):
         low[i], high[i], number[i] = _limbs(words[slots[i]], wide)
 
 
 @kernel
-def write(rows, start, words, wide, ledger):  # type: ignore[no-untyped-def]
+def write(rows, start, words, wide, ledger):
     """Enter rows of (low limb, high limb, number of values) as the sums of the empty slots from `start` on.
 
     Gives the number done.

@@ -9,7 +9,7 @@ from operators.kernels.compile.kernel import kernel
 
 
 @kernel
-def locate(positions, bases, cells, shift, which, counts):  # type: ignore[no-untyped-def]
+def locate(positions, bases, cells, shift, which, counts):
     """Write to which[i] the last segment that begins at or before positions[i], and count the positions of each.
 
     `bases`, shape (segments,), rises; cells[c] is the segment of position bases[0] + (c << shift).
@@ -25,7 +25,7 @@ def locate(positions, bases, cells, shift, which, counts):  # type: ignore[no-un
 
 
 @kernel
-def arrange(which, places, order):  # type: ignore[no-untyped-def]
+def arrange(which, places, order):
     """Write the numbers of the positions, those of the first segment first; places[s] is where segment s begins.
 
     places[s] is left where segment s ends.

@@ -17,7 +17,7 @@ AHEAD = np.int64(32)
 
 
 @kernel
-def _first(entries, start, stop, tick):  # type: ignore[no-untyped-def]
+def _first(entries, start, stop, tick):
     """Return the first row from start on, before stop, whose tick is not below `tick`."""
     while stop - start > 8:
         middle = (start + stop) >> 1
@@ -31,7 +31,7 @@ def _first(entries, start, stop, tick):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _touch(keys, start, stop, entries, runs):  # type: ignore[no-untyped-def]
+def _touch(keys, start, stop, entries, runs):
     """Fetch the last entries of some keys, and give a number that depends on them."""
     touched = np.int64(0)
     for i in range(start, stop):
@@ -42,7 +42,7 @@ def _touch(keys, start, stop, entries, runs):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _block_of(key, tick, blocks, runs):  # type: ignore[no-untyped-def]
+def _block_of(key, tick, blocks, runs):
     """Return the last block that begins at or before a tick, the first one when none does."""
     low = np.int64(runs[key, 0])
     high = low + np.int64(runs[key, 3]) - 1
@@ -58,9 +58,7 @@ def _block_of(key, tick, blocks, runs):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def probe(  # type: ignore[no-untyped-def]
-    keys, low, high, limit, cursor, entries, blocks, runs, rows, positions
-):
+def probe(keys, low, high, limit, cursor, entries, blocks, runs, rows, positions):
     """Write the pairs of tuple i with the entries of keys[i] whose tick is in [low[i], high[i]]; gives their number.
 
     At most `limit` pairs a tuple; a key of -1 has no entries. It stops when `rows` is full and goes on from cursor =
@@ -136,7 +134,7 @@ def probe(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def dump(entries, blocks, runs, keys, ticks, positions):  # type: ignore[no-untyped-def]
+def dump(entries, blocks, runs, keys, ticks, positions):
     """Write all entries, key by key in the order of time, and give their number."""
     n = 0
     for key in range(len(runs)):
@@ -156,7 +154,7 @@ def dump(entries, blocks, runs, keys, ticks, positions):  # type: ignore[no-unty
 
 
 @kernel
-def least(keys, entries, blocks, runs, ticks):  # type: ignore[no-untyped-def]
+def least(keys, entries, blocks, runs, ticks):
     """Write the least tick of each key, the greatest of all integers for one without entries."""
     for i in range(len(keys)):
         key = np.int64(keys[i])
@@ -167,7 +165,7 @@ def least(keys, entries, blocks, runs, ticks):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def least_of_all(entries, blocks, runs, waiting, chunks, ring, calendar):  # type: ignore[no-untyped-def]
+def least_of_all(entries, blocks, runs, waiting, chunks, ring, calendar):
     """Return the least tick of all, or a bound below it when many share its list; without any, the greatest integer."""
     size = np.int64(len(ring) - 1)
     looked = 0

@@ -32,7 +32,7 @@ AHEAD = np.int64(32)
 
 
 @kernel
-def _allocate(which, size_class, memory, free, tops):  # type: ignore[no-untyped-def]
+def _allocate(which, size_class, memory, free, tops):
     """Return the start of a piece of 2**size_class rows, -1 when there is no room."""
     head = free[which, size_class]
     if head >= 0:
@@ -57,7 +57,7 @@ def _allocate(which, size_class, memory, free, tops):  # type: ignore[no-untyped
 
 
 @kernel
-def _release(which, start, size, memory, free):  # type: ignore[no-untyped-def]
+def _release(which, start, size, memory, free):
     """Free the piece of `size` rows that holds row `start`."""
     size_class = np.int64(0)
     while (np.int64(1) << size_class) < size:
@@ -68,7 +68,7 @@ def _release(which, start, size, memory, free):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _first(entries, start, stop, tick):  # type: ignore[no-untyped-def]
+def _first(entries, start, stop, tick):
     """Return the first row from start on, before stop, whose tick is not below `tick`."""
     while stop - start > 8:
         middle = (start + stop) >> 1
@@ -82,7 +82,7 @@ def _first(entries, start, stop, tick):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _note(key, tick, waiting, chunks, ring, calendar):  # type: ignore[no-untyped-def]
+def _note(key, tick, waiting, chunks, ring, calendar):
     """Enter a tick of a key into the ring; there must be a free chunk."""
     size = np.int64(len(ring) - 1)
     number = max(tick >> calendar[1], calendar[0])
@@ -111,14 +111,14 @@ def _note(key, tick, waiting, chunks, ring, calendar):  # type: ignore[no-untype
 
 
 @kernel
-def note(keys, ticks, waiting, chunks, ring, calendar):  # type: ignore[no-untyped-def]
+def note(keys, ticks, waiting, chunks, ring, calendar):
     """Enter ticks of keys into the ring; there must be free chunks enough."""
     for i in range(len(keys)):
         _note(np.int64(keys[i]), ticks[i], waiting, chunks, ring, calendar)
 
 
 @kernel
-def _touch(keys, start, stop, entries, runs):  # type: ignore[no-untyped-def]
+def _touch(keys, start, stop, entries, runs):
     """Fetch the last entries of some keys, and give a number that depends on them."""
     touched = np.int64(0)
     for i in range(start, stop):
@@ -129,14 +129,14 @@ def _touch(keys, start, stop, entries, runs):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _shift_down(memory, start, base, count):  # type: ignore[no-untyped-def]
+def _shift_down(memory, start, base, count):
     for j in range(count):
         for c in range(memory.shape[1]):
             memory[base + j, c] = memory[start + j, c]
 
 
 @kernel
-def _larger(which, key, count, memory, runs, free, tops):  # type: ignore[no-untyped-def]
+def _larger(which, key, count, memory, runs, free, tops):
     """Make room behind a key's run, or behind its directory; False when memory is full and nothing was changed."""
     start = np.int64(runs[key, 0])
     capacity = np.int64(runs[key, 2])
@@ -159,7 +159,7 @@ def _larger(which, key, count, memory, runs, free, tops):  # type: ignore[no-unt
 
 
 @kernel
-def _room(key, entries, blocks, runs, free, tops):  # type: ignore[no-untyped-def]
+def _room(key, entries, blocks, runs, free, tops):
     """Make room for one more entry of a key that has no blocks; it may have got blocks then."""
     count = np.int64(runs[key, 1])
     if runs[key, 2] == 0:
@@ -185,7 +185,7 @@ def _room(key, entries, blocks, runs, free, tops):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _block_of(key, tick, blocks, runs):  # type: ignore[no-untyped-def]
+def _block_of(key, tick, blocks, runs):
     """Return the last block that begins at or before a tick, the first one when none does."""
     low = np.int64(runs[key, 0])
     high = low + np.int64(runs[key, 3]) - 1
@@ -201,7 +201,7 @@ def _block_of(key, tick, blocks, runs):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _make_place(key, tick, entries, blocks, runs, free, tops):  # type: ignore[no-untyped-def]
+def _make_place(key, tick, entries, blocks, runs, free, tops):
     """Return the block that takes an entry of this tick, with room behind its last; -1 when memory is full."""
     at = _block_of(key, tick, blocks, runs)
     start = blocks[at, 1]
@@ -240,7 +240,7 @@ def _make_place(key, tick, entries, blocks, runs, free, tops):  # type: ignore[n
 
 
 @kernel
-def _touch_first(keys, n, entries, runs):  # type: ignore[no-untyped-def]
+def _touch_first(keys, n, entries, runs):
     """Fetch the first entries of some keys, and give a number that depends on them."""
     touched = np.int64(0)
     for i in range(n):
@@ -251,9 +251,7 @@ def _touch_first(keys, n, entries, runs):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def insert(  # type: ignore[no-untyped-def]
-    keys, ticks, positions, start, entries, blocks, runs, free, tops, waiting, chunks, ring, calendar
-):
+def insert(keys, ticks, positions, start, entries, blocks, runs, free, tops, waiting, chunks, ring, calendar):
     """Enter entries (ticks[i], positions[i]) under keys[i] from i = start on; gives the number done.
 
     Fewer than all are done when memory is full; shapes (n,) each.
@@ -319,7 +317,7 @@ def insert(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _shrink(key, entries, runs, free, tops):  # type: ignore[no-untyped-def]
+def _shrink(key, entries, runs, free, tops):
     """Move a key's run to a piece of a quarter of the size, if there is one."""
     capacity = np.int64(runs[key, 2])
     size_class = SMALLEST
@@ -334,7 +332,7 @@ def _shrink(key, entries, runs, free, tops):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _drop_blocks(key, bound, entries, blocks, runs, free, gone, n):  # type: ignore[no-untyped-def]
+def _drop_blocks(key, bound, entries, blocks, runs, free, gone, n):
     """Take out the entries below a bound of a key that has blocks, list their positions, and give the new n."""
     before = n
     block = np.int64(runs[key, 0])
@@ -367,7 +365,7 @@ def _drop_blocks(key, bound, entries, blocks, runs, free, gone, n):  # type: ign
 
 
 @kernel
-def _drop(keys, bounds, waits, start, stop, entries, blocks, runs, free, tops, gone, emptied, counts):  # type: ignore[no-untyped-def]
+def _drop(keys, bounds, waits, start, stop, entries, blocks, runs, free, tops, gone, emptied, counts):
     """Take out the entries of keys[i] below bounds[i], or below bounds[0] when it `waits` for that one.
 
     Lists what `purge` lists from counts = [positions, keys] on.
@@ -413,9 +411,7 @@ def _drop(keys, bounds, waits, start, stop, entries, blocks, runs, free, tops, g
 
 
 @making_kernel
-def purge(  # type: ignore[no-untyped-def]
-    bounds, counts, gone, emptied, entries, blocks, runs, free, tops, waiting, chunks, ring, calendar
-):
+def purge(bounds, counts, gone, emptied, entries, blocks, runs, free, tops, waiting, chunks, ring, calendar):
     """Take out all entries below bounds[0]; lists their positions and the keys that have none left.
 
     counts = [positions, keys]. Cost: entries taken out, those that share a list with the bound, and lists between the
@@ -463,13 +459,13 @@ def purge(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def purge_keys(keys, bounds, counts, gone, emptied, entries, blocks, runs, free, tops):  # type: ignore[no-untyped-def]
+def purge_keys(keys, bounds, counts, gone, emptied, entries, blocks, runs, free, tops):
     """Take out the entries of keys[i] below bounds[i]; lists and counts what `purge` does. Keys are distinct."""
     _drop(keys, bounds, False, 0, len(keys), entries, blocks, runs, free, tops, gone, emptied, counts)
 
 
 @kernel
-def strike(keys, ticks, positions, entries, blocks, runs, free):  # type: ignore[no-untyped-def]
+def strike(keys, ticks, positions, entries, blocks, runs, free):
     """Take out single entries, each of which is there."""
     for i in range(len(keys)):
         key = np.int64(keys[i])

@@ -19,7 +19,7 @@ ENTRIES = 1
 
 
 @kernel
-def distinct(order, ends, values, weights, numbers, run_values, run_weights, run_ends):  # type: ignore[no-untyped-def]
+def distinct(order, ends, values, weights, numbers, run_values, run_weights, run_ends):
     """Number the distinct values of each queue's tuples, which `order` lists by queue and value.
 
     An empty `order` stands for 0, 1, 2, ...; an empty `weights` for ones. numbers[t] is the number of tuple t's value,
@@ -46,7 +46,7 @@ def distinct(order, ends, values, weights, numbers, run_values, run_weights, run
 
 
 @kernel
-def enter(  # type: ignore[no-untyped-def]
+def enter(
     groups, ends, values, limits, size, places, heads, counters, keys, items, bases,
     fresh, ids, seeds, into, source, targets, lows, highs
 ):  # fmt: skip
@@ -154,7 +154,7 @@ def enter(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def multiples(parts, ends, weights, ranks, every, times):  # type: ignore[no-untyped-def]
+def multiples(parts, ends, weights, ranks, every, times):
     """Write how many multiples of `every` are among the ranks of each value's tuples, counting on in ranks[part]."""
     i = 0
     for j in range(len(parts)):
@@ -167,7 +167,7 @@ def multiples(parts, ends, weights, ranks, every, times):  # type: ignore[no-unt
 
 
 @kernel
-def read(groups, segments, ends, wids, places, keys, items, bases, cursor, rows, owners, slots):  # type: ignore[no-untyped-def]
+def read(groups, segments, ends, wids, places, keys, items, bases, cursor, rows, owners, slots):
     """Read each group's step function at the windows wids[ends[s - 1]], ..., wids[ends[s] - 1] of its segment s.
 
     Result n is window rows[n] of group owners[n], in slots[n]; where a group has nothing there is none. Goes on at
@@ -202,7 +202,7 @@ def read(groups, segments, ends, wids, places, keys, items, bases, cursor, rows,
 
 
 @kernel
-def purge(groups, counts, places, heads, counters, keys, items, bases, gone, idle):  # type: ignore[no-untyped-def]
+def purge(groups, counts, places, heads, counters, keys, items, bases, gone, idle):
     """Drop the first counts[j] bins of each group; the last of them becomes the base, unless no bin is left.
 
     Lists the slots that are free then and the groups without bins; returns how many of each.

@@ -7,7 +7,7 @@ from operators.kernels.compile.kernel import kernel
 
 
 @kernel
-def reach(heads, after, reached):  # type: ignore[no-untyped-def]
+def reach(heads, after, reached):
     """Mark what chains reach; False where one leaves the places, or comes to one that is marked."""
     for head in heads:
         i = head

@@ -6,7 +6,7 @@ from operators.kernels.compile.kernel import kernel
 
 
 @kernel
-def ranks(ids, counts, out):  # type: ignore[no-untyped-def]
+def ranks(ids, counts, out):
     """Write each tuple's arrival number within its partition, from 0, and count on."""
     for i in range(len(ids)):
         out[i] = counts[ids[i]]

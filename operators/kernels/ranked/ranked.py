@@ -23,7 +23,7 @@ LEAST_LEVEL = 2
 
 
 @kernel
-def arrange(queues, order, counts, touched, ends, out):  # type: ignore[no-untyped-def]
+def arrange(queues, order, counts, touched, ends, out):
     """Sort tuples by queue, keeping `order` within each; lists the queues and where each one's tuples end.
 
     An empty `order` stands for the order of arrival. counts[q] is zero for every queue before and after. Returns how
@@ -54,7 +54,7 @@ def arrange(queues, order, counts, touched, ends, out):  # type: ignore[no-untyp
 
 
 @kernel
-def _vacate(q, places, spare, keys):  # type: ignore[no-untyped-def]
+def _vacate(q, places, spare, keys):
     """Chain a queue's room with the unused ones of its level."""
     room = places[q, ROOM]
     if room > 0:
@@ -70,7 +70,7 @@ def _vacate(q, places, spare, keys):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def make_room(queues, extra, places, spare, counters, keys, items, begin):  # type: ignore[no-untyped-def]
+def make_room(queues, extra, places, spare, counters, keys, items, begin):
     """Let queue j take extra[j] more entries at its end, from j = begin on; stops where the arena is full.
 
     A queue slides to the base of its room when that leaves a quarter free, else it moves to a larger room: amortised
@@ -114,7 +114,7 @@ def make_room(queues, extra, places, spare, counters, keys, items, begin):  # ty
 
 
 @kernel
-def merge(queues, ends, new_keys, new_items, places, heads, counters, keys, items):  # type: ignore[no-untyped-def]
+def merge(queues, ends, new_keys, new_items, places, heads, counters, keys, items):
     """Enter a batch; of equal keys the entry that was there stands first. Cost: what moves, so little when in order."""
     k = 0
     for j in range(len(queues)):
@@ -139,7 +139,7 @@ def merge(queues, ends, new_keys, new_items, places, heads, counters, keys, item
 
 
 @kernel
-def weigh(queues, ends, new_keys, weights, places, heads, counters, keys, items):  # type: ignore[no-untyped-def]
+def weigh(queues, ends, new_keys, weights, places, heads, counters, keys, items):
     """Add weights[k] to the entry of its key, entering keys that are not there; a weight of zero is left out.
 
     Keys are distinct within a queue of the batch and within the queue.
@@ -182,7 +182,7 @@ def weigh(queues, ends, new_keys, weights, places, heads, counters, keys, items)
 
 
 @kernel
-def below(queues, bounds, places, keys, counts):  # type: ignore[no-untyped-def]
+def below(queues, bounds, places, keys, counts):
     """Count the entries of each queue j with a key below bounds[j]."""
     for j in range(len(queues)):
         start = places[queues[j], START]
@@ -198,7 +198,7 @@ def below(queues, bounds, places, keys, counts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def take(queues, counts, places, heads, spare, counters, keys, items, out_keys, out_items):  # type: ignore[no-untyped-def]
+def take(queues, counts, places, heads, spare, counters, keys, items, out_keys, out_items):
     """Take the first counts[j] entries out of each queue and write them, queue after queue."""
     n = 0
     for j in range(len(queues)):
@@ -219,7 +219,7 @@ def take(queues, counts, places, heads, spare, counters, keys, items, out_keys, 
 
 
 @kernel
-def copy(queues, places, keys, items, out_keys, out_items):  # type: ignore[no-untyped-def]
+def copy(queues, places, keys, items, out_keys, out_items):
     """Write all entries of these queues, queue after queue, and leave them there."""
     n = 0
     for j in range(len(queues)):
@@ -231,7 +231,7 @@ def copy(queues, places, keys, items, out_keys, out_items):  # type: ignore[no-u
 
 
 @kernel
-def sweep(lows, highs, targets, slots, into, source):  # type: ignore[no-untyped-def]
+def sweep(lows, highs, targets, slots, into, source):
     """List the combinations that add slots[lows[q]], ..., slots[highs[q] - 1] to targets[q], for ranges that only rise.
 
     Two stacks in place: of the slots before `split` each becomes the sum of itself and those behind it up to the split;
@@ -281,7 +281,7 @@ def sweep(lows, highs, targets, slots, into, source):  # type: ignore[no-untyped
 
 
 @kernel
-def listed(lows, highs, targets, slots, into, source):  # type: ignore[no-untyped-def]
+def listed(lows, highs, targets, slots, into, source):
     """List the combinations that add slots[lows[q]], ..., slots[highs[q] - 1] to targets[q], one by one."""
     n = 0
     for q in range(len(targets)):
@@ -292,7 +292,7 @@ def listed(lows, highs, targets, slots, into, source):  # type: ignore[no-untype
 
 
 @kernel
-def slice_numbers(ranks, size, slide, numbers):  # type: ignore[no-untyped-def]
+def slice_numbers(ranks, size, slide, numbers):
     """Write the slice of each rank: windows of `size` ranks every `slide` begin and end between slices only.
 
     Slices 2k and 2k + 1 part slide k where a window begins in it; -1 for a rank that is in no window.
@@ -307,7 +307,7 @@ def slice_numbers(ranks, size, slide, numbers):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fold(groups, ends, order, numbers, slots, places, keys, items, into, source, fresh_ends, fresh_keys, fresh_slots):  # type: ignore[no-untyped-def]
+def fold(groups, ends, order, numbers, slots, places, keys, items, into, source, fresh_ends, fresh_keys, fresh_slots):
     """Put single tuples into their group's slices: the first of a slice becomes it, the others are combined into it.
 
     `order` lists the tuples by group, each group's in the order of rank; slices[-1] is the group's newest. Returns
@@ -343,7 +343,7 @@ def fold(groups, ends, order, numbers, slots, places, keys, items, into, source,
 
 
 @kernel
-def plan_ranks(groups, starts, stops, size, slide, places, keys, items, cursor, slots, wids, owners, lows, highs):  # type: ignore[no-untyped-def]
+def plan_ranks(groups, starts, stops, size, slide, places, keys, items, cursor, slots, wids, owners, lows, highs):
     """List the windows starts[i] <= w < stops[i] of each group that has a slice in them, and which slices these are.
 
     slots[lows[n]], ..., slots[highs[n] - 1] are the slices of result n. Goes on at cursor = (group, window) until a
@@ -395,7 +395,7 @@ def plan_ranks(groups, starts, stops, size, slide, places, keys, items, cursor, 
 
 
 @kernel
-def plan_edges(  # type: ignore[no-untyped-def]
+def plan_edges(
     parts,
     starts,
     stops,
@@ -466,7 +466,7 @@ def plan_edges(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def by_group(lows, highs, slots, group_of, seen, rows, owners, into, source):  # type: ignore[no-untyped-def]
+def by_group(lows, highs, slots, group_of, seen, rows, owners, into, source):
     """Part each range slots[lows[q]], ..., slots[highs[q] - 1] by group: result n is group owners[n] of range rows[n].
 
     into[k] is a result, source[k] a slot of it. seen[g] is -1 for every group at the start. Returns (results, pairs).
@@ -489,7 +489,7 @@ def by_group(lows, highs, slots, group_of, seen, rows, owners, into, source):  #
 
 
 @kernel
-def vacate(queues, places, spare, keys):  # type: ignore[no-untyped-def]
+def vacate(queues, places, spare, keys):
     """Free the rooms of these queues, whatever they hold."""
     for j in range(len(queues)):
         _vacate(queues[j], places, spare, keys)

@@ -39,7 +39,7 @@ promise completes is not all found."""
 
 
 @kernel
-def advance(  # type: ignore[no-untyped-def]
+def advance(
     ticks, valid, positions, promised, marks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds,
     dues, ledger, unions, table, slots, banded, gapped, upcoming, ahead, grid, scale, live, begins, seen, members,
     found, into, source, over, gone, nothing,
@@ -144,7 +144,7 @@ def advance(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def advance_summed(  # type: ignore[no-untyped-def]
+def advance_summed(
     ticks, valid, hears, bound, marks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues,
     ledger, unions, table, slots, banded, gapped, upcoming, ahead, grid, scale, rows, queued, near, found, ends,
     busy, busy_ends, members, into, source, over, appended, totals, gone, freed,
@@ -248,7 +248,7 @@ def advance_summed(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def least(ticks, valid, start, stop):  # type: ignore[no-untyped-def]
+def least(ticks, valid, start, stop):
     """Return the least of these ticks."""
     least = FAR
     for i in range(start, stop):
@@ -258,7 +258,7 @@ def least(ticks, valid, start, stop):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _number(into, start, pairs, base):  # type: ignore[no-untyped-def]
+def _number(into, start, pairs, base):
     """Let so many pairs from `start` on go to the slots from `base` on; gives where the next ones go."""
     for q in range(start, start + pairs):
         into[q] += base

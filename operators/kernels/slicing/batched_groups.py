@@ -31,7 +31,7 @@ DONE, LATE, ROOM, BLOCKS = batched.DONE, batched.LATE, batched.ROOM, -9
 
 
 @kernel
-def advance_grouped(  # type: ignore[no-untyped-def]
+def advance_grouped(
     ticks, valid, groups, positions, promised, marks, cells, order, nexts, edges, bands, links, times, sessions, chains,
     bounds, dues, ledger, unions, table, slices, banded, upcoming, ahead, grid, scale, live, begins, vectors, bits,
     left, spare, counts, slots, fresh, windows, found, members, made, into, source, over, joined, gone, nothing,
@@ -134,7 +134,7 @@ def advance_grouped(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _list(live, cells, vectors, bits, r, p, made_block, members, made, into, source):  # type: ignore[no-untyped-def]
+def _list(live, cells, vectors, bits, r, p, made_block, members, made, into, source):
     """List the groups that these cells have, from result r on, in new blocks, and what these are combined from.
 
     Gives how many results, pairs and blocks there are then.
@@ -158,7 +158,7 @@ def _list(live, cells, vectors, bits, r, p, made_block, members, made, into, sou
 
 
 @kernel
-def _clear(row, bits, left, counts, gone, g):  # type: ignore[no-untyped-def]
+def _clear(row, bits, left, counts, gone, g):
     """Empty a vector: its blocks are listed from gone[g] on, its groups are marked; gives how many are listed then."""
     for k in range(len(row)):
         if row[k] >= 0:
@@ -172,7 +172,7 @@ def _clear(row, bits, left, counts, gone, g):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _join(row, other, bits, counts, into, source, gone, p, g):  # type: ignore[no-untyped-def]
+def _join(row, other, bits, counts, into, source, gone, p, g):
     """Add one vector to another, and empty it; gives how many pairs and blocks are listed then."""
     for k in range(len(row)):
         block, to = np.int64(other[k]), np.int64(row[k])

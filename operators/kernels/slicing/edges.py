@@ -65,4 +65,4 @@ def compiled_search(next_edge: Callable[[int], int], example: int) -> Callable[[
             return None
     except (importlib.import_module("numba.core.errors").NumbaError, TypeError):
         return None
-    return search  # type: ignore[no-any-return]
+    return search

@@ -27,7 +27,7 @@ STRETCH, STEP = np.int64(256), np.int64(32)
 
 
 @kernel
-def _rise(heap, i, tick, ref):  # type: ignore[no-untyped-def]
+def _rise(heap, i, tick, ref):
     """Put an entry in the place i, or above it where larger ones are."""
     while i > 0:
         parent = (i - 1) // 2
@@ -41,7 +41,7 @@ def _rise(heap, i, tick, ref):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _until(tick, bands):  # type: ignore[no-untyped-def]
+def _until(tick, bands):
     """Return the end of the last window that begins at a tick, -FAR when none does."""
     until = -FAR
     if tick <= -FAR:
@@ -55,7 +55,7 @@ def _until(tick, bands):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def cut(t, bands):  # type: ignore[no-untyped-def]
+def cut(t, bands):
     """Return the cell around a tick by division: begin, end, until, and whether a window covers it."""
     begin = -FAR
     end = FAR
@@ -83,7 +83,7 @@ def cut(t, bands):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _list(bands, nexts, edges, ledger):  # type: ignore[no-untyped-def]
+def _list(bands, nexts, edges, ledger):
     """List the edges of the next stretch of time in order, each once; none when there is none at all.
 
     They are dealt to equal parts of the stretch and put in order there: some steps an edge, however many windows.
@@ -147,7 +147,7 @@ def _list(bands, nexts, edges, ledger):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _aim(t, bands, nexts, edges, ledger):  # type: ignore[no-untyped-def]
+def _aim(t, bands, nexts, edges, ledger):
     """List the edges after t."""
     for i in range(len(bands)):
         size, slide, origin = bands[i, RANGE], bands[i, SLIDE], bands[i, ORIGIN]
@@ -161,13 +161,13 @@ def _aim(t, bands, nexts, edges, ledger):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _edge(edges, ledger):  # type: ignore[no-untyped-def]
+def _edge(edges, ledger):
     """Return the next edge of those listed, FAR when there is none."""
     return edges[TICK, ledger[EDGE]] if ledger[EDGE] < ledger[EDGES] else FAR
 
 
 @kernel
-def _cross(bands, nexts, edges, ledger):  # type: ignore[no-untyped-def]
+def _cross(bands, nexts, edges, ledger):
     """Go on to the edge after the next one; gives until when windows last that begin at the one that is crossed."""
     until = edges[LASTS, ledger[EDGE]]
     ledger[EDGE] += 1
@@ -177,7 +177,7 @@ def _cross(bands, nexts, edges, ledger):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_cell(at, begin, end, until, nobody, cells, order, ledger):  # type: ignore[no-untyped-def]
+def _add_cell(at, begin, end, until, nobody, cells, order, ledger):
     """Enter a cell at a position of the order, which has room."""
     if at > 0 and cells[order[at - 1, NUMBER], END] > begin:
         # An edge that only a removed window had still ends a cell.
@@ -205,7 +205,7 @@ def _add_cell(at, begin, end, until, nobody, cells, order, ledger):  # type: ign
 
 
 @kernel
-def position(t, order, n):  # type: ignore[no-untyped-def]
+def position(t, order, n):
     """Return the last of the first n places whose begin is at or before a tick, -1 when there is none."""
     low = np.int64(0)
     high = np.int64(n)
@@ -219,7 +219,7 @@ def position(t, order, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def insert_cell(t, begin, end, until, nobody, cells, order, ledger):  # type: ignore[no-untyped-def]
+def insert_cell(t, begin, end, until, nobody, cells, order, ledger):
     """Enter a cell around a tick that was cut elsewhere, as far as the cells that are known leave room.
 
     These may be narrower, where a window was removed since.
@@ -228,7 +228,7 @@ def insert_cell(t, begin, end, until, nobody, cells, order, ledger):  # type: ig
 
 
 @kernel
-def _reach(t, cells, order, nexts, edges, bands, ledger):  # type: ignore[no-untyped-def]
+def _reach(t, cells, order, nexts, edges, bands, ledger):
     """Return the position of the cell that a tick is in, cut when it is new; FULL without room, ASK to be told."""
     n = ledger[CELLS]
     k = n - 1 if n > 0 and order[n - 1, START] <= t else position(t, order, n)
@@ -260,7 +260,7 @@ def _reach(t, cells, order, nexts, edges, bands, ledger):  # type: ignore[no-unt
 
 
 @kernel
-def unlink(slot, cells, links, chains):  # type: ignore[no-untyped-def]
+def unlink(slot, cells, links, chains):
     """Take a slice out of the chains of its group and of its cell."""
     g, c = links[slot, GROUP], links[slot, CELL]
     older, newer = links[slot, OLDER], links[slot, NEWER]
@@ -284,7 +284,7 @@ def unlink(slot, cells, links, chains):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _released(t, g, before, after, times, sessions, bounds, ledger):  # type: ignore[no-untyped-def]
+def _released(t, g, before, after, times, sessions, bounds, ledger):
     """Return the bits of the session windows to which a tick of a group comes too late, or does not count."""
     bound = max(ledger[BOUND], bounds[g, OWN])
     if t >= bound and t >= ledger[JOINED]:
@@ -304,7 +304,7 @@ def _released(t, g, before, after, times, sessions, bounds, ledger):  # type: ig
 
 
 @kernel
-def _make(g, links, ledger):  # type: ignore[no-untyped-def]
+def _make(g, links, ledger):
     """Return a slot of the stock to a slice of a group; SPENT when there is none."""
     slot = ledger[STOCK]
     if slot < 0:
@@ -316,7 +316,7 @@ def _make(g, links, ledger):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _append(g, c, cells, links, chains, ledger):  # type: ignore[no-untyped-def]
+def _append(g, c, cells, links, chains, ledger):
     """Make the newest slice of a group, in an empty cell; SPENT without a slot for it."""
     slot = _make(g, links, ledger)
     if slot == SPENT:
@@ -339,7 +339,7 @@ def _append(g, c, cells, links, chains, ledger):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _covers(t, bands):  # type: ignore[no-untyped-def]
+def _covers(t, bands):
     """Return whether a context-free window covers a tick."""
     for i in range(len(bands)):
         w = max((t - bands[i, ORIGIN]) // bands[i, SLIDE], bands[i, LEAST])
@@ -349,7 +349,7 @@ def _covers(t, bands):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _place(t, g, k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, unions):  # type: ignore[no-untyped-def]
+def _place(t, g, k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, unions):
     """Return the slice for a tick of a group in the cell at position k: one there is, a merged or a new one.
 
     -1 when the tuple is too late or in no window, SPENT without a slot for a new one. Cases 1.1 to 3 are those of the
@@ -439,7 +439,7 @@ def _place(t, g, k, cells, order, bands, links, times, sessions, chains, bounds,
 
 
 @kernel
-def chain(slot, c, cells, links):  # type: ignore[no-untyped-def]
+def chain(slot, c, cells, links):
     """Put a slice at the head of its cell."""
     following = max(cells[c, HEAD], -1)
     links[slot, CELL] = c
@@ -452,7 +452,7 @@ def chain(slot, c, cells, links):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _span(ticks, valid, start, quanta, ledger):  # type: ignore[no-untyped-def]
+def _span(ticks, valid, start, quanta, ledger):
     """Return (least tick, shift) such that (tick - least) >> shift < quanta for all ticks; shift -1 if none is."""
     least = LIMIT
     most = -LIMIT
@@ -479,7 +479,7 @@ def _span(ticks, valid, start, quanta, ledger):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _remember(table, base, shift, low, high, what):  # type: ignore[no-untyped-def]
+def _remember(table, base, shift, low, high, what):
     """Enter what is known of the ticks [low, high) for the quanta that lie in them as a whole."""
     start = max(low - base + (np.int64(1) << shift) - 1, np.int64(0)) >> shift
     stop = min(max(high - base, np.int64(0)) >> shift, np.int64(len(table)))
@@ -488,7 +488,7 @@ def _remember(table, base, shift, low, high, what):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _within(ticks, start, stop, low, high):  # type: ignore[no-untyped-def]
+def _within(ticks, start, stop, low, high):
     """Return whether ticks[start:stop] are in [low, high)."""
     least, most = ticks[start], ticks[start]
     for i in range(start, stop):
@@ -498,7 +498,7 @@ def _within(ticks, start, stop, low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _known(ticks, start, stop, base, shift, table, times, slots):  # type: ignore[no-untyped-def]
+def _known(ticks, start, stop, base, shift, table, times, slots):
     """Put ticks[start:stop] into the slices that are remembered for them; False when there is one without.
 
     Where the least and the greatest tick have widened their slices, all others lie within theirs, as a rule: to look
@@ -533,7 +533,7 @@ def _known(ticks, start, stop, base, shift, table, times, slots):  # type: ignor
 
 
 @kernel
-def rising(ticks, start):  # type: ignore[no-untyped-def]
+def rising(ticks, start):
     """Return whether ticks from `start` on never fall, in stretches, so that what is out of order is soon found."""
     last = np.int64(len(ticks)) - 1
     i = np.int64(start)
@@ -550,7 +550,7 @@ def rising(ticks, start):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def first_from(ticks, i, tick):  # type: ignore[no-untyped-def]
+def first_from(ticks, i, tick):
     """Return the first place from i on, of ticks that never fall, with `tick` or a later one.
 
     It is looked for around where it would be were they evenly spread: a few steps where they nearly are.
@@ -594,7 +594,7 @@ def first_from(ticks, i, tick):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _place_rising(  # type: ignore[no-untyped-def]
+def _place_rising(
     ticks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger, unions, slots,
     start,
 ):  # fmt: skip
@@ -627,7 +627,7 @@ def _place_rising(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def place_single(  # type: ignore[no-untyped-def]
+def place_single(
     ticks, valid, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger,
     unions, table, slots, start,
 ):  # fmt: skip
@@ -754,7 +754,7 @@ def place_single(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def place_grouped(  # type: ignore[no-untyped-def]
+def place_grouped(
     ticks, valid, groups, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger,
     unions, table, slots, start,
 ):  # fmt: skip
@@ -810,7 +810,7 @@ def place_grouped(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def recut(end, bands, cells, order, ledger):  # type: ignore[no-untyped-def]
+def recut(end, bands, cells, order, ledger):
     """Fit the cells to other windows, no new one of which begins up to the largest tick; its cell ends at `end`.
 
     Cells after the largest tick and those of nobody are empty and vanish. The others get the end of the last window

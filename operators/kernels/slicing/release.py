@@ -24,7 +24,7 @@ MOST_GONE = 1 << 30
 
 
 @kernel
-def overdue(ticks, bands, bound, out):  # type: ignore[no-untyped-def]
+def overdue(ticks, bands, bound, out):
     """Mark each tick that is in a window of some band which ends at or before a bound."""
     for i in range(len(ticks)):
         t = ticks[i]
@@ -39,7 +39,7 @@ def overdue(ticks, bands, bound, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def enter_keys(keys, start, grid, scale):  # type: ignore[no-untyped-def]
+def enter_keys(keys, start, grid, scale):
     """Write to the grid which key is the first one in or after each part, for keys from `start` on; False without room.
 
     The keys ascend, and those before `start` were entered before. Parts lie in the grid, whose length is a power of
@@ -63,7 +63,7 @@ def enter_keys(keys, start, grid, scale):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _seek(tick, keys, n, grid, scale):  # type: ignore[no-untyped-def]
+def _seek(tick, keys, n, grid, scale):
     """Return the first of n ascending places whose key is at or after a tick.
 
     The search begins where a grid says; without one, where the tick would be if keys were spread evenly. It doubles its
@@ -111,14 +111,14 @@ def _seek(tick, keys, n, grid, scale):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def between(first, last, keys, grid, scale):  # type: ignore[no-untyped-def]
+def between(first, last, keys, grid, scale):
     """Return the first of ascending places whose key is at or after `first`, and that at or after `last`."""
     n = np.int64(len(keys))
     return _seek(first, keys, n, grid, scale), _seek(last, keys, n, grid, scale)
 
 
 @kernel
-def occupied(cells, order, n, live, begins):  # type: ignore[no-untyped-def]
+def occupied(cells, order, n, live, begins):
     """List the cells with a slice in order of time, and their begins; gives their number."""
     m = 0
     for k in range(n):
@@ -131,7 +131,7 @@ def occupied(cells, order, n, live, begins):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def unfinished(bands, bound):  # type: ignore[no-untyped-def]
+def unfinished(bands, bound):
     """Return the least begin and the least end of the windows that a bound does not complete."""
     begin = FAR
     end = FAR
@@ -145,7 +145,7 @@ def unfinished(bands, bound):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def complete(  # type: ignore[no-untyped-def]
+def complete(
     bands, banded, nexts, ahead, bound, begins, n, grid, scale, gone, near, which, wids, opens, closes, firsts, lasts
 ):
     """List the windows that a bound completes and that have an occupied cell, from nexts[i] on, which moves on.
@@ -220,7 +220,7 @@ def complete(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def cover(  # type: ignore[no-untyped-def]
+def cover(
     opens, closes, firsts, first, cells, live, begins, n, grid, scale, links, bounds, seen, windows, groups, into,
     source,
 ):  # fmt: skip
@@ -270,7 +270,7 @@ def cover(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def cover_groups(  # type: ignore[no-untyped-def]
+def cover_groups(
     which, bands, bound, past, cells, links, chains, bounds, at, bands_of, wids, opens, closes, groups, into, source
 ):
     """List the windows that a promise on single groups completes for these, from their own bounds on up to `bound`.
@@ -328,7 +328,7 @@ def cover_groups(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def touched(late_groups, late_ticks, groups, opens, closes, out):  # type: ignore[no-untyped-def]
+def touched(late_groups, late_ticks, groups, opens, closes, out):
     """Mark the results to which a late tuple came; the late ones are sorted by group, then by tick."""
     for i in range(len(groups)):
         low = np.int64(0)
@@ -343,7 +343,7 @@ def touched(late_groups, late_ticks, groups, opens, closes, out):  # type: ignor
 
 
 @kernel
-def _take_slot(links, ledger):  # type: ignore[no-untyped-def]
+def _take_slot(links, ledger):
     """Return a slot that is nobody's, the caller's from now on; -1 when there is none."""
     slot = ledger[FREE]
     if slot >= 0:
@@ -355,7 +355,7 @@ def _take_slot(links, ledger):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def take(links, ledger, out):  # type: ignore[no-untyped-def]
+def take(links, ledger, out):
     """Write slots to `out` that are nobody's, the caller's from now on; gives how many there were."""
     for i in range(len(out)):
         slot = _take_slot(links, ledger)
@@ -366,9 +366,7 @@ def take(links, ledger, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def append(  # type: ignore[no-untyped-def]
-    bound, summed, cells, links, times, chains, ledger, grid, scale, rows, start, stop, slots, totals
-):
+def append(bound, summed, cells, links, times, chains, ledger, grid, scale, rows, start, stop, slots, totals):
     """Append to the queue the slices of the one group there is that no tuple at or after a bound can change.
 
     `rows` has those held from `start` to `stop`; the key of a slice orders it among others and lies in the windows that
@@ -400,9 +398,7 @@ def append(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def ranges(  # type: ignore[no-untyped-def]
-    opens, closes, firsts, rows, start, stop, grid, scale, base, windows, starts, stops, later, earlier
-):
+def ranges(opens, closes, firsts, rows, start, stop, grid, scale, base, windows, starts, stops, later, earlier):
     """List the windows that have a slice of the queue: which range of them, and which totals it is the difference of.
 
     `firsts` are the beginnings of the ranges, of length 0 where they are not known. The total at the end of a range
@@ -423,7 +419,7 @@ def ranges(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def release(  # type: ignore[no-untyped-def]
+def release(
     bound, summed, cells, links, times, chains, ledger, grid, scale, rows, start, stop, base, bands, banded, nexts,
     ahead, gone, near, slots, totals, found, ends,
 ):  # fmt: skip

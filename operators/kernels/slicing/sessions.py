@@ -14,7 +14,7 @@ from operators.kernels.ticks import FAR
 
 
 @kernel
-def _sessions(  # type: ignore[no-untyped-def]
+def _sessions(
     g, bound, settled, links, times, sessions, all_bits, chains, fill, results, pairs, over, n_over, which, groups,
     firsts, lasts, into, source,
 ):  # fmt: skip
@@ -76,7 +76,7 @@ def _sessions(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sink(dues, n):  # type: ignore[no-untyped-def]
+def _sink(dues, n):
     """Let the first of n entries sink to its place: the smaller child rises all the way, then the entry from below."""
     if n <= 0:
         return
@@ -98,7 +98,7 @@ def _sink(dues, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _rise(dues, i, tick, g):  # type: ignore[no-untyped-def]
+def _rise(dues, i, tick, g):
     """Put an entry in the place i, or above it where larger ones are."""
     while i > 0:
         parent = (i - 1) // 2
@@ -112,7 +112,7 @@ def _rise(dues, i, tick, g):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def complete_sessions(  # type: ignore[no-untyped-def]
+def complete_sessions(
     bound,
     settled,
     links,
@@ -172,7 +172,7 @@ def complete_sessions(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sessions_of(  # type: ignore[no-untyped-def]
+def sessions_of(
     chosen, at, bound, links, times, sessions, all_bits, chains, over, which, groups, firsts, lasts, into, source
 ):
     """List the sessions of single groups that a promise on these completes, from `at` on, as far as there is room.
@@ -197,7 +197,7 @@ def sessions_of(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def earliest(links, times, all_bits, chains):  # type: ignore[no-untyped-def]
+def earliest(links, times, all_bits, chains):
     """Return the first tick of the slices that a session window still needs, over all groups."""
     first = FAR
     for g in range(len(chains)):
@@ -211,7 +211,7 @@ def earliest(links, times, all_bits, chains):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def begun(links, times, all_bits, chains, firsts):  # type: ignore[no-untyped-def]
+def begun(links, times, all_bits, chains, firsts):
     """Write the first tick that a session window still needs of each group."""
     for g in range(len(chains)):
         firsts[g] = FAR
@@ -224,7 +224,7 @@ def begun(links, times, all_bits, chains, firsts):  # type: ignore[no-untyped-de
 
 
 @kernel
-def hasten(groups, tick, bounds, dues, n):  # type: ignore[no-untyped-def]
+def hasten(groups, tick, bounds, dues, n):
     """Let these groups be looked at when a bound reaches a tick; gives the number of deadlines then."""
     for i in range(len(groups)):
         g = np.int64(groups[i])

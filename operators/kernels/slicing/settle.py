@@ -16,7 +16,7 @@ DEAD = -(2**62) - 1
 
 
 @kernel
-def _unchain(slot, cells, links):  # type: ignore[no-untyped-def]
+def _unchain(slot, cells, links):
     """Take a slice out of the chain of its cell."""
     c = links[slot, CELL]
     following, before = links[slot, NEXT], links[slot, PREVIOUS]
@@ -30,7 +30,7 @@ def _unchain(slot, cells, links):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _chain(slot, c, cells, links):  # type: ignore[no-untyped-def]
+def _chain(slot, c, cells, links):
     """Put a slice at the head of its cell."""
     following = max(cells[c, HEAD], -1)
     links[slot, CELL] = c
@@ -43,7 +43,7 @@ def _chain(slot, c, cells, links):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _unlink(slot, cells, links, chains):  # type: ignore[no-untyped-def]
+def _unlink(slot, cells, links, chains):
     """Take a slice out of the chains of its group and of its cell."""
     g = links[slot, GROUP]
     older, newer = links[slot, OLDER], links[slot, NEWER]
@@ -60,7 +60,7 @@ def _unlink(slot, cells, links, chains):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def give_back(slots, links, ledger):  # type: ignore[no-untyped-def]
+def give_back(slots, links, ledger):
     """Chain slots that are in no chain any more as free, the first of them on top."""
     for i in range(len(slots) - 1, -1, -1):
         links[slots[i], OLDER] = ledger[FREE]
@@ -68,7 +68,7 @@ def give_back(slots, links, ledger):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def drop_totals(base, totals, number, links, ledger, out):  # type: ignore[no-untyped-def]
+def drop_totals(base, totals, number, links, ledger, out):
     """Drop the running totals before that of slice `number - 1`, and `base`, if there is one (>= 0).
 
     Their slots are listed in `out`, and free. Returns how many there are.
@@ -85,7 +85,7 @@ def drop_totals(base, totals, number, links, ledger, out):  # type: ignore[no-un
 
 
 @kernel
-def stock(slots, links, ledger):  # type: ignore[no-untyped-def]
+def stock(slots, links, ledger):
     """Chain slots that are nobody's, and initialised, as those of which slices are made, the first of them on top."""
     for i in range(len(slots) - 1, -1, -1):
         links[slots[i], OLDER] = ledger[STOCK]
@@ -93,7 +93,7 @@ def stock(slots, links, ledger):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def unstock(links, ledger):  # type: ignore[no-untyped-def]
+def unstock(links, ledger):
     """Chain what is left of these as free."""
     while ledger[STOCK] >= 0:
         slot = ledger[STOCK]
@@ -103,7 +103,7 @@ def unstock(links, ledger):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def drop_oldest(bound, cells, order, links, chains, ledger, gone):  # type: ignore[no-untyped-def]
+def drop_oldest(bound, cells, order, links, chains, ledger, gone):
     """Drop the cells that end at or before a bound, each with its one slice, if any, of the one group that there is.
 
     The slots dropped are listed in `gone`, to be initialised: slices to come are made of them. Returns (slots dropped,
@@ -135,7 +135,7 @@ def drop_oldest(bound, cells, order, links, chains, ledger, gone):  # type: igno
 
 
 @kernel
-def settle(settled, low, join, cells, order, links, times, chains, ledger, gone, into, source):  # type: ignore[no-untyped-def]
+def settle(settled, low, join, cells, order, links, times, chains, ledger, gone, into, source):
     """Drop and join what is before a bound; lists the slots dropped in `gone`, and those joined in `into`, `source`.
 
     No tuple before `settled` changes anything, and no open context-free window begins before `low`. A cell joins the
@@ -217,7 +217,7 @@ def settle(settled, low, join, cells, order, links, times, chains, ledger, gone,
 
 
 @kernel
-def drop_over(over, low, cells, links, chains, ledger, gone):  # type: ignore[no-untyped-def]
+def drop_over(over, low, cells, links, chains, ledger, gone):
     """Drop the slices that no session needs any more unless a context-free window does; gives how many were."""
     n = np.int64(0)
     for i in range(len(over)):
@@ -231,7 +231,7 @@ def drop_over(over, low, cells, links, chains, ledger, gone):  # type: ignore[no
 
 
 @kernel
-def drop_groups(which, low, cells, links, times, chains, ledger, gone):  # type: ignore[no-untyped-def]
+def drop_groups(which, low, cells, links, times, chains, ledger, gone):
     """Drop the slices of single groups that lie before `low`, where none of their windows is open, and in no session.
 
     Returns how many were, listed in `gone`.
@@ -251,7 +251,7 @@ def drop_groups(which, low, cells, links, times, chains, ledger, gone):  # type:
 
 
 @kernel
-def idle(gone, links, chains, out):  # type: ignore[no-untyped-def]
+def idle(gone, links, chains, out):
     """List the groups of dropped slices that have none left, each once; gives how many there are."""
     n = np.int64(0)
     for i in range(len(gone)):
@@ -266,7 +266,7 @@ def idle(gone, links, chains, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def members(cells, order, n, links, out):  # type: ignore[no-untyped-def]
+def members(cells, order, n, links, out):
     """List the slices held, cell by cell; gives how many there are."""
     m = np.int64(0)
     for k in range(n):

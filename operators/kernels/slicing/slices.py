@@ -19,13 +19,13 @@ _HALF = np.uint64(32)
 
 
 @kernel
-def _mix(h):  # type: ignore[no-untyped-def]
+def _mix(h):
     h = (h ^ (h >> np.uint64(32))) * np.uint64(0x9FB21C651E98DF25)
     return h ^ (h >> np.uint64(29))
 
 
 @kernel
-def _join(g, slot, by_group, kin):  # type: ignore[no-untyped-def]
+def _join(g, slot, by_group, kin):
     """Put a slot at the head of its group's chain."""
     following = by_group[g]
     kin[slot, 0] = following
@@ -36,14 +36,14 @@ def _join(g, slot, by_group, kin):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def chain(live, pairs, by_group, kin):  # type: ignore[no-untyped-def]
+def chain(live, pairs, by_group, kin):
     """Chain these slots by group, the last of them first."""
     for i in range(len(live)):
         _join(np.int64(pairs[live[i]] & _LOW), live[i], by_group, kin)
 
 
 @kernel
-def locate(  # type: ignore[no-untyped-def]
+def locate(
     slices,
     groups,
     row_of,
@@ -122,7 +122,7 @@ def locate(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rehash(live, row_of, pairs, table):  # type: ignore[no-untyped-def]
+def rehash(live, row_of, pairs, table):
     """Enter these slots, which are not in the table, but those of slices with a row."""
     mask = np.uint64(len(table) - 1)
     for i in range(len(live)):
@@ -135,7 +135,7 @@ def rehash(live, row_of, pairs, table):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def drop(gone, row_of, rows, pairs, table, counters, free, by_slice, links, sizes, held, by_group, kin, idle):  # type: ignore[no-untyped-def]
+def drop(gone, row_of, rows, pairs, table, counters, free, by_slice, links, sizes, held, by_group, kin, idle):
     """Unchain these slots and forget them; lists the groups that are left without a slot and gives their number."""
     mask = np.uint64(len(table) - 1)
     chained = len(kin) > 0
@@ -193,7 +193,7 @@ def drop(gone, row_of, rows, pairs, table, counters, free, by_slice, links, size
 
 
 @kernel
-def members(slices, by_slice, links, out):  # type: ignore[no-untyped-def]
+def members(slices, by_slice, links, out):
     """List the slots of these slices, slice by slice."""
     n = 0
     for i in range(len(slices)):
@@ -206,7 +206,7 @@ def members(slices, by_slice, links, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def stretch(wid, stop, order, starts, ends, sizes, budget):  # type: ignore[no-untyped-def]
+def stretch(wid, stop, order, starts, ends, sizes, budget):
     """Find how many windows from `wid` on fit a budget of partial aggregates to combine.
 
     `order` lists the open slices by start. Returns (first window with a tuple, window after the last one taken,
@@ -242,7 +242,7 @@ def stretch(wid, stop, order, starts, ends, sizes, budget):  # type: ignore[no-u
 
 
 @kernel
-def cover(wid, stop, order, starts, ends, by_slice, links, pairs, own, seen, wids, groups, into, source):  # type: ignore[no-untyped-def]
+def cover(wid, stop, order, starts, ends, by_slice, links, pairs, own, seen, wids, groups, into, source):
     """List, for the windows [wid, stop), the results (window, group) and which slots each is combined from.
 
     A group whose own bound is past a window has had that window already. seen[g] is -1 for every group at the start.
@@ -286,7 +286,7 @@ def cover(wid, stop, order, starts, ends, by_slice, links, pairs, own, seen, wid
 
 
 @kernel
-def cover_groups(  # type: ignore[no-untyped-def]
+def cover_groups(
     which, released, bound, starts, ends, suffixed, by_group, kin, pairs, own, wids, groups, into, source, fill
 ):
     """As `cover` for single groups, each from its own bound (or what is released for all) up to `bound`.
@@ -343,7 +343,7 @@ def cover_groups(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def settled(which, bound, ends, by_group, kin, pairs, out):  # type: ignore[no-untyped-def]
+def settled(which, bound, ends, by_group, kin, pairs, out):
     """List the slots of these groups whose slice is in no window from `bound` on."""
     n = 0
     for i in range(len(which)):
@@ -357,7 +357,7 @@ def settled(which, bound, ends, by_group, kin, pairs, out):  # type: ignore[no-u
 
 
 @kernel
-def slice_ids(first, last, starts, ends, table, ids, start):  # type: ignore[no-untyped-def]
+def slice_ids(first, last, starts, ends, table, ids, start):
     """Write the open slice of each tuple's range [first, last), from tuple `start` on; stops at a range not open.
 
     `table` holds slice numbers by hash of the range, -1 where empty.
@@ -383,7 +383,7 @@ def slice_ids(first, last, starts, ends, table, ids, start):  # type: ignore[no-
 
 
 @kernel
-def enter_slices(numbers, starts, ends, table):  # type: ignore[no-untyped-def]
+def enter_slices(numbers, starts, ends, table):
     """Enter these slices into a table with room."""
     mask = np.uint64(len(table) - 1)
     for i in range(len(numbers)):

@@ -14,13 +14,13 @@ from operators.kernels.compile.kernel import kernel, making_kernel
 
 
 @kernel
-def _node(level, j, width):  # type: ignore[no-untyped-def]
+def _node(level, j, width):
     """Return the place of a node."""
     return 2 * width - ((2 * width) >> level) + (j & ((width >> level) - 1))
 
 
 @kernel
-def raise_nodes(slots, head, count, width, nodes, spare, into, source):  # type: ignore[no-untyped-def]
+def raise_nodes(slots, head, count, width, nodes, spare, into, source):
     """Append slices at positions from `count` on and every node that they complete.
 
     New nodes take their slots from `spare`; gives how many did, each with two pairs of `into` and `source`.
@@ -49,7 +49,7 @@ def raise_nodes(slots, head, count, width, nodes, spare, into, source):  # type:
 
 
 @kernel
-def fell_nodes(head, until, count, width, nodes, out):  # type: ignore[no-untyped-def]
+def fell_nodes(head, until, count, width, nodes, out):
     """List the slots of the nodes above slices that reach back before `until`; positions from `head` on are held."""
     n = np.int64(0)
     level = 1
@@ -67,7 +67,7 @@ def fell_nodes(head, until, count, width, nodes, out):  # type: ignore[no-untype
 
 
 @making_kernel
-def climb(starts, stops, head, width, nodes, into, source):  # type: ignore[no-untyped-def]
+def climb(starts, stops, head, width, nodes, into, source):
     """List the nodes that make up each range of positions, in order; gives their number, at most 2 log2(width) each."""
     pairs = np.int64(0)
     right = np.empty(64, np.int32)

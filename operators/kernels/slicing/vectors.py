@@ -22,12 +22,12 @@ _NONE = np.uint64(0)
 
 
 @kernel
-def _bit(g):  # type: ignore[no-untyped-def]
+def _bit(g):
     return _ONE << np.uint64(g & 63)
 
 
 @kernel
-def count(bits):  # type: ignore[no-untyped-def]
+def count(bits):
     """Return how many bits are set."""
     bits -= (bits >> _ONE) & np.uint64(0x5555555555555555)
     bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -36,7 +36,7 @@ def count(bits):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def locate(slices, groups, table, bits, spare, ledger, slots, fresh, start):  # type: ignore[no-untyped-def]
+def locate(slices, groups, table, bits, spare, ledger, slots, fresh, start):
     """Write the slot of each tuple's slice and group from tuple `start` on, -1 where the slice is -1.
 
     New slots are listed in `fresh`. Stops when there is no block; gives (tuples done, new slots).
@@ -84,9 +84,7 @@ def locate(slices, groups, table, bits, spare, ledger, slots, fresh, start):  # 
 
 
 @kernel
-def pour(  # type: ignore[no-untyped-def]
-    slices, first, table, target, bits, spare, ledger, blocks_into, blocks_source, fresh, into, source
-):
+def pour(slices, first, table, target, bits, spare, ledger, blocks_into, blocks_source, fresh, into, source):
     """List what adds slices to a vector from its place `first` on: from which block to which, place by place.
 
     And its new slots, and from which slot to which, if `into` has any length. There are blocks enough; stops at a place
@@ -133,7 +131,7 @@ def pour(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def members(row, bits, own, close, groups, slots):  # type: ignore[no-untyped-def]
+def members(row, bits, own, close, groups, slots):
     """List the groups of a vector that were not released up to `close` by themselves, and their slots.
 
     Groups that the bounds `own` do not reach to were not. Gives how many there are.
@@ -156,7 +154,7 @@ def members(row, bits, own, close, groups, slots):  # type: ignore[no-untyped-de
 
 
 @kernel
-def clear(row, bits, spare, ledger, left, blocks, gone):  # type: ignore[no-untyped-def]
+def clear(row, bits, spare, ledger, left, blocks, gone):
     """Empty a vector: its blocks are listed in `blocks`, its slots in `gone`, if that has any length.
 
     Its groups are marked in `left`. Gives how many blocks and slots are listed.
@@ -184,7 +182,7 @@ def clear(row, bits, spare, ledger, left, blocks, gone):  # type: ignore[no-unty
 
 
 @kernel
-def remove(which, row, bits, spare, ledger, left, gone):  # type: ignore[no-untyped-def]
+def remove(which, row, bits, spare, ledger, left, gone):
     """Take single groups out of a vector, as `clear` does with all."""
     n = np.int64(0)
     for i in range(len(which)):
@@ -205,7 +203,7 @@ def remove(which, row, bits, spare, ledger, left, gone):  # type: ignore[no-unty
 
 
 @kernel
-def idle(left, table, bits, out):  # type: ignore[no-untyped-def]
+def idle(left, table, bits, out):
     """List the groups marked in `left` that no slice has, and reset the marks; gives how many there are."""
     n = np.int64(0)
     for k in range(len(left)):
@@ -225,7 +223,7 @@ def idle(left, table, bits, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def held(groups, table, bits, out):  # type: ignore[no-untyped-def]
+def held(groups, table, bits, out):
     """Mark each group that a slice has."""
     for i in range(len(groups)):
         g = np.int64(groups[i])
@@ -237,7 +235,7 @@ def held(groups, table, bits, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def cover(which, since, closes, starts, stops, rows, table, bits, first, windows, groups, into, source):  # type: ignore[no-untyped-def]
+def cover(which, since, closes, starts, stops, rows, table, bits, first, windows, groups, into, source):
     """List the results (window, group) of single groups, and the slots that each is combined from, from `first` on.
 
     Window w has the slices rows[starts[w] : stops[w]], oldest first; group i has had what closes up to since[i]. Takes
@@ -266,7 +264,7 @@ def cover(which, since, closes, starts, stops, rows, table, bits, first, windows
 
 
 @kernel
-def link(cells, order, table, bits, links, chains):  # type: ignore[no-untyped-def]
+def link(cells, order, table, bits, links, chains):
     """Chain the slots of vectors by group and by cell, as the stream slicer does with slices of single groups.
 
     Slots of no group are chained as free, the first of them is returned.

@@ -17,14 +17,14 @@ _FINITE = np.float64(np.finfo(np.float64).max)
 
 
 @kernel
-def _lost(old, value, new):  # type: ignore[no-untyped-def]
+def _lost(old, value, new):
     """Return what rounding lost when new = old + value."""
     taken = new - old
     return (old - (new - taken)) + (value - taken)
 
 
 @kernel
-def lift(values, begins, stops, lanes, at, panes):  # type: ignore[no-untyped-def]
+def lift(values, begins, stops, lanes, at, panes):
     """Add values[begins[i]:stops[i]] to pane at + i: first in the lanes of `lanes`, shape (2, LANES), then across."""
     sums = panes[0]
     losses = panes[1]
@@ -82,7 +82,7 @@ def lift(values, begins, stops, lanes, at, panes):  # type: ignore[no-untyped-de
 
 
 @kernel
-def recompute(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-untyped-def]
+def recompute(panes, heads, tails, steady, marks, kept, out):
     """Add up every pane of every window."""
     sums = panes[0]
     losses = panes[1]
@@ -98,7 +98,7 @@ def recompute(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no
 
 
 @kernel
-def subtract(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-untyped-def]
+def subtract(panes, heads, tails, steady, marks, kept, out):
     """Take away the panes that left the window, add those that entered: O(1) a pane, with drift."""
     sums = panes[0]
     losses = panes[1]
@@ -136,7 +136,7 @@ def subtract(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-
 
 
 @kernel
-def two_stacks(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-untyped-def]
+def two_stacks(panes, heads, tails, steady, marks, kept, out):
     """Hold sums from each pane to the flip in the front stack; as `stacks_least.two_stacks`."""
     sums = panes[0]
     losses = panes[1]
@@ -194,7 +194,7 @@ def two_stacks(panes, heads, tails, steady, marks, kept, out):  # type: ignore[n
 
 
 @kernel
-def daba(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-untyped-def]
+def daba(panes, heads, tails, steady, marks, kept, out):
     """Flip a little at every step; as `stacks_least.daba`. kept is (sum of [back, tail), sum of [right, back))."""
     sums = panes[0]
     losses = panes[1]
@@ -246,7 +246,7 @@ def daba(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-unty
 
 
 @kernel
-def settle(found, sums):  # type: ignore[no-untyped-def]
+def settle(found, sums):
     """Write each sum with what rounding lost; an infinite sum leaves no meaning in that."""
     totals = found[0]
     losses = found[1]

@@ -18,7 +18,7 @@ _ONE = np.uint64(1)
 
 
 @kernel
-def lift_whole(values, begins, stops, turn, at, panes):  # type: ignore[no-untyped-def]
+def lift_whole(values, begins, stops, turn, at, panes):
     """Lower panes[0, at + i] to the least of values[begins[i]:stops[i]], each key xored with `turn`."""
     least = panes[0]
     if len(begins) and stops[-1] - begins[0] == len(begins):
@@ -39,7 +39,7 @@ def lift_whole(values, begins, stops, turn, at, panes):  # type: ignore[no-untyp
 
 
 @kernel
-def lift_floating(bits, begins, stops, layout, at, panes):  # type: ignore[no-untyped-def]
+def lift_floating(bits, begins, stops, layout, at, panes):
     """As `lift_whole` for the bits of floating numbers; layout: (largest, smallest, infinity, sign's place, turn)."""
     least = panes[0]
     largest, smallest, infinite, shift, turn = layout[0], layout[1], layout[2], layout[3], layout[4]
@@ -64,7 +64,7 @@ def lift_floating(bits, begins, stops, layout, at, panes):  # type: ignore[no-un
 
 
 @kernel
-def unkey(found, layout, bits):  # type: ignore[no-untyped-def]
+def unkey(found, layout, bits):
     """Write the bits of the floating numbers that have these keys; the smallest key is that of NaN."""
     largest, smallest, infinite, shift, turn = layout[0], layout[1], layout[2], layout[3], layout[4]
     undefined = infinite | (infinite >> 1)
@@ -74,7 +74,7 @@ def unkey(found, layout, bits):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def recompute(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-untyped-def]
+def recompute(panes, heads, tails, steady, marks, kept, out):
     """Look at every pane of every window: O(panes of a window) a window, nothing remembered."""
     least = panes[0]
     found = out[0]
@@ -87,7 +87,7 @@ def recompute(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no
 
 
 @kernel
-def subtract(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-untyped-def]
+def subtract(panes, heads, tails, steady, marks, kept, out):
     """Keep the least of the window before; look at the whole window only when that least has left it.
 
     O(1) a pane while the least stays, O(panes of a window) a window when it never does. marks is (head, tail).
@@ -134,7 +134,7 @@ def subtract(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-
 
 
 @kernel
-def two_stacks(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-untyped-def]
+def two_stacks(panes, heads, tails, steady, marks, kept, out):
     """Hold the least from each pane to the flip in the front stack, and the least of what came later in one key.
 
     A flip turns panes into the front stack where they lie. O(1) a pane on average, O(panes of a window) at a flip.
@@ -180,7 +180,7 @@ def two_stacks(panes, heads, tails, steady, marks, kept, out):  # type: ignore[n
 
 
 @kernel
-def daba(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-untyped-def]
+def daba(panes, heads, tails, steady, marks, kept, out):
     """Flip a little at every step: the de-amortised banker's aggregator, in place; no pane ever costs more than O(1).
 
     marks is (head, left, right, accumulated, back, tail), in rising order. Panes of [head, left) hold the least up to

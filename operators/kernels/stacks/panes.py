@@ -15,7 +15,7 @@ _SHORT = 64
 
 
 @kernel
-def first_below(values, least):  # type: ignore[no-untyped-def]
+def first_below(values, least):
     """Find the first value that is below `least` or below the value before it; -1 when there is none."""
     if len(values) == 0:
         return -1
@@ -34,7 +34,7 @@ def first_below(values, least):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def cut(values, start, size, slide, origin, begins, stops, units):  # type: ignore[no-untyped-def]
+def cut(values, start, size, slide, origin, begins, stops, units):
     """Cut the values from `start` on, which never fall, into panes [begins[i], stops[i]) of these units.
 
     Stops when the room for panes is used up. Returns (panes, first value not cut, values in no window). The end of a
@@ -117,7 +117,7 @@ def cut(values, start, size, slide, origin, begins, stops, units):  # type: igno
 
 
 @kernel
-def spans(units, size, slide, wid, stop, marks, wids, heads, tails):  # type: ignore[no-untyped-def]
+def spans(units, size, slide, wid, stop, marks, wids, heads, tails):
     """Write the windows wid <= w < stop that have a pane, each with its panes [head, tail), as many as there is room.
 
     `marks` is (head, tail) of the window before, and is moved on. Returns (windows, next window to look at, steady):
@@ -168,7 +168,7 @@ def spans(units, size, slide, wid, stop, marks, wids, heads, tails):  # type: ig
 
 
 @kernel
-def passed(units, per, wid, start):  # type: ignore[no-untyped-def]
+def passed(units, per, wid, start):
     """Find the first pane from `start` on that is in window `wid` or in a later one."""
     head = start
     while head < len(units) and (units[head] >> 1) + (units[head] & 1) + per <= wid:
@@ -177,7 +177,7 @@ def passed(units, per, wid, start):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def bounds(wids, size, slide, origin, begins, ends):  # type: ignore[no-untyped-def]
+def bounds(wids, size, slide, origin, begins, ends):
     """Write the extents of windows."""
     for i in range(len(wids)):
         end = origin + (wids[i] + 1) * slide
@@ -186,7 +186,7 @@ def bounds(wids, size, slide, origin, begins, ends):  # type: ignore[no-untyped-
 
 
 @kernel
-def count(begins, stops, valid, at, before):  # type: ignore[no-untyped-def]
+def count(begins, stops, valid, at, before):
     """Add values to panes: before[k] is the number of values before pane k, and before[end] that of all.
 
     Pane `at` may have values already, in which case before[at + 1] says so; those after it are new. Without `valid`
@@ -206,7 +206,7 @@ def count(begins, stops, valid, at, before):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def counted(before, heads, tails, found):  # type: ignore[no-untyped-def]
+def counted(before, heads, tails, found):
     """Write the number of values of each window."""
     for i in range(len(heads)):
         found[i] = before[tails[i]] - before[heads[i]]

@@ -13,7 +13,7 @@ from operators.kernels.compile.kernel import making_kernel
 
 
 @making_kernel
-def recompute_least(values, heads, tails, room, found):  # type: ignore[no-untyped-def]
+def recompute_least(values, heads, tails, room, found):
     """Look at every tuple of every window."""
     ring = np.empty(room, values.dtype)
     tail = 0
@@ -28,7 +28,7 @@ def recompute_least(values, heads, tails, room, found):  # type: ignore[no-untyp
 
 
 @making_kernel
-def recompute_sum(values, heads, tails, room, found):  # type: ignore[no-untyped-def]
+def recompute_sum(values, heads, tails, room, found):
     """Look at every tuple of every window."""
     ring = np.empty(room, found.dtype)
     tail = 0
@@ -43,7 +43,7 @@ def recompute_sum(values, heads, tails, room, found):  # type: ignore[no-untyped
 
 
 @making_kernel
-def subtract_least(values, heads, tails, room, found):  # type: ignore[no-untyped-def]
+def subtract_least(values, heads, tails, room, found):
     """Keep the least; look at the whole window again when it leaves."""
     ring = np.empty(room, values.dtype)
     head = 0
@@ -68,7 +68,7 @@ def subtract_least(values, heads, tails, room, found):  # type: ignore[no-untype
 
 
 @making_kernel
-def subtract_sum(values, heads, tails, room, found):  # type: ignore[no-untyped-def]
+def subtract_sum(values, heads, tails, room, found):
     """Add what enters, take away what leaves."""
     ring = np.empty(room, found.dtype)
     total = found[0] - found[0]
@@ -88,7 +88,7 @@ def subtract_sum(values, heads, tails, room, found):  # type: ignore[no-untyped-
 
 
 @making_kernel
-def two_stacks_least(values, heads, tails, room, found):  # type: ignore[no-untyped-def]
+def two_stacks_least(values, heads, tails, room, found):
     """Push on the back stack, pop from the front stack, pour the one into the other when the front stack is empty."""
     front_value, front = np.empty(room, values.dtype), np.empty(room, values.dtype)
     back_value, back = np.empty(room, values.dtype), np.empty(room, values.dtype)
@@ -121,7 +121,7 @@ def two_stacks_least(values, heads, tails, room, found):  # type: ignore[no-unty
 
 
 @making_kernel
-def two_stacks_sum(values, heads, tails, room, found):  # type: ignore[no-untyped-def]
+def two_stacks_sum(values, heads, tails, room, found):
     """As `two_stacks_least`."""
     front_value, front = np.empty(room, found.dtype), np.empty(room, found.dtype)
     back_value, back = np.empty(room, found.dtype), np.empty(room, found.dtype)
@@ -153,7 +153,7 @@ def two_stacks_sum(values, heads, tails, room, found):  # type: ignore[no-untype
 
 
 @making_kernel
-def daba_least(values, heads, tails, room, found):  # type: ignore[no-untyped-def]
+def daba_least(values, heads, tails, room, found):
     """Keep values and aggregates in two rings, and flip a little with every tuple that enters or leaves."""
     ring, held = np.empty(room, values.dtype), np.empty(room, values.dtype)
     head, left, right, accumulated, back, tail = 0, 0, 0, 0, 0, 0
@@ -193,7 +193,7 @@ def daba_least(values, heads, tails, room, found):  # type: ignore[no-untyped-de
 
 
 @making_kernel
-def daba_sum(values, heads, tails, room, found):  # type: ignore[no-untyped-def]
+def daba_sum(values, heads, tails, room, found):
     """As `daba_least`."""
     ring, held = np.empty(room, found.dtype), np.empty(room, found.dtype)
     head, left, right, accumulated, back, tail = 0, 0, 0, 0, 0, 0

@@ -11,7 +11,7 @@ from operators.kernels.compile.kernel import kernel
 
 
 @kernel
-def two_stacks_runs(panes, heads, tails, marks, kept, keys, ends, out):  # type: ignore[no-untyped-def]
+def two_stacks_runs(panes, heads, tails, marks, kept, keys, ends, out):
     """Write the least of each window; run r of the front is keys[r], up to pane ends[r]; there are marks[2] of them.
 
     The oldest run is the last. `keys` and `ends` have room for the runs of the longest window.

@@ -15,13 +15,13 @@ _ONE = np.uint64(1)
 
 
 @kernel
-def _carry(low, addend):  # type: ignore[no-untyped-def]
+def _carry(low, addend):
     """Return as 1 or 0 whether a low limb wrapped when `addend` was added."""
     return np.int64(np.uint64(low) < np.uint64(addend))
 
 
 @kernel
-def lift(values, begins, stops, signed, at, panes):  # type: ignore[no-untyped-def]
+def lift(values, begins, stops, signed, at, panes):
     """Add values[begins[i]:stops[i]] to pane at + i; `signed` is 0 when the values are bits of unsigned numbers.
 
     Halves of 32 bits are added up apart, so that the loop needs no carry; a pane of a page is shorter than 2^31.
@@ -58,7 +58,7 @@ def lift(values, begins, stops, signed, at, panes):  # type: ignore[no-untyped-d
 
 
 @kernel
-def recompute(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-untyped-def]
+def recompute(panes, heads, tails, steady, marks, kept, out):
     """Add up every pane of every window."""
     lows = panes[0]
     highs = panes[1]
@@ -73,7 +73,7 @@ def recompute(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no
 
 
 @kernel
-def subtract(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-untyped-def]
+def subtract(panes, heads, tails, steady, marks, kept, out):
     """Take away the panes that left the window, add those that entered: O(1) a pane, exactly."""
     lows = panes[0]
     highs = panes[1]
@@ -116,7 +116,7 @@ def subtract(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-
 
 
 @kernel
-def two_stacks(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-untyped-def]
+def two_stacks(panes, heads, tails, steady, marks, kept, out):
     """Hold sums from each pane to the flip in the front stack; as `stacks_least.two_stacks`."""
     lows = panes[0]
     highs = panes[1]
@@ -169,7 +169,7 @@ def two_stacks(panes, heads, tails, steady, marks, kept, out):  # type: ignore[n
 
 
 @kernel
-def daba(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-untyped-def]
+def daba(panes, heads, tails, steady, marks, kept, out):
     """Flip a little at every step; as `stacks_least.daba`. kept is (sum of [back, tail), sum of [right, back))."""
     lows = panes[0]
     highs = panes[1]
@@ -218,7 +218,7 @@ def daba(panes, heads, tails, steady, marks, kept, out):  # type: ignore[no-unty
 
 
 @kernel
-def within(out, limit):  # type: ignore[no-untyped-def]
+def within(out, limit):
     """Return whether every sum fits 64 bits and has at most the magnitude `limit`."""
     beyond = False
     lows = out[0]

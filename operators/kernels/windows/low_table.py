@@ -30,7 +30,7 @@ _SEED = np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
-def _mix(h):  # type: ignore[no-untyped-def]
+def _mix(h):
     h = h ^ (h >> np.uint64(30))
     h = h * np.uint64(0xBF58476D1CE4E5B9)
     h = h ^ (h >> np.uint64(27))
@@ -39,7 +39,7 @@ def _mix(h):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _push_out(place, reason, rows, starts, counts, numbers, gone, n):  # type: ignore[no-untyped-def]
+def _push_out(place, reason, rows, starts, counts, numbers, gone, n):
     for w in range(rows.shape[1]):
         gone[n, w] = rows[place, w]
     which = rows[place, 0] >> _ID_BITS
@@ -54,7 +54,7 @@ def _push_out(place, reason, rows, starts, counts, numbers, gone, n):  # type: i
 
 
 @kernel
-def _all_old(rows, starts, counts, numbers, gone, n):  # type: ignore[no-untyped-def]
+def _all_old(rows, starts, counts, numbers, gone, n):
     """Push out the old rows, from the place of the slow flush on; gives how many are out, fewer when `gone` is full."""
     at = numbers[OLD_AT]
     while numbers[OLD_LEFT] > 0 and n < len(gone) - _ROOM:
@@ -238,7 +238,7 @@ def enter(
 
 
 @kernel
-def push_below(bound, place, rows, starts, counts, numbers, gone, n):  # type: ignore[no-untyped-def]
+def push_below(bound, place, rows, starts, counts, numbers, gone, n):
     """Push out the rows from a place on whose slices start below a bound; gives (next place, rows in `gone`)."""
     for at in range(place, len(rows)):
         if n == len(gone):
@@ -250,7 +250,7 @@ def push_below(bound, place, rows, starts, counts, numbers, gone, n):  # type: i
 
 
 @kernel
-def push_marked(marked, place, rows, starts, counts, numbers, gone, n):  # type: ignore[no-untyped-def]
+def push_marked(marked, place, rows, starts, counts, numbers, gone, n):
     """Push out the rows at these places, from the place-th on; gives (next one, rows in `gone`)."""
     for j in range(place, len(marked)):
         if n == len(gone):

@@ -13,7 +13,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 @kernel
-def slots_of(numbers, by_slice, links, pairs, detached, slots, groups):  # type: ignore[no-untyped-def]
+def slots_of(numbers, by_slice, links, pairs, detached, slots, groups):
     """List the slots of these slices and their groups, but for detached groups; gives their number."""
     n = 0
     for k in range(len(numbers)):
@@ -29,7 +29,7 @@ def slots_of(numbers, by_slice, links, pairs, detached, slots, groups):  # type:
 
 
 @kernel
-def activate(groups, active, known, actives):  # type: ignore[no-untyped-def]
+def activate(groups, active, known, actives):
     """List the groups that are not known as active yet; returns the number of active groups."""
     for i in range(len(groups)):
         g = groups[i]
@@ -41,7 +41,7 @@ def activate(groups, active, known, actives):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def enter(groups, held, members, lacking):  # type: ignore[no-untyped-def]
+def enter(groups, held, members, lacking):
     """Count each group's slots; list groups that hold no aggregate yet, for which held is -2 until they do."""
     n = 0
     for i in range(len(groups)):
@@ -55,7 +55,7 @@ def enter(groups, held, members, lacking):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def leave(groups, slots, held, members, into, source, gone):  # type: ignore[no-untyped-def]
+def leave(groups, slots, held, members, into, source, gone):
     """Take these slots out of the counts; list what to subtract, and the aggregates of groups that are left empty.
 
     Returns (number of subtractions, number of freed aggregates).
@@ -78,7 +78,7 @@ def leave(groups, slots, held, members, into, source, gone):  # type: ignore[no-
 
 
 @kernel
-def flip(numbers, by_slice, links, pairs, detached, front, following, last, into, source):  # type: ignore[no-untyped-def]
+def flip(numbers, by_slice, links, pairs, detached, front, following, last, into, source):
     """List how slots become suffixes: each takes in the next younger slot of its group; `numbers` go from old to young.
 
     front[g] becomes the oldest slot; following[slot] is the one that was taken in. last[g] is -1 for every group.
@@ -108,7 +108,7 @@ def flip(numbers, by_slice, links, pairs, detached, front, following, last, into
 
 
 @kernel
-def evict(numbers, by_slice, links, pairs, front, following):  # type: ignore[no-untyped-def]
+def evict(numbers, by_slice, links, pairs, front, following):
     """Let each group's suffix begin after these slices, the oldest ones, from old to young."""
     for k in range(len(numbers)):
         slot = np.int64(by_slice[numbers[k]])
@@ -120,7 +120,7 @@ def evict(numbers, by_slice, links, pairs, front, following):  # type: ignore[no
 
 
 @kernel
-def chain_beside(numbers, by_slice, links, pairs, detached, beside, following, active, known, actives):  # type: ignore[no-untyped-def]
+def chain_beside(numbers, by_slice, links, pairs, detached, beside, following, active, known, actives):
     """Chain the slots of slices that stand outside the stacks by group; returns the number of active groups."""
     for k in range(len(numbers)):
         slot = np.int64(by_slice[numbers[k]])
@@ -138,7 +138,7 @@ def chain_beside(numbers, by_slice, links, pairs, detached, beside, following, a
 
 
 @kernel
-def gather(window, own, front, back, beside, following, active, known, actives, base, groups, slots, into, source):  # type: ignore[no-untyped-def]
+def gather(window, own, front, back, beside, following, active, known, actives, base, groups, slots, into, source):
     """List the groups of a window with the slot of each one's aggregate, and forget the groups that have none.
 
     A group with one part is answered by it, others by a slot from `base` on, into which to combine its parts, old

@@ -95,7 +95,7 @@ def cut(
 
 
 @kernel
-def _part(rest, reached, length):  # type: ignore[no-untyped-def]
+def _part(rest, reached, length):
     """Return floor(rest * reached / length) of unsigned numbers, rest < length >= reached, by no product that wraps."""
     if np.float64(rest) * np.float64(reached) < _SAFE:
         return rest * reached // length

@@ -8,7 +8,7 @@ from operators.kernels.compile.kernel import kernel
 
 
 @kernel
-def sliding_wids(values, size, slide, origin, least, first, last):  # type: ignore[no-untyped-def]
+def sliding_wids(values, size, slide, origin, least, first, last):
     """Write the range [first, last) of window-ids of each value (Eq. 5.3 with floor); ids below `least` are left out.
 
     Neighbours mostly fall into one slide, so the two divisions are made only when a value leaves the last one's slice.
@@ -30,7 +30,7 @@ def sliding_wids(values, size, slide, origin, least, first, last):  # type: igno
 
 
 @kernel
-def clip(values, valid, limit, bound, first, last):  # type: ignore[no-untyped-def]
+def clip(values, valid, limit, bound, first, last):
     """Take away what is released (window-ids below `bound`) and say what became of each tuple.
 
     Returns (late, partly late, in no window, without a usable value); tuples that are in no open window get an empty

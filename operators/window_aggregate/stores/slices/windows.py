@@ -280,7 +280,7 @@ def dump_windows(windows: Windows) -> str:
             {
                 "name": used.name,
                 "kind": kind,
-                "spec": attrs.asdict(used.spec) if kind in _KINDS else None,  # type: ignore[arg-type]
+                "spec": attrs.asdict(used.spec) if kind in _KINDS else None,
                 "since": used.since,
                 "bit": used.bit,
                 "next": used.next,
