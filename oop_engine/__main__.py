@@ -10,16 +10,15 @@ COLLECTED = 50_000
 
 def main() -> None:
     """Run the command line; the exit status says how it went, see `oop_engine.cli.errors`."""
-    import sys
+    from oop_engine.stopping import STOPPED, obey_signals
 
+    obey_signals()
     try:
-        _obey_signals()
         _run()
-    except KeyboardInterrupt:
-        from oop_engine.cli.errors import say, stopped_early
-
-        say("stopped.")
-        _leave(stopped_early(sys.argv[1:2]))
+    except SystemExit as end:
+        if end.code == STOPPED:
+            _leave(STOPPED)
+        raise
 
 
 def _run() -> None:
@@ -37,14 +36,8 @@ def _run() -> None:
     if sys.argv[1:2] != ["pipeline"]:
         sys.meta_path.insert(0, _WithoutPandas())
     from oop_engine.cli import commands
-    from oop_engine.cli.errors import STOPPED
 
-    try:
-        commands(prog_name="oop-engine")
-    except SystemExit as end:
-        if end.code == STOPPED:
-            _leave(STOPPED)
-        raise
+    commands(prog_name="oop-engine")
 
 
 class _WithoutPandas:
@@ -57,20 +50,6 @@ class _WithoutPandas:
     def find_spec(name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":
             raise ModuleNotFoundError("commands run without pandas", name=name)
-
-
-def _obey_signals() -> None:
-    """Have SIGTERM, and the loss of the terminal, end a command as Ctrl-C does, from its first moment on."""
-    import signal
-    from contextlib import suppress
-
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        # Who was started to outlast its terminal (nohup) ignores that it hangs up.
-        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
-            with suppress(ValueError):  # only the main thread of a process sets handlers
-                # A shell starts what runs in the background with SIGINT ignored, so this must not go by SIGINT.
-                signal.signal(number, signal.default_int_handler)
 
 
 def _leave(status: int) -> None:

@@ -63,12 +63,6 @@ class _Commands(click.Group):
             known = [name for option in error.ctx.command.params for name in option.opts] if error.ctx else []
             hint = f" Write {meant}." if meant in known else ""
             raise click.UsageError(printable(error.format_message()) + hint, error.ctx) from None
-        except KeyboardInterrupt:
-            # A command was being loaded, or has not begun.
-            from oop_engine.cli.errors import say, stopped_early
-
-            say("stopped.")
-            raise click.exceptions.Exit(stopped_early([ctx.invoked_subcommand or ""])) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

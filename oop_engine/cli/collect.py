@@ -91,7 +91,7 @@ def command(
     kept), 130 stopped a second time, without waiting for results.
     """
     listening: list[object] = []
-    with reported(promise=PROMISED, stopped=lambda: STOPPED if listening else 0):
+    with reported(promise=PROMISED, stopped=lambda: STOPPED if listening else 0, begins=False):
         from oop_engine.cli.collecting import Collection, collect
         from oop_engine.cli.showing import Wishes
 

@@ -11,16 +11,17 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import Final
 
 import click
 
+from oop_engine.stopping import STOPPED, begin
+
 REFUSED: Final = 2
 FAILED: Final = 3
 BUG: Final = 1
-STOPPED: Final = 130
 _BROKEN_PIPE: Final = 141
 _IN_THE_RUN: Final = ("WriteFailed", "SourceEnded")
 """Errors that are only raised by what has begun; by name, since their classes load the engine."""
@@ -31,18 +32,18 @@ _WAY_OUT: Final = re.compile(r"\n  (?:Give .* a punctuator|Exporters promise bot
 _PROMISE: Final = "On the command line: --every 1s where tuples are in order, else --slack 2s."
 
 
-def stopped_early(command: Sequence[str]) -> int:
-    """Return the status of a command, by its first words, that is stopped before it has begun."""
-    return 0 if list(command[:1]) == ["collect"] else STOPPED
-
-
 @contextmanager
-def reported(*, promise: str | None = None, stopped: Callable[[], int] = lambda: STOPPED) -> Generator[None]:
+def reported(
+    *, promise: str | None = None, stopped: Callable[[], int] = lambda: STOPPED, begins: bool = True
+) -> Generator[None]:
     """Turn what is raised inside into text on stderr and an exit status.
 
     `promise` says what to write where a promise is missing, for a command that has no options to make one. `stopped`
-    gives the status of a command that is stopped here.
+    gives the status of a command that is stopped here. `begins=False` is for a command that calls `begin` itself, when
+    there is something to clean up.
     """
+    if begins:
+        begin()
     try:
         yield
     except (click.ClickException, click.exceptions.Exit, click.Abort):

@@ -47,7 +47,7 @@ def command(
     Exit status: 0 done, 2 refused or not readable, 3 failed in the run, 130 stopped by Ctrl-C, SIGTERM or a closed
     terminal; results of what was read are written.
     """
-    with reported():
+    with reported(begins=False):
         from oop_engine.cli.run import run_query
         from oop_engine.cli.showing import Wishes
 

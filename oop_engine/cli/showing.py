@@ -28,6 +28,7 @@ from oop_engine.drive.runtime import Deliver, Watch, run_to_end
 from oop_engine.plan.graph import Plan
 from oop_engine.sinks import GrowingSink, Holding, KeptSink, sink_for
 from oop_engine.sinks.files import unfinished_of
+from oop_engine.stopping import begin
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.protocol import Element
@@ -92,6 +93,7 @@ def run_shown(
     if not wishes.quiet:
         for note in beforehand(plan):
             say(f"note: {note}.")
+    begin()
     with ExitStack() as stack:
         drawn = _on_terminal() and not wishes.quiet
         progress = (line or Progress(sys.stderr)) if drawn else None

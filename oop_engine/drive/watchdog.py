@@ -19,12 +19,12 @@ from typing import Final, Self, TypeAlias
 import attrs
 
 from oop_engine.drive.circuit import Circuit
+from oop_engine.stopping import STOPPED
 
 PATIENCE = 30.0
 """Seconds without progress after which a run says what it waits for."""
 GRACE: Final = 2.0
 """Seconds that a run has to end in after the second signal."""
-_STOPPED: Final = 130
 _INSISTING: Final = (signal.SIGINT, signal.SIGTERM)
 
 Say: TypeAlias = Callable[[str], None]
@@ -136,4 +136,4 @@ class Insistence:
     def _end(self) -> None:
         found = self.place()
         say("ended by the second signal" + ("" if found is None else f" {found[1]}"))
-        self.leave(_STOPPED)
+        self.leave(STOPPED)

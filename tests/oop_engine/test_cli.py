@@ -897,3 +897,15 @@ def test_a_disk_that_is_full_is_told_of_a_page_log_too(captures: Path, tmp_path:
     command = [sys.executable, "-m", "oop_engine", "query", every, "-s", str(captures / "Main1.pcap"), "--to", str(out)]
     full = subprocess.run(command, capture_output=True, text=True, preexec_fn=_small_files, check=False)
     assert full.returncode == 3 and f'the page log "{out}" cannot be written: File too large' in full.stderr
+
+
+@pytest.mark.parametrize("command", ["query", "collect"])
+def test_a_stop_in_a_callback_of_the_collector_is_not_lost(command: str) -> None:
+    """Python drops an error that is raised there."""
+    program = (
+        "import gc, os, signal, sys\nfrom oop_engine.stopping import obey_signals\nobey_signals()\n"
+        "gc.callbacks.append(lambda *_: os.kill(os.getpid(), signal.SIGTERM))\ngc.collect()\nprint('went on')"
+    )
+    done = subprocess.run([sys.executable, "-c", program, command], cwd=ROOT, capture_output=True, timeout=60)
+    assert done.returncode == (130 if command == "query" else 0)
+    assert (done.stdout, done.stderr) == (b"", b"stopped.\n")
