@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -50,6 +50,9 @@ class Chain:
     def together(self, *inputs: Schema) -> Together:
         first, *others = self.operators
         return Together.in_order(self) if others else together(first, inputs)
+
+    def links(self) -> Sequence[Operator]:
+        return self.operators
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         self._give(0, page, emit, port)

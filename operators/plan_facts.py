@@ -6,7 +6,7 @@ state nothing: it is right for every operator that keeps the laws, and may cost 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import attrs
@@ -63,12 +63,58 @@ class Remarking(Protocol):
 
 
 @runtime_checkable
+class Noting(Protocol):
+    """An operator that tells its user after a run what to know of the results: tuples left out, or put elsewhere."""
+
+    def notes(self, counts: Mapping[str, int]) -> Iterable[str]:
+        """Yield a line for each thing, from the counters of its `statistics`."""
+        ...
+
+
+@runtime_checkable
+class Composed(Protocol):
+    """An operator that is made of others in a row."""
+
+    def links(self) -> Sequence[Operator]:
+        """Return them, the first one first."""
+        ...
+
+
+def links(operator: Operator) -> Sequence[Operator]:
+    """Return the operators that one is made of, in a row: itself for most."""
+    return operator.links() if isinstance(operator, Composed) else (operator,)
+
+
+@runtime_checkable
 class Computes(OneByOne, Protocol):
     """An operator that makes of each tuple one, whose attributes it keeps or computes by expressions."""
 
     def computed(self, name: str) -> Expression | None:
         """Return the expression by which it makes an attribute of its output, None for one that it keeps."""
         ...
+
+
+@runtime_checkable
+class Carries(Protocol):
+    """An operator of whose inputs all attributes can leave in the tuples that they came with."""
+
+    def carrying(self, name: str) -> Operator:
+        """Return the operator that passes an attribute on which its inputs have besides, and does all else the same."""
+        ...
+
+
+@runtime_checkable
+class PassesWhere(Protocol):
+    """An operator that passes on, as they are, the tuples for which a predicate is true, and all promises."""
+
+    def passes_where(self) -> Expression:
+        """Return the predicate; one that does the same for it can stand in the operator's place."""
+        ...
+
+
+def passes_where(operator: Operator) -> Expression | None:
+    """Return the predicate by which an operator chooses tuples; None where it does not say that it does only this."""
+    return operator.passes_where() if isinstance(operator, PassesWhere) else None
 
 
 @runtime_checkable
@@ -163,6 +209,20 @@ def late_tolerance(operator: Operator, attribute: str | None, melded: bool) -> T
     return operator.late_tolerance(attribute, melded)
 
 
+@runtime_checkable
+class LeavesOutLate(Protocol):
+    """An operator that leaves out and counts the tuples that come too late, for all who read them behind it."""
+
+    @property
+    def behind(self) -> int:
+        """Return by how many ticks at most a tuple that it passes is below what was promised."""
+        ...
+
+    def counting(self, wanted: Callable[[Page], Bools] | None) -> Operator:
+        """Return the operator that counts apart which late tuples are not wanted by anybody; all are without it."""
+        ...
+
+
 @attrs.frozen
 class Together:
     """The tuples that an operator must have in one place: none, those equal in keys, or all."""
@@ -245,6 +305,31 @@ class KeepsOrder(Protocol):
 def order_from(operator: Operator, name: str | None, inputs: Sequence[Schema]) -> str | None:
     """Name the attribute of an operator's inputs whose order is that of `name` behind it; None if unsaid."""
     return None if name is None or not isinstance(operator, KeepsOrder) else operator.order_from(name, *inputs)
+
+
+@attrs.frozen(eq=False)
+class InOrder:
+    """The form of an operator that takes its inputs in an order and keeps one."""
+
+    operator: Operator
+    sorts: tuple[str, ...]
+    """By port, the attribute by which the input is to be sorted."""
+    by: str | None = None
+    """The attribute in whose order its tuples leave, None for none."""
+    label: str = ""
+    """A label of its own, for `explain`."""
+
+
+@runtime_checkable
+class RunsInOrder(Protocol):
+    """An operator of which there is another form for in-order processing."""
+
+    def in_order(self, wanted: str | None, buffer: str, *inputs: Schema) -> InOrder | None:
+        """Return the form whose tuples leave in the order of `wanted`, if it can; None to go on as it is.
+
+        `buffer`: whether joins hold back their "output" or their "input".
+        """
+        ...
 
 
 @runtime_checkable

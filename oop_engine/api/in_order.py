@@ -13,10 +13,8 @@ import attrs
 from oop_engine.api.stream import Stream, check_stream
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Node, OperatorNode, SourceNode, operator_node
-from oop_engine.plan.window_join import Buffered, WindowJoin
 from oop_engine.rewrite.demand import schema_over
-from operators.plan_facts import order_from, order_wanted, passage
-from operators.streams.meld import Meld
+from operators.plan_facts import InOrder, Remarking, RunsInOrder, order_from, order_wanted, passage
 from operators.streams.merge import Merge
 
 Buffer: TypeAlias = Literal["output", "input"]
@@ -82,12 +80,9 @@ class _Ordering:
 
     def _over(self, node: OperatorNode, wanted: str | None) -> _Ordered:
         operator, schemas = node.operator, [upstream.schema for upstream in node.inputs]
-        if isinstance(operator, WindowJoin):
-            return self._join(node, operator, wanted)
-        if isinstance(operator, Meld) and wanted is not None and node.schema.progressing(wanted):
-            inputs = [self.sorted(upstream, wanted).node for upstream in node.inputs]
-            merge = operator_node(Merge(len(inputs), wanted), *inputs, label=f"merge of {len(inputs)} by {wanted}")
-            return _Ordered(merge, frozenset((wanted,)))
+        form = operator.in_order(wanted, self.buffer, *schemas) if isinstance(operator, RunsInOrder) else None
+        if form is not None:
+            return self._other(node, form)
         numbers = passage(operator, None, node.schema, schemas).numbers
         by = None if numbers else order_wanted(operator, schemas) or order_from(operator, wanted, schemas)
         ordered = [self.sorted(upstream, by) for upstream in node.inputs]
@@ -95,16 +90,12 @@ class _Ordering:
         kept = {name for name in node.schema.names if order_from(operator, name, schemas) in known}
         return _Ordered(self._again(node, *(upstream.node for upstream in ordered)), numbers | kept)
 
-    def _join(self, node: OperatorNode, join: WindowJoin, wanted: str | None) -> _Ordered:
-        inputs = [self.sorted(upstream, time).node for upstream, time in zip(node.inputs, join.wattrs, strict=True)]
-        time = join.names[0][join.wattrs[0]]
-        buffered: Buffered = self.buffer if join.join.kind == "inner" else "output"
-        if wanted is not None and wanted != time and node.schema.progressing(wanted):
-            # In the order of another time the pairs are sorted above.
-            buffered = ""
-        ordered = join.holding(buffered)
-        made = operator_node(ordered, *inputs, label=node.label, remarks=ordered.remarks())
-        return _Ordered(made, frozenset((time,)) if buffered else frozenset())
+    def _other(self, node: OperatorNode, form: InOrder) -> _Ordered:
+        """Put the form of an operator for in-order processing over sorted inputs."""
+        inputs = [self.sorted(upstream, by).node for upstream, by in zip(node.inputs, form.sorts, strict=True)]
+        said = form.operator.remarks() if isinstance(form.operator, Remarking) else ()
+        made = operator_node(form.operator, *inputs, label=form.label or node.label, remarks=said)
+        return _Ordered(made, frozenset(() if form.by is None else (form.by,)))
 
     def _again(self, node: OperatorNode, *inputs: Node) -> Node:
         """Put an operator over other inputs; itself when they are the same."""

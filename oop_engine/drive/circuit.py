@@ -39,8 +39,8 @@ from operators.drive import deliver
 from operators.fresh import fresh
 from operators.overflow import overflows
 from operators.pace import Pace
+from operators.plan_facts import LeavesOutLate
 from operators.protocol import Element, Emit, LetsGo, Measured, Operator, Promises, TakesPromises
-from operators.streams.guard import Guard
 from operators.streams.input import Input
 from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Unfolding, before
 from punctuation.asked import known, regrain
@@ -65,6 +65,8 @@ class Circuit:
     boundary: Callable[[int], bool] = attrs.field(default=lambda place: False)
     crossed: Crossed = attrs.field(default=lambda place, port, element: None)
     operators: list[Operator] = attrs.field(init=False, factory=list)
+    inputs: dict[int, Input] = attrs.field(init=False, factory=dict)
+    """Those of them that stand at the places of sources."""
     meters: list[Meter] = attrs.field(init=False, factory=list)
     _measured: list[Measured] = attrs.field(init=False, factory=list)
     given: list[Schema] = attrs.field(init=False, factory=list)
@@ -114,9 +116,10 @@ class Circuit:
                 given, names = node.source.arrow, self._columns[place]
                 arrow, there = pa.schema([given.field(name) for name in names]), frozenset(names)
                 self._schemas[place] = Schema(arrow, progress=[p for p in node.schema.progress if p <= there])
-                self.operators.append(self._input(place, node, paces[place], allowed[place]))
-            elif isinstance(node.operator, Guard):
-                self.operators.append(attrs.evolve(node.operator, wanted=wanted(self.plan, place)))
+                self.inputs[place] = self._input(place, node, paces[place], allowed[place])
+                self.operators.append(self.inputs[place])
+            elif isinstance(node.operator, LeavesOutLate):
+                self.operators.append(node.operator.counting(wanted(self.plan, place)))
             else:
                 self.operators.append(fresh(node.operator))
         self._tell_schemas()
@@ -278,9 +281,9 @@ class Circuit:
         wanted[attribute] = wanted[attribute].and_also(pace) if attribute in wanted else pace
         self._leading.pop(place, None)
         grain = Grain(wanted[attribute].step, wanted[attribute].origin)
-        reader, operator = self.readers.get(place), self.operators[place]
+        reader = self.readers.get(place)
         asked = isinstance(reader, Asked) and reader.describe({attribute: grain})
-        for punctuator in operator.punctuators if isinstance(operator, Input) else ():
+        for punctuator in self.inputs[place].punctuators:
             asked |= punctuator.attribute == attribute and regrain(punctuator, grain.step, grain.origin)
         if not asked:
             raise PlanError(
@@ -291,27 +294,24 @@ class Circuit:
 
     def allow(self, place: int, ticks: int) -> None:
         """Have a source that passes late tuples pass those at most so far below its promise, too, from now on."""
-        operator = self.operators[place]
-        if isinstance(operator, Input) and operator.allow:
+        operator = self.inputs[place]
+        if operator.allow:
             operator.allow = max(operator.allow, ticks)
 
     def _answers(self, place: int) -> Iterator[Punctuation]:
         """Yield what an Input that was asked can promise now."""
-        operator = self.operators[place]
-        if place not in self._polled or not isinstance(operator, Input):
+        if place not in self._polled:
             return
         self._polled.discard(place)
-        for punctuator in operator.punctuators:
+        for punctuator in self.inputs[place].punctuators:
             bound = known(punctuator)
             if bound is not None:
                 yield before(punctuator.attribute, bound)
 
     def timed(self, place: int) -> bool:
         """Return whether the source at a place makes promises by the clock, too."""
-        operator = self.operators[place]
-        return isinstance(operator, Input) and any(
-            getattr(p, "lull", None) is not None or hasattr(p, "sources") for p in operator.punctuators
-        )
+        punctuators = self.inputs[place].punctuators
+        return any(getattr(p, "lull", None) is not None or hasattr(p, "sources") for p in punctuators)
 
     def at_hand(self, place: int) -> list[Chunk]:
         """Take what the reader of a source has gathered and not given yet, while it waits for more."""
@@ -329,8 +329,8 @@ class Circuit:
 
     def elapse(self, place: int, now: int) -> None:
         """Let a source's Input know the time, in ns since the epoch."""
-        operator = self.operators[place]
-        if isinstance(operator, Input) and operator.punctuators:
+        operator = self.inputs[place]
+        if operator.punctuators:
             tick = tick_ns(self._schemas[place].field(operator.punctuators[0].attribute).type)
             if tick is not None:
                 operator.elapse(now // tick, self._emits[place])
@@ -345,9 +345,7 @@ class Circuit:
 
     def learn(self, place: int, counts: Mapping[str, int], highest: int) -> None:
         """Let a source's Input know of tuples that were taken elsewhere."""
-        operator = self.operators[place]
-        assert isinstance(operator, Input)
-        operator.learn(counts, highest, self._emits[place])
+        self.inputs[place].learn(counts, highest, self._emits[place])
 
     def finish(self, place: int) -> None:
         """Say that a source has ended."""

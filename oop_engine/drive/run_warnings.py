@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, cast
 
 from oop_engine.drive.growth import large
 from oop_engine.drive.meter import OperatorStatistics, watched
 from oop_engine.plan.aggregates import slow
-from oop_engine.plan.graph import Plan, SourceNode
+from oop_engine.plan.graph import OperatorNode, Plan, SourceNode
 from oop_engine.plan.windows import gaps
 from oop_engine.rewrite.demand import windows_of
 from operators.data.schema import Schema
-from operators.lazy import is_of
+from operators.plan_facts import AsksForPromises, Noting
 from operators.window import PartitionedWindow
-
-if TYPE_CHECKING:
-    from operators.rows.spread import Spread
 
 _VALUE = "value of the progressing attribute"
 
@@ -31,7 +27,7 @@ def told(plan: Plan, operators: Sequence[OperatorStatistics]) -> list[str]:
 
     There is none where all tuples are in the results, no function is interpreted, and no state took much of the memory.
     """
-    found = [*_unusable(plan, operators), *_ahead(plan, operators), *_spread(plan, operators)]
+    found = [*_unusable(plan, operators), *_ahead(plan, operators), *_notes(plan, operators)]
     if gap := sum(operator.details.get("in_no_window", 0) for operator in operators):
         found.append(f"{_many(gap, 'tuple')} in no window")
     if overflowed := sum(operator.details.get("overflowed", 0) for operator in operators):
@@ -70,8 +66,8 @@ def _unusable(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[s
     counts = {place: operator.details.get("untimed", 0) for place, operator in enumerate(operators)}
     beyond: dict[str, None] = {}
     for node, operator, sources in sorted(zip(plan.nodes, operators, below, strict=False), key=lambda f: len(f[2])):
-        # What is largest is told by any attribute, mostly not by the progressing one.
-        if isinstance(node, SourceNode) or is_of(node.operator, "operators.rows.largest", "Largest"):
+        # One that asks for no promises counts tuples without a value of any attribute, mostly not the progressing one.
+        if isinstance(node, SourceNode) or not isinstance(node.operator, AsksForPromises):
             continue
         more = operator.details.get("without_value", 0) - sum(counts[place] * ways for place, ways in sources.items())
         if more > 0:
@@ -114,27 +110,11 @@ def _ahead(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[str]
         )
 
 
-def _spread(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[str]:
-    """Say which flows are not, or not quite, where they were."""
+def _notes(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[str]:
+    """Yield what operators note of their results themselves."""
     for node, told in zip(plan.nodes, operators, strict=False):
-        if isinstance(node, SourceNode) or not is_of(node.operator, "operators.rows.spread", "Spread"):
-            continue
-        spread, label = cast("Spread", node.operator), told.label
-        if without := told.details.get("without_time", 0):
-            yield f"{label}: {_many(without, 'tuple')} without a usable {spread.start} and {spread.end} left out"
-        if far := told.details.get("too_long", 0):
-            yield (
-                f"{label}: {_many(far, 'flow')} over more than {spread.reach:,} panes spread over the last of these"
-                f" alone, as {spread.end} is promised and {spread.start} is not; promise both, or raise max_panes"
-            )
-        if wide := told.details.get("in_wide_parts", 0):
-            yield (
-                f"{label}: {_many(wide, 'flow')} over more than {spread.max_panes:,} panes cut into parts longer than"
-                " a pane; raise max_panes to cut finer"
-            )
-        if backwards := told.details.get("backwards", 0):
-            ends = "ends before it starts" if backwards == 1 else "end before they start"
-            yield f"{label}: {_many(backwards, 'flow')} that {ends}, not spread"
+        if isinstance(node, OperatorNode) and isinstance(node.operator, Noting):
+            yield from (f"{told.label}: {line}" for line in node.operator.notes(told.details))
 
 
 def _many(number: int, one: str) -> str:

@@ -20,8 +20,6 @@ from operators.drive import deliver
 from operators.fresh import fresh
 from operators.overflow import overflows
 from operators.protocol import Element, Operator
-from operators.streams.input import Input
-from operators.window_aggregate.stores.slices import is_slicing
 from punctuation import END
 
 
@@ -79,9 +77,7 @@ def _ended(circuit: Circuit, place: int) -> bool:
     """Return whether a source has ended; END may also have come within the stream."""
     if not circuit.operators:
         return False
-    operator = circuit.operators[place]
-    assert isinstance(operator, Input)
-    return operator.progress.ended
+    return circuit.inputs[place].progress.ended
 
 
 def _restored(circuit: Circuit, place: int, prototype: Operator, schemas: Sequence[Schema]) -> Operator:
@@ -91,11 +87,7 @@ def _restored(circuit: Circuit, place: int, prototype: Operator, schemas: Sequen
         _told(twin, schemas)
         return twin
     running = circuit.operators[place]
-    if is_slicing(prototype) and is_slicing(running):
-        # Windows came and went: the state says which there are, and needs to know those of the user's own kind.
-        twin = attrs.evolve(prototype, windows={**prototype.windows, **running.windows})
-    else:
-        twin = fresh(prototype)
+    twin = fresh(prototype, running)
     _told(twin, schemas)
     twin.restore(decode_state(encode_state(running.state())))
     for own, other in zip(overflows(twin), overflows(running), strict=True):

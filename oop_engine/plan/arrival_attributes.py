@@ -5,25 +5,15 @@ Numbers are counted at the source, or where several streams become one; times ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
-
-import attrs
+from collections.abc import Iterable
 
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Node, OperatorNode, SourceNode, operator_node, source_node
 from oop_engine.sources.arrival import stamped_source
 from oop_engine.sources.protocol import ARRIVAL
 from operators.data.schema import ROW_NUM
-from operators.expression import Column
-from operators.rows.apply import Apply
-from operators.rows.filter import Filter
+from operators.plan_facts import Carries, passage
 from operators.rows.number import Number
-from operators.rows.project import Project
-from operators.streams.meld import Meld
-
-_Above: TypeAlias = Sequence[OperatorNode]
-"""Operators over an entry, the nearest to the output first."""
 
 
 def numbered(node: Node) -> Node:
@@ -34,8 +24,16 @@ def numbered(node: Node) -> Node:
     """
     if ROW_NUM in node.schema:
         return node
-    at, passed = _entry(node, (Filter, Apply, Project))
-    return _anew(operator_node(Number(ROW_NUM), at, label=f"number as {ROW_NUM}"), passed, ROW_NUM)
+    at, passed = node, list[OperatorNode]()
+    while isinstance(at, OperatorNode) and isinstance(at.operator, Carries) and len(at.inputs) == 1:
+        if passage(at.operator, None, at.schema, [at.inputs[0].schema]).numbers:
+            break
+        passed.append(at)
+        (at,) = at.inputs
+    made: Node = operator_node(Number(ROW_NUM), at, label=f"number as {ROW_NUM}")
+    for above in reversed(passed):
+        made = _carrying(above, ROW_NUM, (made,))
+    return made
 
 
 def stamped(node: Node) -> Node:
@@ -53,37 +51,20 @@ def _stamped(node: Node, known: dict[int, Node]) -> Node:
     if ARRIVAL in node.schema:
         return node
     if id(node) not in known:
-        at, passed = _entry(node, (Filter, Apply, Project, Number))
-        if isinstance(at, SourceNode):
-            entry: Node = source_node(stamped_source(at.source), promises=at.promises, late=at.late, divert=at.divert)
-        elif isinstance(at.operator, Meld):
-            streams = [_stamped(stream, known) for stream in at.inputs]
-            entry = operator_node(attrs.evolve(at.operator), *streams, label=at.label, remarks=at.remarks)
+        if isinstance(node, SourceNode):
+            source = stamped_source(node.source)
+            known[id(node)] = source_node(source, promises=node.promises, late=node.late, divert=node.divert)
+        elif isinstance(node.operator, Carries):
+            known[id(node)] = _carrying(node, ARRIVAL, [_stamped(stream, known) for stream in node.inputs])
         else:
             raise PlanError(
-                f'the tuples of "{at.label}" have no time of arrival: they come about inside the plan.\n'
+                f'the tuples of "{node.label}" have no time of arrival: they come about inside the plan.\n'
                 "  Window what arrives, or open the source with arrival_ts=True and keep the attribute up to here."
             )
-        known[id(node)] = _anew(entry, passed, ARRIVAL)
     return known[id(node)]
 
 
-def _entry(node: Node, passable: tuple[type, ...]) -> tuple[Node, list[OperatorNode]]:
-    """Return the node below what changes tuples one by one, and that."""
-    passed: list[OperatorNode] = []
-    while isinstance(node, OperatorNode) and isinstance(node.operator, passable):
-        passed.append(node)
-        node = node.inputs[0]
-    return node, passed
-
-
-def _anew(entry: Node, passed: _Above, added: str) -> Node:
-    """Put operators over an entry that has an attribute more, and let all of them keep it."""
-    for above in reversed(passed):
-        operator = above.operator
-        if isinstance(operator, Project):
-            operator = Project({**operator.columns, added: Column(added)})
-        elif isinstance(operator, Number):
-            operator = attrs.evolve(operator)
-        entry = operator_node(operator, entry, label=above.label, remarks=above.remarks)
-    return entry
+def _carrying(node: OperatorNode, added: str, inputs: Iterable[Node]) -> Node:
+    """Put an operator over inputs that have an attribute more, and let it keep that."""
+    assert isinstance(node.operator, Carries)
+    return operator_node(node.operator.carrying(added), *inputs, label=node.label, remarks=node.remarks)

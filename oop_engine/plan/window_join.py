@@ -21,7 +21,7 @@ from operators.data.schema import Schema
 from operators.join import Band, OAJoin, OPIBJoin, OPOBJoin, SameWindow, WidJoin
 from operators.join.paces import join_paces
 from operators.pace import Paces
-from operators.plan_facts import Attributes, Together
+from operators.plan_facts import Attributes, InOrder, Together
 from operators.protocol import Emit, State, StateValue
 from operators.retractions import refused
 from punctuation import Punctuation
@@ -113,6 +113,14 @@ class WindowJoin:
         if buffered == "output" and kept and time not in kept:
             kept = (time, *kept)
         return attrs.evolve(self, join=attrs.evolve(self.join, attributes=kept), buffered=buffered)
+
+    def in_order(self, wanted: str | None, buffer: str, *inputs: Schema) -> InOrder:
+        time = self._times()[0]
+        if wanted is not None and wanted != time and self.output_schema(*inputs).progressing(wanted):
+            # In the order of another time the pairs are sorted above.
+            return InOrder(self.holding(""), self.wattrs)
+        inputs_held = buffer == "input" and self.join.kind == "inner"
+        return InOrder(self.holding("input" if inputs_held else "output"), self.wattrs, time)
 
     def output_schema(self, *inputs: Schema) -> Schema:
         left, right = (_knowing(given, own) for given, own in zip(inputs, self.schemas, strict=True))

@@ -20,7 +20,7 @@ from oop_engine.plan.graph import Node, OperatorNode, Plan, SourceNode, operator
 from oop_engine.rewrite.demand import demands, windows_of
 from oop_engine.rewrite.late_tolerance import breakable, output, passes, takings
 from operators.pace import Pace, Paces
-from operators.plan_facts import ANY_DISTANCE, Tolerance
+from operators.plan_facts import ANY_DISTANCE, LeavesOutLate, Tolerance
 from operators.streams.guard import Guard
 
 
@@ -128,7 +128,7 @@ def _allowance(plan: Plan, place: int) -> int:
 def _behind(plan: Plan, reader: int) -> int | None:
     """Return how late tuples may be that pass a guard, or one behind it; None for other readers."""
     node = plan.nodes[reader] if reader >= 0 else None
-    if not isinstance(node, OperatorNode) or not isinstance(node.operator, Guard):
+    if not isinstance(node, OperatorNode) or not isinstance(node.operator, LeavesOutLate):
         return None
     further = (_behind(plan, other) for other, _ in plan.consumers()[reader])
     return max([node.operator.behind, *(behind for behind in further if behind is not None)])

@@ -14,7 +14,7 @@ import attrs
 from oop_engine.plan.graph import Node, OperatorNode, Plan, operator_node
 from operators.expression import Expression
 from operators.expression.tree import Logical
-from operators.plan_facts import Comparable, same
+from operators.plan_facts import Comparable, passes_where, same
 from operators.rows.filter import Filter
 
 
@@ -45,9 +45,10 @@ def _prefiltered(plan: Plan) -> Plan:
     first: dict[int, tuple[list[Expression], Node]] = {}
     for place, node in enumerate(plan.nodes):
         fresh = over(node, made)
-        if isinstance(node, OperatorNode) and isinstance(node.operator, Filter) and id(node.inputs[0]) in first:
+        predicate = _predicate(node)
+        if predicate is not None and id(node.inputs[0]) in first:
             common, entry = first[id(node.inputs[0])]
-            rest = [c for c in conditions(node.operator.predicate) if not any(c.equals(other) for other in common)]
+            rest = [c for c in conditions(predicate) if not any(c.equals(other) for other in common)]
             fresh = _filtered(entry, rest) if rest else entry
         made[id(node)] = fresh
         readers = [plan.nodes[reader] for reader, _ in consumers[place]]
@@ -55,6 +56,11 @@ def _prefiltered(plan: Plan) -> Plan:
         if common:
             first[id(node)] = (common, _filtered(fresh, common))
     return Plan(tuple(made[id(output)] for output in plan.outputs))
+
+
+def _predicate(node: Node) -> Expression | None:
+    """Return the predicate of a filter, None for other nodes."""
+    return passes_where(node.operator) if isinstance(node, OperatorNode) else None
 
 
 def conditions(predicate: Expression) -> list[Expression]:
@@ -66,11 +72,10 @@ def conditions(predicate: Expression) -> list[Expression]:
 
 def _common(readers: Sequence[Node]) -> list[Expression]:
     """Return the conditions that all readers of a stream make, none unless all are filters."""
-    made: list[list[Expression]] = []
-    for reader in readers:
-        if not isinstance(reader, OperatorNode) or not isinstance(reader.operator, Filter):
-            return []
-        made.append(conditions(reader.operator.predicate))
+    predicates = [predicate for reader in readers if (predicate := _predicate(reader)) is not None]
+    if len(predicates) < len(readers):
+        return []
+    made = [conditions(predicate) for predicate in predicates]
     return [c for c in made[0] if all(any(c.equals(other) for other in others) for others in made[1:])]
 
 

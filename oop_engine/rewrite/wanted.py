@@ -10,10 +10,9 @@ from functools import partial, reduce
 import numpy as np
 
 from oop_engine.plan.graph import OperatorNode, Plan
-from operators.chain import Chain
 from operators.data.page import Bools, Page
 from operators.fresh import fresh
-from operators.plan_facts import Selects
+from operators.plan_facts import Selects, links
 from operators.streams.input import Wanted
 
 
@@ -41,9 +40,8 @@ def _leading(node: object) -> tuple[list[Selects], bool]:
     """Return the filters that a node begins with, ready to be run apart, and whether it is nothing else."""
     if not isinstance(node, OperatorNode):
         return [], False
-    operators = node.operator.operators if isinstance(node.operator, Chain) else [node.operator]
     found: list[Selects] = []
-    for operator in operators:
+    for operator in links(node.operator):
         if not isinstance(operator, Selects):
             return found, False
         copy = fresh(operator)

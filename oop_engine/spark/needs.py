@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from oop_engine.plan.graph import Node, OperatorNode, Plan, SourceNode
-from operators.chain import Chain
-from operators.plan_facts import AsksForPromises, Keys, Together, promises_asked, together
+from operators.plan_facts import AsksForPromises, Keys, Together, links, promises_asked, together
 from operators.protocol import OneByOne, Operator
 from operators.window_aggregate.bucket import FROM
 
@@ -22,9 +21,8 @@ def need(node: Node) -> Together:
 
 def alone(operator: Operator) -> Operator:
     """Return what stands alone in a chain."""
-    if isinstance(operator, Chain) and len(operator.operators) == 1:
-        return operator.operators[0]
-    return operator
+    found = links(operator)
+    return found[0] if len(found) == 1 else operator
 
 
 def passed(node: Node, needs: Together, keys: Sequence[Keys | None]) -> Keys | None:

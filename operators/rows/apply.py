@@ -59,6 +59,9 @@ class Apply(memory.Stateful):
     def computed(self, name: str) -> Expression | None:
         return self.columns.get(name)
 
+    def carrying(self, name: str) -> Apply:
+        return self
+
     def same_as(self, other: object) -> bool:
         return isinstance(other, Apply) and same_columns(self.columns, other.columns)
 

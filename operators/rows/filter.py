@@ -54,6 +54,12 @@ class Filter(memory.Stateful):
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
         return None if found and stands(self.predicate, found, inputs[0]) else found
 
+    def carrying(self, name: str) -> Filter:
+        return self
+
+    def passes_where(self) -> Expression:
+        return self.predicate
+
     def same_as(self, other: object) -> bool:
         return isinstance(other, Filter) and self.predicate.equals(other.predicate)
 

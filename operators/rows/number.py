@@ -46,6 +46,9 @@ class Number(memory.Stateful):
         (schema,) = inputs
         return self._fit(schema)
 
+    def carrying(self, name: str) -> Number:
+        return self
+
     def order_from(self, name: str, *inputs: Schema) -> str | None:
         return name
 

@@ -120,6 +120,9 @@ class Project(memory.Stateful):
     def computed(self, name: str) -> Expression | None:
         return self.columns.get(name)
 
+    def carrying(self, name: str) -> Project:
+        return Project({**self.columns, name: Column(name)})
+
     def same_as(self, other: object) -> bool:
         return isinstance(other, Project) and same_columns(self.columns, other.columns)
 

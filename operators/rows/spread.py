@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -126,6 +126,23 @@ class Spread(memory.Stateful):
 
     def comes_from(self, name: str, *inputs: Schema) -> str | None:
         return None if name in (self.into, *self.columns) else name
+
+    def notes(self, counts: Mapping[str, int]) -> Iterator[str]:
+        if without := counts.get("without_time", 0):
+            yield f"{_many(without, 'tuple')} without a usable {self.start} and {self.end} left out"
+        if far := counts.get("too_long", 0):
+            yield (
+                f"{_many(far, 'flow')} over more than {self.reach:,} panes spread over the last of these alone,"
+                f" as {self.end} is promised and {self.start} is not; promise both, or raise max_panes"
+            )
+        if wide := counts.get("in_wide_parts", 0):
+            yield (
+                f"{_many(wide, 'flow')} over more than {self.max_panes:,} panes cut into parts longer than"
+                " a pane; raise max_panes to cut finer"
+            )
+        if backwards := counts.get("backwards", 0):
+            ends = "ends before it starts" if backwards == 1 else "end before they start"
+            yield f"{_many(backwards, 'flow')} that {ends}, not spread"
 
     def passage(self, attribute: str | None) -> Passage:
         if self.reach is not None and attribute == self.end:
@@ -283,3 +300,7 @@ def _of_type(values: Int64s, absent: Bools | None, kind: pa.DataType) -> pa.Arra
     if pa.types.is_temporal(kind) or pa.types.is_uint64(kind):
         return array.view(kind)
     return array if kind == pa.int64() else array.cast(kind)
+
+
+def _many(number: int, one: str) -> str:
+    return f"{number:,} {one if number == 1 else one + 's'}"

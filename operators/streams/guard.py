@@ -73,6 +73,9 @@ class Guard(memory.Stateful):
     def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
         return [wanted if self.step is None else {**wanted, self.attribute: Pace(self.step, self.origin)}]
 
+    def counting(self, wanted: Wanted | None) -> Guard:
+        return attrs.evolve(self, wanted=wanted)
+
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         bound = self._progress.bound(self.attribute)
         if isinstance(bound, int) and bound > NO_TIME + self.allow and len(page):

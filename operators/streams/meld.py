@@ -9,32 +9,12 @@ import pyarrow as pa
 
 from operators.data import memory
 from operators.data.page import Page
-from operators.data.schema import Schema, is_ip
-from operators.errors import SchemaError
-from operators.plan_facts import Attributes
+from operators.data.schema import Schema
+from operators.plan_facts import Attributes, InOrder
 from operators.protocol import Emit
+from operators.streams.merge import Merge
+from operators.streams.union import united
 from punctuation import Meet, Punctuation
-
-
-def united(inputs: tuple[Schema, ...], ports: int, where: str) -> Schema:
-    """Return the schema of a union; SchemaError naming the input, the attribute and both types when they differ."""
-    if len(inputs) != ports:
-        raise SchemaError(f"{where} of {ports} inputs was given {len(inputs)}.")
-    first = inputs[0]
-    for port, schema in enumerate(inputs[1:], 1):
-        if schema.names != first.names:
-            raise SchemaError(
-                f"{where}: input {port} has other attributes than input 0.\n"
-                f"  input 0: {', '.join(first.names)}\n  input {port}: {', '.join(schema.names)}\n"
-                "  Project them to the same attributes in the same order first."
-            )
-        for mine, its in zip(first.arrow, schema.arrow, strict=True):
-            if mine.type != its.type or is_ip(mine) != is_ip(its):
-                raise SchemaError(
-                    f'{where}: attribute "{mine.name}" is {_kind(mine)} in input 0 and {_kind(its)} in input {port}.\n'
-                    "  Give both the same type first."
-                )
-    return Schema(first.arrow, progress=frozenset.intersection(*(schema.progress for schema in inputs)))
 
 
 @attrs.define(eq=False)
@@ -72,6 +52,15 @@ class Meld(memory.Stateful):
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         return [wanted] * self.ports
 
+    def carrying(self, name: str) -> Meld:
+        return attrs.evolve(self)
+
+    def in_order(self, wanted: str | None, buffer: str, *inputs: Schema) -> InOrder | None:
+        if wanted is None or not self.output_schema(*inputs).progressing(wanted):
+            return None
+        label = f"merge of {self.ports} by {wanted}"
+        return InOrder(Merge(self.ports, wanted), (wanted,) * self.ports, wanted, label)
+
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         if not len(page):
             return
@@ -86,7 +75,3 @@ class Meld(memory.Stateful):
 
     def statistics(self) -> dict[str, int]:
         return {"state_tuples": 0, "stale": sum(self._meet.port(i).stale for i in range(self.ports))}
-
-
-def _kind(field: pa.Field) -> str:
-    return "an IP address" if is_ip(field) else str(field.type)

@@ -16,8 +16,8 @@ from operators.data.schema import Schema
 from operators.pace import Paces, finely
 from operators.protocol import Emit
 from operators.retractions import as_it_is
-from operators.streams.meld import united
 from operators.streams.sort_buffer import Held, orderable
+from operators.streams.union import united
 from punctuation import END, Meet, Punctuation, whole
 
 

@@ -17,19 +17,25 @@ from hypothesis import strategies as st
 
 import oop_engine as oop
 from oop_engine.api.stream import Stream
+from oop_engine.plan.aggregates import slow
+from oop_engine.plan.arrival_attributes import numbered, stamped
 from oop_engine.plan.graph import Plan
 from oop_engine.rewrite.demand import columns, demands, pruned
 from oop_engine.rewrite.lateness import allowances
 from oop_engine.rewrite.sharing import shared
+from oop_engine.rewrite.wanted import wanted
 from operators.data.page import Bools, Page
 from operators.data.saved import read_batch, read_int
 from operators.data.schema import Schema
+from operators.drive import deliver
+from operators.expression import Column, Expression
 from operators.pace import Pace, Paces, want
-from operators.plan_facts import Attributes, Passage, Together, Tolerance
-from operators.protocol import Emit, State, StateValue
+from operators.plan_facts import Attributes, InOrder, Passage, Together, Tolerance
+from operators.protocol import Emit, Operator, State, StateValue
 from operators.retractions import Retracted, Retracting
 from operators.testing import Script, check_operator
 from operators.testing import streams as scripts
+from operators.window_aggregate.group_by import GroupAggregate
 from punctuation import END, Punctuation, before
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("x", pa.int64()), ("rest", pa.string())])
@@ -112,6 +118,9 @@ class Told(Quiet):
     def remarks(self) -> tuple[str, ...]:
         return (f"tumbles every {self.size} ticks",)
 
+    def notes(self, counts: Mapping[str, int]) -> list[str]:
+        return [f"{counts['late']} tuples in no total"] if counts.get("late") else []
+
 
 @attrs.define(eq=False)
 class Doubled:
@@ -147,6 +156,9 @@ class Doubled:
                 paces, "ts" if name == "early" else name, Pace(pace.step, pace.origin + 1) if name == "early" else pace
             )
         return [paces]
+
+    def carrying(self, name: str) -> Doubled:
+        return attrs.evolve(self, shown=self.shown | {name})
 
     def same_as(self, other: object) -> bool:
         return isinstance(other, Doubled) and other.shown == self.shown
@@ -333,6 +345,128 @@ class Large(Doubled):
 def test_a_late_tuple_that_it_would_not_pass_is_missed_nowhere(rows: list[Row], slack: int) -> None:
     read = source(rows, slack=slack, on="ts")
     assert results(read.apply(Large()).apply(Quiet(5))) == results(read.filter("x > 4").apply(Quiet(5)))
+
+
+def labels(plan: Plan) -> list[str]:
+    return [node.label for node in plan.nodes]
+
+
+def test_numbers_and_times_of_arrival_pass_through_one_that_carries_them() -> None:
+    read = source([(1, "a", 2, ""), (2, "b", 3, "")], name="read")
+    through, above = (numbered(read.apply(own).node) for own in (Doubled(), Quiet(10)))
+    assert labels(Plan((through,))) == ["read", "number as row_num", "Doubled"]
+    assert labels(Plan((above,))) == ["read", "Quiet", "number as row_num"]
+    assert Stream(through).to_arrow()["row_num"].to_pylist() == [0, 1]
+    melded = read.meld(read).apply(Doubled())
+    assert Stream(stamped(melded.node)).to_arrow()["arrival_ts"].null_count == 0
+    with pytest.raises(oop.PlanError, match=r'the tuples of "Quiet" have no time of arrival'):
+        stamped(read.apply(Quiet(10)).node)
+
+
+@attrs.define(eq=False)
+class Honest(Large):
+    """Say by which predicate tuples are chosen."""
+
+    def passes_where(self) -> Expression:
+        return Column("x") > 4
+
+
+def test_conditions_are_shared_with_one_that_says_which_it_makes() -> None:
+    read = source([(t, "ab"[t % 2], t, "") for t in range(9)], name="read")
+    others = [read.apply(own).project("x") for own in (Honest(), Large())]
+    few = read.filter("x > 4 and k = 'a'").project("x")
+    together = shared(plan(others[0], few))
+    assert labels(together)[:2] == ["read", "filter x > 4"] and "Honest" not in labels(together)
+    assert "Large" in labels(shared(plan(others[1], few)))
+    for other in others:
+        found = [Stream(output).to_arrow()["x"].to_pylist() for output in shared(plan(other, few)).outputs]
+        assert found == [[5, 6, 7, 8], [6, 8]]
+
+
+def test_a_run_notes_what_it_tells_of_its_results() -> None:
+    rows = [(30, "a", 1, ""), (25, "a", 1, "")]
+    assert "Told: 1 tuples in no total" in source(rows, slack=0, on="ts").apply(Told(10)).run().statistics.notes
+
+
+@attrs.define
+class Two:
+    """Run two operators in a row."""
+
+    first: Doubled
+    second: Operator
+
+    def links(self) -> Sequence[Operator]:
+        return (self.first, self.second)
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        return self.second.output_schema(self.first.output_schema(*inputs))
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        self.first.process(page, lambda element: deliver(self.second, element, emit))
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        self.first.punctuate(punctuation, lambda element: deliver(self.second, element, emit))
+
+    def state(self) -> State:
+        return self.second.state()
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        self.second.restore(state)
+
+
+def test_one_that_is_made_of_others_shows_them() -> None:
+    both = source([], slack=3, on="ts").apply(Two(Large(), Quiet(10)))
+    chosen = wanted(plan(both), 0)
+    assert chosen is not None
+    page = Page.of_rows(Schema(SCHEMA), [(1, "a", 9, ""), (1, "a", 2, "")])
+    assert chosen(page).tolist() == [True, False]
+    summed = oop.user_aggregate(
+        "added", lambda x: x, lambda a, b: a + b, arguments="x", identity=0, output=pa.int64(), interpreted=True
+    )
+    (line,) = slow(Two(Doubled(), GroupAggregate({"x": summed})))
+    assert 'user function "added" is interpreted' in line
+
+
+@attrs.define(eq=False)
+class Sorting(Doubled):
+    """Say that it has a form for in-order processing: that over a sorted input."""
+
+    def in_order(self, wanted: str | None, buffer: str, *inputs: Schema) -> InOrder:
+        return InOrder(Doubled(self.shown), ("ts",), "ts", f"doubled in order, {buffer}")
+
+
+def test_in_order_its_own_form_runs() -> None:
+    rows = [(t, "a", t, "") for t in (4, 2, 3, 1)]
+    ordered = oop.in_order(source(rows, name="read").apply(Sorting()))
+    assert labels(plan(ordered)) == ["read", "sort by ts", "doubled in order, output"]
+    assert ordered.to_arrow()["ts"].to_pylist() == [1, 2, 3, 4]
+
+
+@attrs.define(eq=False)
+class Strict(Quiet):
+    """Say that tuples may be three ticks late here."""
+
+    asked: list[object] = attrs.field(factory=list)
+
+    @property
+    def behind(self) -> int:
+        return 3
+
+    def counting(self, wanted: object) -> Quiet:
+        self.asked.append(wanted)
+        return Quiet(self.size)
+
+
+def test_late_tuples_come_to_one_that_leaves_them_out_itself() -> None:
+    read = source([], slack=3, on="ts")
+    strict = Strict(10)
+    guarded = read.apply(strict).filter("total > 4")
+    assert allowances(Plan((guarded.node,))) == {0: 3}
+    assert len(guarded.to_arrow()) == 0 and len(strict.asked) == 1 and strict.asked[0] is not None
 
 
 @pytest.mark.parametrize("kind", [Quiet, Told])

@@ -25,7 +25,7 @@ from operators.functions.sharing import accumulators
 from operators.kernels.slicing import place as kernels
 from operators.kernels.ticks import FAR, FOREVER, LIMIT
 from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
-from operators.protocol import Emit, Promises, State, StateValue
+from operators.protocol import Emit, Operator, Promises, State, StateValue
 from operators.retractions import Retracted, Retracting
 from operators.streams.named_groups import group_bound, matched
 from operators.window import LandmarkWindow, SlidingWindow
@@ -250,6 +250,11 @@ class SlicingAggregate(Shell):
         bit, place = self._used.bit(name), self._used.names.index(name)
         self._used.remove(name)
         self._change(bit, removed=place)
+
+    def anew(self, running: Operator) -> SlicingAggregate:
+        # Windows came and went: the state says which there are, and needs to know those of the user's own kind.
+        others = running.windows if isinstance(running, SlicingAggregate) else {}
+        return attrs.evolve(self, windows={**self.windows, **others})
 
     def _change(self, bit: int, *, removed: int | None = None) -> None:
         """Fit slices to other windows; those held are of no use to a new session window, and forget an old one.
