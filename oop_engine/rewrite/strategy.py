@@ -29,13 +29,14 @@ from operators.window.counted import CountWindow, LastTuples, SlideByRank, Slide
 from operators.window.delimited import FixedBandWindow
 from operators.window.session import SessionWindow
 from operators.window_aggregate.bucket import FROM, UNTIL, Bucket
-from operators.window_aggregate.stores.per_window.paned import Costs, split
+from operators.window_aggregate.stores.per_window.paned import split
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
+from operators.window_aggregate.strategy import Costs
 
 if TYPE_CHECKING:
     from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
     from operators.window_aggregate.stores.slices.windows import Spec
-    from operators.window_aggregate.stores.stacks.technique import Technique
+    from operators.window_aggregate.strategy import Technique
 
 _COMBINED: Final = ("wid", "panes", "differential", "two_stacks")
 _BUCKETED: Final = (*_COMBINED, "adaptive", "adaptive_panes", "buffer", "buffer_panes", "negative", "two_level")

@@ -41,7 +41,7 @@ from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from operators.window_aggregate.stores.stacks import StackAggregate, Technique
 from operators.window_aggregate.stores.stacks.kinds import LeastKey
-from operators.window_aggregate.stores.stacks.technique import choose
+from operators.window_aggregate.strategy import stack_technique as choose
 from punctuation import END, before
 
 Array: TypeAlias = npt.NDArray[np.generic]

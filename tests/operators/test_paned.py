@@ -20,8 +20,9 @@ from operators.functions.protocol import AggregateFunction
 from operators.testing import Script, check_operator, streams
 from operators.window import SlidingWindow
 from operators.window_aggregate.bucket import Bucket
-from operators.window_aggregate.stores.per_window.paned import SUBS, Costs, split, sub_aggregates
+from operators.window_aggregate.stores.per_window.paned import SUBS, split, sub_aggregates
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
+from operators.window_aggregate.strategy import Costs
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts")])
 FUNCTIONS: dict[str, AggregateFunction] = {

@@ -8,7 +8,7 @@ from operators.functions import AggregateFunction, count, first, max, sum
 from operators.window import SlidingWindow, tumbling
 from operators.window.delimited import DelimitedWindow
 from operators.window_aggregate.stores.slices import SlicingAggregate
-from operators.window_aggregate.stores.slices.decisions import (
+from operators.window_aggregate.strategy import (
     Context,
     Measure,
     Removal,

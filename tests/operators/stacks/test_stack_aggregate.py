@@ -26,7 +26,7 @@ from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from operators.window_aggregate.stores.stacks import StackAggregate, Technique
 from operators.window_aggregate.stores.stacks.panes import Panes
-from operators.window_aggregate.stores.stacks.technique import choose
+from operators.window_aggregate.strategy import stack_technique as choose
 from punctuation import END, Progress, Punctuation, StreamViolation, before
 from tests.examples import share
 from tests.naive_functions import naive_avg, naive_count, naive_count_all, naive_max, naive_min, naive_sum

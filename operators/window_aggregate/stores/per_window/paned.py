@@ -1,8 +1,8 @@
 """Panes: a sliding window is a sequence of tumbling panes, aggregated once, and a window over the panes' results.
 
-`split` gives the two window specifications, `Costs` says when panes pay (thesis 6.2.1 and 6.2.3). `WindowAggregate`
-keeps slices, the longest sub-windows that share all their windows: a pane or several panes in a row, never less, so
-that where RANGE is no multiple of SLIDE there are at most as many of them as panes.
+`split` gives the two window specifications; when panes pay, `operators.window_aggregate.strategy.Costs` says.
+`WindowAggregate` keeps slices, the longest sub-windows that share all their windows: a pane or several panes in a row,
+never less, so that where RANGE is no multiple of SLIDE there are at most as many of them as panes.
 """
 
 from __future__ import annotations
@@ -73,39 +73,3 @@ def sub_aggregates(function: AggregateFunction, names: tuple[str, ...]) -> Sub:
 
 SUBS: Final = {"count": 1, "sum": 1, "max": 1, "min": 1, "avg": 2}
 """Number of sub-aggregates of each function that has them."""
-
-
-@attrs.frozen
-class Costs:
-    """Costs of one step, in any unit: a tuple into a pane, a result out of a pane, a result into a window, and without
-    panes a tuple into a window (a, b, c and a' of Eq. 6.1 to 6.4).
-    """
-
-    tuple_in: float = 1.0
-    pane_out: float = 1.0
-    pane_in: float = 1.0
-    tuple_in_window: float = 1.0
-
-    def paned(self, window: SlidingWindow, *, tuples: float, groups: float, differential: bool) -> float:
-        """Cost of a window with panes, for so many tuples a window and groups a pane (Eq. 6.1, 6.2)."""
-        pane = gcd(window.size, window.slide)
-        panes = window.size // pane
-        moved = 2 * (window.slide // pane) if differential else panes
-        return self.tuple_in * tuples / panes + self.pane_out * groups + self.pane_in * groups * moved
-
-    def plain(self, window: SlidingWindow, *, tuples: float, differential: bool) -> float:
-        """Cost of a window without panes (Eq. 6.3; 6.4 for a buffer that adds and subtracts single tuples)."""
-        if differential:
-            return 2 * self.tuple_in_window * window.slide * tuples / window.size
-        return self.tuple_in_window * tuples
-
-    def prefer_panes(self, window: SlidingWindow, *, tuples: float, groups: float, differential: bool = False) -> bool:
-        """Return whether panes are cheaper; they are not for many groups a pane, or few panes a window.
-
-        >>> Costs().prefer_panes(SlidingWindow("ts", size=60, slide=1), tuples=6e6, groups=1000)
-        True
-        >>> Costs().prefer_panes(SlidingWindow("ts", size=60, slide=60), tuples=6e6, groups=6e6)
-        False
-        """
-        with_panes = self.paned(window, tuples=tuples, groups=groups, differential=differential)
-        return with_panes < self.plain(window, tuples=tuples, differential=differential)

@@ -11,7 +11,7 @@ Slide, with a vector of groups in the place of a value).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -23,11 +23,11 @@ from operators.functions.protocol import Slots, Subtractable
 from operators.kernels.ticks import BEFORE_ALL
 from operators.kernels.windows import running as kernels
 from operators.window_aggregate.store import Released
+from operators.window_aggregate.strategy import Carrying
 
 if TYPE_CHECKING:
     from operators.window_aggregate.stores.per_window.store import SliceStore
 
-Technique: TypeAlias = Literal["differential", "two_stacks"]
 
 _FEW, _COPIES = 256, 1024
 """Windows of so few results are given together, so many results at a time."""
@@ -41,7 +41,7 @@ class Running:
     """Hold, for the slices of the window released last, what the next one starts from: 26 bytes a group, 4 a slot."""
 
     store: SliceStore
-    technique: Technique
+    technique: Carrying
     _front: Int32s = attrs.field(init=False, factory=lambda: np.empty(0, np.int32))
     _back: Int32s = attrs.field(init=False, factory=lambda: np.empty(0, np.int32))
     _beside: Int32s = attrs.field(init=False, factory=lambda: np.empty(0, np.int32))

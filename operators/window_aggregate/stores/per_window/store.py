@@ -15,21 +15,20 @@ import numpy.typing as npt
 from operators.data.page import Int32s, Int64s, Page
 from operators.data.saved import ROOM, apart, bounded, part, prefixed, read_int, read_integers, read_text, read_words
 from operators.functions.columns import grown, power
-from operators.functions.protocol import Accumulator, Subtractable
+from operators.functions.protocol import Accumulator
 from operators.kernels.slicing import slices as kernels
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.protocol import State, StateValue
 from operators.window_aggregate.store import Held, Released
 from operators.window_aggregate.stores.per_window.ranges import Ranges
 from operators.window_aggregate.stores.per_window.rows import Rows
-from operators.window_aggregate.stores.per_window.running import Running, Technique
+from operators.window_aggregate.stores.per_window.running import Running
+from operators.window_aggregate.strategy import Carrying, carries_over
 
 Slots = Int32s
 _BUDGET = 1 << 18
 _FEW_SLICES = 4
 _FEW_OPENED = 8
-_PARTS_A_WINDOW = 16_384
-_PASSES = 3
 
 
 @attrs.define
@@ -43,7 +42,7 @@ class SliceStore:
     accumulators: Sequence[Accumulator]
     ordered: bool = attrs.field(default=False, kw_only=True)
     """Whether slices must be combined in their order, the earliest first, because a function is not commutative."""
-    technique: Technique | Literal["auto", "combine"] = "auto"
+    technique: Carrying | Literal["auto", "combine"] = "auto"
     endless: bool = attrs.field(default=False, kw_only=True)
     """Whether windows never let go of a tuple (RANGE ALL): slices that began before a bound become one."""
     _running: Running | None = attrs.field(init=False, default=None)
@@ -241,11 +240,10 @@ class SliceStore:
         yield from self._combined(wids, groups, into, source)
         self._own[which] = np.maximum(self._own[which], bound)
 
-    def _worthwhile(self, released: int) -> Technique | None:
+    def _worthwhile(self, released: int) -> Carrying | None:
         """Decide how the windows from here on are made of their slices; None to combine each anew.
 
-        To combine costs every slot once a window (Eq. 6.1); to carry over costs something for a window, and the slots
-        only as they enter, turn over and leave (Eq. 6.2). Both are taken over all windows that the open slices are in.
+        What it costs is taken over all windows that the open slices are in.
         """
         if self.technique in ("differential", "two_stacks"):
             return self.technique
@@ -259,11 +257,7 @@ class SliceStore:
             return None
         windows = int(end[within].max() - begin[within].min())
         parts = float(sizes @ (end - begin)[within].astype(np.float64))
-        if parts < _PARTS_A_WINDOW * windows + _PASSES * float(sizes.sum()):
-            return None
-        if all(isinstance(a, Subtractable) for a in self.accumulators):
-            return "differential"
-        return "two_stacks" if all(getattr(a, "bounded", True) for a in self.accumulators) else None
+        return carries_over(self.accumulators, windows=windows, parts=parts, slots=float(sizes.sum()))
 
     @property
     def own(self) -> Int64s:

@@ -47,7 +47,6 @@ from operators.window_aggregate.results import (
 from operators.window_aggregate.shell import Shell
 from operators.window_aggregate.stores.slices.answers import Answers
 from operators.window_aggregate.stores.slices.batched import Batched, InVectors, Road, batched
-from operators.window_aggregate.stores.slices.decisions import Decision, splits_any, waits
 from operators.window_aggregate.stores.slices.eager import Eager
 from operators.window_aggregate.stores.slices.grouped import Grouped
 from operators.window_aggregate.stores.slices.intake import LOST, Intake
@@ -58,10 +57,8 @@ from operators.window_aggregate.stores.slices.slices import Slices
 from operators.window_aggregate.stores.slices.vectors import Vectors
 from operators.window_aggregate.stores.slices.waiting import Waiting
 from operators.window_aggregate.stores.slices.windows import Spec, Windows, dump_windows, read_windows
+from operators.window_aggregate.strategy import Decision, combines_ahead, in_vectors, splits_any, waits
 from punctuation import Below, Pattern, Punctuation, before
-
-_MANY = 256
-"""Slices a window from which combining ahead pays."""
 
 
 def _copied(windows: Mapping[str, Spec]) -> Mapping[str, Spec]:
@@ -205,16 +202,13 @@ class SlicingAggregate(Shell):
     @property
     def combines_ahead(self) -> Decision:
         """Return whether slices are combined ahead of the windows, the eager store, and why."""
-        if self.by:
-            return Decision(False, "with groups, slices are combined when a window is complete")
-        if self.lateness:
-            return Decision(False, "released windows may change")
-        if self._used.tracked:
-            return Decision(False, "only tuples show where windows begin and end")
-        if self.store != "auto":
-            return Decision(self.store == "eager", "asked for")
-        many = self._used.slices_a_window()
-        return Decision(many > _MANY, f"about {many} slices a window, and it pays beyond {_MANY}")
+        return combines_ahead(
+            by=bool(self.by),
+            revised=bool(self.lateness),
+            tracked=bool(self._used.tracked),
+            store=self.store,
+            slices_a_window=self._used.slices_a_window(),
+        )
 
     def add(self, name: str, window: Spec) -> int:
         """Let another window count from now on; gives the tick from which on its windows begin that are given.
@@ -479,9 +473,8 @@ class SlicingAggregate(Shell):
     @property
     def in_vectors(self) -> bool:
         """Return whether edges are the same for all groups, and aggregates of slices may be combined in any order."""
-        if not self.by or len(self._used.sessions) or self._used.asked or self.waits:
-            return False
-        return all(function.commutative and not function.arrival_order for function in self.functions.values())
+        same_edges = not (len(self._used.sessions) or self._used.asked or self.waits)
+        return in_vectors(self.functions.values(), by=bool(self.by), same_edges=same_edges)
 
     def _link(self) -> None:
         """Let slices be of one group each from now on."""

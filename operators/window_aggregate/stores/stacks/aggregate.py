@@ -33,7 +33,7 @@ from operators.window_aggregate.stores.stacks.finalize import Stacked, finalize,
 from operators.window_aggregate.stores.stacks.kinds import Kind, WholeSum
 from operators.window_aggregate.stores.stacks.panes import Panes, Spans
 from operators.window_aggregate.stores.stacks.stack import Counts, Stack
-from operators.window_aggregate.stores.stacks.technique import Named, Technique, check_technique, choose
+from operators.window_aggregate.strategy import Named, Technique, check_technique, stack_technique
 from punctuation import Punctuation, StreamViolation, before
 
 _PANES = 1 << 15
@@ -276,7 +276,9 @@ class StackAggregate(Shell):
 
     def _choice(self, kind: Kind) -> Named:
         exact = isinstance(kind, WholeSum)
-        return choose(self.technique, self.window.size, self.window.slide, few=kind.few, invertible_exactly=exact)
+        return stack_technique(
+            self.technique, self.window.size, self.window.slide, few=kind.few, invertible_exactly=exact
+        )
 
     def _count(self, argument: str | None) -> Counts:
         assert self._panes is not None

@@ -20,7 +20,7 @@ from operators.kernels.stacks import floating as stacks_floating
 from operators.kernels.stacks import least as stacks_least
 from operators.kernels.stacks import whole as stacks_whole
 from operators.window_aggregate.stores.stacks.panes import Cut
-from operators.window_aggregate.stores.stacks.technique import Named
+from operators.window_aggregate.strategy import Named
 
 Kernel: TypeAlias = Callable[..., None]
 Kind: TypeAlias = "LeastKey | WholeSum | FloatingSum"

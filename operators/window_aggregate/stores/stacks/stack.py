@@ -14,7 +14,7 @@ from operators.kernels.stacks import panes as stacks_panes
 from operators.protocol import State, StateValue
 from operators.window_aggregate.stores.stacks.kinds import Kind
 from operators.window_aggregate.stores.stacks.panes import Cut, Spans, moved
-from operators.window_aggregate.stores.stacks.technique import Named
+from operators.window_aggregate.strategy import Named
 
 
 @attrs.define(eq=False)

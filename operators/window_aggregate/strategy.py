@@ -1,0 +1,210 @@
+"""What window aggregates decide themselves: how slices, stacks and stores compute, from what is declared or measured.
+
+Which operators compute a window aggregate is chosen by a plan (`oop_engine.rewrite.strategy`), which asks here what
+each of them would do. Four questions, in this order:
+
+- Slices shared by windows: whether tuples must be kept besides slices (Fig 4), whether slices must be split (Fig 5),
+  how tuples are removed from them (Fig 6; Scotty, TODS 2021, sections 5.1 and 5.2); whether they are combined ahead of
+  the windows, and whether the groups of a slice are a vector.
+- Stacks: which of four techniques gives the same answers at the least cost (`stack_technique`).
+- Slices of one query: whether a window is carried over from the one before it (`carries_over`).
+- Panes: whether they cost less than updating every window of a tuple (`Costs`, thesis 6.2.1 and 6.2.3).
+
+Each answer of the first comes with the reason that leads to it, for `explain`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import gcd
+from typing import Final, Literal, TypeAlias
+
+import attrs
+
+from operators.errors import SchemaError, did_you_mean
+from operators.functions.ordered import ordered
+from operators.functions.protocol import Accumulator, AggregateFunction, Subtractable
+from operators.window import SlidingWindow
+
+Context: TypeAlias = Literal["CF", "session", "FCF", "FCA"]
+"""The class of a window; sessions are FCF, yet need neither tuples nor splits."""
+Measure: TypeAlias = Literal["time", "count"]
+Removal: TypeAlias = Literal["never", "add alone", "invert", "recompute"]
+Named: TypeAlias = Literal["recompute", "subtract", "two_stacks", "daba"]
+Technique: TypeAlias = Literal["auto", "recompute", "subtract", "two_stacks", "daba"]
+Carrying: TypeAlias = Literal["differential", "two_stacks"]
+TECHNIQUES: Final[tuple[Technique, ...]] = ("auto", "recompute", "subtract", "two_stacks", "daba")
+_MANY: Final = 256
+"""Slices a window from which combining ahead pays."""
+_PARTS_A_WINDOW: Final = 16_384
+_PASSES: Final = 3
+
+
+@attrs.frozen
+class Decision:
+    """A yes or no, and why."""
+
+    yes: bool
+    why: str
+
+    def __bool__(self) -> bool:
+        return self.yes
+
+
+def keeps_tuples(*, in_order: bool, commutative: bool, context: Context, measure: Measure) -> Decision:
+    """Return whether tuples must be kept besides partial aggregates (Fig 4).
+
+    >>> keeps_tuples(in_order=False, commutative=True, context="session", measure="time")
+    Decision(yes=False, why='a late tuple only updates, extends or merges slices')
+    """
+    if in_order:
+        if context == "FCA":
+            return Decision(True, "later tuples show where earlier windows begin")
+        return Decision(False, "in order, every edge is known before the tuples after it")
+    if not commutative:
+        return Decision(True, "a late tuple belongs between others, and the aggregate depends on the order")
+    if context not in ("CF", "session"):
+        return Decision(True, "a late tuple may set an edge within a slice")
+    if measure == "count":
+        return Decision(True, "a late tuple moves every later one by a place")
+    return Decision(False, "a late tuple only updates, extends or merges slices")
+
+
+def splits(*, in_order: bool, context: Context) -> Decision:
+    """Return whether a slice may have to be cut in two (Fig 5)."""
+    if context in ("CF", "session"):
+        why = "edges are known beforehand" if context == "CF" else "a gap has no tuples, so a cut in it is an update"
+        return Decision(False, why)
+    if in_order and context == "FCF":
+        return Decision(False, "in order, every edge is known before the tuples after it")
+    if context == "FCA":
+        return Decision(True, "later tuples show where earlier windows begin")
+    return Decision(True, "a late tuple may set an edge within a slice")
+
+
+def removes(*, in_order: bool, measure: Measure, newest: bool, invertible: bool) -> Removal:
+    """Return how a tuple that a late one pushes out of its slice is removed from it (Fig 6).
+
+    `newest`: whether the late tuple still belongs to the newest slice, so that it pushes none out.
+    """
+    if measure != "count" or in_order:
+        return "never"
+    if newest:
+        return "add alone"
+    return "invert" if invertible else "recompute"
+
+
+def waits(functions: Iterable[AggregateFunction], contexts: Iterable[Context], *, in_order: bool) -> Decision:
+    """Return whether tuples of a workload over time must be kept until a promise makes their order certain."""
+    commutative = not any(ordered(function) for function in functions)
+    decision = Decision(False, "there is no window")
+    for context in contexts:
+        decision = keeps_tuples(in_order=in_order, commutative=commutative, context=context, measure="time")
+        if decision:
+            return decision
+    return decision
+
+
+def splits_any(contexts: Iterable[Context], *, in_order: bool) -> Decision:
+    """Return whether slices that windows of several classes share may have to be cut in two, and why."""
+    decision = Decision(False, "there is no window")
+    for context in contexts:
+        decision = splits(in_order=in_order, context=context)
+        if decision:
+            return decision
+    return decision
+
+
+def combines_ahead(*, by: bool, revised: bool, tracked: bool, store: str, slices_a_window: int) -> Decision:
+    """Return whether slices are combined ahead of the windows, the eager store, and why.
+
+    `tracked`: whether only tuples show where some window begins and ends; `store`: what was asked for.
+    """
+    if by:
+        return Decision(False, "with groups, slices are combined when a window is complete")
+    if revised:
+        return Decision(False, "released windows may change")
+    if tracked:
+        return Decision(False, "only tuples show where windows begin and end")
+    if store != "auto":
+        return Decision(store == "eager", "asked for")
+    return Decision(slices_a_window > _MANY, f"about {slices_a_window} slices a window, and it pays beyond {_MANY}")
+
+
+def in_vectors(functions: Iterable[AggregateFunction], *, by: bool, same_edges: bool) -> bool:
+    """Return whether the groups of a slice are a vector: edges are the same for all, and any order of combining does.
+
+    `same_edges`: whether no group and no order of tuples sets edges of its own.
+    """
+    return by and same_edges and all(function.commutative and not function.arrival_order for function in functions)
+
+
+def check_technique(technique: str) -> None:
+    """Check a name; SchemaError that lists the techniques."""
+    if technique not in TECHNIQUES:
+        raise SchemaError(
+            f'aggregate(technique="{technique}"): there is no such technique. {did_you_mean(technique, TECHNIQUES)}'
+        )
+
+
+def stack_technique(technique: Technique, size: int, slide: int, *, few: int, invertible_exactly: bool) -> Named:
+    """Return the technique for one aggregate: what was asked for, or by "auto" the cheapest that is exact.
+
+    Windows of at most `few` panes are recomputed, which is as cheap as any stack and remembers nothing. Otherwise
+    subtraction where it is exact; for what cannot be taken away, or only with rounding, two stacks.
+    """
+    if technique != "auto":
+        return technique
+    if -(-size // slide) * (1 if size % slide == 0 else 2) <= few:
+        return "recompute"
+    return "subtract" if invertible_exactly else "two_stacks"
+
+
+def carries_over(accumulators: Iterable[Accumulator], *, windows: int, parts: float, slots: float) -> Carrying | None:
+    """Decide how the windows that open slices are in are made of them; None to combine each anew.
+
+    To combine costs every slot once a window (Eq. 6.1), `parts` in all; to carry over costs something for each of the
+    `windows`, and the `slots` only as they enter, turn over and leave (Eq. 6.2).
+    """
+    if parts < _PARTS_A_WINDOW * windows + _PASSES * slots:
+        return None
+    accumulators = list(accumulators)
+    if all(isinstance(a, Subtractable) for a in accumulators):
+        return "differential"
+    return "two_stacks" if all(getattr(a, "bounded", True) for a in accumulators) else None
+
+
+@attrs.frozen
+class Costs:
+    """Costs of one step, in any unit: a tuple into a pane, a result out of a pane, a result into a window, and without
+    panes a tuple into a window (a, b, c and a' of Eq. 6.1 to 6.4).
+    """
+
+    tuple_in: float = 1.0
+    pane_out: float = 1.0
+    pane_in: float = 1.0
+    tuple_in_window: float = 1.0
+
+    def paned(self, window: SlidingWindow, *, tuples: float, groups: float, differential: bool) -> float:
+        """Cost of a window with panes, for so many tuples a window and groups a pane (Eq. 6.1, 6.2)."""
+        pane = gcd(window.size, window.slide)
+        panes = window.size // pane
+        moved = 2 * (window.slide // pane) if differential else panes
+        return self.tuple_in * tuples / panes + self.pane_out * groups + self.pane_in * groups * moved
+
+    def plain(self, window: SlidingWindow, *, tuples: float, differential: bool) -> float:
+        """Cost of a window without panes (Eq. 6.3; 6.4 for a buffer that adds and subtracts single tuples)."""
+        if differential:
+            return 2 * self.tuple_in_window * window.slide * tuples / window.size
+        return self.tuple_in_window * tuples
+
+    def prefer_panes(self, window: SlidingWindow, *, tuples: float, groups: float, differential: bool = False) -> bool:
+        """Return whether panes are cheaper; they are not for many groups a pane, or few panes a window.
+
+        >>> Costs().prefer_panes(SlidingWindow("ts", size=60, slide=1), tuples=6e6, groups=1000)
+        True
+        >>> Costs().prefer_panes(SlidingWindow("ts", size=60, slide=60), tuples=6e6, groups=6e6)
+        False
+        """
+        with_panes = self.paned(window, tuples=tuples, groups=groups, differential=differential)
+        return with_panes < self.plain(window, tuples=tuples, differential=differential)
