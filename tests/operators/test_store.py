@@ -25,9 +25,9 @@ from operators.window import FOREVER, LIMIT, LandmarkWindow, PartitionedWindow, 
 from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.group_by import GroupAggregate
 from operators.window_aggregate.stores.per_window import rows as store_rows
-from operators.window_aggregate.stores.per_window.running import Technique
 from operators.window_aggregate.stores.per_window.store import SliceStore
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
+from operators.window_aggregate.strategy import Carrying
 from punctuation import END, Below, Equals, OneOf, Punctuation, Range, Value, before
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), progress=["ts", ("k", "ts"), "k"])
@@ -127,7 +127,7 @@ TUPLES = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 8), st.integers(0
 @pytest.mark.parametrize("technique", ["combine", "differential", "two_stacks"])
 @given(tuples=TUPLES, data=st.data())
 def test_the_store_gives_what_each_window_would_collect(
-    technique: Technique, tuples: list[tuple[int, int, int]], data: st.DataObject
+    technique: Carrying, tuples: list[tuple[int, int, int]], data: st.DataObject
 ) -> None:
     """Slices may have any ranges, arrive in any order and be closed at any bound, and the store be saved in between."""
     _collects(technique, tuples, data)
@@ -174,7 +174,7 @@ def test_the_newest_slices_have_the_rows_there_are(monkeypatch: pytest.MonkeyPat
     assert int(store.ranges.starts[owner]) == 6
 
 
-def _collects(technique: Technique, tuples: list[tuple[int, int, int]], data: st.DataObject) -> None:
+def _collects(technique: Carrying, tuples: list[tuple[int, int, int]], data: st.DataObject) -> None:
     schema = Schema.of(x=pa.int64())
     other = total("x") if technique == "differential" else first("x")
 
