@@ -26,7 +26,7 @@ from operators.data.saved import part, prefixed, read_input, save_input
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.protocol import AggregateFunction
-from operators.kernels.ticks import BEFORE_ALL, FOREVER
+from operators.kernels.ticks import BEFORE_ALL, FOREVER, LIMIT
 from operators.overflow import Overflow
 from operators.protocol import Element, Emit, State, StateValue
 from operators.retractions import refused
@@ -46,7 +46,7 @@ from operators.window_aggregate.results import (
     result_page,
     window_fields,
 )
-from operators.window_aggregate.store import Released, WindowStore
+from operators.window_aggregate.store import Held, Released, WindowStore
 from operators.window_aggregate.stores.per_window.partitions import Lasts, is_endless
 from punctuation import END, Progress, Punctuation, before
 
@@ -476,5 +476,16 @@ class StoreShell(Shell, Generic[S]):
             self._groups.restore(part("groups.", state))
             capacity = self._groups.capacity
         store.restore(part("store.", state), capacity=capacity)
+        self._check(store.held())
         if self._lasts is not None:
             self._lasts.restore(state)
+
+    def _check(self, held: Held) -> None:
+        """Check that some tick is in all windows of each entry that was restored: no loop over them is longer."""
+        window, last = self.window, held.last
+        least, most = window.wids(np.array([1 - LIMIT, LIMIT - 1]))
+        inside = (held.first >= least[0]) & (last <= most[1])
+        if not self._endless and inside.all():
+            inside = window.extents(last - 1)[0] < window.extents(np.minimum(held.first, last - 1))[1]
+        if not inside.all():
+            raise ValueError("the saved state holds what is in windows that no tuple is in together")

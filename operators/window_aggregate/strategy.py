@@ -169,9 +169,14 @@ def carries_over(accumulators: Iterable[Accumulator], *, windows: int, parts: fl
     if parts < _PARTS_A_WINDOW * windows + _PASSES * slots:
         return None
     accumulators = list(accumulators)
-    if all(isinstance(a, Subtractable) for a in accumulators):
+    if subtractable(accumulators):
         return "differential"
     return "two_stacks" if all(getattr(a, "bounded", True) for a in accumulators) else None
+
+
+def subtractable(accumulators: Iterable[Accumulator]) -> bool:
+    """Return whether slices can be taken away from what they were combined into."""
+    return all(isinstance(a, Subtractable) for a in accumulators)
 
 
 @attrs.frozen

@@ -263,10 +263,19 @@ class Objects:
         made = len(groups)
         sources = read_integers(state, "tuple_sources", least=0, below=sources, length=made)
         spans = read_integers(state, "spans", width=2, length=made)
+        if (spans[:, 0] >= spans[:, 1]).any():
+            raise ValueError('the saved state has tuples in no window in "spans"')
+        held = np.zeros_like(self.volumes)
+        np.add.at(held, (groups, sources), 1)
+        np.add.at(held, owners, leaving)
+        if not np.array_equal(held, self.volumes):
+            raise ValueError('the saved state has "volumes" that are not those of its tuples')
         if len(np.unique(np.stack((owners, wids)), axis=1).T) < len(live):
             raise ValueError("the saved state has two partial aggregates of one group and window")
-        self.counters[:] = read_integers(state, "counters", length=len(self.counters))
+        self.counters[:] = read_integers(state, "counters", least=0, below=1 << 62, length=len(self.counters))
         self.counters[[kernels.OPEN, kernels.LIVE, kernels.EVER, kernels.FREE, kernels.MADE]] = 0
+        self.counters[kernels.HELD] = made
+        self.counters[kernels.ENTRIES] = np.count_nonzero(held.any(axis=1))
         # Rows are handed out again from the end of the free list, and so come to their old places.
         self.reserve(power(ever), len(np.unique(np.concatenate((wids, spans[:, 1] - 1)))), 0)
         self.free[: len(live)] = live[::-1]

@@ -141,6 +141,8 @@ class PaneBuffer:
         groups, capacity = capacity, read_int(state, "capacity", least=0, most=ROOM)
         self._groups = read_integers(state, "groups", least=0, below=capacity).astype(np.int32)
         self._ranges = read_integers(state, "ranges", length=2)
+        if (self._ranges[0] >= self._ranges[1]).any():
+            raise ValueError('the saved state has tuples in no window in "ranges"')
         self._waiting = np.bincount(self._groups, minlength=capacity)
         self.log.restore(part("log.", state))
         if not len(self._groups) == self._ranges.shape[1] == len(self.log):

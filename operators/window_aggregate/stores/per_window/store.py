@@ -452,9 +452,12 @@ class SliceStore:
             accumulator.restore(part(f"aggregate{i}.", state))
             accumulator.reserve(len(self._pairs))
             accumulator.free(spare.astype(np.int32))
-        if technique := read_text(state, "technique"):
-            self._running = Running(self, "two_stacks" if technique == "two_stacks" else "differential")
+        technique = read_text(state, "technique")
+        if technique == "two_stacks" or (technique == "differential" and subtractable(self.accumulators)):
+            self._running = Running(self, technique)
             suffixed = apart(read_integers(state, "suffixed"), "suffixed", below=len(self.ranges.starts))
             if not np.isin(suffixed, self.ranges.order).all():
                 raise ValueError("the saved state has suffixes in slices that it does not have")
             self._running.resume(suffixed.astype(np.int32))
+        elif technique:
+            raise ValueError(f'the saved state has "{technique}" as "technique", by which nothing here is carried over')

@@ -9,6 +9,7 @@ import numpy as np
 
 from operators.data import memory
 from operators.data.page import Int32s, Int64s, Page
+from operators.data.saved import bounded
 from operators.data.schema import Schema
 from operators.functions.protocol import AggregateFunction, Slots
 from operators.kernels.ticks import LIMIT
@@ -88,4 +89,5 @@ class Intake(memory.Stateful):
         super().restore(state)
         self.waiting.ensure(self.partitions.capacity)
         if self.owners is not None:
+            bounded(self.owners.groups, "owners.of", below=self.partitions.capacity)
             self.owners.ensure(self.pool.capacity, self.partitions.capacity)

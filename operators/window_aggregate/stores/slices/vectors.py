@@ -359,6 +359,8 @@ class Vectors(memory.Stateful):
         held = np.zeros((room, 64), np.bool_)
         used = table[table >= 0]
         held[used] = np.unpackbits(self._bits[used].view(np.uint8), bitorder="little").reshape(-1, 64)
+        if np.count_nonzero(held) != len(self):
+            raise ValueError(f"the saved state has {len(self)} groups in its slices, and bits of another number")
         for accumulator in self.accumulators:
             accumulator.init(np.flatnonzero(~held).astype(np.int32))
 
