@@ -23,7 +23,7 @@ from operators.window_aggregate.store import Held, Released
 from operators.window_aggregate.stores.per_window.ranges import Ranges
 from operators.window_aggregate.stores.per_window.rows import Rows
 from operators.window_aggregate.stores.per_window.running import Running
-from operators.window_aggregate.strategy import Carrying, carries_over
+from operators.window_aggregate.strategy import Carrying, carries_over, subtractable
 
 Slots = Int32s
 _BUDGET = 1 << 18
