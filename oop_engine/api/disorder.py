@@ -21,7 +21,8 @@ from oop_engine.api.stream import Stream
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import SourceNode
 from oop_engine.plan.ticks import tick_ns
-from oop_engine.report.disorder_report import AttributeDisorder, Disorder, Scatter, rounded_up
+from oop_engine.report.disorder_report import AttributeDisorder, Disorder, Scatter
+from oop_engine.report.disorder_words import rounded_up
 from oop_engine.sources.columns import ticks
 from oop_engine.sources.paths import check_places
 from oop_engine.sources.protocol import ARRIVAL

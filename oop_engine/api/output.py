@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import attrs
 
 from oop_engine.drive.meter import Statistics
+from oop_engine.errors import PlanError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,6 +35,10 @@ class Output:
 
     stream: Stream
     sink: Sink
+    not_on_spark: ClassVar[str] = (
+        "an output says where results of this process go; on Spark a DataFrame does.\n"
+        "  Give it the stream, without .to(...), and write what comes: frame.write.parquet(...)."
+    )
 
     def run(self) -> Statistics:
         """Run to the end, write the results, and return the statistics of the run."""
@@ -64,10 +69,7 @@ class Output:
         ...     print("Spark writes its DataFrames itself")
         Spark writes its DataFrames itself
         """
-        from oop_engine.spark.refused import check_stream
-
-        check_stream("on_spark", self)
-        raise AssertionError
+        raise PlanError(f"on_spark takes a stream, and {self.not_on_spark}")
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Run into a page log, as `to("out.pages")` names one, and return it as a DataFrame of the session `spark`.
@@ -76,6 +78,6 @@ class Output:
         >>> oop.rows([(1,)], oop.Schema.of(ts="int64")).to("out.pages").to_spark(spark).count()
         1
         """
-        from oop_engine.spark.dataframe import to_spark
+        from oop_engine.spark.embedded import to_spark
 
         return to_spark(self, spark)

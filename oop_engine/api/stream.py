@@ -490,9 +490,9 @@ class Stream:
         if mode not in ("oop", "iop"):
             raise PlanError(f'run(mode="{mode}"): a plan runs out of order, "oop", or in order, "iop".')
         if mode == "iop":
-            from oop_engine.api.in_order import in_order
+            from oop_engine.rewrite.in_order import ordered
 
-            return in_order(self).run()
+            return Stream(ordered(self.node)).run()
         return collect(self._plan())
 
     def start(self, *, page_rows: int = 65_536) -> Running:
@@ -612,7 +612,7 @@ class Stream:
         >>> oop.rows([(1,)], oop.Schema.of(ts="int64")).to_spark(spark).count()
         1
         """
-        from oop_engine.spark.dataframe import to_spark
+        from oop_engine.spark.embedded import to_spark
 
         return to_spark(self, spark)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Literal, NoReturn, TypeAlias
+from typing import ClassVar, Final, Literal, NoReturn, TypeAlias
 
 import attrs
 
@@ -60,6 +60,10 @@ class Apart:
     full: Full
     worker: Worker | None = attrs.field(init=False, default=None)
     """What runs the high level, once the run has begun."""
+    not_on_spark: ClassVar[str] = (
+        "apart(...) is a run in processes of this machine.\n"
+        "  Give it the stream that apart was given: on Spark, levels of aggregation are in different tasks anyway."
+    )
 
     def __iter__(self) -> Iterator[Element]:
         """Yield the elements of the result as they come; ProcessError when the other process fails or is gone."""
@@ -73,10 +77,7 @@ class Apart:
 
     def on_spark(self, *args: object, **options: object) -> NoReturn:
         """Raise PlanError: the levels of this run are processes of this machine."""
-        from oop_engine.spark.refused import check_stream
-
-        check_stream("on_spark", self)
-        raise AssertionError
+        raise PlanError(f"on_spark takes a stream, and {self.not_on_spark}")
 
     def to_spark(self, *args: object, **options: object) -> NoReturn:
         """Raise PlanError, as `on_spark` does."""

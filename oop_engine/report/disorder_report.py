@@ -12,6 +12,8 @@ import pyarrow as pa
 from oop_engine.errors import PlanError
 from oop_engine.plan.durations import format_duration
 from oop_engine.plan.ticks import tick_ns
+from oop_engine.report.disorder_words import advice, table
+from oop_engine.report.scatter import draw
 from operators.streams.disorder import Point, Shaped
 
 _FUTURE: Final = 300_000_000_000
@@ -185,27 +187,8 @@ class Disorder:
 
         - `path`: ends in .svg or .png; PNG needs the extra `plot`.
         """
-        from oop_engine.report.scatter import draw
-
         draw(self, Path(path))
 
     def __str__(self) -> str:
         """Return the table that the command line shows, as plain text."""
-        from oop_engine.report.disorder_words import advice, table
-
         return "\n".join([*table(self), *advice(self)])
-
-
-def rounded_up(ticks: int, tick: int | None) -> int:
-    """Return the least amount from `ticks` on that people would write: two digits of the unit it is in."""
-    if ticks <= 0:
-        return 0
-    scale = 1
-    if tick is not None:
-        scale = next((u // tick for u in (10**9, 10**6, 10**3) if u % tick == 0 and ticks * tick >= u), 1)
-    step = scale
-    while ticks > 100 * step:
-        step *= 10
-    while step > 1 and step % 10 == 0 and ticks <= 10 * step:
-        step //= 10
-    return -(-ticks // step) * step

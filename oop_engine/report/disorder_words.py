@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from oop_engine.plan.ticks import tick_ns
-from oop_engine.report.disorder_report import AttributeDisorder, Disorder, rounded_up
 from oop_engine.report.facts import one_line
+
+if TYPE_CHECKING:
+    from oop_engine.report.disorder_report import AttributeDisorder, Disorder
 
 HEAD: Final = ("attribute", "of", "tuples", "late", "p50", "p90", "p99", "max", "shape", "slack", "still late")
 LEFT: Final = frozenset(("attribute", "of", "shape"))
@@ -116,6 +118,21 @@ def share_text(share: float, number: int) -> str:
 
 def _amount(found: AttributeDisorder, ticks: int) -> str:
     return amount_text(ticks, tick_ns(found.kind))
+
+
+def rounded_up(ticks: int, tick: int | None) -> int:
+    """Return the least amount from `ticks` on that people would write: two digits of the unit it is in."""
+    if ticks <= 0:
+        return 0
+    scale = 1
+    if tick is not None:
+        scale = next((u // tick for u in (10**9, 10**6, 10**3) if u % tick == 0 and ticks * tick >= u), 1)
+    step = scale
+    while ticks > 100 * step:
+        step *= 10
+    while step > 1 and step % 10 == 0 and ticks <= 10 * step:
+        step //= 10
+    return -(-ticks // step) * step
 
 
 def amount_text(ticks: int, tick: int | None) -> str:

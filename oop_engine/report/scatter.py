@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import attrs
 
 from oop_engine.errors import PlanError
 from oop_engine.plan.ticks import tick_ns
-from oop_engine.report.disorder_report import Disorder, Scatter
 from oop_engine.report.disorder_words import amount_text, share_text
 from oop_engine.sinks.files import no_folder, written
+
+if TYPE_CHECKING:
+    from oop_engine.report.disorder_report import Disorder, Scatter
 
 PALETTE: Final[tuple[str, ...]] = (
     "#1f77b4",

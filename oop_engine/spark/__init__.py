@@ -17,7 +17,8 @@ from oop_engine.lazy import lazily
 
 if TYPE_CHECKING:
     from oop_engine.spark.counts import Counts
-    from oop_engine.spark.dataframe import each_batch, from_spark, to_spark
+    from oop_engine.spark.dataframe import each_batch, from_spark
+    from oop_engine.spark.embedded import to_spark
     from oop_engine.spark.errors import SparkError, errors
     from oop_engine.spark.explained import explain_on_spark
     from oop_engine.spark.narrow import read_page
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "oop_engine.spark.counts": "Counts",
-    "oop_engine.spark.dataframe": "each_batch from_spark to_spark",
+    "oop_engine.spark.dataframe": "each_batch from_spark",
+    "oop_engine.spark.embedded": "to_spark",
     "oop_engine.spark.errors": "SparkError errors",
     "oop_engine.spark.explained": "explain_on_spark",
     "oop_engine.spark.narrow": "read_page",

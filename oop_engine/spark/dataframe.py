@@ -1,86 +1,35 @@
-"""Turn results of the engine into DataFrames, and DataFrames into streams; both ways through files of pages.
+"""Turn DataFrames into streams.
 
-Nothing is held in memory as a whole. A plan that runs here writes its pages to a page log that Spark reads. A DataFrame
-comes here a batch of rows at a time, into a file that can then be read ahead, as exact promises need.
+Nothing is held in memory as a whole. A DataFrame comes here a batch of rows at a time, into a file that can then be
+read ahead, as exact promises need.
 """
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import pyarrow as pa
 
 from oop_engine.api.output import Output
+from oop_engine.api.read import table
 from oop_engine.api.stream import Stream
 from oop_engine.drive.outcome import run_outputs
 from oop_engine.errors import PlanError, SchemaError
-from oop_engine.rewrite.passes import prepared
-from oop_engine.sinks.pagelog import PageLogSink
-from oop_engine.spark.errors import SparkError, errors
+from oop_engine.spark.embedded import temporary
+from oop_engine.spark.errors import errors
 from oop_engine.spark.in_memory import crossing
 from oop_engine.spark.narrow import read_page
-from oop_engine.spark.paths import local
 from oop_engine.spark.reading import packed
-from oop_engine.spark.refused import check_ending, check_stream
 from oop_engine.spark.schema import spark_type
-from oop_engine.spark.shipping import is_local
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 Answer: TypeAlias = "Stream | Output | Sequence[Output] | None"
 
 
 _UNSIGNED: Final = spark_type(pa.uint64())
-
-
-def to_spark(
-    results: Stream | Output, spark: SparkSession | None = None, *, folder: str | Path | None = None
-) -> DataFrame:
-    """Run a plan here and return its results as a DataFrame.
-
-    - `results`: a stream, or an output to a page log, as `stream.to("out.pages")`.
-    - `spark`: the session; by default that of this process, or a new one.
-    - `folder`: where to write the results, a path or a file: URI that workers on other machines see, too. By default a
-      folder that lasts as long as this process.
-
-    SinkError when the folder exists already, SourceError when it is on no disk of this machine.
-
-    >>> spark = oop.spark.session(cores=2)
-    >>> oop.spark.to_spark(oop.rows([(1,)], oop.Schema.of(ts="int64")), spark).count()
-    1
-    """
-    if not isinstance(results, Output):
-        check_stream("to_spark", results)
-    stream = results.stream if isinstance(results, Output) else results
-    check_ending("to_spark", prepared(stream.node))
-    named = None if folder is None else local(folder, "to_spark(folder=...)")
-    session = spark or _session()
-    if isinstance(results, Output):
-        sink = results.sink
-        if not isinstance(sink, PageLogSink):
-            raise PlanError(
-                f"to_spark takes a stream, or an output to a page log, and this one goes to {type(sink).__name__}.\n"
-                '  Write oop.spark.to_spark(stream, spark), or stream.to("out.pages").'
-            )
-        output = results
-    else:
-        if named is None and not is_local(session):
-            raise SparkError(
-                "the workers of this session are on other machines.\n"
-                "  Name a folder that they see, too: to_spark(stream, spark, folder=...)."
-            )
-        place = named if named is not None else _temporary() / "results.pages"
-        output = results.to(PageLogSink(place))
-        sink = PageLogSink(place)
-    output.run()
-    with errors():
-        return session.read.format("oop.results").load(str(sink.folder.absolute()))
 
 
 def from_spark(
@@ -101,14 +50,12 @@ def from_spark(
     >>> oop.spark.from_spark(spark.range(3)).aggregate(oop.count()).to_arrow().to_pylist()
     [{'count': 3}]
     """
-    from oop_engine.api.read import table
-
     if frame.isStreaming:
         raise PlanError(
             "this DataFrame is streaming; from_spark takes one that is not.\n"
             "  Run the plan on every batch: frame.writeStream.foreachBatch(oop.spark.each_batch(function))."
         )
-    path = _temporary() / "rows.arrow"
+    path = temporary() / "rows.arrow"
     with errors():
         schema = _taken(_arrow(frame), types or {})
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
@@ -200,15 +147,3 @@ def _arrow(frame: DataFrame) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(frame.schema, timezone="UTC")
-
-
-def _session() -> SparkSession:
-    from oop_engine.spark.session import session
-
-    return session()
-
-
-def _temporary() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="oop-engine-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder

@@ -17,7 +17,7 @@ from oop_engine.rewrite.demand import pruned, windows_of
 from oop_engine.rewrite.passes import prepared
 from oop_engine.spark.map_side import aheads
 from oop_engine.spark.partial_final import in_levels, splits
-from oop_engine.spark.refused import check_stream
+from oop_engine.spark.refused import node_of
 from oop_engine.spark.stage_run import elsewhere
 from oop_engine.spark.stages import FRONT, KEYED, NAMES, TAIL, Cut, cut
 from operators.window import SlidingWindow
@@ -40,7 +40,7 @@ def explain_on_spark(stream: Stream, *, buckets: int | None = None, streaming: b
     >>> print(oop.spark.explain_on_spark(stream, buckets=2).splitlines()[0])
     on Spark, batch
     """
-    plan = pruned(prepared(check_stream("explain_on_spark", stream).node))
+    plan = pruned(prepared(node_of("explain_on_spark", stream)))
     why = _order(plan, streaming)
     whole = cut(plan, ordered=bool(why))
     reasons = [*why, *(f"{_label(plan, p)}: {text}" for p, text in enumerate(whole.whys) if text and whole.ordered)]

@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from typing import ClassVar, Protocol, runtime_checkable
 
 import attrs
 
-from oop_engine.api.output import Output
-from oop_engine.api.stream import Stream
 from oop_engine.errors import PlanError
-from oop_engine.plan.graph import Plan, SourceNode
-from oop_engine.processes import Apart, RingSource
+from oop_engine.plan.graph import Node, OperatorNode, Plan, SourceNode
+from oop_engine.processes.source import RingSource
 from oop_engine.sources.generated import GeneratedPackets
 from oop_engine.sources.live import Interface, LiveFlows
 from oop_engine.sources.memory import Once
 from oop_engine.sources.protocol import Source
 
 
-def check_stream(where: str, given: object) -> Stream:
-    """Return a stream as it is; PlanError, naming the call, for an output, several, or a run in levels."""
-    if isinstance(given, Stream):
-        return given
-    if isinstance(given, Output):
-        raise PlanError(
-            f"{where} takes a stream, and an output says where results of this process go; on Spark a DataFrame does.\n"
-            "  Give it the stream, without .to(...), and write what comes: frame.write.parquet(...)."
-        )
-    if isinstance(given, Apart):
-        raise PlanError(
-            f"{where} takes a stream, and apart(...) is a run in processes of this machine.\n"
-            "  Give it the stream that apart was given: on Spark, levels of aggregation are in different tasks anyway."
-        )
+@runtime_checkable
+class NotOnSpark(Protocol):
+    """A thing that people give in place of a stream: it says what it is, and what to give instead."""
+
+    not_on_spark: ClassVar[str]
+
+
+def node_of(where: str, given: object) -> Node:
+    """Return the node of a stream; PlanError, naming the call, for an output, several, or a run in levels."""
+    node = getattr(given, "node", None)
+    if isinstance(node, SourceNode | OperatorNode):
+        return node
+    if isinstance(given, NotOnSpark):
+        raise PlanError(f"{where} takes a stream, and {given.not_on_spark}")
     if isinstance(given, Sequence) and not isinstance(given, str):
         raise PlanError(
             f"{where} runs one stream, and is given {len(given)}.\n"

@@ -21,7 +21,7 @@ from oop_engine.spark.end_of_stream import MARK
 from oop_engine.spark.in_memory import PAGED, crossing, is_paged, quoted
 from oop_engine.spark.partial_final import in_levels
 from oop_engine.spark.parts import parts
-from oop_engine.spark.refused import check_sources, check_stream
+from oop_engine.spark.refused import check_sources, node_of
 from oop_engine.spark.schema import Wanted
 from oop_engine.spark.shipping import is_connect
 from oop_engine.spark.stage_run import Elsewhere, elsewhere, with_sources
@@ -68,7 +68,7 @@ def on_spark(
     >>> oop.spark.on_spark(stream, spark).collect()
     [Row(count=4631)]
     """
-    plan = pruned(prepared(check_stream("on_spark", stream).node))
+    plan = pruned(prepared(node_of("on_spark", stream)))
     frames, ending = _frames(plan, inputs or {}, end)
     check_sources(plan, frames)
     _check_policies(plan)

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 import oop_engine as oop
 from oop_engine.cli import commands
-from oop_engine.report.disorder_report import rounded_up
-from oop_engine.report.disorder_words import amount_text
+from oop_engine.report.disorder_words import amount_text, rounded_up
 from tests.examples import share
 from tests.open_set import OPEN_SET, with_open_set
 

@@ -13,8 +13,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oo
 
 import oop_engine as oop
 from oop_engine.sources.errors import SourceError
-from oop_engine.spark.dataframe import to_spark
 from oop_engine.spark.declared import declare
+from oop_engine.spark.embedded import to_spark
 from oop_engine.spark.pipeline import Pipeline
 from oop_engine.spark.results import ResultSource
 from oop_engine.spark.sources import FlowSource, PacketSource

@@ -17,7 +17,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oo
 import oop_engine as oop
 from oop_engine.errors import PlanError
 from oop_engine.rewrite.passes import prepared
-from oop_engine.spark.dataframe import run_answer, to_spark
+from oop_engine.spark.dataframe import run_answer
+from oop_engine.spark.embedded import to_spark
 from oop_engine.spark.explained import explain_on_spark
 from oop_engine.spark.refused import check_sources
 from oop_engine.spark.run import on_spark

@@ -16,7 +16,8 @@ import oop_engine as oop
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.pagelog import PageLog, PageLogSink
-from oop_engine.spark.dataframe import each_batch, from_spark, to_spark
+from oop_engine.spark.dataframe import each_batch, from_spark
+from oop_engine.spark.embedded import to_spark
 from oop_engine.spark.errors import SparkError, errors
 from oop_engine.spark.results import LogStreamWriter, LogWriter
 
