@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import sys
+
+from oop_engine.stopping import STOPPED, obey_signals
+
 LOADED = 500_000
 """Objects made before garbage is first looked for; a start makes fewer."""
 COLLECTED = 50_000
@@ -10,8 +16,6 @@ COLLECTED = 50_000
 
 def main() -> None:
     """Run the command line; the exit status says how it went, see `oop_engine.cli.errors`."""
-    from oop_engine.stopping import STOPPED, obey_signals
-
     obey_signals()
     try:
         _run()
@@ -22,9 +26,6 @@ def main() -> None:
 
 
 def _run() -> None:
-    import gc
-    import sys
-
     def loaded(phase: str, _: object) -> None:
         if phase == "stop":
             gc.callbacks.remove(loaded)
@@ -35,6 +36,7 @@ def _run() -> None:
     gc.callbacks.append(loaded)
     if sys.argv[1:2] != ["pipeline"]:
         sys.meta_path.insert(0, _WithoutPandas())
+    # Start-up: signals are obeyed, and pandas is hidden, before anything of ours is loaded.
     from oop_engine.cli import commands
 
     commands(prog_name="oop-engine")
@@ -54,9 +56,6 @@ class _WithoutPandas:
 
 def _leave(status: int) -> None:
     """End at once: a reader's thread may still wait for standard input, and a regular exit would need its lock."""
-    import os
-    import sys
-
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

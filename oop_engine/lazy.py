@@ -48,6 +48,7 @@ def lazily(
 
 def _hint(name: str, homes: Mapping[str, str]) -> str:
     """Say what may be meant; nothing of a name that Python itself asks for."""
+    # Start-up: only unknown names are compared.
     from difflib import get_close_matches
 
     near = [] if name.startswith("_") else get_close_matches(name, homes, 1)

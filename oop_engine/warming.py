@@ -15,15 +15,22 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
+import pyarrow as pa
 
+from oop_engine.api import windowing as w
+from oop_engine.api.disorder import disorder
+from oop_engine.api.in_memory import arrow, packets
+from oop_engine.api.read import netflow, pcap, table
+from oop_engine.api.stream import Stream, meld, merge
 from oop_engine.errors import PlanError
-
-if TYPE_CHECKING:
-    from oop_engine.api.stream import Stream
-    from oop_engine.plan.strategies import Strategy
+from oop_engine.language.translate import query
+from oop_engine.plan.punctuate import tuple_slack
+from oop_engine.plan.strategies import Strategy, strategy
+from operators import functions as f
+from operators.kernels.compile import disk_cache as kept
 
 TUPLES: Final = 400
 _QUICK: Final = "SELECT srcIP, count(*), sum(len) [RANGE 1 minute, SLIDE 1 minute, WA ts] FROM Main GROUP BY srcIP"
@@ -75,8 +82,6 @@ def warm(*, progress: Callable[[int, int], None] | bool | None = None, processes
     >>> oop.warm(processes=2).failed  # doctest: +SKIP
     {}
     """
-    from operators.kernels.compile import disk_cache as kept
-
     folder = kept.lasting()
     if folder is None:
         raise PlanError(
@@ -176,17 +181,11 @@ def _bar(done: int, whole: int) -> None:
 
 
 def _packets(seed: int = 1, **shape: Any) -> Stream:
-    from oop_engine.api.in_memory import packets
-
     return packets(TUPLES, rate=100, seed=seed, sources=20, **shape)
 
 
 def _worded() -> Stream:
     """Return packets with a column of text, one of floating values and one with nulls."""
-    import pyarrow as pa
-
-    from oop_engine.api.in_memory import arrow
-
     table = _packets().to_arrow()
     n = table.num_rows
     table = table.append_column("word", pa.array([f"w{i % 7}" for i in range(n)]))
@@ -196,14 +195,10 @@ def _worded() -> Stream:
 
 
 def _asked(text: str, **streams: Stream) -> Stream:
-    from oop_engine.language.translate import query
-
     return query(text, streams)
 
 
 def _first(folder: Path) -> Iterator[Stream]:
-    from oop_engine.api.read import pcap
-
     path = folder / "small.pcap"
     path.write_bytes(capture())
     yield _asked(_QUICK, Main=pcap(path))
@@ -223,28 +218,24 @@ def _functions(part: str, groups: str) -> Iterator[Stream]:
 
 
 def _strategies(strategies: Iterable[str]) -> Iterator[Stream]:
-    from operators.functions import avg, count, max, min, stddev, sum
-
     main = _worded()
-    whole = (count(), sum("length"), avg("some"))
-    least = (*whole, min("length"), max("share"), min("ts"), sum("share"))
+    whole = (f.count(), f.sum("length"), f.avg("some"))
+    least = (*whole, f.min("length"), f.max("share"), f.min("ts"), f.sum("share"))
     for name in strategies:
         functions = whole if name in ("differential", "negative") else least
         if functions is least and name != "stacks":
-            functions = (*least, stddev("share"))
+            functions = (*least, f.stddev("share"))
         for slide in ("1 s", "500 ms", "20 ms"):
             windows = main.window(range="2 s", slide=slide, wattr="ts")
-            for strategy in _options(name):
-                if name != "stacks" and strategy.options.get("store") != "eager":
-                    yield windows.aggregate(*functions, by="srcIP", strategy=strategy)
-                    yield windows.aggregate(*functions, by=("srcIP", "word"), strategy=strategy)
-                yield windows.aggregate(*functions, strategy=strategy)
+            for chosen in _options(name):
+                if name != "stacks" and chosen.options.get("store") != "eager":
+                    yield windows.aggregate(*functions, by="srcIP", strategy=chosen)
+                    yield windows.aggregate(*functions, by=("srcIP", "word"), strategy=chosen)
+                yield windows.aggregate(*functions, strategy=chosen)
 
 
 def _options(name: str) -> Iterator[Strategy]:
     """Yield a strategy with each of its options."""
-    from oop_engine.plan.strategies import strategy
-
     yield strategy(name)
     match name:
         case "stacks":
@@ -264,12 +255,9 @@ def _options(name: str) -> Iterator[Strategy]:
 
 
 def _slices(_: Path) -> Iterator[Stream]:
-    from oop_engine.api import windowing as w
-    from operators.functions import count, max, median, sum
-
     main = _worded()
     windows = {"a": w.tumbling("1 s"), "b": w.sliding("3 s", "500 ms"), "c": w.session("20 ms")}
-    functions = (count(), sum("length"), max("share"), median("length"))
+    functions = (f.count(), f.sum("length"), f.max("share"), f.median("length"))
     for by in ((), "srcIP", ("srcIP", "word")):
         yield main.windows(windows).aggregate(*functions, by=by)
         yield main.window(w.session("20 ms")).aggregate(*functions, by=by)
@@ -278,9 +266,6 @@ def _slices(_: Path) -> Iterator[Stream]:
 
 
 def _ranks(_: Path) -> Iterator[Stream]:
-    from oop_engine.api import windowing as w
-    from operators.functions import count, max, sum
-
     main = _worded()
     windows = (
         w.counted(50), w.counted(50, slide=10), w.latest(20, every="1 s"), w.slide_by_tuple("1 s"),
@@ -288,7 +273,7 @@ def _ranks(_: Path) -> Iterator[Stream]:
     )  # fmt: skip
     for window in windows:
         for by in ((), "srcIP"):
-            yield main.window(window).aggregate(count(), sum("length"), max("share"), by=by)
+            yield main.window(window).aggregate(f.count(), f.sum("length"), f.max("share"), by=by)
 
 
 def _joins(_: Path) -> Iterator[Stream]:
@@ -300,8 +285,6 @@ def _joins(_: Path) -> Iterator[Stream]:
 
 
 def _rows(_: Path) -> Iterator[Stream]:
-    from oop_engine.api.stream import meld, merge
-
     main = _worded()
     yield main.filter("length > 100 AND some IS NOT NULL").derive(bits="length * 8")
     yield main.distinct("srcIP", "destPort")
@@ -320,17 +303,12 @@ def _early(_: Path) -> Iterator[Stream]:
 
 
 def _disorder(_: Path) -> Iterator[Stream]:
-    from oop_engine.api.disorder import disorder
-    from oop_engine.plan.punctuate import tuple_slack
-
     disorder(_packets())
     disorder(_packets(), by="srcIP")
     yield _packets(punctuate=tuple_slack(10))
 
 
 def _flows(folder: Path) -> Iterator[Stream]:
-    from oop_engine.api.read import netflow
-
     path = folder / "exports"
     path.write_bytes(exports())
     text = "SELECT srcIP, count(*), sum(bytes) [RANGE 1 minute, SLIDE 1 minute, WA ts] FROM Main GROUP BY srcIP"
@@ -338,8 +316,6 @@ def _flows(folder: Path) -> Iterator[Stream]:
 
 
 def _tables(folder: Path) -> Iterator[Stream]:
-    from oop_engine.api.read import table
-
     main = _packets()
     for suffix in ("csv", "ndjson", "parquet", "arrow"):
         path = folder / f"main.{suffix}"

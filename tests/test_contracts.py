@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -86,6 +89,166 @@ def test_a_broken_contract_is_found(tmp_path: Path, path: str, line: str, contra
     done = lint(tmp_path)
     assert done.returncode != 0
     assert contract in done.stdout
+
+
+REASONS = ("Start-up", "Optional", "Circle")
+"""Why an import may stand in a function: it costs a start, it may not be installed, or it closes a circle of two."""
+
+
+Import: TypeAlias = ast.Import | ast.ImportFrom
+
+
+@functools.cache
+def inner_imports(text: str) -> tuple[tuple[Import, bool], ...]:
+    """Return the imports of a module that run, each with whether it stands in a function."""
+
+    def within(node: ast.AST, inside: bool) -> Iterator[tuple[Import, bool]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, Import):
+                yield child, inside
+            elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+                yield from within(ast.Module(child.orelse, []), inside)
+            else:
+                yield from within(child, inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef))
+
+    return tuple(within(ast.parse(text), False))
+
+
+def reasons(text: str) -> list[tuple[Import, str]]:
+    """Return the imports inside functions, each with the reason that a comment above its block gives, or nothing."""
+    lines, found = text.splitlines(), list[tuple[Import, str]]()
+    before, reason = 0, ""
+    for node, inside in inner_imports(text):
+        if inside:
+            said = re.match(rf"# ({'|'.join(REASONS)}): .{{5,}}\.$", lines[node.lineno - 2].strip())
+            if said or "".join(lines[before : node.lineno - 1]).strip():
+                reason = said[1] if said else ""
+            before = node.end_lineno or 0
+            found.append((node, reason))
+    return found
+
+
+def without_reason(text: str) -> list[int]:
+    """Return the lines of imports inside functions that do not say why they are there."""
+    return [node.lineno for node, reason in reasons(text) if not reason]
+
+
+def test_an_import_inside_a_function_says_why() -> None:
+    for path in MODULES:
+        found = without_reason(path.read_text())
+        assert not found, (
+            f"{path}, line {found[0]}: import at the top, or write above it # {', '.join(REASONS)}: and why"
+        )
+
+
+@pytest.mark.parametrize(
+    ("above", "right"),
+    [
+        ("", False),
+        ("# Start-up", False),
+        ("# Start-up: why.", False),
+        ("# Start-up: few plans join.", True),
+        ("# Optional: pyspark.", True),
+        ("# because: few plans join.", False),
+        ("# Start-up: few plans join.\n    import re\n    from os import sep", True),
+        ("# Start-up: few plans join.\n    import re\n    sep = re.compile('a')", False),
+    ],
+)
+def test_an_import_without_a_reason_is_found(above: str, right: bool) -> None:
+    text = f"import os\n\ndef f():\n    {above}\n    import json\n    return json\n"
+    assert without_reason(text) == ([] if right else [text[: text.index("import json")].count("\n") + 1])
+
+
+Sources = dict[str, str]
+"""The text of each module."""
+
+
+def ours() -> Sources:
+    named = {path: path.relative_to(ROOT).with_suffix("").parts for path in MODULES}
+    return {".".join(p[:-1] if p[-1] == "__init__" else p): path.read_text() for path, p in named.items()}
+
+
+def homes(tree: ast.Module) -> dict[str, str]:
+    """Return where a package that loads its names when they are used has them: as it tells type checkers."""
+    return {
+        alias.name: node.module
+        for block in tree.body
+        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.dump(block.test)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+
+
+def targets(node: Import, lazy: Mapping[str, Mapping[str, str]], known: Container[str]) -> set[str]:
+    """Return the modules that an import loads; of a package that loads its names when they are used, their homes."""
+    if isinstance(node, ast.Import):
+        return {alias.name for alias in node.names}
+    module = node.module or ""
+    parts = {alias.name: f"{module}.{alias.name}" for alias in node.names}
+    return {lazy.get(module, {}).get(part, full if full in known else module) for part, full in parts.items()}
+
+
+def lazy_packages(sources: Sources) -> dict[str, dict[str, str]]:
+    return {name: homes(ast.parse(text)) for name, text in sources.items() if re.search(r"\b(lazily|loader)\(", text)}
+
+
+def edges(sources: Sources, *, inside: bool) -> dict[str, set[str]]:
+    """Return the modules that each one imports; with `inside`, in functions as well."""
+    lazy = lazy_packages(sources)
+    found: dict[str, set[str]] = {name: set() for name in sources}
+    for name, text in sources.items():
+        for node, within in inner_imports(text):
+            if inside or not within:
+                found[name] |= (targets(node, lazy, sources.keys()) & sources.keys()) - {name}
+    return found
+
+
+def reached(graph: Mapping[str, set[str]], start: str) -> set[str]:
+    """Return what is reached from a module, itself only by a circle."""
+    seen, todo = set[str](), [start]
+    while todo:
+        for other in graph[todo.pop()] - seen:
+            seen.add(other)
+            todo.append(other)
+    return seen
+
+
+def circles(sources: Sources) -> list[set[str]]:
+    """Return the modules that import one another, in functions too, in groups."""
+    graph = edges(sources, inside=True)
+    whole = {name: reached(graph, name) for name in graph}
+    rings = {frozenset(o for o in whole[name] if name in whole[o]) for name in graph if name in whole[name]}
+    return [set(ring) for ring in rings]
+
+
+def test_no_circle_has_more_than_two_files() -> None:
+    assert [sorted(circle) for circle in circles(ours()) if len(circle) > 2] == []
+
+
+def test_a_circle_of_three_files_is_found() -> None:
+    sources = ours()
+    assert "from oop_engine.plan.graph import" in sources["oop_engine.api.stream"]
+    sources["oop_engine.plan.graph"] += "\n\ndef late() -> None:\n    from oop_engine.api import windowed\n"
+    (planted,) = (circle for circle in circles(sources) if "oop_engine.plan.graph" in circle)
+    assert {"oop_engine.api.stream", "oop_engine.api.windowed", "oop_engine.plan.graph"} <= planted
+
+
+def with_packages(modules: set[str]) -> set[str]:
+    """Return modules with the packages that they are in, which are imported with them."""
+    return {".".join(name.split(".")[:n]) for name in modules for n in range(1, name.count(".") + 2)}
+
+
+def test_an_import_for_the_sake_of_a_start_spares_something() -> None:
+    """What stands at the top of a module loads nothing that one of its functions imports for a quick start."""
+    sources = ours()
+    lazy, graph = lazy_packages(sources), edges(sources, inside=False)
+    graph = {name: with_packages(others | {name}) & graph.keys() - {name} for name, others in graph.items()}
+    for name, text in sources.items():
+        loaded = reached(graph, name)
+        for node, reason in reasons(text):
+            idle = targets(node, lazy, sources.keys()) & loaded
+            assert reason != "Start-up" or not idle, f"{name}, line {node.lineno}: {sorted(idle)} are loaded anyway"
 
 
 def test_kernels_import_numpy_numba_and_their_decorators_alone() -> None:

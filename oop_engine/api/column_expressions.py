@@ -18,6 +18,7 @@ Computed: TypeAlias = "Expression | str | int | float | bool | Callable[..., obj
 def expression_of(value: Computed, schema: Schema, where: str) -> Expression:
     """Return a value over the columns of a schema as an expression; SchemaError, naming the call, where it is none."""
     if isinstance(value, str):
+        # Start-up: only conditions given as text need the parser.
         from oop_engine.language.expressions import parse_expression
 
         return parse_expression(value, schema)

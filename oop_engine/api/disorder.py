@@ -17,6 +17,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from oop_engine.api.read import read
 from oop_engine.api.stream import Stream
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import SourceNode
@@ -26,6 +27,7 @@ from oop_engine.report.disorder_words import rounded_up
 from oop_engine.sources.columns import ticks
 from oop_engine.sources.paths import check_places
 from oop_engine.sources.protocol import ARRIVAL
+from operators.data.address import format_ip
 from operators.data.keys import KeyIndex
 from operators.data.page import Int64s, Page
 from operators.data.schema import Schema, is_ip
@@ -95,8 +97,6 @@ def _stream(
     format: str | None,
     types: Mapping[str, str | pa.DataType] | None,
 ) -> Stream:
-    from oop_engine.api.read import read
-
     check_places("disorder", (what, *more), takes="a stream, paths or binary streams")
     return read(what, *more, format=format, types=types)
 
@@ -271,7 +271,5 @@ def _placed(measure: Measure) -> tuple[Point, ...]:
 
 
 def _texts(column: pa.Array, field: pa.Field) -> list[str]:
-    from operators.data.address import format_ip
-
     shown = format_ip(column) if is_ip(field) else column
     return ["none" if value is None else str(value) for value in shown.to_pylist()]

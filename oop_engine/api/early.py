@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 import attrs
 
@@ -19,9 +19,7 @@ from oop_engine.plan.windows import Windowing, amount_text, window_text
 from operators.data.schema import Schema
 from operators.protocol import Operator
 from operators.window import SlidingWindow
-
-if TYPE_CHECKING:
-    from operators.window_aggregate.early.firing import Fire
+from operators.window_aggregate.early.firing import Fire, Part
 
 Refinement: TypeAlias = Literal["accumulate", "discard", "retract"]
 _SAID: Mapping[Refinement, str] = {"accumulate": "", "discard": ", discarding", "retract": ", retracting"}
@@ -61,8 +59,6 @@ class Early:
         >>> list(parts)
         ['after 4', 'after 8', 'after 10']
         """
-        from operators.window_aggregate.early.firing import Fire, Part
-
         computed: dict[str, SlidingWindow] = {}
         parts: dict[str, Part] = {}
         discard = self.refine == "discard"
@@ -101,6 +97,7 @@ class Early:
         """Return the operator that takes results back, for groups `by`; None unless they are retracted."""
         if self.refine != "retract":
             return None
+        # Start-up: few results are taken back.
         from operators.window_aggregate.early.refine import Refine
 
         return Refine(tuple(by))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
@@ -187,8 +188,7 @@ def packets(
     >>> stream.window(range="5 s").aggregate(oop.count()).to_arrow()["count"].to_pylist()
     [5000, 5000]
     """
-    from inspect import signature
-
+    # Start-up: only made packets need their generator.
     from oop_engine.sources.generated import GeneratedPackets
     from oop_engine.sources.generator import packets as generate
 

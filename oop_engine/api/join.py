@@ -18,6 +18,7 @@ from oop_engine.plan.graph import Node, OperatorNode, operator_node
 from oop_engine.plan.ticks import Amount, ticks_of
 from oop_engine.plan.window_join import SIDES, WindowJoin
 from oop_engine.plan.windows import check_steps, window_text
+from oop_engine.rewrite.unreleasable import unpromised
 from oop_engine.sources.protocol import ARRIVAL
 from operators.data.schema import ROW_NUM, Schema
 from operators.errors import SchemaError, did_you_mean
@@ -210,8 +211,6 @@ def _check_purged(operator: WindowJoin, port: int, partner: Node, own: Node) -> 
     keys = {pair[1 - port] for pair in operator.on}
     if any(promise <= {time, *keys} for promise in partner.schema.progress):
         return
-    from oop_engine.rewrite.unreleasable import unpromised
-
     told = unpromised(partner, time).split("\n", 1)[1:]
     first = (
         f"this join would keep the tuples of its {SIDES[port]} input, {own.label}, for ever:"

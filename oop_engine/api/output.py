@@ -42,18 +42,21 @@ class Output:
 
     def run(self) -> Statistics:
         """Run to the end, write the results, and return the statistics of the run."""
+        # Start-up: a stream that is not run needs no driver.
         from oop_engine.drive.outcome import run_outputs
 
         return run_outputs((self,))
 
     async def run_async(self) -> Statistics:
         """Run as `run` does, under a trio loop of yours."""
+        # Start-up: a stream that is not run needs no driver.
         from oop_engine.drive.outcome import run_outputs_async
 
         return await run_outputs_async((self,))
 
     def explain(self) -> str:
         """Return the plan as text."""
+        # Start-up: a stream that is not run needs no driver.
         from oop_engine.drive.outcome import explain_outputs
 
         return explain_outputs((self,))
@@ -78,6 +81,7 @@ class Output:
         >>> oop.rows([(1,)], oop.Schema.of(ts="int64")).to("out.pages").to_spark(spark).count()
         1
         """
+        # Optional: Spark.
         from oop_engine.spark.embedded import to_spark
 
         return to_spark(self, spark)

@@ -164,6 +164,7 @@ def netflow(
             f'state="{state}" keeps the promises that exporters make while they are listened to;\n'
             "  files are read from their beginning, and with slack or punctuate exporters make no promises."
         )
+    # Start-up: most streams are no flow exports.
     from oop_engine.sources.flows import FlowExports
     from oop_engine.sources.live import BUFFER, LiveFlows, Rules, Shedding
 
@@ -223,6 +224,7 @@ def interface(
     >>> oop.interface("lo", lasting="10 s").schema.names[:3]
     ['ts', 'srcIP', 'destIP']
     """
+    # Start-up: only live captures need sockets.
     from oop_engine.sources.live import Interface
 
     source = Interface(
@@ -259,6 +261,7 @@ def zeek(
     >>> oop.zeek("conn.json").project("ts", "srcIP").to_arrow()["srcIP"].to_pylist()
     ['10.0.0.1']
     """
+    # Start-up: most streams are no flow records.
     from oop_engine.sources.flows import ZeekLogs
 
     check_places("zeek", places, example="conn.log.gz")
@@ -286,6 +289,7 @@ def nfdump(
     >>> oop.nfdump("nfcapd.*", slack="5 minutes").schema.names[:3]
     ['ts', 'end_ts', 'srcIP']
     """
+    # Start-up: most streams are no flow records.
     from oop_engine.sources.flows import NfdumpFiles
 
     check_places("nfdump", places, example="nfcapd.202611211200", takes="paths")
@@ -330,6 +334,7 @@ def table(
     first = places[0]
     if not name:
         name = "standard input" if str(first) == "-" else called((Path(first) if isinstance(first, str) else first,))
+    # Start-up: captures need no readers of tables.
     from oop_engine.sources.files import Files
 
     source = Files(name, paths if len(paths) > 1 else first, format, types, strict)

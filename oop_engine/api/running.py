@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from oop_engine.api.windowing import WindowOf
 from oop_engine.drive.meter import Statistics
+from oop_engine.drive.outcome import table_of
 from oop_engine.drive.snapshot import released_at_end
 from oop_engine.drive.synchronous import Run
 from oop_engine.errors import PlanError
@@ -165,8 +166,6 @@ class Running:
         Cost: the state of all operators is saved, restored and released once, which takes twice its room more.
         PlanError within the run, as in a function that it calls, and when the run has failed.
         """
-        from oop_engine.drive.outcome import table_of
-
         if self._within:
             raise PlanError(
                 "partial: the run is in the middle of a page, or failed there, and only some operators know of it.\n"

@@ -25,6 +25,7 @@ from oop_engine.plan.arrival_attributes import numbered, stamped
 from oop_engine.plan.graph import Node, Plan, operator_node
 from oop_engine.plan.ticks import Amount, ticks_of
 from oop_engine.plan.windows import parted, window_of
+from oop_engine.sinks import Sink, sink_for
 from oop_engine.sources.protocol import ARRIVAL
 from operators.data.page import Page
 from operators.data.schema import ROW_NUM, Schema
@@ -162,6 +163,7 @@ class Stream:
         [{'v': 5}, {'v': 6}]
         """
         names = tuple(self.schema.resolve(n, where="distinct") for n in attributes)
+        # Start-up: few plans have this operator.
         from operators.rows.distinct import Distinct
 
         return self._then(Distinct(names), "distinct " + (", ".join(names) or "*"))
@@ -194,6 +196,7 @@ class Stream:
         >>> flows.spread("bytes", step=10).to_arrow().to_pylist()
         [{'ts': 0, 'end_ts': 20, 'bytes': 150}, {'ts': 10, 'end_ts': 20, 'bytes': 150}]
         """
+        # Start-up: few plans have this operator.
         from operators.rows.spread import Spread, needs_reach
 
         first, last = (self.schema.resolve(name, where="spread") for name in (start, end))
@@ -243,6 +246,7 @@ class Stream:
             raise PlanError(f"reorder(tuples={tuples!r}): a number of tuples is a whole number from 0 on.")
         on = self.schema.resolve(on, where="reorder")
         ticks = None if slack is None else ticks_of(slack, self.schema.field(on), what="slack")
+        # Start-up: few plans have this operator.
         from operators.streams.reorder import Reorder
 
         return self._then(Reorder(on, slack_time=ticks, slack_tuples=tuples, mode=mode), f"reorder by {on}")
@@ -303,6 +307,7 @@ class Stream:
         >>> left.join(right, "k", range=3).to_arrow().to_pylist()
         [{'ts': 1, 'k': 7, 'right_ts': 2, 'right_k': 7}]
         """
+        # Start-up: few plans have this operator.
         from oop_engine.api.join import Joining, check_choices, entered, join_window, pairs_of
 
         check_stream("join", right, " Write left.join(right, ...).")
@@ -367,6 +372,7 @@ class Stream:
         [{'sum_v': 12, 'wid': 0, 'window_start': 0, 'window_end': 10}, {'sum_v': 2, 'wid': 1, 'window_start': 10,
         'window_end': 20}]
         """
+        # Circle: a window makes a stream of its results.
         from oop_engine.api.windowed import Windowed
 
         names = grouping(self.schema, partition, "window", "partition")
@@ -411,6 +417,7 @@ class Stream:
         [{'window': 'short', 'count': 2, 'wid': 0}, {'window': 'burst', 'count': 2, 'wid': 1}, {'window': 'short',
         'count': 1, 'wid': 1}, {'window': 'burst', 'count': 1, 'wid': 12}]
         """
+        # Circle: a window makes a stream of its results.
         from oop_engine.api.windowed import Windowed
 
         if windows is not None and not isinstance(windows, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -448,6 +455,7 @@ class Stream:
         names = grouping(self.schema, by, "aggregate", "by")
         label = "aggregate " + listed(results) + (f" by {', '.join(names)}" if names else "")
         remark = "released by promises on " + (", ".join(names) if names else "nothing: at the end of the stream")
+        # Start-up: few plans have this operator.
         from operators.window_aggregate.group_by import GroupAggregate
 
         return self._then(GroupAggregate(results, names), label, remark)
@@ -462,8 +470,6 @@ class Stream:
         >>> oop.rows([(1,), (2,)], oop.Schema.of(ts="int64")).to("out.csv").run().tuples
         2
         """
-        from oop_engine.sinks import Sink, sink_for
-
         if isinstance(target, (str, Path)):
             return Output(self, sink_for(target))
         if not isinstance(target, Sink):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -485,11 +491,13 @@ class Stream:
         >>> outcome.table.to_pylist(), outcome.statistics.late
         ([{'count': 2}], 0)
         """
+        # Start-up: a stream that is not run needs no driver.
         from oop_engine.drive.outcome import collect
 
         if mode not in ("oop", "iop"):
             raise PlanError(f'run(mode="{mode}"): a plan runs out of order, "oop", or in order, "iop".')
         if mode == "iop":
+            # Start-up: few runs compare orders.
             from oop_engine.rewrite.in_order import ordered
 
             return Stream(ordered(self.node)).run()
@@ -505,6 +513,7 @@ class Stream:
         ...     [page["count"].tolist() for page in running]
         [[1], [1]]
         """
+        # Start-up: few runs are added to.
         from oop_engine.api.running import Running
         from oop_engine.rewrite.fusion import shareable
 
@@ -519,11 +528,13 @@ class Stream:
         >>> trio.run(oop.rows([(1,)], oop.Schema.of(ts="int64")).run_async).table.num_rows
         1
         """
+        # Start-up: a stream that is not run needs no driver.
         from oop_engine.drive.outcome import collect_async
 
         return await collect_async(self._plan())
 
     def _plan(self) -> Plan:
+        # Start-up: a stream that is not run needs no rewriting.
         from oop_engine.rewrite.passes import prepared
 
         return prepared(self.node)
@@ -534,6 +545,7 @@ class Stream:
         Operators run in this thread. If a source promises by the clock (`lull`, `oop.heartbeat`), sources that can be
         read only once are read in threads of their own, so that time goes on while they are silent.
         """
+        # Start-up: a stream that is not run needs no driver.
         from oop_engine.drive.synchronous import Run
 
         return (element for _, element in Run(self._plan()) if isinstance(element, Page))
@@ -574,9 +586,11 @@ class Stream:
               - late tuples are dropped and counted
         """
         if spark:
+            # Optional: Spark.
             from oop_engine.spark.explained import explain_on_spark
 
             return explain_on_spark(self)
+        # Start-up: few streams are explained.
         from oop_engine.report.explain import explain
 
         return explain(self._plan())
@@ -599,6 +613,7 @@ class Stream:
         >>> stream.on_spark(spark).collect()
         [Row(count=4631)]
         """
+        # Optional: Spark.
         from oop_engine.spark.run import on_spark
 
         return on_spark(self, spark, inputs, buckets=buckets, counts=counts, end=end)
@@ -612,6 +627,7 @@ class Stream:
         >>> oop.rows([(1,)], oop.Schema.of(ts="int64")).to_spark(spark).count()
         1
         """
+        # Optional: Spark.
         from oop_engine.spark.embedded import to_spark
 
         return to_spark(self, spark)
@@ -620,6 +636,7 @@ class Stream:
         return self.explain()
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        # Start-up: few streams are explained.
         from oop_engine.report.drawing import svg
 
         return {"text/plain": self.explain(), "image/svg+xml": svg(self._plan())}
@@ -660,6 +677,7 @@ def merge(*streams: Stream, on: str = "ts") -> Stream:
     _check_streams("merge", streams)
     on = streams[0].schema.resolve(on, where="merge")
     nodes = (s.node for s in streams)
+    # Start-up: few plans have this operator.
     from operators.streams.merge import Merge
 
     return Stream(operator_node(Merge(len(streams), on), *nodes, label=f"merge of {len(streams)} by {on}"))

@@ -12,8 +12,11 @@ from oop_engine.api.stream import Stream, meld
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.plan.aggregates import grouping, named_results
 from oop_engine.plan.graph import Logical, Node, OperatorNode, operator_node
+from oop_engine.plan.strategies import named_strategy
 from oop_engine.plan.ticks import Amount, ticks_of
-from oop_engine.plan.windows import Windowing
+from oop_engine.plan.windows import Windowing, window_text
+from oop_engine.rewrite.lateness import relying
+from oop_engine.rewrite.strategy import Wanted, steps
 from operators.functions.protocol import AggregateFunction
 from operators.window import PartitionedWindow
 from operators.window_aggregate.bucket import FROM
@@ -114,11 +117,10 @@ class Windowed:
                 other = "empty=True" if empty else "lateness=..."
                 raise PlanError(f"aggregate(early=..., {other}): these do not go together. Leave one of them out.")
             return self._early(functions, early, by=by, strategy=strategy)
-        from oop_engine.plan.strategies import named_strategy
-
         asked = named_strategy(strategy)
         if not self.named:
             return self._together(functions, by=by, empty=empty, asked=asked, lateness=lateness)
+        # Start-up: most streams have one window.
         from oop_engine.rewrite.window_groups import check_asked, parts
 
         several = parts(self.windows)
@@ -143,8 +145,6 @@ class Windowed:
         lateness: Amount,
     ) -> Stream:
         """Compute one window, or those that share slices; results bear names if slices are shared, or may be."""
-        from oop_engine.rewrite.strategy import Wanted, steps
-
         names = self._groups(by)
         options = dict(asked.options)
         window = next(iter(self.windows.values()))
@@ -178,14 +178,11 @@ class Windowed:
             self.compute(functions, by=by, empty=empty, lateness=lateness)
             told = re.sub(r"^aggregate[^:]*: ", "", str(error).partition("\n")[0].rstrip("."))
             raise PlanError(f'aggregate(strategy="{asked.name}"): {told}.\n  Leave strategy out.') from error
-        if late:
-            from oop_engine.rewrite.lateness import relying
-
-            if (strict := relying(self.stream.node)) is not None:
-                raise PlanError(
-                    f'aggregate(lateness=...): "{strict.label}" relies on what is promised, so late tuples are left out'
-                    ' before it.\n  Put it behind the window, or give the source late="revise".'
-                )
+        if late and (strict := relying(self.stream.node)) is not None:
+            raise PlanError(
+                f'aggregate(lateness=...): "{strict.label}" relies on what is promised, so late tuples are left out'
+                ' before it.\n  Put it behind the window, or give the source late="revise".'
+            )
         return Stream(node)
 
     def _groups(self, by: str | Sequence[str]) -> tuple[str, ...]:
@@ -202,6 +199,7 @@ class Windowed:
         strategy: str | Strategy,
     ) -> Stream:
         """Compute parts of windows that end early beside these, and say of each result when it fired."""
+        # Start-up: few windows give early results.
         from oop_engine.api.early import Early
         from oop_engine.api.early import early as said
 
@@ -229,7 +227,7 @@ class Windowed:
         lateness: Amount,
     ) -> Stream:
         """Compute those windows together that share slices, the others beside them, and unite the results."""
-        from oop_engine.plan.strategies import named_strategy
+        # Start-up: most streams have one window.
         from oop_engine.rewrite.window_groups import sliced
 
         found: list[Stream] = []
@@ -242,6 +240,7 @@ class Windowed:
 
     def _naming(self, windows: Windows, stream: Stream) -> Stream:
         """Return results of some of the windows with their names, and with bounds as all have them."""
+        # Start-up: most streams have one window.
         from oop_engine.rewrite.window_groups import Bounds
 
         bounds = Bounds.of(self.windows, self.stream.schema)
@@ -252,13 +251,12 @@ class Windowed:
         """Refuse windows that nothing could ever release: no promise reaches them, alone or with groups."""
         if any(promise <= {*_RELEASING, *names} for promise in node.schema.progress):
             return
+        # Start-up: only a refusal needs its reasons.
         from oop_engine.rewrite.unreleasable import unpromised
 
         raise PlanError(unpromised(self.stream.node, next(iter(self.windows.values())).wattr))
 
     def _text(self, window: Windowing) -> str:
-        from oop_engine.plan.windows import window_text
-
         return window_text(window, self.stream.schema)
 
 

@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from oop_engine import __version__
+from oop_engine.cli.errors import printable
 
 _COMMANDS: Final = {
     "query": ("Run a window query over captures and tables.", "oop_engine.cli.query"),
@@ -43,6 +44,7 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            # Start-up: only unknown commands are compared.
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], _COMMANDS, 1, 0.5)
@@ -57,8 +59,6 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            from oop_engine.cli.errors import printable
-
             meant = _OTHERWISE.get(error.option_name) if isinstance(error, click.NoSuchOption) else None
             known = [name for option in error.ctx.command.params for name in option.opts] if error.ctx else []
             hint = f" Write {meant}." if meant in known else ""

@@ -92,6 +92,7 @@ def command(
     """
     listening: list[object] = []
     with reported(promise=PROMISED, stopped=lambda: STOPPED if listening else 0, begins=False):
+        # Start-up: help needs nothing of the engine.
         from oop_engine.cli.collecting import Collection, collect
         from oop_engine.cli.showing import Wishes
 

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
+from operators.kernels.compile import compiler
+from operators.kernels.compile import disk_cache as kept
+
 NOTICE: Final = "compiling kernels, once: the first run takes some seconds longer, later ones start at once."
 _ALWAYS: Final = ("windows.window", "slicing.slices")
 """The kernels of every window aggregate: when these are there, a run has compiled before."""
@@ -13,9 +16,6 @@ _ALWAYS: Final = ("windows.window", "slicing.slices")
 
 def compiled(kernels: Sequence[str] = _ALWAYS) -> bool:
     """Return whether an earlier run left these kernels on disk as they are now, or they are not compiled at all."""
-    from operators.kernels.compile import compiler
-    from operators.kernels.compile import disk_cache as kept
-
     if compiler.interpreted():
         return True
     return all(kept.found(import_module(f"operators.kernels.{name}")) for name in kernels)

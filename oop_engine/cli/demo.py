@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from oop_engine.cli.errors import reported
+from oop_engine.cli.errors import reported, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,8 +44,8 @@ def command(seconds: int, seed: int) -> None:
     The links are generated; no file is read. Waiting is measured by the packets' times of arrival.
     """
     with reported():
+        # Start-up: help needs nothing of the engine.
         from oop_engine.cli.compiling import NOTICE, compiled
-        from oop_engine.cli.errors import say
 
         if not compiled():
             say(NOTICE)
@@ -53,6 +53,7 @@ def command(seconds: int, seed: int) -> None:
 
 
 def _run(seconds: int, seed: int) -> None:
+    # Start-up: help needs nothing of the engine.
     from oop_engine.cli.replay import Clock, replay
     from oop_engine.language.translate import query
     from oop_engine.plan.graph import Plan
@@ -75,6 +76,7 @@ def _run(seconds: int, seed: int) -> None:
 
 def _links(seconds: int, seed: int, lull: tuple[int, int], clock: Clock) -> tuple[dict[str, Stream], dict[str, Stream]]:
     """Make the links, once with promises that go on in a lull, once with promises from tuples alone."""
+    # Start-up: help needs nothing of the engine.
     from oop_engine.api.promising import from_source
     from oop_engine.cli.replay import Link
     from oop_engine.plan.punctuate import slack
@@ -105,6 +107,7 @@ def _links(seconds: int, seed: int, lull: tuple[int, int], clock: Clock) -> tupl
 
 
 def _in_order(streams: Mapping[str, Stream]) -> Stream:
+    # Start-up: help needs nothing of the engine.
     from oop_engine.api.stream import merge
     from operators.functions import count
 

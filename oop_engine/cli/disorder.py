@@ -66,6 +66,7 @@ def command(
         format_, files = first, (rest, *files[1:])
     kinds = types_said(types)
     with reported():
+        # Start-up: help needs nothing of the engine.
         from oop_engine.api.disorder import disorder
         from oop_engine.cli.compiling import NOTICE, compiled
         from oop_engine.report.disorder_words import HEAD, LEFT, advice, cells
@@ -93,6 +94,7 @@ def command(
             click.echo(json.dumps(report.plain(), indent=2))
             return
         if sys.stdout.isatty():
+            # Start-up: JSON needs no table.
             from rich.console import Console
             from rich.table import Table
             from rich.text import Text

@@ -96,6 +96,7 @@ def say(text: str) -> None:
 
 def printable(text: str) -> str:
     """Escape what could move the cursor, recolour or reorder a terminal; line ends stay."""
+    # Start-up: commands that succeed, and help, say nothing of errors.
     from operators.data.printable import printable
 
     return printable(text, lines=True)
@@ -103,6 +104,7 @@ def printable(text: str) -> str:
 
 def _foreseen() -> tuple[type[Exception], ...]:
     """Name the errors that explain themselves; asked only when one was raised, since the class loads a part of ours."""
+    # Start-up: commands that succeed, and help, say nothing of errors.
     from punctuation.errors import Error
 
     return (Error, ArithmeticError, OSError)  # arithmetic: expressions on the data, too large or divided by zero

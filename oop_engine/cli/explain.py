@@ -33,6 +33,7 @@ def command(text: str, naming: Naming, mermaid: bool, svg: str | None) -> None:
     if mermaid and svg is not None:
         raise click.UsageError("choose one of --mermaid and --svg.")
     with reported():
+        # Start-up: help needs nothing of the engine.
         from oop_engine.cli.hints import translated
         from oop_engine.drive.overwriting import check_files
         from oop_engine.report import drawing
@@ -51,6 +52,7 @@ def command(text: str, naming: Naming, mermaid: bool, svg: str | None) -> None:
 
 def _words(plan: Plan) -> str:
     """Write the plan as text, no wider than the terminal; where there is none, as wide as documents take."""
+    # Start-up: help needs nothing of the engine.
     from oop_engine.report.explain import WIDTH, explain
 
     width = min(WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDTH

@@ -34,6 +34,7 @@ def translated(text: str, naming: Naming, to: str | None = None) -> Stream:
 def _hints(
     error: LanguageError | SchemaError, text: str, naming: Naming, streams: Mapping[str, Stream]
 ) -> Iterator[str]:
+    # Start-up: only a query that fails needs hints.
     from oop_engine.sources.files import Files
 
     names = set(_named(error, text)) if isinstance(error, LanguageError) else set(re.findall(r'"([^"]*)"', str(error)))
@@ -57,6 +58,7 @@ def _hints(
                 "Standard input is read as a capture by default;\n"
                 "  for a table write --format csv (tsv, ndjson, parquet, arrow)."
             )
+        # Start-up: few queries name attributes of flow exports by mistake.
         from oop_engine.sources.flows import FLOW_ALIASES, FLOW_SCHEMA
         from oop_engine.sources.flows.elements import element
 

@@ -173,6 +173,7 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
 def query_text(given: str) -> str:
     """Return the text of a query from the command line: as it is, from `@FILE`, or from standard input (`-`)."""
     if given == STDIN:
+        # Start-up: help needs nothing of the engine.
         from oop_engine.sources.paths import standard_input
 
         return _text(standard_input().read(), "standard input, which should hold the query,")

@@ -75,6 +75,7 @@ def run(
     Exit status: 0 done, 2 refused, 3 failed in the run.
     """
     with reported():
+        # Optional: Spark.
         from oop_engine.spark.errors import SparkError
         from oop_engine.spark.hourly import EXPORTS
         from oop_engine.spark.paths import local
@@ -125,6 +126,7 @@ def init(folder: str, source: str, tables: str, exports: tuple[str, ...], many: 
     Exit status: 0 done, 2 refused.
     """
     with reported():
+        # Optional: Spark.
         from oop_engine.spark.declared import command, declare
         from oop_engine.spark.hourly import EXPORTS
         from oop_engine.spark.paths import local

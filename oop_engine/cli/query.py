@@ -48,6 +48,7 @@ def command(
     terminal; results of what was read are written.
     """
     with reported(begins=False):
+        # Start-up: help needs nothing of the engine.
         from oop_engine.cli.run import run_query
         from oop_engine.cli.showing import Wishes
 

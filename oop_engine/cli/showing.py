@@ -85,6 +85,7 @@ def run_shown(
     mark = None if marking is None else marking.mark
     so_far = None
     if wishes.partial is not None:
+        # Start-up: few runs show partial results.
         from oop_engine.cli.partial import Partial
 
         every, spreadsheet = wishes.partial_every, wishes.spreadsheet

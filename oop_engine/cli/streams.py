@@ -137,6 +137,7 @@ def flow_elements(text: str) -> list[str]:
 
     `columns` of `oop.netflow` takes them. Names are IANA's, "reverse" and one of those, or `6871/40` in back-quotes.
     """
+    # Start-up: few streams are flow exports.
     from oop_engine.sources.flows import FLOW_ALIASES, FLOW_SCHEMA
     from oop_engine.sources.flows.elements import element
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import click
 
 from oop_engine.cli.errors import reported, say
@@ -29,8 +31,7 @@ def command(processes: int | None, quiet: bool) -> None:
     Exit status: 0 done, 2 no folder can keep kernels, 3 a run failed.
     """
     with reported():
-        import time
-
+        # Start-up: help needs nothing of the engine.
         from oop_engine.warming import sentence, warm
 
         begun = time.monotonic()

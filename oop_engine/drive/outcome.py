@@ -152,6 +152,7 @@ def explain_outputs(outputs: Sequence[Output], *, width: int = WIDTH) -> str:
 
 def _check_loop() -> None:
     """Refuse a task of asyncio; trio that is a guest of an asyncio loop runs in none of its tasks."""
+    # Start-up: only a refusal needs asyncio.
     import asyncio
 
     try:

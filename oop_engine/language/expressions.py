@@ -131,7 +131,8 @@ def _of_flows(name: str, schema: Schema) -> str:
     """Say how an element of flow records beyond the common columns is asked for; nothing where it is none."""
     if not {"exporter", "domain", "export_ts"} <= set(schema.names):
         return ""
-    from oop_engine.sources.flows.elements import ELEMENTS, element  # many names, which other streams need not load
+    # Start-up: these are many names, and few streams are flow exports.
+    from oop_engine.sources.flows.elements import ELEMENTS, element
 
     if element(name) is not None:
         return f'It is an element of flow records; the source reads those it is asked for: columns=["{name}"].'

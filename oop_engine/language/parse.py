@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import marshal
 import re
+import sys
 import typing as t
+from importlib import resources
 
 import attrs
 
@@ -62,7 +65,7 @@ def _parsed(text: str, rule: str, what: str, example: str) -> s.Query | s.Expr:
         raise LanguageError.at(span, f"half of a surrogate pair, U+{ord(half[0]):04X}, is no character.", text)
     if not scan(text):
         raise LanguageError.at(Span(1, 1, 2), f"the {what} is empty.", text, hint=f"Write for example {example}")
-    # The grammar and lark cost a tenth of a second, which a command that parses nothing must not pay.
+    # Start-up: the grammar and lark take a tenth of a second, and programs that parse nothing must not pay it.
     from lark.exceptions import UnexpectedInput
 
     from oop_engine.language.build import build
@@ -81,10 +84,7 @@ def _parsed(text: str, rule: str, what: str, example: str) -> s.Query | s.Expr:
 @functools.cache
 def _grammar(rule: str) -> Lark:
     """Load the parser, whose tables take a tenth of a second to compute and are kept beside the kernels."""
-    import marshal
-    import sys
-    from importlib import resources
-
+    # Start-up: as in `_parsed`.
     import lark
     from lark.grammar import Rule
     from lark.lexer import TerminalDef

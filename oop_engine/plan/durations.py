@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import typing as t
 from collections.abc import Sequence
 
@@ -147,8 +148,6 @@ def _unit(unit: Word, text: str) -> tuple[Unit, int]:
     if name in ("month", "months", "year", "years"):
         message = f'"{unit.text}" has no fixed length; write days.'
         raise LanguageError.at(unit.span, message, text)
-    import difflib  # costs what a command that reads no wrong unit must not pay
-
     close = difflib.get_close_matches(name, [*TIME_UNITS, *sorted(ROW_UNITS)], n=1)
     hint = f'Did you mean "{close[0]}"?' if close else ""
     message = f'expected a unit such as {UNITS_IN_WORDS}, found "{unit.text}".'

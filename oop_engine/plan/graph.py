@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import attrs
+import pyarrow as pa
 
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.plan.punctuate import Promise
@@ -204,6 +205,7 @@ def _policy(late: Late, divert: Divert, name: str) -> Late:
             f'{name}: divert= says where late tuples go, and late="{late}" that they go elsewhere; choose one.'
         )
     if isinstance(divert, str):
+        # Start-up: few sources divert late tuples.
         from oop_engine.sinks import sink_for
 
         sink_for(divert)
@@ -211,6 +213,4 @@ def _policy(late: Late, divert: Divert, name: str) -> Late:
 
 
 def _ordered(kind: object) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_integer(kind) or pa.types.is_temporal(kind))

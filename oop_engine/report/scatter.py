@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
@@ -278,8 +279,6 @@ def _dots(panel: Panel, left: float, bottom: float) -> Iterator[tuple[str, str]]
 
 def _png(report: Disorder, file: BinaryIO) -> None:
     """Draw the same panels through matplotlib."""
-    from importlib import import_module
-
     figure_of: Callable[..., object] = import_module("matplotlib.figure").Figure
     rows = panels(report)
     figure = figure_of(figsize=(12, 1 + 3.6 * max(len(rows), 1)), layout="constrained")

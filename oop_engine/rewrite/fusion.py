@@ -90,6 +90,7 @@ def _named(node: OperatorNode, made: Mapping[int, Node]) -> Node | None:
     query = _Query.of(node.inputs[0]) if isinstance(name, Literal) and isinstance(name.value, str) else None
     if query is None or query.sliced or not isinstance(name, Literal):
         return None
+    # Start-up: most plans have no slices.
     from operators.window_aggregate.stores.slices import SlicingAggregate
 
     operator = SlicingAggregate(
@@ -239,6 +240,7 @@ class _Fusion:
             why = f"{number} queries fused: their windows are equal; equal functions computed once"
             below = operator_node(bucket.operator, entry, label=bucket.label, remarks=bucket.remarks)
             return operator_node(united.operator, below, label=united.label, remarks=(why, *united.remarks))
+        # Start-up: most plans have no slices.
         from operators.window_aggregate.stores.slices import SlicingAggregate
 
         ordered = any(is_slicing(q.operator) and q.operator.ordered for q in self.queries)
@@ -262,6 +264,7 @@ class _Fusion:
         called = {name: self._label(window) for name, window in query.windows.items()}
         own = {called[name]: window for name, window in query.windows.items()}
         labels = {called[name]: name for name in called} if query.named else {}
+        # Start-up: most plans have no slices.
         from operators.window_aggregate.stores.slices import Portion
 
         portion = Portion(own, columns, labels, by_group=STOP if query.sliced else WID)

@@ -202,6 +202,7 @@ def _chosen(wanted: Wanted, schema: Schema) -> tuple[str, str]:
 
 def _stackable(window: SlidingWindow, functions: Mapping[str, AggregateFunction], schema: Schema) -> bool:
     """Return whether stacks hold what these functions aggregate."""
+    # Start-up: a plan loads the operators of the strategy that was chosen.
     from operators.window_aggregate.stores.stacks.aggregate import StackAggregate
 
     try:
@@ -228,11 +229,13 @@ def _bucketed(wanted: Wanted, schema: Schema, strategy: str, why: str) -> Sequen
     aggregate: Operator
     match strategy:
         case "adaptive" | "adaptive_panes":
+            # Start-up: a plan loads the operators of the strategy that was chosen.
             from operators.baselines.adaptive.adaptive import AdaptiveAggregate
 
             panes = strategy.endswith("panes")
             aggregate = AdaptiveAggregate(window, functions, by, panes=panes, **wanted.options)  # pyright: ignore[reportArgumentType]
         case "buffer" | "buffer_panes":
+            # Start-up: a plan loads the operators of the strategy that was chosen.
             from operators.baselines.buffer.aggregate import BufferAggregate
 
             aggregate = BufferAggregate(window, functions, by, panes=strategy.endswith("panes"))
@@ -256,6 +259,7 @@ def _two_level(wanted: Wanted, window: Window, schema: Schema, why: str) -> Sequ
     process the table in front mostly costs more than it saves (0.8 to 3 times the whole was measured), and a plan does
     not know how uneven the groups are.
     """
+    # Start-up: a plan loads the operators of the strategy that was chosen.
     from operators.window_aggregate.partial_final import two_level
     from operators.window_aggregate.partial_final.low import PROBES, TABLE
 
@@ -281,6 +285,7 @@ def _two_level(wanted: Wanted, window: Window, schema: Schema, why: str) -> Sequ
 
 def _negative(wanted: Wanted, window: Window, schema: Schema, why: str) -> Sequence[Step]:
     """Return operators that insert and delete tuples behind a bucket, and one that follows their relation."""
+    # Start-up: a plan loads the operators of the strategy that was chosen.
     from operators.baselines.negative.aggregate import SignedAggregate
     from operators.baselines.negative.expire import Expire
 
@@ -314,6 +319,7 @@ def _panes(window: Windowing, schema: Schema, strategy: str) -> list[str]:
 
 
 def _slicing(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
+    # Start-up: a plan loads the operators of the strategy that was chosen.
     from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
 
     if not isinstance(wanted.window, SLICED):
@@ -360,6 +366,7 @@ def slicing_remarks(operator: SlicingAggregate, schema: Schema, why: str) -> tup
 
 
 def _stacks(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
+    # Start-up: a plan loads the operators of the strategy that was chosen.
     from operators.window_aggregate.stores.stacks.aggregate import StackAggregate
 
     window = wanted.window
@@ -381,16 +388,19 @@ def _ranked(wanted: Wanted, schema: Schema) -> Sequence[Step]:
     operator: Operator
     match window:
         case CountWindow():
+            # Start-up: a plan loads the operators of the strategy that was chosen.
             from operators.window_aggregate.stores.ranked.counted import CountAggregate
 
             operator = CountAggregate(window, functions, by, partition=partition)
             how = "tuples wait, as partial aggregates, until punctuation makes their ranks final"
         case LastTuples():
+            # Start-up: a plan loads the operators of the strategy that was chosen.
             from operators.window_aggregate.stores.ranked.last import LastAggregate
 
             operator = LastAggregate(window, functions, by, partition=partition)
             how = "the last tuples are kept, as partial aggregates, and those not final"
         case SlideByTuple() | SlideByRows() | SlideByRank():
+            # Start-up: a plan loads the operators of the strategy that was chosen.
             from operators.window_aggregate.stores.ranked.slide import SlideAggregate
 
             operator = SlideAggregate(window, functions, by, partition=partition, consistent=wanted.consistent)

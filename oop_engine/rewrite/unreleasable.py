@@ -54,6 +54,7 @@ def _lost(node: OperatorNode, below: Node, name: str) -> list[str]:
 
 def _exporters(node: SourceNode) -> bool:
     """Return whether a stream makes its own promises by the clocks of exporters."""
+    # Start-up: only a refusal needs its reasons.
     from oop_engine.sources.flows import FlowExports
     from oop_engine.sources.live import LiveFlows
 

@@ -38,6 +38,7 @@ class TerminalSink:
     @contextmanager
     def opened(self, schema: Schema) -> Generator[Deliver, None, None]:
         """Write to the file, standard output by default."""
+        # Start-up: output into a pipe needs no terminal.
         from rich.console import Console
 
         table = _Table(Console(file=self.file, highlight=False, markup=False, emoji=False), list(schema.arrow))

@@ -39,6 +39,7 @@ def stamped_source(source: Source, *, clock: Clock | None = None) -> Source:
             "  Leave out arrival_ts= to use it, or rename it in the file to have both."
         )
     if clock is None and is_of(source, "oop_engine.sources.generated", "GeneratedPackets"):
+        # Start-up: only made packets need their generator.
         from oop_engine.sources.generated import GeneratedPackets
 
         assert isinstance(source, GeneratedPackets)

@@ -88,6 +88,7 @@ def convert(array: pa.Array, field: pa.Field, word: str | pa.DataType | None) ->
         values = convert(array.dictionary, field, word)
         return values.take(array.indices)
     if is_ip(field) and not pa.types.is_fixed_size_binary(kind):
+        # Start-up: few columns hold addresses as text.
         from oop_engine.sources.addresses import parse_addresses
 
         return parse_addresses(array.cast(pa.string()))

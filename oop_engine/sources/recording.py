@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from oop_engine.sinks import FileSink, Parquet
 from oop_engine.sources.generator import Generated
 from operators.data.page import Page
 from operators.data.schema import Schema
@@ -40,8 +41,6 @@ def write_pcap(generated: Generated, path: str | Path, *, nanosecond: bool = Fal
 
 def write_parquet(generated: Generated, path: str | Path) -> int:
     """Write packets in arrival order as Parquet, as the Parquet sink does; give how many."""
-    from oop_engine.sinks import FileSink, Parquet
-
     schema = Schema(generated.schema)
     written = 0
     with FileSink(Path(path), Parquet).opened(schema) as deliver:

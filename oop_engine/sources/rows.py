@@ -169,6 +169,7 @@ def _numbered(first: int, count: int) -> str:
 
 def _column(field: pa.Field, values: Sequence[object]) -> pa.Array:
     if is_ip(field) and any(isinstance(value, str) for value in values):
+        # Start-up: few columns hold addresses as text.
         from operators.data.address import parse_ip
 
         values = [parse_ip(value) if isinstance(value, str) else value for value in values]

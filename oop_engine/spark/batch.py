@@ -139,6 +139,7 @@ class Reading(Task):
 
 def numbered(frame: DataFrame) -> DataFrame:
     """Return a DataFrame's rows with the number of the partition that each is in, which outlasts a coalesce."""
+    # Optional: pyspark.
     from pyspark.sql import functions as sql
 
     return frame.select(sql.spark_partition_id().alias(PARTITION), "*")
@@ -181,6 +182,7 @@ def packed(frame: DataFrame, place: int, arrow: pa.Schema) -> DataFrame:
     Their origin is the number of the partition as Spark plans it: in a task that has several partitions, because they
     are coalesced behind this, it is the only one that tells them apart.
     """
+    # Optional: pyspark.
     from pyspark.sql import functions as sql
 
     rows = frame.mapInArrow(Packed(place, is_paged(frame.columns, arrow)), DDL)
@@ -248,6 +250,7 @@ def rows_of(batches: Batches) -> Iterator[WireRow]:
 
 def partition() -> int:
     """Return the number of the partition that this task has; 0 outside of Spark."""
+    # Optional: pyspark.
     from pyspark import TaskContext
 
     context = TaskContext.get()

@@ -6,6 +6,7 @@ Run by Spark in the place of `pyspark.daemon` (`spark.python.daemon.module`).
 from __future__ import annotations
 
 import gc
+import io
 import struct
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,12 +22,11 @@ _MODULES: Final = (
 
 def preload() -> None:
     """Import what readers and operators use and run the kernels that make pages of captures once."""
-    import io
-
     for name in _MODULES:
         with suppress(ImportError):
             import_module(name)
 
+    # Optional: a daemon that cannot preload is still a daemon.
     from oop_engine.sources.capture import Capture
     from oop_engine.spark.narrow import FEWEST, narrowed
 
@@ -47,6 +47,7 @@ def main() -> None:
     # A daemon that cannot preload is still a daemon: what is wrong shows where it is used.
     with suppress(Exception):
         preload()
+    # Optional: pyspark.
     from pyspark import daemon
 
     work: Callable[[socket, bool], int] = daemon.worker

@@ -144,6 +144,7 @@ def _taken(schema: pa.Schema, types: Mapping[str, object]) -> pa.Schema:
 
 
 def _arrow(frame: DataFrame) -> pa.Schema:
+    # Optional: pyspark.
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(frame.schema, timezone="UTC")

@@ -23,6 +23,7 @@ from oop_engine.sinks.errors import SinkError
 from oop_engine.spark.errors import SparkError
 from oop_engine.spark.hourly import EXPORTS, MANY
 from oop_engine.spark.java import java_home
+from oop_engine.spark.pipeline import Pipeline
 from oop_engine.spark.python import worker_python
 from oop_engine.spark.register import register
 from oop_engine.spark.session import ROCKSDB, check_pyspark
@@ -118,8 +119,6 @@ def declare(
     folder: Path, source: Path, tables: Path, *, exports: Sequence[str] = EXPORTS, many: int = MANY
 ) -> tuple[Path, ...]:
     """Write the project and give its files; SinkError when one is there, SourceError when there is nothing to read."""
-    from oop_engine.spark.pipeline import Pipeline
-
     pipeline = Pipeline(source, tables)
     pipeline.check()
     source, tables = pipeline.source, pipeline.tables
@@ -154,6 +153,7 @@ def begin(spark: SparkSession) -> SparkSession:
     In Spark 4.3.0 what a Python data source may have profiled, by default nothing, comes to the client of a pipeline as
     a response that it does not know, and it stops with UNKNOWN_RESPONSE though all is done; here that is passed over.
     """
+    # Optional: pyspark.
     from pyspark.sql.connect.client.core import PlanObservedMetrics
 
     client: Any = getattr(register(spark), "client", None)

@@ -46,9 +46,11 @@ def errors() -> Generator[None, None, None]:
     ...     print(str(error).splitlines()[0])
     SourceError: there is no file "no.pcap".
     """
+    # Optional: pyspark.
     from pyspark.errors import PySparkException
 
     try:
+        # Optional: pyspark.
         from py4j.protocol import Py4JError
     except ImportError:  # a session over Spark Connect alone
         Py4JError = PySparkException

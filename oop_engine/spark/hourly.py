@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from oop_engine.sources.capture import PACKET_SCHEMA
+from oop_engine.spark.schema import Wanted
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamReader
@@ -44,6 +47,7 @@ def reader(spark: SparkSession, kind: str, exports: Sequence[str] = EXPORTS) -> 
 
 def measured(rows: DataFrame, kind: str) -> DataFrame:
     """Return the hour, the flow and the measures of every row that `reader` reads."""
+    # Optional: pyspark.
     from pyspark.sql import functions as f
 
     if kind == "packets":
@@ -76,9 +80,6 @@ flows = summed
 
 def partial(counts: DataFrame) -> DataFrame:
     """Add up measures by hour and flow within each partition, so that few rows are kept; streaming, too."""
-    from oop_engine.sources.capture import PACKET_SCHEMA
-    from oop_engine.spark.schema import Wanted
-
     schema = Wanted.of(PACKET_SCHEMA, KEY).struct
     columns = [f"{field.name} {field.dataType.simpleString()}" for field in schema]
     return counts.mapInArrow(_partial, f"kind string, {', '.join(columns)}, {_MEASURED}, hour string")
@@ -86,6 +87,7 @@ def partial(counts: DataFrame) -> DataFrame:
 
 def sources(flows: DataFrame) -> DataFrame:
     """Return what each source sent in an hour, in how many flows, to how many peers."""
+    # Optional: pyspark.
     from pyspark.sql import functions as f
 
     more = [f.count("*").alias("flows"), f.count_distinct("destIP").alias("peers")]
@@ -96,6 +98,7 @@ def sources(flows: DataFrame) -> DataFrame:
 
 def alerts(flows: DataFrame, many: int = MANY) -> DataFrame:
     """Return the sources that tried many ports of one host, or many hosts, in an hour."""
+    # Optional: pyspark.
     from pyspark.sql import functions as f
 
     tried = flows.where(_SYN_ALONE)
@@ -107,6 +110,7 @@ def alerts(flows: DataFrame, many: int = MANY) -> DataFrame:
 
 
 def _sums() -> list[Column]:
+    # Optional: pyspark.
     from pyspark.sql import functions as f
 
     return [

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from oop_engine.plan.graph import OperatorNode, Plan, SourceNode
 from oop_engine.rewrite.demand import columns
+from oop_engine.spark.batch import partition
 from oop_engine.spark.in_memory import Batches, from_spark, opened
 from oop_engine.spark.narrow import page_bytes, read_page
 from oop_engine.spark.needs import alone, need
@@ -160,8 +161,6 @@ class Taken:
     """Whether it is given pages of tuples."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        from oop_engine.spark.batch import partition
-
         return self.rows(batches, partition())
 
     def rows(self, batches: Batches, origin: int) -> Iterator[pa.RecordBatch]:

@@ -185,6 +185,7 @@ class Pipeline:
 
     def _sum(self, spark: SparkSession, hours: Sequence[str]) -> None:
         """Sum hours anew from all their counts. They lose no rows: counts only grow."""
+        # Optional: pyspark.
         from pyspark.sql import functions as f
 
         counts = spark.read.option("basePath", str(self._work() / "counts")).parquet(
@@ -207,6 +208,7 @@ class Pipeline:
                 shutil.rmtree(stale)
 
     def _flows(self, spark: SparkSession, hours: Sequence[str]) -> DataFrame:
+        # Optional: pyspark.
         from pyspark.sql import functions as f
 
         return spark.read.parquet(str(self.tables / "flows")).where(f.col("hour").isin(list(hours)))

@@ -169,6 +169,7 @@ class FlowReading:
     @classmethod
     def of(cls, options: Options) -> FlowReading:
         """Read the options; SourceError or SchemaError for what is wrong in them."""
+        # Start-up: most of Spark's workers read no flow exports.
         from oop_engine.sources.flows import FlowExports
 
         elements = options.names("elements") or ()
@@ -185,6 +186,7 @@ class FlowReading:
 
     def batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         """Read a file, its templates from its own beginning."""
+        # Start-up: most of Spark's workers read no flow exports.
         from oop_engine.sources.flows import FlowExports
 
         exports = FlowExports(

@@ -20,6 +20,7 @@ def register(spark: SparkSession, *, shipped: bool | None = None) -> SparkSessio
     >>> oop.spark.register(spark) is spark
     True
     """
+    # Optional: pyspark.
     from oop_engine.spark.results import ResultSource
     from oop_engine.spark.sources import FlowSource, PacketSource
 

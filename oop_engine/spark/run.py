@@ -26,6 +26,7 @@ from oop_engine.spark.schema import Wanted
 from oop_engine.spark.shipping import is_connect
 from oop_engine.spark.stage_run import Elsewhere, elsewhere, with_sources
 from oop_engine.spark.stages import FRONT, KEYED, TAIL, Cut, cut
+from oop_engine.spark.streaming import streamed
 from oop_engine.spark.wire import DDL
 from operators.errors import did_you_mean
 
@@ -77,8 +78,6 @@ def on_spark(
     if many < 1:
         raise PlanError(f"on_spark(buckets={buckets}): write a whole number from 1 on, or leave it out.")
     if any(frame.isStreaming for frame in frames.values()):
-        from oop_engine.spark.streaming import streamed
-
         return streamed(plan, frames, buckets=many, counts=counts, ending=ending)
     return _Batch(plan, spark, frames, many, cores, counts).frame()
 
@@ -117,6 +116,7 @@ def _frames(plan: Plan, inputs: Mapping[str, DataFrame], end: bool) -> tuple[dic
 
 def _column(name: str) -> Column:
     """Return the column of a DataFrame by the name that it crosses under; dots in it are no paths into structs."""
+    # Optional: pyspark.
     from pyspark.sql import functions as sql
 
     return sql.col(quoted(name)).alias(crossing(name))
@@ -136,6 +136,7 @@ def cores_of(spark: SparkSession) -> int:
 
     Over Spark Connect nobody tells the client, so a job of a few rows is asked: into how many parts Spark cuts a range.
     """
+    # Optional: pyspark.
     from pyspark.sql import functions as sql
 
     if not is_connect(spark):

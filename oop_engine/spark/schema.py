@@ -87,6 +87,7 @@ class Wanted:
     @property
     def struct(self) -> StructType:
         """Return the schema as Spark has it."""
+        # Optional: pyspark.
         from pyspark.sql.pandas.types import from_arrow_schema
 
         return from_arrow_schema(self.arrow)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from oop_engine.spark.errors import INSTALL, SparkError
 from oop_engine.spark.java import java_home
 from oop_engine.spark.python import worker_python
+from oop_engine.spark.register import register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,9 +45,8 @@ def session(
     >>> spark.read.format("oop.pcap").load("demos/captures/web.pcap.gz").count()
     4631
     """
-    from oop_engine.spark.register import register
-
     check_pyspark()
+    # Optional: pyspark.
     from pyspark.sql import SparkSession
 
     if isinstance(cores, bool) or not isinstance(cores, int) or cores < 1:  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -12,6 +12,7 @@ import os
 import subprocess
 import zipfile
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -72,8 +73,7 @@ def _told(spark: SparkSession) -> str:
     """
 
     def answer(batches: Iterable[object]) -> Iterator[object]:
-        from importlib import import_module
-
+        # Optional: pyarrow, which workers on other machines may lack.
         import pyarrow
 
         try:
@@ -87,6 +87,7 @@ def _told(spark: SparkSession) -> str:
             told = ""
         yield pyarrow.RecordBatch.from_pydict({"told": [told]})
 
+    # Optional: pyspark.
     from pyspark.errors import PySparkException
 
     try:

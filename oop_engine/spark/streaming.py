@@ -228,6 +228,7 @@ def _check_store(spark: SparkSession) -> None:
 
 
 def _frame(rows: list[WireRow]) -> pd.DataFrame:
+    # Optional: pandas.
     import pandas as pd
 
     columns = zip(*(attrs.astuple(row) for row in rows), strict=True)

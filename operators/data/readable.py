@@ -190,7 +190,8 @@ def _hexadecimal(array: pa.Array) -> pa.Array:
 def _format_ip(array: pa.Array) -> pa.Array:
     if len(array) == 0:
         return pa.array([], pa.string())
-    from operators.data.address import format_ip  # what writes no address is spared the kernels
+    # Start-up: what writes no address is spared the kernels.
+    from operators.data.address import format_ip
 
     return format_ip(array)
 

@@ -72,6 +72,7 @@ def is_in(argument: Bound, values: Sequence[Constant], said: str) -> Bound:
 
 def in_network(argument: Bound, network: str, said: str) -> Bound:
     """Bind membership of an IP address in a network such as "10.0.0.0/8"; SchemaError for anything else."""
+    # Start-up: few queries compare addresses, and their kernels take a while to load.
     from operators.data.address import parse_network
 
     if family(argument.field) != "IP address":
@@ -215,6 +216,7 @@ def _address(value: str | bytes, said: str) -> bytes:
         if len(value) != 16:
             raise SchemaError(f"{said}: an IP address as bytes has 16 of them, not {len(value)}; or write it as text.")
         return value
+    # Start-up: few queries compare addresses, and their kernels take a while to load.
     from operators.data.address import parse_ip
 
     try:
@@ -224,6 +226,7 @@ def _address(value: str | bytes, said: str) -> bytes:
 
 
 def _no_address(value: str, error: ValueError) -> str:
+    # Start-up: few queries compare addresses, and their kernels take a while to load.
     from operators.data.address import parse_network
 
     if network := network_of(value):

@@ -194,6 +194,7 @@ class Expression:
     __contains__ = _arrays_wanted
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: object, **options: object) -> Expression:
+        # Circle: what is recorded is made of the expressions here.
         from operators.expression.tracing import recorded
 
         return recorded(function, method, inputs, options)

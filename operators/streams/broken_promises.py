@@ -65,6 +65,7 @@ def describe(promise: Punctuation, page: Page) -> str:
         field = page.schema.field(name)
         text = str(pattern)
         if isinstance(pattern, Equals) and isinstance(pattern.value, bytes) and is_ip(field):
+            # Start-up: only a broken promise is described, and few hold addresses.
             from operators.data.address import format_ip
 
             text = f"= {format_ip(pa.array([pattern.value], field.type))[0].as_py()}"

@@ -45,6 +45,7 @@ def _stream_of(tree: s.Query, streams: Mapping[str, Stream]) -> Stream:
     sources = Sources(streams, tree.text, lambda nested: _stream_of(nested, streams))
     starred: Starred
     if isinstance(tree.source, s.Join):
+        # Start-up: few queries join.
         from oop_engine.language.translate.join import joined
 
         tree, scope, starred = joined(tree, tree.source, sources)

@@ -103,6 +103,7 @@ class Looks:
         first, last = (since // every + 1) * every, until // every * every
         if first == last:
             return [last]
+        # Start-up: Spark's workers read flow exports without promises of exporters.
         from oop_engine.sources.live.exporters import FOLLOWED
 
         rules = self.exporting.rules

@@ -119,6 +119,7 @@ class FlowExports:
         stored = not any(_is_capture(path) for path in self.paths)
         hearing = None
         if rules is not None:
+            # Start-up: Spark's workers read flow exports without promises of exporters.
             from oop_engine.sources.live.hearing import Hearing
             from oop_engine.sources.live.progress import ExporterProgress
 
