@@ -30,42 +30,27 @@ class GroupBound:
 
     groups: Punctuation
     bound: int | None
+    assumed: bool = False
+
+    def follows(self, attribute: str, bound: int | None) -> Punctuation:
+        """Return what follows of the results: those of these groups have no lesser attribute; None: there are none."""
+        patterns: dict[str, Pattern] = dict(self.groups.patterns)
+        if bound is not None:
+            patterns[attribute] = Below(bound)
+        return Punctuation(patterns, assumed=self.assumed)
 
 
-def group_bound(punctuation: Punctuation, by: Sequence[str], wattr: str) -> GroupBound | None:
-    """Read a promise on groups by these attributes; None where it settles nothing about them."""
+def group_bound(punctuation: Punctuation, by: Sequence[str], attribute: str) -> GroupBound | None:
+    """Read a promise on groups by these attributes, up to a bound of `attribute`; None where it settles nothing."""
     promise = GroupPromise.of(punctuation)
-    if promise is None or not set(promise.shape[0]) <= set(by) or promise.shape[1] not in (None, wattr):
+    if promise is None or not set(promise.shape[0]) <= set(by) or promise.shape[1] not in (None, attribute):
         return None
-    if promise.shape[1] is None:
-        return GroupBound(punctuation, None)
-    patterns: dict[str, Pattern] = dict(punctuation.patterns)
-    patterns.pop(wattr)
     bound = within(promise.bound)
-    return None if bound is None else GroupBound(Punctuation(patterns), bound)
-
-
-def promised(
-    punctuation: Punctuation, by: Sequence[str], first: str, wid: str, latest: int | None = None
-) -> tuple[Punctuation, int | None, Punctuation] | None:
-    """Return the groups that a promise names, the window below which it completes theirs (None: all of them), and what
-    follows of the results; None where it says nothing of groups by these attributes.
-
-    `first` has a tuple's first window, `wid` will have a result's. `latest` is the latest window of a tuple, where
-    windows are endless: a group that is over stays in all later ones, and which there are, only later tuples tell.
-    """
-    promise = GroupPromise.of(punctuation)
-    if promise is None or not set(promise.shape[0]) <= set(by) or promise.shape[1] not in (None, first):
+    if bound is None and promise.shape[1] is not None:
         return None
     patterns: dict[str, Pattern] = dict(punctuation.patterns)
-    patterns.pop(first, None)
-    groups = Punctuation(patterns)
-    bound = promise.bound
-    if latest is not None:
-        bound = latest + 1 if bound is None else min(int(bound), latest + 1)
-    if bound is not None:
-        patterns[wid] = Below(bound)
-    return groups, None if bound is None else int(bound), Punctuation(patterns, assumed=punctuation.assumed)
+    patterns.pop(attribute, None)
+    return GroupBound(Punctuation(patterns), bound, punctuation.assumed)
 
 
 def matched(index: KeyIndex, promise: Punctuation) -> Ids:

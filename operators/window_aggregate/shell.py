@@ -30,7 +30,7 @@ from operators.kernels.ticks import BEFORE_ALL, FOREVER, LIMIT
 from operators.overflow import Overflow
 from operators.protocol import Element, Emit, State, StateValue
 from operators.retractions import refused
-from operators.streams.named_groups import matched, promised, within
+from operators.streams.named_groups import group_bound, matched, within
 from operators.window import PartitionedWindow, Window
 from operators.window_aggregate import facts
 from operators.window_aggregate.bucket import FROM, UNTIL
@@ -341,20 +341,24 @@ class StoreShell(Shell, Generic[S]):
 
     def _advance_groups(self, punctuation: Punctuation, emit: Emit) -> None:
         lasts = self._lasts
-        latest = self._latest if self._endless and lasts is None else None
-        promise = promised(punctuation, self.by, FROM, WID, latest)
+        promise = group_bound(punctuation, self.by, FROM)
         if promise is None:
             return
-        groups, below, out = promise
+        groups, below = promise.groups, promise.bound
         if lasts is not None and below is None:
             ended = self._end_partitions(lasts, groups, emit)
-            if (follows := lasts.follows(out, WID, ended)) is not None:
+            if (follows := lasts.follows(promise.follows(WID, None), WID, ended)) is not None:
                 emit(follows)
             return
+        cut = self._endless and lasts is None
+        if cut:
+            # A group that is over stays in all later windows, and which there are, only later tuples tell.
+            below = self._latest + 1 if below is None else min(below, self._latest + 1)
         if self._store is not None and self._groups is not None and len(self._groups):
             self._release_groups(self._store, matched(self._groups, groups), below, emit)
+        out = promise.follows(WID, below)
         # The bucket says nothing twice; only bounds that were cut to the latest window may repeat themselves.
-        if latest is None or (below != BEFORE_ALL + 1 and self._promised.advance(out)):
+        if not cut or (below != BEFORE_ALL + 1 and self._promised.advance(out)):
             emit(out)
 
     def _release(self, store: S, bound: int, emit: Emit) -> None:

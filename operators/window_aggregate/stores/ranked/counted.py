@@ -93,15 +93,15 @@ class CountAggregate(WaitingShell[CountWindow]):
         if self._input is not None:
             self._rank(self._intake.waiting.queues.waiting(bound), bound, emit, assumed=assumed)
 
-    def _advance_parts(self, promise: GroupBound, punctuation: Punctuation, emit: Emit) -> None:
+    def _advance_parts(self, promise: GroupBound, emit: Emit) -> None:
         over = promise.bound is None
         if self._input is not None:
             parts = self._partitions.matching(promise)
             bound = FOREVER if promise.bound is None else promise.bound
             self._partitions.raise_own(parts, bound)
-            self._rank(parts, bound, emit, over=over, assumed=punctuation.assumed)
-        if over and self._promised.advance(punctuation):
-            emit(punctuation)
+            self._rank(parts, bound, emit, over=over, assumed=promise.assumed)
+        if over and self._promised.advance(out := promise.follows(WID, None)):
+            emit(out)
 
     def _rank(self, parts: Int32s, bound: int, emit: Emit, *, over: bool = False, assumed: bool = False) -> None:
         """Rank the tuples of partitions below a bound, give the windows that completes, and promise them."""

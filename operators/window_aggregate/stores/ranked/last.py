@@ -18,7 +18,7 @@ from operators.window.counted import LastTuples
 from operators.window_aggregate.results import START, STOP, WID
 from operators.window_aggregate.stores.ranked.latest import LatestTuples
 from operators.window_aggregate.stores.ranked.shell import WaitingShell
-from punctuation import END, Below, Pattern, Punctuation, before
+from punctuation import END, Punctuation, before
 
 
 @attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
@@ -92,12 +92,9 @@ class LastAggregate(WaitingShell[LastTuples]):
             self._give(self._latest.due(stop), stop, emit, parts)
         self._promise_from(stop, assumed, emit)
 
-    def _advance_parts(self, promise: GroupBound, punctuation: Punctuation, emit: Emit) -> None:
-        patterns: dict[str, Pattern] = dict(promise.groups.patterns)
+    def _advance_parts(self, promise: GroupBound, emit: Emit) -> None:
         bound = FOREVER if promise.bound is None else promise.bound
         stop = self._stop(bound) if promise.bound is not None or self.window.idle else FOREVER
-        if stop != FOREVER:
-            patterns[WID] = Below(stop)
         if self._input is not None:
             parts = self._partitions.matching(promise)
             self._partitions.raise_own(parts, bound)
@@ -106,7 +103,7 @@ class LastAggregate(WaitingShell[LastTuples]):
             if promise.bound is None and not self.window.idle:
                 left = self._intake.drop(self._latest.drop(parts))
                 self._partitions.free_parts(np.union1d(left, parts).astype(np.int32))
-        out = Punctuation(patterns, assumed=punctuation.assumed)
+        out = promise.follows(WID, None if stop == FOREVER else stop)
         if stop != BEFORE_ALL and self._promised.advance(out):
             emit(out)
 

@@ -74,9 +74,9 @@ class RankedShell(Shell, Generic[W]):
     def _advance_groups(self, punctuation: Punctuation, emit: Emit) -> None:
         promise = group_bound(punctuation, self._partitions.partition, self.window.wattr)
         if promise is not None:
-            self._advance_parts(promise, punctuation, emit)
+            self._advance_parts(promise, emit)
 
-    def _advance_parts(self, promise: GroupBound, punctuation: Punctuation, emit: Emit) -> None:
+    def _advance_parts(self, promise: GroupBound, emit: Emit) -> None:
         """Take a promise on single partitions."""
         raise NotImplementedError
 

@@ -24,7 +24,7 @@ from operators.window_aggregate.results import ROWS, START, STOP, WID, ordering
 from operators.window_aggregate.stores.ranked.bins import BinStore
 from operators.window_aggregate.stores.ranked.shell import RankedShell
 from operators.window_aggregate.stores.ranked.slots import Pool
-from punctuation import Below, Pattern, Punctuation, before
+from punctuation import Punctuation, before
 
 
 @attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
@@ -193,13 +193,9 @@ class SlideAggregate(RankedShell[SlideWindow]):
         begin, end = self.window.extents(np.array([bound]))
         self._promise(bound, int(begin[0]), int(end[0]), assumed, emit)
 
-    def _advance_parts(self, promise: GroupBound, punctuation: Punctuation, emit: Emit) -> None:
+    def _advance_parts(self, promise: GroupBound, emit: Emit) -> None:
         partitions = self._partitions
-        patterns: dict[str, Pattern] = dict(promise.groups.patterns)
-        bound = FOREVER
-        if promise.bound is not None:
-            bound = promise.bound
-            patterns[WID] = Below(bound)
+        bound = FOREVER if promise.bound is None else promise.bound
         if self._input is not None:
             parts = partitions.matching(promise)
             partitions.raise_own(parts, bound)
@@ -207,7 +203,7 @@ class SlideAggregate(RankedShell[SlideWindow]):
             self._purge(partitions.groups_of(parts), bound)
             if promise.bound is None and self.counting:
                 self._free(parts)
-        out = Punctuation(patterns, assumed=punctuation.assumed)
+        out = promise.follows(WID, promise.bound)
         if self._promised.advance(out):
             emit(out)
 

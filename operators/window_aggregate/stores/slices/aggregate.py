@@ -58,7 +58,7 @@ from operators.window_aggregate.stores.slices.vectors import Vectors
 from operators.window_aggregate.stores.slices.waiting import Waiting
 from operators.window_aggregate.stores.slices.windows import Spec, Windows, dump_windows, read_windows
 from operators.window_aggregate.strategy import Decision, combines_ahead, in_vectors, splits_any, waits
-from punctuation import Below, Pattern, Punctuation, before
+from punctuation import Punctuation, before
 
 
 def _copied(windows: Mapping[str, Spec]) -> Mapping[str, Spec]:
@@ -336,14 +336,10 @@ class SlicingAggregate(Shell):
         promise = group_bound(punctuation, self.by, self.wattr) if self._by_group else None
         if promise is None:
             return
-        patterns: dict[str, Pattern] = dict(promise.groups.patterns)
-        bound = FAR
-        if promise.bound is not None:
-            bound = promise.bound
-            patterns[STOP] = Below(bound + 1)
+        bound = FAR if promise.bound is None else promise.bound
         if bound > self._bound:
             self._release_groups(promise.groups, bound, emit)
-        out = Punctuation(patterns, assumed=punctuation.assumed)
+        out = promise.follows(STOP, None if promise.bound is None else bound + 1)
         if self._promised.advance(out):
             emit(out)
 
