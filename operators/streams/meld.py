@@ -12,7 +12,6 @@ from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.plan_facts import Attributes, InOrder
 from operators.protocol import Emit
-from operators.streams.merge import Merge
 from operators.streams.union import united
 from punctuation import Meet, Punctuation
 
@@ -59,6 +58,9 @@ class Meld(memory.Stateful):
         if wanted is None or not self.output_schema(*inputs).progressing(wanted):
             return None
         label = f"merge of {self.ports} by {wanted}"
+        # Start-up: few plans are run in order.
+        from operators.streams.merge import Merge
+
         return InOrder(Merge(self.ports, wanted), (wanted,) * self.ports, wanted, label)
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
