@@ -41,6 +41,7 @@ for name, examples in PROFILES.items():
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
 
+HERE = os.path.dirname(__file__)
 OUTSIDE = {"subprocess", "multiprocessing", "socket", "signal", "matplotlib", "pyspark"}
 COMPILED = {"user_aggregate", "UserAggregate", "EdgeWindow", "ContextWindow"}
 """What compiles functions of a user: they are not kept on disk, so that such a test takes a second or more."""
@@ -93,7 +94,7 @@ def goes_outside(function: object, known: dict[object, bool]) -> bool:
         function = function.__func__
     if isinstance(function, FunctionType) and "hypothesis" in vars(function):
         function = vars(function)["hypothesis"].inner_test
-    if not isinstance(function, FunctionType) or not function.__module__.startswith("tests."):
+    if not isinstance(function, FunctionType) or not function.__code__.co_filename.startswith(HERE):
         return False
     if function not in known:
         known[function] = False  # meanwhile, for what uses itself

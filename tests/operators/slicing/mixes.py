@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -80,7 +81,8 @@ extents = st.dictionaries(
         {wid: (begin, begin + size) for wid, (begin, size) in drawn.items()}
     )
 )
-edges = st.sampled_from([EdgeWindow("ts", next_prime_gap), EdgeWindow("ts", next_after_zero)])
+edges = st.sampled_from([next_prime_gap, next_after_zero]).map(cache(lambda next_edge: EdgeWindow("ts", next_edge)))
+"""Windows that are compiled when the first test draws them, not in every run that reads this module."""
 asked = st.one_of(extents, edges)
 sliced = st.one_of(kinds, asked)
 
