@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import mostly_slow
+
 ROOT = Path(__file__).resolve().parents[1]
 DEMOS = sorted((ROOT / "demos").glob("*.py"))
 ON_SPARK = ("captures_to_tables",)
@@ -15,17 +17,12 @@ SHORT = ("q2_1_groups", "quantiles", "windows_together")
 """Those that the default run shows; the others are among the longer tests."""
 
 
-def marked(demo: Path) -> object:
-    """Mark all but a few, and what starts Spark: it takes longer than all other demos."""
-    marks = [] if demo.stem in SHORT else [pytest.mark.slow]
-    return pytest.param(demo, marks=[*marks, pytest.mark.xdist_group("apart")] if demo.stem in ON_SPARK else marks)
-
-
-@pytest.mark.parametrize("demo", [marked(demo) for demo in DEMOS], ids=lambda path: path.stem)
-def test_a_demo_runs_and_explains_itself(demo: Path) -> None:
-    if demo.stem in ON_SPARK:
+@pytest.mark.parametrize("demo", mostly_slow([demo.stem for demo in DEMOS], but=SHORT))
+def test_a_demo_runs_and_explains_itself(demo: str) -> None:
+    if demo in ON_SPARK:
         pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
-    done = subprocess.run([sys.executable, str(demo)], cwd=ROOT, capture_output=True, text=True, timeout=240)
+    path = ROOT / "demos" / f"{demo}.py"
+    done = subprocess.run([sys.executable, str(path)], cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) > 5

@@ -58,7 +58,7 @@ def run(kind: str, text: str) -> str:
 def marked() -> Iterator[object]:
     """Give the blocks, those that start Spark marked as slow."""
     for kind, text, shown in (block for page in PAGES for block in blocks(page)):
-        marks = [pytest.mark.slow, pytest.mark.xdist_group("spark")] if "oop.spark" in text else []
+        marks = [pytest.mark.slow] if "oop.spark" in text else []
         yield pytest.param(kind, text, shown, marks=marks)
 
 

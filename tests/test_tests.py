@@ -178,10 +178,23 @@ def pytest_of(folder: Path, *arguments: str, **environment: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_a_test_that_hangs_is_ended_and_named_and_the_others_go_on(tmp_path: Path) -> None:
-    body = "import threading\n\ndef test_hanging():\n    threading.Event().wait()\n\ndef test_other(): assert True\n"
-    (tmp_path / "test_some.py").write_text(body)
-    said = pytest_of(tmp_path, "-n", "2", "-o", "faulthandler_timeout=2")
-    assert "in test_hanging" in said
-    assert "FAILED test_some.py::test_hanging" in said
-    assert "1 failed, 1 passed" in said
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("threading.Event().wait()", "in test_ending"),  # the stacks of all threads
+        ("os.kill(os.getpid(), signal.SIGKILL)", "crashed while running"),
+    ],
+    ids=["hangs", "is killed"],
+)
+@pytest.mark.parametrize("tier", ["not slow", "slow"])
+def test_a_test_that_ends_its_process_is_named_and_the_others_go_on(
+    tier: str, body: str, said: str, tmp_path: Path
+) -> None:
+    mark = "pytest.mark.slow" if tier == "slow" else "[]"
+    text = f"import os, pytest, signal, threading\n\npytestmark = {mark}\n\ndef test_ending():\n    {body}\n"
+    others = "".join(f"\ndef test_other_{i}(): assert True\n" for i in range(5))
+    (tmp_path / "test_some.py").write_text(text + others)
+    found = pytest_of(tmp_path, "-n", "2", "-m", tier, "-o", "faulthandler_timeout=2")
+    assert said in found
+    assert "FAILED test_some.py::test_ending" in found
+    assert "1 failed, 5 passed" in found

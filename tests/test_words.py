@@ -105,7 +105,6 @@ def test_it_shows_an_example(name: str, value: object, owner: object) -> None:
 
 SPARK = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("spark"),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]

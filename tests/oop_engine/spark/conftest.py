@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this folder; without pyspark or Java they are skipped, and say why."""
+"""One Spark session for the tests of a process; without pyspark or Java they are skipped, and say why."""
 
 from __future__ import annotations
 
@@ -14,19 +14,13 @@ if TYPE_CHECKING:
 
 
 _HERE = Path(__file__).parent
-_APART = {"test_connect.py", "test_declared.py", "test_killed.py"}
-"""Tests that start a Spark of their own."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run all tests of this folder in one process, so that one session serves them; pyspark's own warnings pass.
-
-    Those that start a Spark of their own run in another process, beside them. Those that need the session are slow.
-    """
+    """Mark tests of this folder that need the session as slow; let pyspark's own warnings pass."""
     for item in items:
-        if _HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("apart" if item.path.name in _APART else "spark"))
+        if item.path.parent == _HERE:
             if "spark" in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"))
