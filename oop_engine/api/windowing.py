@@ -16,6 +16,7 @@ from oop_engine.errors import PlanError
 from oop_engine.plan.ticks import Amount, positive, ticks_of
 from oop_engine.plan.windows import OwnWindow, Windowing, check_steps, is_landmark, window_of
 from operators.data.schema import ROW_NUM, Schema
+from operators.window import Window
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
 from operators.window.delimited import DelimitedWindow, FixedBandWindow
 from operators.window.session import SessionWindow
@@ -274,11 +275,12 @@ def edges(next_edge: Callable[[int], int], *, wattr: str = _TS) -> WindowOf:
     return own(EdgeWindow(wattr, next_edge))
 
 
-def own(window: OwnWindow) -> WindowOf:
+def own(window: OwnWindow | Window) -> WindowOf:
     """Use a kind of window of your own.
 
     - `window`: an `ExtentWindow`, `EdgeWindow` or `ContextWindow` of `operators.window.user`, defined by its extents,
-      its edges, or by what its tuples notify.
+      its edges, or by what its tuples notify. Or a class of yours with `wids`, `extent` and all that
+      `operators.window.Window` lists: where a tuple's window-ids are arithmetic, that is fastest.
 
     PlanError for another object.
 
@@ -288,11 +290,11 @@ def own(window: OwnWindow) -> WindowOf:
     >>> stream.window(tens).aggregate(oop.count()).to_arrow()["count"].to_pylist()
     [1, 1]
     """
-    if not isinstance(window, OwnWindow):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(window, OwnWindow | Window):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise PlanError(
             f"own({type(window).__name__}): a window of your own is an EdgeWindow (context free, `next_edge(t)`), an\n"
             "  ExtentWindow (`extent(wid)` for a finite set) or a ContextWindow (FCF and FCA, by notifications),\n"
-            "  from operators.window.user; make it one of these."
+            "  from operators.window.user, or has wids() and all else of operators.window.Window; make it one of these."
         )
 
     def build(schema: Schema, wattr: str) -> Windowing:

@@ -147,17 +147,19 @@ def window_text(window: Windowing, schema: Schema) -> str:
         case LastTuples():
             origin = f", ORIGIN {ticks(window.origin)}" if window.origin else ""
             return f"[RANGE {window.size} rows, SLIDE {ticks(window.slide)}, WA {window.wattr}{origin}]"
-        case EdgeWindow() | ExtentWindow() | ContextWindow() | DelimitedWindow():
-            return f"[{type(window).__name__}, WA {window.wattr}]"
+        case SlidingWindow() | LandmarkWindow():
+            rows = window
+        case PartitionedWindow():
+            rows = window.rows
         case _:
-            rows = window.rows if isinstance(window, PartitionedWindow) else window
-    parts = ["RANGE ALL" if isinstance(rows, LandmarkWindow) else f"RANGE {ticks(getattr(rows, 'size', 0))}"]
-    parts.append(f"SLIDE {ticks(getattr(rows, 'slide', 0))}")
+            return f"[{type(window).__name__}, WA {window.wattr}]"
+    parts = ["RANGE ALL" if isinstance(rows, LandmarkWindow) else f"RANGE {ticks(rows.size)}"]
+    parts.append(f"SLIDE {ticks(rows.slide)}")
     parts.append(f"WA {window.wattr}")
     if isinstance(window, PartitionedWindow):
         parts.append(f"PA {', '.join(window.partition)}")
-    if origin := getattr(rows, "origin", 0):
-        parts.append(f"ORIGIN {ticks(origin)}")
+    if rows.origin:
+        parts.append(f"ORIGIN {ticks(rows.origin)}")
     return "[" + ", ".join(parts) + "]"
 
 

@@ -149,7 +149,7 @@ def _unrevised(wanted: Wanted, schema: Schema) -> str:
     window = next(w for w in wanted.windows.values() if not isinstance(w, SLICED))
     return (
         f"aggregate(lateness=...): {window_text(window, schema)} cannot be revised; sliding windows over a time,"
-        " sessions, bands\n  and windows of your own can. Leave lateness out, and give the stream so much more slack,"
+        " sessions, bands\n  and most windows of your own can. Leave lateness out, and give the stream so much more slack,"
         ' e.g. slack="10 s":\n  then tuples are in time that would have been late.'
     )
 
@@ -175,6 +175,8 @@ def _chosen(wanted: Wanted, schema: Schema) -> tuple[str, str]:
     if wanted.named and isinstance(window, SLICED) and not carried and not wanted.empty and not wanted.consistent:
         return "slicing", "the window has a name, and others may share its slices while it runs"
     if not isinstance(window, SlidingWindow | LandmarkWindow | PartitionedWindow):
+        if isinstance(window, Window):
+            return "wid", "a window of your own that tells the window-ids of a tuple"
         return "slicing", "these windows are no fixed steps of the attribute"
     if wanted.lateness:
         return "slicing", "released windows may be revised"
@@ -214,10 +216,15 @@ def _stackable(window: SlidingWindow, functions: Mapping[str, AggregateFunction]
 
 def _bucketed(wanted: Wanted, schema: Schema, strategy: str, why: str) -> Sequence[Step]:
     window, functions, by = wanted.window, wanted.functions, wanted.by
-    if not isinstance(window, SlidingWindow | LandmarkWindow | PartitionedWindow):
+    if not isinstance(window, Window):
         raise PlanError(
             f'aggregate(strategy="{strategy}"): {window_text(window, schema)} has no window-ids that a tuple alone '
             'tells.\n  Leave strategy out: it is "slicing".'
+        )
+    if strategy != "wid" and not isinstance(window, SlidingWindow | LandmarkWindow | PartitionedWindow):
+        raise PlanError(
+            f'aggregate(strategy="{strategy}"): {window_text(window, schema)} is known by its window-ids alone, so that'
+            ' there is one way\n  to compute it. Leave strategy out: it is "wid".'
         )
     bucket = Bucket(window, consistent=wanted.consistent)
     grows = _grows(window.partition, schema) if isinstance(window, PartitionedWindow) else ()

@@ -16,7 +16,7 @@ from operators.chain import Chain
 from operators.errors import SchemaError
 from operators.expression import Column
 from operators.rows.project import Project
-from operators.window import PartitionedWindow
+from operators.window import SlidingWindow
 from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.partial_final import HighAggregate, LowAggregate
 from operators.window_aggregate.partial_final.partials import split_function
@@ -49,7 +49,7 @@ def in_levels(whole: Cut) -> Plan:
 
 def splits(aggregate: WindowAggregate) -> bool:
     """Return whether all results of an aggregate can be made of partial ones."""
-    if aggregate.endless or isinstance(aggregate.window, PartitionedWindow):
+    if aggregate.endless or not isinstance(aggregate.window, SlidingWindow):
         return False
     try:
         for function in aggregate.functions.values():

@@ -8,7 +8,7 @@ rows for an arrival number, or whatever unit the attribute counts in.
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from operators.data.page import Int64s
 from operators.errors import SchemaError
@@ -35,8 +35,12 @@ def check_ticks(wattr: str, **lengths: int) -> None:
             )
 
 
+@runtime_checkable
 class Window(Protocol):
-    """The specification of context-free or forward-context-free windows whose window-ids are consecutive."""
+    """The specification of context-free or forward-context-free windows whose window-ids are consecutive.
+
+    Begins and ends must not fall from one window-id to the next. `oop.own` takes a class of yours that has all of this.
+    """
 
     @property
     def wattr(self) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import attrs
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -17,14 +19,19 @@ from oop_engine.api.windowed import Windowed
 from oop_engine.plan.graph import OperatorNode, Plan
 from oop_engine.plan.strategies import STRATEGIES
 from oop_engine.rewrite.demand import demands, windows_of
+from operators.data.page import Int64s, Page
+from operators.data.schema import Schema
 from operators.pace import Pace
 from operators.window import SlidingWindow
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
 from operators.window.delimited import FixedBandWindow, Marks
 from operators.window.session import SessionWindow
-from operators.window.user import ContextWindow
+from operators.window.user import ContextWindow, ExtentWindow
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.shell import StoreShell
 from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
 from operators.window_aggregate.stores.stacks.aggregate import StackAggregate
+from punctuation import before
 from tests.examples import share
 
 SECOND = 1_000_000_000
@@ -622,6 +629,63 @@ def test_each_partition_has_the_windows_that_it_would_have_alone(
     stream = oop.arrow(table).filter("kept")
     alone = [found(oop.arrow(table.filter(pc.and_(pc.equal(table["k"], k), table["kept"])))) for k in "abc"]
     assert found(stream, partition="k") == sorted(row for rows in alone for row in rows)
+
+
+@attrs.frozen
+class Halves:
+    """Windows of 7 ticks every 4 ticks, that a user numbers in arithmetic of their own."""
+
+    wattr: str
+    context = "CF"
+
+    def extent(self, wid: int) -> tuple[int, int]:
+        return 4 * wid, 4 * wid + 7
+
+    def extents(self, wids: Int64s) -> tuple[Int64s, Int64s]:
+        return 4 * wids, 4 * wids + 7
+
+    def wids(self, values: Int64s) -> tuple[Int64s, Int64s]:
+        return -((6 - values) // 4), values // 4 + 1
+
+    def windows(self, values: Int64s) -> Int64s:
+        first, last = self.wids(values)
+        found = [np.arange(a, b) for a, b in zip(first, last, strict=True)]
+        return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+
+    def complete(self, bound: int) -> int:
+        return (bound - 7) // 4 + 1
+
+
+@given(st.lists(st.tuples(st.integers(-9, 30), st.integers(0, 2)), max_size=12), st.booleans())
+@share(0.3)
+def test_a_window_of_the_users_own_that_tells_window_ids_equals_the_one_that_only_has_extents(
+    tuples: list[tuple[int, int]], grouped: bool
+) -> None:
+    stream = oop.rows(tuples, pa.schema([("ts", pa.int64()), ("k", pa.int64())]), slack=9)
+    by = "k" if grouped else ()
+    fast, slow = oop.own(Halves("ts")), oop.own(ExtentWindow("ts", Halves("ts").extent, range(-5, 9)))
+    answers = [stream.window(window).aggregate(oop.count(), oop.sum("k"), by=by) for window in (fast, slow)]
+    found, wanted = ([tuple(row.values()) for row in answer.to_arrow().to_pylist()] for answer in answers)
+    assert sorted(found) == sorted(wanted)
+
+
+def test_a_window_of_the_users_own_lives_in_the_shell_of_all() -> None:
+    stream = oop.rows([(1, 5), (12, 2), (3, 7)], pa.schema([("ts", pa.int64()), ("k", pa.int64())]))
+    totals = stream.window(oop.own(Halves("ts"))).aggregate(oop.count())
+    assert isinstance(operator := Plan((totals.node,)).nodes[-1].operator, StoreShell)  # type: ignore[union-attr]
+    assert (
+        "[Halves, WA ts]" in totals.explain() and "a window of your own that tells the window-ids" in totals.explain()
+    )
+    fresh = attrs.evolve(operator)
+    bucketed = stream.apply(Bucket(Halves("ts"))).run().table.to_batches()[0]
+    fresh.process(Page(Schema(bucketed.schema), bucketed), lambda _: None)
+    assert fresh.open_windows().column("wid").to_pylist() == [-1, 0, 2, 3]
+    assert fresh.closed_by(2) == before("wid_from", 3)
+    for strategy in ("panes", "buffer", "two_level", "slicing"):
+        with pytest.raises(oop.PlanError, match=r"\[Halves, WA ts\] [^$]*Leave strategy out"):
+            stream.window(oop.own(Halves("ts"))).aggregate(oop.count(), strategy=strategy)
+    with pytest.raises(oop.PlanError, match="has wids"):
+        oop.own(object())  # type: ignore[arg-type]
 
 
 def test_windows_that_all_tuples_end_together_are_refused_by_partition() -> None:
