@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from oop_engine.errors import (
         AggregateFailure,
         AggregateOverflow,
+        CheckpointError,
         Error,
         OperatorBug,
         PlanError,
@@ -109,7 +110,8 @@ __version__ = "0.1.0"
 _PLACES = {
     "oop_engine.api.disorder": "Disorder disorder",
     "oop_engine.errors": (
-        "AggregateFailure AggregateOverflow Error OperatorBug PlanError SchemaError StreamError StreamViolation"
+        "AggregateFailure AggregateOverflow CheckpointError Error OperatorBug PlanError SchemaError StreamError"
+        " StreamViolation"
     ),
     "oop_engine.api.in_memory": "arrow packets pages rows",
     "oop_engine.api.early": "Early early",
@@ -151,6 +153,7 @@ __all__ = [
     "AggregateOverflow",
     "Band",
     "Blocks",
+    "CheckpointError",
     "Column",
     "DecodeError",
     "Disorder",

@@ -12,9 +12,14 @@ class PlanError(Error, ValueError):
     """
 
 
+class CheckpointError(Error, ValueError):
+    """Report that a run cannot go on from a checkpoint: it is damaged, or of another query, or of other files."""
+
+
 __all__ = [
     "AggregateFailure",
     "AggregateOverflow",
+    "CheckpointError",
     "Error",
     "OperatorBug",
     "PlanError",

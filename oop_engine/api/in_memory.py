@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -64,7 +65,8 @@ def rows(
     source: Source
     if isinstance(records, Iterator) or shape.progress:
         again = not isinstance(records, Iterator)
-        source = Once(name, shape.arrow, lambda: RowPages(records, shape), _promised(shape), again=again)
+        begin = partial(RowPages, records, shape)
+        source = Once(name, shape.arrow, begin, _promised(shape), again=again, seek=_seek(records))
     else:
         pages = (element for element in from_rows(records, shape) if isinstance(element, Page))
         source = Rows(name, tuple(page.batch for page in pages), shape.arrow)
@@ -115,7 +117,7 @@ def arrow(
                 "arrow: an iterator of record batches can be read only once, and its first batch is not looked at.\n"
                 "  Write arrow(batches, schema=..., punctuate=...), or give a pyarrow.RecordBatchReader."
             )
-        source = Once(name, schema, lambda: map(renumbered, data), again=False)
+        source = Once(name, schema, lambda: map(renumbered, data), again=False, seek=_seek(data))
     elif isinstance(data, ExportsStream):
         source = Exported(name, data)
     elif isinstance(data, ExportsArray):
@@ -159,7 +161,8 @@ def pages(
     [2]
     """
     again = not isinstance(elements, Iterator)
-    source = Once(name, schema.arrow, lambda: from_pages(elements, schema), _promised(schema), again=again)
+    begin = partial(from_pages, elements, schema)
+    source = Once(name, schema.arrow, begin, _promised(schema), again=again, seek=_seek(elements))
     return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
 
 
@@ -199,6 +202,12 @@ def packets(
             raise PlanError(f'packets takes no "{given}".\n  {did_you_mean(given, [*takes, *said])}')
     source = GeneratedPackets(generate(n, rate=rate, **shape))
     return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
+
+
+def _seek(given: object) -> Callable[[int], object] | None:
+    """Return how what was given goes on behind so many tuples, where it can."""
+    found = getattr(given, "seek", None)
+    return found if callable(found) else None
 
 
 def _promised(schema: Schema) -> tuple[tuple[str, ...], ...]:

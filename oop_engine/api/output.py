@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import attrs
@@ -40,12 +41,26 @@ class Output:
         "  Give it the stream, without .to(...), and write what comes: frame.write.parquet(...)."
     )
 
-    def run(self) -> Statistics:
-        """Run to the end, write the results, and return the statistics of the run."""
+    def run(self, *, checkpoint: str | Path | None = None, every: str | float = "10 s") -> Statistics:
+        """Run to the end, write the results, and return the statistics of the run.
+
+        - `checkpoint`: a folder that keeps how far the run is. A run that was killed goes on from there when it is run
+          again, and the results are those of a run that was not disturbed. When the run has ended, running it again
+          reads and writes nothing.
+        - `every`: how often a checkpoint is taken, as "10 s", or as seconds.
+
+        With a checkpoint, .parquet and .arrow are folders of parts, each shown when it was committed; lines of .csv and
+        .ndjson that no checkpoint knows of are cut when the run goes on. CheckpointError for a source that is read only
+        once or has changed, for another query, and for a damaged checkpoint.
+
+        >>> output = oop.rows([(1,), (2,)], oop.Schema.of(ts="int64")).to("kept.csv")
+        >>> output.run(checkpoint="job").tuples, output.run(checkpoint="job").notes[0].endswith("written now")
+        (2, True)
+        """
         # Start-up: a stream that is not run needs no driver.
         from oop_engine.drive.outcome import run_outputs
 
-        return run_outputs((self,))
+        return run_outputs((self,), checkpoint=checkpoint, every=every)
 
     async def run_async(self) -> Statistics:
         """Run as `run` does, under a trio loop of yours."""

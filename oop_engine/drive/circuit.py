@@ -31,6 +31,7 @@ from oop_engine.rewrite.wanted import wanted
 from oop_engine.sinks import Deliver, sink_for
 from oop_engine.sources.demanded_progress import Asked, Endless, Grain, Holding
 from oop_engine.sources.outline import Outlined, Watch
+from oop_engine.sources.positions import Placing
 from oop_engine.sources.promised import checked_promise
 from oop_engine.sources.protocol import Chunk, Reader
 from operators.data.page import Page
@@ -80,6 +81,8 @@ class Circuit:
     _paces: dict[int, dict[str, Pace]] = attrs.field(init=False, factory=dict)
     _leading: dict[int, tuple[str, int]] = attrs.field(init=False, factory=dict)
     """What `_lead` says of the sources that were asked for."""
+    placings: dict[int, Placing] = attrs.field(init=False, factory=dict)
+    """Where the reading of each source is, if that is to be known."""
     _turns: Turns = attrs.field(init=False)
     _polled: set[int] = attrs.field(init=False, factory=set)
     _work: tuple[int, int, Element] | None = attrs.field(init=False, default=None)
@@ -217,7 +220,7 @@ class Circuit:
             self._forgive()
         if isinstance(reader, Asked):
             reader.describe({name: Grain(pace.step, pace.origin) for name, pace in self._paces[place].items()})
-        return self._chunks(node, reader)
+        return self._chunks(node, reader, self.placings.get(place))
 
     def _forgive(self) -> None:
         """Let no value that does not fit its type end the run: what was heard live cannot be read again."""
@@ -225,10 +228,10 @@ class Circuit:
             for overflow in overflows(operator):
                 overflow.forgiving = True
 
-    def _chunks(self, node: SourceNode, reader: Reader) -> Iterator[Chunk]:
+    def _chunks(self, node: SourceNode, reader: Reader, placing: Placing | None) -> Iterator[Chunk]:
         read = 0
         try:
-            for chunk in reader.chunks():
+            for chunk in reader.chunks() if placing is None else placing.chunks(reader):
                 yield chunk
                 read += 0 if isinstance(chunk, Punctuation) else len(chunk)
         except Exception as error:
@@ -238,8 +241,11 @@ class Circuit:
     def pages(self, place: int, chunk: Chunk) -> Iterator[Element]:
         """Cut a chunk of a source into pages; between two of them another source may have its turn.
 
-        SchemaError for a promise that is not of the stream's attributes.
+        Each counts as taken when it is given here. SchemaError for a promise that is not of the stream's attributes.
         """
+        placing = self.placings.get(place)
+        if placing is not None and not isinstance(chunk, pa.RecordBatch):
+            placing.took(chunk)
         if isinstance(chunk, Punctuation):
             node = self.plan.nodes[place]
             assert isinstance(node, SourceNode)
@@ -252,6 +258,8 @@ class Circuit:
         page, at = Page(self._schemas[place], chunk), 0
         while at < len(page):
             end = min(at + self._turns.rows(place, self.page_rows, len(page) - at, self._held), len(page))
+            if placing is not None:
+                placing.took(page.slice(at, end))
             yield page.slice(at, end)
             at = end
         yield from self._answers(place)
@@ -349,6 +357,8 @@ class Circuit:
 
     def finish(self, place: int) -> None:
         """Say that a source has ended."""
+        if (placing := self.placings.get(place)) is not None:
+            placing.ended = True
         self.give(place, 0, END)
 
     def give(self, place: int, port: int, element: Element) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
@@ -87,12 +88,20 @@ def table_of(arrow: pa.Schema, pages: Sequence[Page]) -> pa.Table:
     return table
 
 
-def run_outputs(outputs: Sequence[Output], *, watch: Watch | None = None, handle_signals: bool = False) -> Statistics:
+def run_outputs(
+    outputs: Sequence[Output],
+    *,
+    watch: Watch | None = None,
+    handle_signals: bool = False,
+    checkpoint: str | Path | None = None,
+    every: str | float = "10 s",
+) -> Statistics:
     """Run several outputs as one plan, shared parts once, and write their results.
 
     - `outputs`: each from `Stream.to`.
     - `watch`: a function that is called with the running `oop_engine.drive.circuit.Circuit`, about ten times a second.
     - `handle_signals`: end the run in order at Ctrl-C.
+    - `checkpoint`, `every`: see `Output.run`.
 
     Window aggregates over one stream are computed together where that pays; `explain_outputs` shows which. If a live
     source cannot go on, SourceEnded is raised after the results so far are written.
@@ -102,8 +111,16 @@ def run_outputs(outputs: Sequence[Output], *, watch: Watch | None = None, handle
     >>> oop.run_outputs([all_rows, totals]).tuples
     2
     """
+    plan = _plan(outputs)
+    if checkpoint is not None:
+        from oop_engine.drive.checkpoints.job import opened
+
+        with opened(checkpoint, plan, [output.sink for output in outputs], every=every) as job:
+            if job.ended is not None:
+                return job.ended
+            return _completed(run_to_end(plan, tuple(job.outputs), watch=watch, handle_signals=handle_signals, job=job))
     with ExitStack() as stack:
-        statistics = run_to_end(_plan(outputs), _writers(outputs, stack), watch=watch, handle_signals=handle_signals)
+        statistics = run_to_end(plan, _writers(outputs, stack), watch=watch, handle_signals=handle_signals)
     return _completed(statistics)
 
 

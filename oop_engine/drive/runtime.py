@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import attrs
 import trio
@@ -27,8 +27,13 @@ from oop_engine.sources.protocol import Chunk
 from operators.data.page import Page
 from operators.protocol import Element
 
+if TYPE_CHECKING:
+    from oop_engine.drive.checkpoints.job import Job
+
 INBOX: Final = 8
 """Elements an inbox holds before its upstreams wait."""
+_MOMENT: Final = 0.001
+"""Seconds between two looks whether consumers are done."""
 _GATHER: Final = 0.05
 """Seconds that tuples wait for others at most, where a reader gathers them."""
 _HANG_UP: Final = getattr(signal, "SIGHUP", None)
@@ -49,11 +54,12 @@ def run_to_end(
     page_rows: int = PAGE_ROWS,
     watch: Watch | None = None,
     handle_signals: bool = False,
+    job: Job | None = None,
 ) -> Statistics:
     """Run a plan as `run_plan` does, under a trio loop of its own."""
     if trio.lowlevel.in_trio_run():
         raise PlanError("a trio loop is running here already; await run_async() in it instead of calling run().")
-    run = _Run(plan, outputs, page_rows, watch, handle_signals, INBOX, True)
+    run = _Run(plan, outputs, page_rows, watch, handle_signals, INBOX, True, job)
 
     async def alone() -> Statistics:
         with Insistence(run.at_work):
@@ -71,6 +77,7 @@ async def run_plan(
     handle_signals: bool = False,
     inbox: int = INBOX,
     threads: bool = True,
+    job: Job | None = None,
 ) -> Statistics:
     """Run a plan to its end and hand the elements of each output, in order, to its blocking consumer in a thread.
 
@@ -79,9 +86,10 @@ async def run_plan(
     the data did not say); a second one, but SIGHUP, raises KeyboardInterrupt without waiting for consumers. The error
     of a failing operator is raised as it is, with a note that names operator, page and tuple; a live source that cannot
     go on ends the run as the first signal does, and `ended` of the statistics says why. `threads=False` calls sources
-    and consumers in the loop itself: for those that never wait, and for a simulated clock.
+    and consumers in the loop itself: for those that never wait, and for a simulated clock. A `job` takes checkpoints of
+    the run, and lets it go on from the last one.
     """
-    return await _finished(_Run(plan, outputs, page_rows, watch, handle_signals, inbox, threads))
+    return await _finished(_Run(plan, outputs, page_rows, watch, handle_signals, inbox, threads, job))
 
 
 async def _finished(run: _Run) -> Statistics:
@@ -109,6 +117,7 @@ class _Run:
     handle_signals: bool
     capacity: int
     threads: bool
+    job: Job | None = None
     circuit: Circuit = attrs.field(init=False)
     _heads: frozenset[int] = attrs.field(init=False)
     interrupted: bool = attrs.field(init=False, default=False)
@@ -124,6 +133,13 @@ class _Run:
     _delivering: list[trio.CancelScope] = attrs.field(init=False, factory=list)
     _taking: dict[int, Element] = attrs.field(init=False, factory=dict)
     """What the consumer of an output is at."""
+    _under_way: int = attrs.field(init=False, default=0)
+    """Elements that were sent to an inbox and not worked off."""
+    _feeding: int = attrs.field(init=False, default=0)
+    """Tasks that feed the operators, but those that wait for a reader, or until a cut was taken."""
+    _cutting: trio.Event | None = attrs.field(init=False, default=None)
+    """Set when the cut that is being taken was taken."""
+    _committing: trio.Lock = attrs.field(init=False, factory=trio.Lock)
 
     def __attrs_post_init__(self) -> None:
         if len(self.outputs) != len(self.plan.outputs):
@@ -148,12 +164,16 @@ class _Run:
                 if self.watch is not None:
                     around.start_soon(self._report, self.watch)
                 try:
-                    await self._call(self.circuit.prepare)
+                    await self._call(self._prepare)
                 except trio.Cancelled:
                     self.circuit.stop()
                     raise
                 async with trio.open_nursery() as nursery:
                     self._start(nursery)
+                    if self.job is not None:
+                        around.start_soon(self._checkpointing, self.job)
+                if self.job is not None:
+                    await self._checkpoint(self.job, ended=not self.interrupted)
                 around.cancel_scope.cancel()
         return Statistics(
             self.circuit.statistics(),
@@ -162,6 +182,55 @@ class _Run:
             self.interrupted,
             self.ended,
         )
+
+    def _prepare(self) -> None:
+        if self.job is not None:
+            self.job.place(self.circuit)
+        self.circuit.prepare()
+        if self.job is not None:
+            self.job.restore(self.circuit)
+
+    async def _checkpointing(self, job: Job) -> None:
+        while True:
+            await trio.sleep(job.every)
+            await self._checkpoint(job)
+
+    async def _checkpoint(self, job: Job, *, ended: bool = False) -> None:
+        """Take a cut of the run, and commit it while the run goes on.
+
+        All operators run in this thread, so a run that is empty of elements under way is what aligned barriers would
+        find: all that a source gave is in the state of operators or with the consumers, and nothing else is.
+        """
+        async with self._committing:
+            if job.unfinished:  # it failed, and its error is on the way
+                return
+            self._cutting = trio.Event()
+            try:
+                while self._feeding or self._under_way:
+                    await (trio.lowlevel.checkpoint() if not self._delivering else trio.sleep(_MOMENT))
+                cut = job.take(self.circuit, ended=ended)
+            finally:
+                self._cutting.set()
+                self._cutting = None
+            if self.threads:
+                await trio.to_thread.run_sync(job.commit, cut)
+            else:
+                job.commit(cut)
+
+    async def _wait(self, arrivals: trio.MemoryReceiveChannel[_Arrival]) -> _Arrival:
+        """Receive what a reader brings, which does not keep a cut from being taken."""
+        self._feeding -= 1
+        try:
+            return await arrivals.receive()
+        finally:
+            self._feeding += 1
+
+    async def _stand_still(self) -> None:
+        """Wait until a cut was taken; meanwhile nothing is given to operators from here."""
+        self._feeding -= 1
+        while self._cutting is not None:
+            await self._cutting.wait()
+        self._feeding += 1
 
     async def _call(self, function: Callable[..., T], *arguments: object) -> T:
         """Call what may wait, in a thread that is left behind when nobody wants the answer any more."""
@@ -199,6 +268,8 @@ class _Run:
             nursery.start_soon(self._consume, number, deliver, inboxes[-1 - number])
         patient: list[tuple[int, trio.MemoryReceiveChannel[_Arrival]]] = []
         for place in readable(self.plan):
+            if (placing := self.circuit.placings.get(place)) is not None and placing.ended:
+                continue
             send, receive = trio.open_memory_channel[_Arrival](1)
             nursery.start_soon(self._read, place, send.clone())
             if self.circuit.timed(place):
@@ -208,8 +279,10 @@ class _Run:
             if isinstance(node, SourceNode) and node.source.rewindable:
                 patient.append((place, receive))
             else:
+                self._feeding += 1
                 nursery.start_soon(self._intake, [(place, receive)], self._clones([place]))
         if patient:
+            self._feeding += 1
             nursery.start_soon(self._intake, patient, self._clones(p for p, _ in patient))
         for send in self._senders.values():
             send.close()
@@ -304,6 +377,8 @@ class _Run:
         while live:
             if len(live) > 1:
                 await self._settled()
+            if self._cutting is not None:
+                await self._stand_still()
             place = min(live, key=lambda p: (circuit.behind(p), p)) if len(live) > 1 else next(iter(live))
             page = next(pages.get(place, iter(())), None)
             if page is not None:
@@ -313,13 +388,15 @@ class _Run:
                 continue
             pages.pop(place, None)
             try:
-                chunk = await live[place].receive()
+                chunk = await self._wait(live[place])
             except trio.EndOfChannel:
                 del live[place]
                 if not self.interrupted and not self.broken:
                     circuit.finish(place)
                     await self._send_out(clones)
                 continue
+            if self._cutting is not None:
+                await self._stand_still()
             if isinstance(chunk, int):
                 circuit.elapse(place, chunk)
                 await self._send_out(clones)
@@ -331,6 +408,7 @@ class _Run:
                 circuit.give(place, 0, page)
                 await self._send_out(clones)
                 pages[place] = rest
+        self._feeding -= 1
         for clone in clones.values():
             clone.close()
 
@@ -351,11 +429,13 @@ class _Run:
             for port, element in (first, *_waiting(inbox)):
                 self.circuit.give(place, port, element)
                 await self._send_out(clones)
+                self._under_way -= 1
         for clone in clones.values():
             clone.close()
 
     async def _send_out(self, clones: dict[int, _Sender]) -> None:
         crossed, self._outbox = self._outbox, []
+        self._under_way += len(crossed)
         for place, port, element in crossed:
             # Most inboxes have room; a step of the scheduler for each element would cost more than the element.
             try:
@@ -377,6 +457,7 @@ class _Run:
                     self._delivering.remove(scope)
                 else:
                     self._deliver(number, deliver, elements)
+                self._under_way -= len(elements)
             except Exception as error:
                 locate(error, f"while output {number} of the plan was written")
                 raise

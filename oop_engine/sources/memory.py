@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 import pyarrow as pa
@@ -67,6 +67,8 @@ class Once:
     promised: tuple[str | tuple[str, ...], ...] = ()
     again: bool = attrs.field(default=True, kw_only=True, repr=False)
     """Whether another run may begin anew; not so where what `begin` gives is an iterator that was there before."""
+    seek: Callable[[int], object] | None = attrs.field(default=None, kw_only=True, repr=False)
+    """Lets an iterator go on behind so many tuples, where it can."""
     _turn: Turn = attrs.field(init=False, factory=Turn, repr=False)
 
     @property
@@ -78,8 +80,8 @@ class Once:
             self._turn.take(self.name)
         names, given = list(columns), self.begin()
         if isinstance(given, RowPages):
-            return GatheringReader((_pruned(c, names) for c in given.elements()), None, given, names)
-        return MemoryReader((self._checked(_pruned(chunk, names)) for chunk in given), None)
+            return GatheringReader((_pruned(c, names) for c in given.elements()), None, given, names, seeks=self.seek)
+        return MemoryReader((self._checked(_pruned(chunk, names)) for chunk in given), None, seeks=self.seek)
 
     def _checked(self, chunk: Chunk) -> Chunk:
         """Validate a batch of somebody else's making; pages may hold one, too."""
@@ -95,13 +97,23 @@ class MemoryReader:
 
     _chunks: Iterator[Chunk]
     _total: int | None
+    seeks: Callable[[int], object] | None = attrs.field(default=None, kw_only=True)
     _read: int = attrs.field(init=False, default=0)
+    _begun: int = attrs.field(init=False, default=0)
     last_arrival: int | None = attrs.field(init=False, default=None)
 
     def chunks(self) -> Iterator[Chunk]:
         for chunk in self._chunks:
             self._read += 0 if isinstance(chunk, Punctuation) else len(chunk)
             yield chunk
+
+    def mark(self) -> tuple[Mapping[str, object], int] | None:
+        return None if self.seeks is None else ({"tuples": self._read}, self._read - self._begun)
+
+    def seek(self, mark: Mapping[str, object]) -> None:
+        if self.seeks is not None:
+            self._begun = self._read = int(str(mark["tuples"]))
+            self.seeks(self._read)
 
     def progress(self) -> tuple[int, int | None]:
         return self._read, self._total

@@ -1,0 +1,245 @@
+"""A job is a run that goes on: the same command again begins where the last checkpoint was, with the same answer.
+
+A checkpoint is one cut through the run: the state of all operators, the positions of all sources, what the meters
+counted, and how far the results are. It is committed by one renamed file (`store`), and results are shown after that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from oop_engine.disk import Disk, RealDisk
+from oop_engine.drive.checkpoints.query import described, differences, names
+from oop_engine.drive.checkpoints.store import Checkpoint, Store
+from oop_engine.drive.circuit import Circuit, readable
+from oop_engine.drive.meter import Meter, OperatorStatistics, Statistics
+from oop_engine.errors import CheckpointError, PlanError
+from oop_engine.lock import CannotLock, Claim, Taken
+from oop_engine.plan.durations import SECOND, parse_duration
+from oop_engine.plan.graph import Plan
+from oop_engine.rewrite.demand import pruned
+from oop_engine.sinks import Sink
+from oop_engine.sinks.committed import Committed, Kept, committed
+from oop_engine.sinks.files import claimed
+from oop_engine.sources.positions import Placing, changed
+from operators.data.saved import UNFIT, decode_state, encode_state, restore
+from operators.overflow import overflows
+from operators.protocol import Operator
+
+LEAST: Final = 0.01
+"""Seconds between two checkpoints, at least."""
+_COUNTS: Final = ("tuples_in", "tuples_out", "pages_in", "punctuations_in", "punctuations_out", "lwm", "hwm")
+
+
+def seconds_of(every: str | float) -> float:
+    """Return how many seconds a duration is; PlanError for what is none, or too short."""
+    if isinstance(every, str):
+        duration = parse_duration(every)
+        seconds = duration.value / SECOND if duration.unit == "ns" else 0.0
+    else:
+        seconds = float(every)
+    if not seconds >= LEAST:
+        raise PlanError(f'every="{every}": write how often as a time of at least {LEAST} s, e.g. "10 s".')
+    return seconds
+
+
+@attrs.define(eq=False)
+class Job:
+    """Take checkpoints of a run, commit them, and let a run go on from the last one."""
+
+    store: Store
+    outputs: Sequence[Committed]
+    every: float
+    """Seconds from one checkpoint to the next."""
+    query: Mapping[str, object] = attrs.field(repr=False)
+    last: Checkpoint
+    resumed: bool = False
+    """Whether there was a checkpoint before this run."""
+    unfinished: bool = attrs.field(init=False, default=False)
+    """Whether a checkpoint was taken and not committed: it took results from the outputs, so none may follow it."""
+    pauses: list[float] = attrs.field(init=False, factory=list)
+    """Seconds for which the run stood still, for each checkpoint."""
+
+    @classmethod
+    def begin(
+        cls, folder: Path, plan: Plan, sinks: Sequence[Sink], *, every: str | float = "10 s", disk: Disk | None = None
+    ) -> Job:
+        """Take up the last checkpoint in a folder, or begin a new job there.
+
+        CheckpointError for a checkpoint that is damaged, or of another query or other files; SinkError for results that
+        cannot be committed.
+        """
+        seconds, disk = seconds_of(every), RealDisk() if disk is None else disk
+        query = described(pruned(plan))
+        outputs = [committed(s, node.schema, disk) for s, node in zip(sinks, plan.outputs, strict=True)]
+        store = Store(folder, disk)
+        store.begin()
+        last = store.read(lambda found: any(o.overtaken(k) for o, k in zip(outputs, kept_outputs(found), strict=False)))
+        resumed = last is not None
+        if last is None:
+            kept = [output.fresh() for output in outputs]
+            last = Checkpoint(0, {"query": query, "when": _now(), "outputs": kept, "nodes": {}, "ended": False}, {})
+            store.commit(last)
+        job = cls(store, outputs, seconds, query, last, resumed)
+        job._check(folder)
+        for output, kept in zip(outputs, kept_outputs(last), strict=True):
+            output.begin(kept)
+        store.tidy(last.epoch)
+        return job
+
+    def _check(self, folder: Path) -> None:
+        """Refuse to go on with another query, other results or other files."""
+        before = self.last.body.get("query")
+        if not isinstance(before, dict):
+            raise CheckpointError(f'"{folder}": its checkpoint has no query.')
+        for difference in differences(before, self.query):
+            raise CheckpointError(
+                f'"{folder}" is the job of another query: {difference}.\n'
+                "  Run that one to go on with it, or begin anew with another --checkpoint and other results."
+            )
+        for output, kept in zip(self.outputs, kept_outputs(self.last), strict=True):
+            if kept.get("path") != str(output.path):
+                raise CheckpointError(
+                    f'"{folder}": the results of this job are in "{kept.get("path")}", and now should go to'
+                    f' "{output.path}".\n  Name that one again, or begin anew with another --checkpoint.'
+                )
+        if self.ended is None:
+            for name, node in self.query.items():
+                if isinstance(node, dict) and "identity" in node:
+                    seen = changed(name, before[name]["identity"], node["identity"])
+                    if seen is not None:
+                        raise CheckpointError(
+                            f"{seen}; a run that goes on reads on where it was, in the same data.\n"
+                            "  Put it back as it was, or begin anew with another --checkpoint and other results."
+                        )
+
+    @property
+    def ended(self) -> Statistics | None:
+        """Return the statistics of the whole job if it has ended."""
+        if not self.last.body.get("ended"):
+            return None
+        found = self.last.body.get("statistics")
+        assert isinstance(found, list)
+        when = self.last.body.get("when")
+        note = f'the job in "{self.store.folder}" ended on {when}: nothing was read or written now'
+        return Statistics(tuple(OperatorStatistics(**entry) for entry in found), (note,))
+
+    def place(self, circuit: Circuit) -> None:
+        """Have a circuit tell where its readings are, and begin them where the last checkpoint was."""
+        nodes = self._nodes()
+        for place in readable(circuit.plan):
+            name = names(circuit.plan)[place]
+            saved = nodes.get(name, {}).get("position")
+            placing = Placing.of(name, saved) if isinstance(saved, dict) else Placing(name)
+            placing.ended = bool(nodes.get(name, {}).get("ended"))
+            circuit.placings[place] = placing
+
+    def restore(self, circuit: Circuit) -> None:
+        """Make the operators of a circuit those of the last checkpoint; PlanError for one that cannot be saved."""
+        nodes = self._nodes()
+        for name, operator, meter in _parts(circuit):
+            if name in self.last.states:
+                restore(operator, decode_state(self.last.states[name]))
+            else:
+                _encoded(name, operator)
+            saved = nodes.get(name, {})
+            for count in _COUNTS:
+                if count in saved:
+                    setattr(meter, count, saved[count])
+            counts = saved.get("overflows")
+            for overflow, count in zip(overflows(operator), counts if isinstance(counts, list) else (), strict=False):
+                overflow.count = count
+
+    def take(self, circuit: Circuit, *, ended: bool = False) -> Checkpoint:
+        """Return the checkpoint of a circuit in which nothing is under way; nothing of it is shared with the run.
+
+        To be committed before another is taken.
+        """
+        began = time.perf_counter()
+        self.unfinished = True
+        epoch = self.last.epoch + 1
+        nodes: dict[str, dict[str, object]] = {}
+        states: dict[str, bytes] = {}
+        for place, (name, operator, meter) in enumerate(_parts(circuit)):
+            states[name] = _encoded(name, operator)
+            nodes[name] = {count: getattr(meter, count) for count in _COUNTS}
+            nodes[name] |= {"lwm": dict(meter.lwm), "hwm": dict(meter.hwm)}
+            if counts := [overflow.count for overflow in overflows(operator)]:
+                nodes[name]["overflows"] = counts
+            if (placing := circuit.placings.get(place)) is not None:
+                nodes[name] |= {"position": placing.position(), "ended": placing.ended}
+        body: dict[str, object] = {"query": self.query, "when": _now(), "nodes": nodes, "ended": ended}
+        if ended:
+            body["statistics"] = [attrs.asdict(entry) for entry in circuit.statistics()]
+        body["outputs"] = [output.cut(epoch) for output in self.outputs]
+        self.pauses.append(time.perf_counter() - began)
+        return Checkpoint(epoch, body, states)
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Commit a checkpoint and show the results that it has; from any thread, one after the other."""
+        kept = kept_outputs(checkpoint)
+        for output, part in zip(self.outputs, kept, strict=True):
+            output.sync(part)
+        self.store.commit(checkpoint)
+        self.last, self.unfinished = checkpoint, False
+        for output, part in zip(self.outputs, kept, strict=True):
+            output.publish(part)
+        self.store.tidy(checkpoint.epoch)
+
+    def _nodes(self) -> dict[str, dict[str, object]]:
+        found = self.last.body.get("nodes")
+        return found if isinstance(found, dict) else {}
+
+
+@contextmanager
+def opened(
+    folder: str | Path, plan: Plan, sinks: Sequence[Sink], *, every: str | float = "10 s"
+) -> Generator[Job, None, None]:
+    """Begin a job, or go on with it, while no other run has it or writes its results; CheckpointError if one does."""
+    path = Path(folder).expanduser().absolute()
+    if not path.parent.is_dir():
+        raise CheckpointError(f'"{path}": there is no folder "{path.parent}" for the job.\n  Make it first.')
+    with ExitStack() as stack:
+        try:
+            stack.callback(Claim.of(path).release)
+        except Taken as taken:
+            raise CheckpointError(
+                f'"{folder}" is in use by {taken.who}.\n  End that one first, or name another --checkpoint.'
+            ) from None
+        except CannotLock as error:
+            raise CheckpointError(f'"{folder}" {error}') from None
+        for sink in sinks:
+            if isinstance(place := getattr(sink, "path", None), Path):
+                stack.enter_context(claimed(place))
+        yield Job.begin(path, plan, sinks, every=every)
+
+
+def _parts(circuit: Circuit) -> list[tuple[str, Operator, Meter]]:
+    return list(zip(names(circuit.plan), circuit.operators, circuit.meters, strict=True))
+
+
+def _encoded(name: str, operator: Operator) -> bytes:
+    try:
+        return encode_state(operator.state())
+    except (*UNFIT, NotImplementedError) as error:
+        raise PlanError(
+            f'"{name}" cannot be saved, so a run with it cannot go on from a checkpoint: {error}.\n'
+            "  Give the operator state() and restore() as operators.protocol.Operator describes them, or run without a"
+            " checkpoint."
+        ) from error
+
+
+def kept_outputs(checkpoint: Checkpoint) -> list[Kept]:
+    found = checkpoint.body.get("outputs")
+    return found if isinstance(found, list) else []
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

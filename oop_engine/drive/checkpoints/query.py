@@ -1,0 +1,126 @@
+"""Describe what a run computes as JSON, the same in every run; operators have names there, not numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from functools import partial
+from types import CodeType
+
+import attrs
+import numpy as np
+
+from oop_engine.errors import CheckpointError
+from oop_engine.plan.graph import Plan, SourceNode
+from oop_engine.sources.positions import identity
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_UNSEEN = ("diverted", "wanted")
+
+
+def names(plan: Plan) -> list[str]:
+    """Name the nodes of a plan, each differently: by their labels, and numbered where several have one."""
+    found: list[str] = []
+    seen: dict[str, int] = {}
+    for node in plan.nodes:
+        seen[node.label] = count = seen.get(node.label, 0) + 1
+        found.append(node.label if count == 1 else f"{node.label} #{count}")
+    return found
+
+
+def described(plan: Plan) -> Mapping[str, object]:
+    """Return what each node is and reads, by its name."""
+    named = names(plan)
+    places = {id(node): name for node, name in zip(plan.nodes, named, strict=True)}
+    query: dict[str, object] = {}
+    for name, node in zip(named, plan.nodes, strict=True):
+        if isinstance(node, SourceNode):
+            if node.divert is not None:
+                raise CheckpointError(
+                    f"{name}: late tuples that are diverted are not part of a checkpoint.\n"
+                    '  Leave out divert= (--late-to), so that they are counted; or write late="refuse".'
+                )
+            query[name] = {
+                "source": True,
+                "columns": str(node.schema.arrow),
+                "promises": [str(promise) for promise in node.promises],
+                "late": node.late,
+                "identity": identity(node.source),
+            }
+        else:
+            query[name] = {
+                "operator": _plain(node.operator),
+                "reads": [places[id(upstream)] for upstream in node.inputs],
+            }
+    query["outputs"] = [places[id(output)] for output in plan.outputs]
+    return query
+
+
+def differences(before: Mapping[str, object], now: Mapping[str, object]) -> Iterator[str]:
+    """Say what of a query is not as it was, sources apart from what they read."""
+    for name in before:
+        if name not in now:
+            yield f'"{name}" is not there any more'
+    for name, node in now.items():
+        old = before.get(name)
+        if name not in before:
+            yield f'"{name}" is new'
+        elif isinstance(node, dict) and isinstance(old, dict):
+            for key, value in node.items():
+                if key != "identity" and old.get(key) != value:
+                    yield f'"{name}": {_difference(key, old.get(key), value)}'
+        elif old != node:
+            yield f"the results are those of {_listed(node)}, and were those of {_listed(old)}"
+
+
+def _difference(key: str, old: object, new: object) -> str:
+    """Say where two descriptions part."""
+    while isinstance(old, dict) and isinstance(new, dict):
+        parts = [k for k in {**old, **new} if old.get(k) != new.get(k)]
+        key, old, new = parts[0], old.get(parts[0]), new.get(parts[0])
+    return f"{key} is {_short(new)}, and was {_short(old)}"
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def _listed(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _plain(value: object) -> object:
+    """Return public fields, and theirs, as JSON."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Enum):
+        return str(value)
+    if isinstance(value, partial):
+        return {"partial": _plain(value.func), "of": _plain(value.args), "with": _plain(value.keywords)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape} {hashlib.sha256(value.tobytes()).hexdigest()[:16]}"
+    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes):
+        plain = [_plain(item) for item in value]
+        return sorted(plain, key=repr) if isinstance(value, set | frozenset) else plain
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    if attrs.has(type(value)):
+        fields = [field.name for field in attrs.fields(type(value)) if field.init and not field.name.startswith("_")]
+        kept = {name: _plain(getattr(value, name)) for name in fields if name not in _UNSEEN and name != "overflow"}
+        return {"is": kind, **kept}
+    code = getattr(getattr(value, "py_func", value), "__code__", None)
+    if isinstance(code, CodeType):
+        return f"{getattr(value, '__module__', '')}.{code.co_qualname} {_digest(code)}"
+    return f"{kind} {_ADDRESS.sub('', repr(value))}"
+
+
+def _digest(code: CodeType) -> str:
+    """Return a checksum of what a function does, but not of where it stands."""
+    digest = hashlib.sha256(code.co_code)
+    for constant in (*code.co_consts, *code.co_names):
+        digest.update((_digest(constant) if isinstance(constant, CodeType) else repr(constant)).encode())
+    return digest.hexdigest()[:16]

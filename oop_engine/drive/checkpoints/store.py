@@ -1,0 +1,185 @@
+"""The folder of a job: checkpoints are written beside each other, and one small file says which one counts.
+
+    job/CURRENT                      the commit: JSON with its SHA-256, renamed into its place
+    job/ckpt/00000042/COMMIT         the same again, for the case that CURRENT is damaged
+    job/ckpt/00000042/NAME.state     the state of each operator; COMMIT has its SHA-256
+
+Order of a commit: the files of the checkpoint, each synced; COMMIT; their folder; CURRENT.new, synced; the rename,
+which is the commit; the folder of the job. Nothing that no commit names stays. The last KEPT checkpoints do.
+
+A checkpoint is taken up only if all its bytes are those that were committed. If one is damaged, the one before it is
+taken, unless results that came after it were shown already: then the run is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from oop_engine.disk import Disk
+from oop_engine.errors import CheckpointError
+
+VERSION: Final = 1
+KEPT: Final = 3
+CURRENT: Final = "CURRENT"
+_CHECKPOINTS: Final = "ckpt"
+_COMMIT: Final = "COMMIT"
+_MAGIC: Final = "oop-engine job"
+_UNFIT: Final = re.compile(r"[^A-Za-z0-9]+")
+_EPOCH: Final = re.compile(r"\d{8,12}")
+
+
+@attrs.frozen
+class Checkpoint:
+    """One consistent cut of a run: `body` is JSON, `states` the bytes of each part by its name."""
+
+    epoch: int
+    body: Mapping[str, object]
+    states: Mapping[str, bytes] = attrs.field(repr=False)
+
+
+@attrs.frozen(eq=False)
+class Store:
+    """Write and read the checkpoints of one job."""
+
+    folder: Path
+    disk: Disk = attrs.field(repr=False)
+
+    def begin(self) -> None:
+        """Make the folder of the job; CheckpointError where there is one with something else."""
+        foreign = [n for n in self.disk.names(self.folder) if n not in (CURRENT, f"{CURRENT}.new", _CHECKPOINTS)]
+        if foreign or self.disk.size(self.folder) is not None:
+            seen = f'has "{foreign[0]}"' if foreign else "is a file"
+            raise CheckpointError(
+                f'"{self.folder}" {seen}, and is no folder of a job.\n  Name a folder that is empty or not there.'
+            )
+        self.disk.make(self.folder)
+        self.disk.make(self.folder / _CHECKPOINTS)
+        self.disk.sync_folder(self.folder)
+        self.disk.sync_folder(self.folder.parent)
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Make a checkpoint the one that counts; what it refers to must be durable."""
+        place = self._place(checkpoint.epoch)
+        self.disk.make(place)
+        for name in self.disk.names(place):
+            self.disk.remove(place / name)
+        files: list[dict[str, object]] = []
+        for number, (name, state) in enumerate(checkpoint.states.items()):
+            file = f"{number:03d}-{_UNFIT.sub('-', name).strip('-')[:60] or 'part'}.state"
+            self.disk.write(place / file, state)
+            self.disk.sync(place / file)
+            digest = hashlib.sha256(state).hexdigest()
+            files.append({"name": name, "file": file, "bytes": len(state), "sha256": digest})
+        record = _sealed({"epoch": checkpoint.epoch, "files": files, "body": checkpoint.body})
+        self.disk.write(place / _COMMIT, record)
+        self.disk.sync(place / _COMMIT)
+        self.disk.sync_folder(place)
+        self.disk.sync_folder(place.parent)
+        fresh = self.folder / f"{CURRENT}.new"
+        self.disk.write(fresh, record)
+        self.disk.sync(fresh)
+        self.disk.rename(fresh, self.folder / CURRENT)
+        self.disk.sync_folder(self.folder)
+
+    def tidy(self, epoch: int) -> None:
+        """Remove checkpoints older than the last KEPT, and what was never committed."""
+        for found in self._epochs():
+            if not epoch - KEPT < found <= epoch:
+                self._remove(found)
+
+    def read(self, overtaken: Callable[[Checkpoint], bool]) -> Checkpoint | None:
+        """Return the checkpoint that counts, None for a new job.
+
+        Where it is damaged, the newest whole one before it, unless results after that were shown (`overtaken`):
+        CheckpointError then, and where there is none.
+        """
+        record = self.disk.read(self.folder / CURRENT)
+        epochs = sorted(self._epochs(), reverse=True)
+        if record is None and not any(epochs):
+            # The first was never committed, and nothing was written before it.
+            return None
+        damage = f'"{self.folder / CURRENT}" is missing' if record is None else ""
+        if record is not None:
+            try:
+                return self._whole(record, self.folder / CURRENT)
+            except CheckpointError as error:
+                damage = str(error)
+        for epoch in epochs:
+            commit = self.disk.read(self._place(epoch) / _COMMIT)
+            if commit is None:
+                continue
+            try:
+                found = self._whole(commit, self._place(epoch) / _COMMIT)
+            except CheckpointError:
+                continue
+            if overtaken(found):
+                raise CheckpointError(
+                    f"{damage}.\n  The checkpoint before it, {epoch}, is whole, but results that came after it are"
+                    f" among those that were shown: to go on from there would give them twice.\n  {_AGAIN}"
+                )
+            return found
+        raise CheckpointError(f"{damage}, and no checkpoint before it is whole.\n  {_AGAIN}")
+
+    def _whole(self, record: bytes, where: Path) -> Checkpoint:
+        """Read a commit and all that it names; CheckpointError, which names the file, where a byte is another."""
+        content = _opened(record, where)
+        states: dict[str, bytes] = {}
+        epoch, files, body = content.get("epoch"), content.get("files"), content.get("body")
+        if not isinstance(epoch, int) or not isinstance(files, list) or not isinstance(body, dict):
+            raise CheckpointError(f'"{where}" lacks what a checkpoint has')
+        for entry in files:
+            path = self._place(epoch) / Path(str(entry["file"])).name
+            state = self.disk.read(path)
+            if state is None:
+                raise CheckpointError(f'"{path}" is missing')
+            if len(state) != entry["bytes"] or hashlib.sha256(state).hexdigest() != entry["sha256"]:
+                raise CheckpointError(f'"{path}" is damaged: it is not what was committed')
+            states[str(entry["name"])] = state
+        return Checkpoint(epoch, body, states)
+
+    def _epochs(self) -> Iterator[int]:
+        names = self.disk.names(self.folder / _CHECKPOINTS)
+        return (int(name) for name in names if _EPOCH.fullmatch(name))
+
+    def _place(self, epoch: int) -> Path:
+        return self.folder / _CHECKPOINTS / f"{epoch:08d}"
+
+    def _remove(self, epoch: int) -> None:
+        place = self._place(epoch)
+        # Without COMMIT the rest is no checkpoint.
+        for name in sorted(self.disk.names(place), key=lambda name: name != _COMMIT):
+            self.disk.remove(place / name)
+        self.disk.remove(place)
+
+
+_AGAIN: Final = "Put back the folder of the job from a copy, or begin anew with another --checkpoint and other results."
+
+
+def _sealed(content: Mapping[str, object]) -> bytes:
+    text = json.dumps(content, indent=1)
+    return f"{_MAGIC} {VERSION}\nsha256 {hashlib.sha256(text.encode()).hexdigest()}\n{text}\n".encode()
+
+
+def _opened(record: bytes, where: Path) -> dict[str, object]:
+    """Return the content of a commit; CheckpointError for one that is damaged, or of another version."""
+    head, _, rest = record.partition(b"\n")
+    seal, _, text = rest.partition(b"\n")
+    word, _, version = head.rpartition(b" ")
+    if word != _MAGIC.encode() or not version.isdigit():
+        raise CheckpointError(f'"{where}" is damaged: it begins with {record[:20]!r}')
+    whole = text.endswith(b"\n") and seal == b"sha256 " + hashlib.sha256(text[:-1]).hexdigest().encode()
+    if not whole:
+        raise CheckpointError(f'"{where}" is damaged or cut: its checksum does not fit')
+    if version != str(VERSION).encode():
+        raise CheckpointError(
+            f'"{where}" has format version {version.decode()}; this engine reads version {VERSION}.\n'
+            "  Go on with the engine that wrote it, or begin anew with another --checkpoint."
+        )
+    return json.loads(text)

@@ -1,0 +1,265 @@
+"""Results of a job count when a checkpoint commits them: they are written first, committed with the state, then shown.
+
+A run that dies leaves results that no checkpoint knows: the next run takes them away, and computes them again. Results
+that a reader could see whole stay as they are.
+
+- `Parts`: a folder of Parquet or Arrow files. A part is written in `_stage`, and takes its place in the folder when it
+  was committed; so a reader never sees half a part, or one that is taken back. `_manifest.json` lists the parts.
+- `Lines`: one file of CSV or NDJSON. Lines are written behind those that are there; what no checkpoint knows of is cut.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, Protocol, TypeAlias
+
+import attrs
+
+from oop_engine.disk import Disk
+from oop_engine.sinks.encoders import Arrow, Csv, Ndjson, Parquet
+from oop_engine.sinks.errors import SinkError
+from oop_engine.sinks.files import FileSink
+from oop_engine.sinks.protocol import Encoder, Sink
+from operators.data.page import Page
+from operators.data.schema import Schema
+from operators.protocol import Element
+
+Kept: TypeAlias = Mapping[str, object]
+"""What a checkpoint keeps of one output, as JSON."""
+STAGE: Final = "_stage"
+MANIFEST: Final = "_manifest.json"
+_PART: Final = re.compile(r"part-(\d{8})-(\d{3})\.(?:parquet|arrow|arrows)")
+_HELD: Final = 1 << 20
+"""Bytes that wait to be written, at most."""
+
+
+class Committed(Protocol):
+    """The results of one output of a job. All but `sync` and `publish` are called between two elements."""
+
+    @property
+    def path(self) -> Path:
+        """Return the file or folder that the results are in."""
+        ...
+
+    def fresh(self) -> Kept:
+        """Return what the first checkpoint keeps, before anything is written; SinkError where other results are."""
+        ...
+
+    def begin(self, kept: Kept) -> None:
+        """Show what was committed, and take away what this checkpoint does not know."""
+        ...
+
+    def overtaken(self, kept: Kept) -> bool:
+        """Return whether results were shown that came after this checkpoint."""
+        ...
+
+    def __call__(self, element: Element, /) -> None:
+        """Take an element."""
+        ...
+
+    def cut(self, epoch: int) -> Kept:
+        """End what was taken so far, and return what the checkpoint has to keep of it."""
+        ...
+
+    def sync(self, kept: Kept) -> None:
+        """Make durable what was cut."""
+        ...
+
+    def publish(self, kept: Kept) -> None:
+        """Show what was committed; what is shown already stays."""
+        ...
+
+
+def committed(sink: Sink, schema: Schema, disk: Disk) -> Committed:
+    """Return the results of a sink as those of a job; SinkError for a sink that cannot take a result back."""
+    encoder = sink.encoder() if isinstance(sink, FileSink) else None
+    if isinstance(sink, FileSink) and isinstance(encoder, (Csv, Ndjson)):
+        return Lines(sink.path, sink.encoder, schema, disk)
+    if isinstance(sink, FileSink) and isinstance(encoder, (Parquet, Arrow)):
+        return Parts(sink.path, sink.encoder, schema, disk, sink.path.suffix)
+    where = f'"{sink.path}"' if isinstance(sink, FileSink) else type(sink).__name__
+    raise SinkError(
+        f"{where} cannot take back results that no checkpoint knows of, so a run that goes on would give some twice.\n"
+        "  Write to .parquet or .arrow, which becomes a folder of parts, or to .csv or .ndjson, not packed."
+    )
+
+
+@attrs.define(eq=False)
+class Parts:
+    """A folder of files, each with the results between two checkpoints."""
+
+    path: Path
+    encoder: Callable[[], Encoder] = attrs.field(repr=False)
+    schema: Schema = attrs.field(repr=False)
+    disk: Disk = attrs.field(repr=False)
+    suffix: str = ".parquet"
+    _writing: Encoder | None = attrs.field(init=False, default=None)
+    _held: list[bytes] = attrs.field(init=False, factory=list)
+    _bytes: int = attrs.field(init=False, default=0)
+    _rows: int = attrs.field(init=False, default=0)
+    _total: int = attrs.field(init=False, default=0)
+
+    @property
+    def _stage(self) -> Path:
+        return self.path / STAGE
+
+    def fresh(self) -> Kept:
+        is_file = self.disk.size(self.path) is not None
+        others = [] if is_file else [name for name in self.disk.names(self.path) if name != STAGE]
+        if is_file or others:
+            what = f'"{self.path}" is a file' if is_file else f'"{self.path}" has "{others[0]}" already'
+            raise SinkError(f"{what}, which this job did not write.\n  Move it away, or name another folder.")
+        return {"path": str(self.path), "epoch": 0, "rows": 0}
+
+    def begin(self, kept: Kept) -> None:
+        self.disk.make(self.path)
+        self.disk.make(self._stage)
+        self.disk.sync_folder(self.path)
+        self.disk.sync_folder(self.path.parent)
+        self.publish(kept)
+        self._total = _number(kept, "rows")
+        for name in self.disk.names(self._stage):
+            self.disk.remove(self._stage / name)
+
+    def overtaken(self, kept: Kept) -> bool:
+        found = (_PART.fullmatch(name) for name in self.disk.names(self.path))
+        return any(int(match.group(1)) > _number(kept, "epoch") for match in found if match is not None)
+
+    def __call__(self, element: Element, /) -> None:
+        if not isinstance(element, Page) or not len(element):
+            return
+        if self._writing is None:
+            self._writing = self.encoder()
+            self._hold(self._writing.open(self.schema))
+        self._hold(self._writing.write(element))
+        self._rows += len(element)
+
+    def _hold(self, data: bytes) -> None:
+        self._held.append(data)
+        self._bytes += len(data)
+        if self._bytes >= _HELD:
+            self._write()
+
+    def _write(self) -> None:
+        data, self._held, self._bytes = b"".join(self._held), [], 0
+        self.disk.append(self._stage / "unfinished", data)
+
+    def cut(self, epoch: int) -> Kept:
+        self._total += self._rows
+        kept: dict[str, object] = {"path": str(self.path), "epoch": epoch, "rows": self._total}
+        if self._writing is not None:
+            self._hold(self._writing.close())
+            self._write()
+            kept["part"] = f"part-{epoch:08d}-000{self.suffix}"
+            kept["part_rows"] = self._rows
+            self.disk.rename(self._stage / "unfinished", self._stage / str(kept["part"]))
+            self._writing, self._rows = None, 0
+        return kept
+
+    def sync(self, kept: Kept) -> None:
+        if "part" in kept:
+            self.disk.sync(self._stage / str(kept["part"]))
+            self.disk.sync_folder(self._stage)
+
+    def publish(self, kept: Kept) -> None:
+        if "part" not in kept:
+            return
+        staged, part = self._stage / str(kept["part"]), self.path / str(kept["part"])
+        if self.disk.size(staged) is not None:
+            self.disk.rename(staged, part)
+            self.disk.sync_folder(self.path)
+        elif self.disk.size(part) is None:
+            raise SinkError(f'"{part}" was committed, and is missing.\n  {_AGAIN}')
+        self._list()
+
+    def _list(self) -> None:
+        """Write which parts there are, for readers who want a list."""
+        parts = [name for name in self.disk.names(self.path) if _PART.fullmatch(name)]
+        unfinished = self._stage / MANIFEST
+        self.disk.write(unfinished, json.dumps({"version": 1, "parts": parts}, indent=1).encode())
+        self.disk.sync(unfinished)
+        self.disk.rename(unfinished, self.path / MANIFEST)
+
+
+@attrs.define(eq=False)
+class Lines:
+    """One file of lines, of which a checkpoint keeps the length."""
+
+    path: Path
+    encoder: Callable[[], Encoder] = attrs.field(repr=False)
+    schema: Schema = attrs.field(repr=False)
+    disk: Disk = attrs.field(repr=False)
+    _writing: Encoder = attrs.field(init=False)
+    _held: list[bytes] = attrs.field(init=False, factory=list)
+    _bytes: int = attrs.field(init=False, default=0)
+    _length: int = attrs.field(init=False, default=0)
+    _rows: int = attrs.field(init=False, default=0)
+
+    def fresh(self) -> Kept:
+        if self.disk.is_folder(self.path) or self.disk.size(self.path):
+            raise SinkError(
+                f'"{self.path}" has results already, which this job did not write.\n'
+                "  Move it away, or name another file."
+            )
+        return {"path": str(self.path), "epoch": 0, "rows": 0, "bytes": 0}
+
+    def begin(self, kept: Kept) -> None:
+        self._writing = self.encoder()
+        head = self._writing.open(self.schema)
+        length = self.disk.size(self.path)
+        self._length, self._rows = _number(kept, "bytes"), _number(kept, "rows")
+        if not self._length:
+            self.disk.write(self.path, head)
+            self.disk.sync_folder(self.path.parent)
+            self._length = len(head)
+            return
+        if length is None or length < self._length:
+            seen = "is missing" if length is None else f"has {length:,} bytes"
+            raise SinkError(f'"{self.path}" {seen}, and {self._length:,} bytes of it were committed.\n  {_AGAIN}')
+        if length > self._length:
+            self.disk.truncate(self.path, self._length)
+            self.disk.sync(self.path)
+
+    def overtaken(self, kept: Kept) -> bool:
+        # Nobody knows whether lines behind it were committed.
+        return (self.disk.size(self.path) or 0) > _number(kept, "bytes") > 0
+
+    def __call__(self, element: Element, /) -> None:
+        if not isinstance(element, Page):
+            return
+        data = self._writing.write(element)
+        self._rows += len(element)
+        self._held.append(data)
+        self._bytes += len(data)
+        if self._bytes >= _HELD:
+            self._write()
+
+    def _write(self) -> None:
+        data, self._held, self._bytes = b"".join(self._held), [], 0
+        if data:
+            self.disk.append(self.path, data)
+            self._length += len(data)
+
+    def cut(self, epoch: int) -> Kept:
+        self._write()
+        return {"path": str(self.path), "epoch": epoch, "rows": self._rows, "bytes": self._length}
+
+    def sync(self, kept: Kept) -> None:
+        if _number(kept, "bytes"):
+            self.disk.sync(self.path)
+
+    def publish(self, kept: Kept) -> None:
+        return None
+
+
+_AGAIN: Final = "Put back the results as they were, or begin anew with another --checkpoint and other results."
+
+
+def _number(kept: Kept, name: str) -> int:
+    value = kept.get(name)
+    if not isinstance(value, int):
+        raise SinkError(f'the checkpoint should have a number "{name}" of the results, it has {value!r}')
+    return value
