@@ -73,7 +73,8 @@ def whole(column: pa.Array) -> Int64s:
     """Return integers, truth values or times as int64, shape (n,); unsigned 64-bit numbers keep their bits."""
     kind = column.type
     if kind == INT64:
-        pass
+        if column.null_count == 0:
+            return column.to_numpy()
     elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
         column = column.view(pa.int32())
     elif pa.types.is_temporal(kind) or pa.types.is_uint64(kind):

@@ -7,9 +7,8 @@ The verbs are init, update, combine, finalize; and subtract, where what was comb
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-import attrs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -145,8 +144,7 @@ class Stepping(Protocol):
         ...
 
 
-@attrs.frozen(eq=False)
-class Step:
+class Step(NamedTuple):
     """Say what is to be done with slots behind an update: the slots of results, and so on; see `stepwise`."""
 
     results: Slots

@@ -125,6 +125,10 @@ class WholeTotals(StateColumns):
     kind: pa.DataType
     of: Of
     _held: Rows | Words = attrs.field(factory=Rows, init=False)
+    _signed: bool = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._signed = not pa.types.is_uint64(self.kind)
 
     @property
     def nbytes(self) -> int:
@@ -141,14 +145,14 @@ class WholeTotals(StateColumns):
     def update(self, slots: Slots, page: Page) -> None:
         slots, skipped = present(slots, page.valid(self.argument))
         self.nulls += skipped
-        self._held.add(slots, whole(plain(page, self.argument)), signed=not pa.types.is_uint64(self.kind))
+        self._held.add(slots, whole(plain(page, self.argument)), signed=self._signed)
 
     def step(self, slots: Slots, page: Page | None, step: Step) -> Int64s | None:
         column = None if page is None else plain(page, self.argument)
         if not isinstance(self._held, Rows) or (column is not None and column.null_count):
             return stepwise(self, slots, page, step)
         values = NO_VALUES if column is None else whole(column)
-        found = self._held.step(slots, values, step, signed=not pa.types.is_uint64(self.kind))
+        found = self._held.step(slots, values, step, signed=self._signed)
         return None if found is None else self._plain(self.of, *found)
 
     def combine(self, into: Slots, source: Slots) -> None:

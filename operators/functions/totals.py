@@ -48,6 +48,8 @@ class Rows(memory.Slotted):
     """Hold low limb, high limb and number of values of each slot in a row."""
 
     _sums: Int64s = attrs.field(default=NO_ROWS, metadata=memory.slots())
+    _lanes: Int64s = attrs.field(init=False, factory=lambda: np.empty((LANES, LANE, 3), np.int64))
+    """Room to work in."""
 
     def clear(self, slots: Slots) -> None:
         """Set the sums of these slots to nothing."""
@@ -58,16 +60,12 @@ class Rows(memory.Slotted):
 
     def add(self, slots: Slots, values: Int64s, *, signed: bool) -> None:
         """Add each value to its slot, -1 for none."""
-        add_whole(slots, values, SIGNED if signed else UNSIGNED, self._sums, np.empty((LANES, LANE, 3), np.int64))
+        add_whole(slots, values, SIGNED if signed else UNSIGNED, self._sums, self._lanes)
 
     def step(self, slots: Slots, values: Int64s, step: Step, *, signed: bool) -> tuple[Int64s, Int64s] | None:
         """Do what `Stepping` says; gives low limb and number of values of each result as `differences` does."""
         low, number = np.empty((2, len(step.results)), np.int64)
-        kind = SIGNED if signed else UNSIGNED
-        plain = step_whole(
-            slots, values, kind, self._sums, np.empty((LANES, LANE, 3), np.int64), step.results, step.into, step.source,
-            step.gone, low, number,
-        )  # fmt: skip
+        plain = step_whole(slots, values, SIGNED if signed else UNSIGNED, self._sums, self._lanes, *step, low, number)
         return (low, number) if plain else None
 
     def combine(self, into: Slots, source: Slots) -> None:

@@ -50,6 +50,11 @@ def test_a_message_gives_the_batch_of_its_columns(
         batch = mould.batch(columns, chosen, labels)
         batch.validate(full=True)
         assert batch.equals(pa.RecordBatch.from_arrays(arrays, schema=schema), check_metadata=True)
+    if len(columns) > 3:
+        # The same from rows with room for more behind, in another order, and with a row that is not wanted.
+        rows = np.full((len(columns) + 2, n + 3), -1)
+        rows[:, :n] = [chosen, *columns[-3:], columns[0], *columns[:-3]]
+        assert mould.batch_of(rows, n, 5, labels).equals(batch)
 
 
 @pytest.mark.parametrize("kind", [pa.int32(), pa.bool_(), pa.binary(), pa.date32(), pa.decimal128(20), pa.null()])

@@ -57,7 +57,25 @@ def write(head, places, n, words, chosen, offsets, letters):
             start = len(head) + (words[at + 2] >> 3)
             stop = len(head) + (body >> 3)
             words[at + 5] = take(
-                chosen, offsets, letters, words[start:stop].view(np.int32), words[stop:].view(np.uint8)
+                chosen[:n], offsets, letters, words[start:stop].view(np.int32), words[stop:].view(np.uint8)
             )
             body += 8 * ((words[at + 5] + 7) // 8)
     words[places[0, BODY]] = body
+
+
+@kernel
+def write_rows(head, places, n, words, rows, first, offsets, letters):
+    """Write a message as `write` does, of the first n places of `rows`: those from `first` on, then rows 1 to 3.
+
+    Row 0 has the numbers of the texts.
+    """
+    at = len(head)
+    for r in range(first, len(rows)):
+        for i in range(n):
+            words[at + i] = rows[r, i]
+        at += n
+    for r in range(1, 4):
+        for i in range(n):
+            words[at + i] = rows[r, i]
+        at += n
+    write(head, places, n, words, rows[0], offsets, letters)

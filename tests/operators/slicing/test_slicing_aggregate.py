@@ -350,8 +350,9 @@ def test_any_type_that_counts_is_a_windowing_attribute(kind: pa.DataType) -> Non
             else [1, 5]
         },
     )
-    found = rows(drive(SlicingAggregate({"w": tumbling("ts", 4)}, {"n": count()}), [page, END]))
-    assert [(r["wid"], r["window_start"], r["n"]) for r in found] == [(0, 0, 1), (1, 4, 1)]
+    for promises in ([END], [before("ts", 4), before("ts", 8)]):
+        found = rows(drive(SlicingAggregate({"w": tumbling("ts", 4)}, {"n": count()}), [page, *promises]))
+        assert [(r["wid"], r["window_start"], r["n"]) for r in found] == [(0, 0, 1), (1, 4, 1)]
 
 
 def test_a_sum_that_does_not_fit_names_the_aggregate_the_window_and_the_group() -> None:

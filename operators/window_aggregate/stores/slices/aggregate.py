@@ -268,7 +268,7 @@ class SlicingAggregate(Shell):
             intake.waiting = Waiting(self.wattr)
         intake.answers.change(removed)
         intake.forget(self._bound)
-        self._batched = batched(intake, plain=bool(self._plain))
+        self._batched = batched(intake, self._mould if self._plain else None)
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
         return "refused" if found else LATE if self.lateness else None
@@ -309,8 +309,9 @@ class SlicingAggregate(Shell):
         """Take a page with the linear promises in it: at once, where nothing but a promise completes windows."""
         if self._intake is None:
             self._bind(page.schema)
-        road, (positions, bounds) = self._batched, (promises.positions, promises.bounds)
-        if road is None or not road.ready or promises.attribute != self.wattr or not _within(self._bound, bounds):
+        road, positions, bounds = self._batched, promises.positions, promises.bounds
+        heard = promises.attribute == self._progressing and _within(self._bound, bounds)
+        if road is None or not road.ready or not heard:
             for element in promises.one_by_one(page):
                 deliver(self, element, emit, port)
             return
@@ -321,7 +322,13 @@ class SlicingAggregate(Shell):
         """Take a page and hear rising promises in it, and give the results of the windows that they complete."""
         ticks, valid = (_NO_TICKS, None) if page is None else page.timed(self._progressing)
         for results in road.take(page, ticks, valid, positions, bounds):
-            self._emit(results, emit)
+            if isinstance(results, Results):
+                self._emit(results, emit)
+                continue
+            assert self._output is not None
+            emit(Page(self._output, results))
+            self._results += results.num_rows
+            self._windows += results.num_rows
         if len(bounds):
             self._bound = int(bounds[-1])
             if road.grown:
@@ -501,7 +508,7 @@ class SlicingAggregate(Shell):
         groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None
         waiting = Waiting(self.wattr) if self.waits else None
         self._intake = intake = Intake(self.wattr, self.by, answers, groups, waiting, joined)
-        self._batched = batched(intake, plain=bool(self._plain))
+        self._batched = batched(intake, self._mould if self._plain else None)
         return intake
 
     def _forget(self) -> None:
@@ -546,12 +553,12 @@ class SlicingAggregate(Shell):
     def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
         intake = self._bind(schema, eager=read_flag(state, "eager"), vectors=read_flag(state, "vectors"))
         intake.restore(part("intake.", state))
-        self._batched = batched(intake, plain=bool(self._plain))
+        self._batched = batched(intake, self._mould if self._plain else None)
 
 
 def _within(since: int, bounds: Int64s) -> bool:
     """Return whether bounds rise from a bound on, and are such as the compiled road takes."""
-    if len(bounds) == 0 or not max(since, -LIMIT) < bounds[0] <= bounds[-1] < LIMIT:
+    if len(bounds) == 0 or not max(since, -LIMIT) < int(bounds[0]) <= int(bounds[-1]) < LIMIT:
         return False
     return len(bounds) == 1 or bool((bounds[1:] > bounds[:-1]).all())
 

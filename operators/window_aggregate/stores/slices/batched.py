@@ -13,7 +13,9 @@ from typing import ClassVar, TypeAlias
 
 import attrs
 import numpy as np
+import pyarrow as pa
 
+from operators.data.batches import Mould
 from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Int32s, Int64s, Page
 from operators.functions.columns import frozen
@@ -21,6 +23,7 @@ from operators.functions.protocol import Slots, Step, Stepping, stepwise
 from operators.kernels.slicing import batched as kernels
 from operators.kernels.slicing import batched_groups as grouping
 from operators.kernels.slicing import place as slicer
+from operators.window_aggregate.results import ROWS
 from operators.window_aggregate.stores.slices.eager import Eager
 from operators.window_aggregate.stores.slices.intake import Intake
 from operators.window_aggregate.stores.slices.lazy import Lazy
@@ -49,6 +52,7 @@ class Batched:
 
     ready: ClassVar[bool] = True
     intake: Intake
+    mould: Mould | None
     grown: bool = attrs.field(init=False, default=True)
     """Whether arrays may have grown; who reads it sets it back."""
     peak: int = attrs.field(init=False, default=0)
@@ -76,12 +80,13 @@ class Batched:
         self._make_lists(_LEAST, _LEAST)
 
     def _make_lists(self, results: int, pairs: int) -> None:
-        self._members, self._found = np.zeros(results, np.int32), np.zeros((kernels.ROWS, results), np.int64)
+        self._members = np.zeros(results, np.int32)
+        self._found = np.zeros((kernels.ROWS + len(self._steps), results), np.int64)
         self._into, self._source = np.zeros(pairs, np.int32), np.zeros(pairs, np.int32)
 
     def take(
         self, page: Page | None, ticks: Int64s, valid: Bools | None, positions: Int64s, bounds: Int64s
-    ) -> Iterator[Results]:
+    ) -> Iterator[Results | pa.RecordBatch]:
         """Take a page, and hear `bounds[i]`, which rise, behind its first `positions[i]` tuples.
 
         What results are made of holds until the next are asked for.
@@ -149,12 +154,15 @@ class Batched:
             self._numbers = np.arange(made, made + len(self._members), dtype=np.int32)
         return self._numbers[:results]
 
-    def _results(self, number: int, slots: Slots, values: Sequence[Int64s | None]) -> Results:
-        known = [value for value in values if value is not None]
+    def _results(self, number: int, slots: Slots, values: Sequence[Int64s | None]) -> Results | pa.RecordBatch:
         found = self._found
-        if len(known) == len(values):
-            places, wids, opens, closes = found[:4, :number]
-            return Results(places, wids, opens, closes, _NOBODY, _NOBODY, values=known)
+        if self.mould is not None and number <= ROWS:
+            for row, value in enumerate(values, kernels.ROWS):
+                if value is None:
+                    break
+                found[row, :number] = value
+            else:
+                return self.mould.batch_of(found, number, kernels.ROWS, self.intake.answers.used.labels)
         # Columns of results are made of these without copying.
         places, wids, opens, closes = found[:4, :number].copy()
         return Results(places, wids, opens, closes, _NOBODY, slots)
@@ -400,10 +408,10 @@ class Summed:
 Road: TypeAlias = Batched | InVectors | Summed
 
 
-def batched(intake: Intake, *, plain: bool) -> Road | None:
+def batched(intake: Intake, mould: Mould | None) -> Road | None:
     """Return what takes pages with their promises for an intake; None where other things than promises show windows.
 
-    `plain` tells whether results are numbers of 64 bits.
+    The mould makes batches of results, where these are numbers of 64 bits.
     """
     answers = intake.answers
     store = answers.store
@@ -412,7 +420,7 @@ def batched(intake: Intake, *, plain: bool) -> Road | None:
     if intake.groups is not None:
         return None if intake.vectors is None else InVectors(intake, intake.groups, intake.vectors)
     if type(store) is Lazy:
-        return Batched(intake)
-    if isinstance(store, Eager) and plain and store.summed:
+        return Batched(intake, mould)
+    if isinstance(store, Eager) and mould is not None and store.summed:
         return Summed(intake, store)
     return None
