@@ -173,6 +173,48 @@ def stepwise(accumulator: Accumulator, slots: Slots, page: Page | None, step: St
     return bits
 
 
+class RunningTotals(NamedTuple):
+    """Say what is to be done with running totals behind an update; see `summed`.
+
+    Their slots `totals` are those up to each of `slices`, with what is `before` (-1: nothing), and results are what is
+    left of `later` without `earlier`.
+    """
+
+    slices: Slots
+    totals: Slots
+    before: int
+    later: Slots
+    earlier: Slots
+    gone: Slots
+
+
+@runtime_checkable
+class Summing(Protocol):
+    """A totalling accumulator that handles a page and the promise behind it in one call."""
+
+    def run_totals(self, slots: Slots, page: Page | None, running: RunningTotals) -> Int64s | None:
+        """Do as `summed` does."""
+        ...
+
+
+def summed(
+    accumulator: Accumulator, totals: Totalling, slots: Slots, page: Page | None, running: RunningTotals
+) -> Int64s | None:
+    """Update slots by a page, make running totals, give the bits of results, and clear what is gone.
+
+    None where the results have to be made in slots; what is gone is then as it was.
+    """
+    if page is not None:
+        accumulator.update(slots, page)
+    if len(running.totals):
+        totals.accumulate(running.totals, running.slices, running.before)
+    bits = totals.between(running.later, running.earlier)
+    if bits is not None and len(running.gone):
+        accumulator.free(running.gone)
+        accumulator.init(running.gone)
+    return bits
+
+
 @runtime_checkable
 class AggregateFunction(Protocol):
     """A frozen value that names an aggregate and its arguments: what is computed, not how."""

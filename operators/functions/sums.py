@@ -35,7 +35,7 @@ from operators.functions.arguments import (
     whole,
 )
 from operators.functions.columns import StateColumns, frozen, present
-from operators.functions.protocol import Accumulator, Slots, Step, stepwise
+from operators.functions.protocol import Accumulator, RunningTotals, Slots, Step, stepwise, summed
 from operators.functions.sharing import view
 from operators.functions.totalling import Stepwise
 from operators.functions.totals import FEW, NO_ROWS, Rows, Words
@@ -154,6 +154,14 @@ class WholeTotals(StateColumns):
         values = NO_VALUES if column is None else whole(column)
         found = self._held.step(slots, values, step, signed=self._signed)
         return None if found is None else self._plain(self.of, *found)
+
+    def run_totals(self, slots: Slots, page: Page | None, running: RunningTotals) -> Int64s | None:
+        column = None if page is None else plain(page, self.argument)
+        if not isinstance(self._held, Rows) or self.of != "sum" or (column is not None and column.null_count):
+            return summed(self, self, slots, page, running)
+        values = NO_VALUES if column is None else whole(column)
+        found = self._held.run(slots, values, running, signed=self._signed)
+        return None if found is None else found[0]
 
     def combine(self, into: Slots, source: Slots) -> None:
         self._held.combine(into, source)

@@ -15,7 +15,7 @@ import numpy as np
 from operators.data import memory
 from operators.data.page import Bools, Int64s
 from operators.functions.columns import frozen, grown
-from operators.functions.protocol import Slots, Step
+from operators.functions.protocol import RunningTotals, Slots, Step
 from operators.kernels.functions import totals
 from operators.kernels.functions.sums import (
     BLOCK,
@@ -32,6 +32,7 @@ from operators.kernels.functions.sums import (
     difference_whole,
     read_sums,
     read_whole,
+    run_whole,
     step_whole,
     subtract_whole,
 )
@@ -66,6 +67,14 @@ class Rows(memory.Slotted):
         """Do what `Stepping` says; gives low limb and number of values of each result as `differences` does."""
         low, number = np.empty((2, len(step.results)), np.int64)
         plain = step_whole(slots, values, SIGNED if signed else UNSIGNED, self._sums, self._lanes, *step, low, number)
+        return (low, number) if plain else None
+
+    def run(
+        self, slots: Slots, values: Int64s, running: RunningTotals, *, signed: bool
+    ) -> tuple[Int64s, Int64s] | None:
+        """Do what `Summing` says; gives what `differences` does."""
+        low, number = np.empty((2, len(running.later)), np.int64)
+        plain = run_whole(slots, values, SIGNED if signed else UNSIGNED, self._sums, self._lanes, *running, low, number)
         return (low, number) if plain else None
 
     def combine(self, into: Slots, source: Slots) -> None:

@@ -320,6 +320,18 @@ def between_whole(
 
 
 @kernel
+def run_whole(slots, values, signed, sums, lanes, slices, totals, before, later, earlier, gone, low, number):
+    """Do what `add_whole`, `accumulate_whole` and `between_whole` do, and if that gives True clear `gone`."""
+    if len(slots) > 0:
+        add_whole(slots, values, signed, sums, lanes)
+    accumulate_whole(totals, slices, before, sums)
+    plain = between_whole(later, earlier, sums, low, number)
+    if plain:
+        clear(gone, sums)
+    return plain
+
+
+@kernel
 def _add_floating_run(values, row):
     """Add values to one sum, in order, as `add_floating` does."""
     old, lost = row[0], row[1]

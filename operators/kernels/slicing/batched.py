@@ -146,14 +146,14 @@ def advance(
 @kernel
 def advance_summed(
     ticks, valid, hears, bound, marks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues,
-    ledger, unions, table, slots, banded, gapped, upcoming, ahead, grid, scale, rows, queued, near, found, ends,
-    busy, busy_ends, members, into, source, over, appended, totals, gone, freed,
+    ledger, unions, table, slots, banded, gapped, upcoming, ahead, grid, scale, rows, queued, near, room, found, ends,
+    members, into, source, over, appended, totals, gone, freed,
 ):  # fmt: skip
     """As `advance` for one promise, or none, where windows are differences of running totals.
 
     `queued` says where the queue `rows` is, and moves on. The caller adds each tuple to its slot, makes `totals` of
-    what is `appended`, takes the results as differences of `ends`, those of sessions (`busy`) of `busy_ends`, and
-    clears what is `gone` and `freed`.
+    what is `appended`, takes the results as differences of `ends`, and clears what is `gone` and `freed`. There is
+    `room` for the results of bands; behind these come those of sessions.
     """
     ledger[slicer.MERGED] = 0
     for mark in (RESULTS, APPENDED, GONE, FREED, CELLS_GONE, BUSY, UNIONS):
@@ -183,12 +183,12 @@ def advance_summed(
     start, stop, base = queued[START], queued[STOP], queued[BASE_TOTAL]
     more = held - (stop - start)
     most = held * len(sessions)
-    if stop + more > rows.shape[1] or more > len(totals) or most > len(members):
+    if stop + more > rows.shape[1] or more > len(totals) or room + most > found.shape[1]:
         return np.int64(ROOM)
     if passed:
         n, gridded, starved, count, begin, end = releasing.release(
             bound, True, cells, links, times, chains, ledger, grid, scale, rows, start, stop, base, bands, banded,
-            upcoming, ahead, queued[BEFORE], near, appended, totals, found, ends,
+            upcoming, ahead, queued[BEFORE], near, appended, totals, room, found, ends,
         )  # fmt: skip
     else:
         n, gridded, starved = releasing.append(
@@ -198,23 +198,23 @@ def advance_summed(
         begin, end = releasing.unfinished(bands, bound)
     marks[APPENDED], marks[RESULTS] = n, max(count, 0)
     marks[GRIDDED], marks[STARVED] = gridded, starved
-    if starved or not gridded or count == found.shape[1]:
+    if starved or not gridded or count == room:
         return np.int64(MORE)
     stop += n
     n_over = np.int64(0)
     if most > 0:
         ledger[slicer.DUES], results, _, n_over, _ = lasting.complete_sessions(
             bound, bound, links, times, sessions, ledger[slicer.ALL], chains, bounds, dues, ledger[slicer.DUES], most,
-            over, busy[PLACE], members, busy[OPEN], busy[CLOSE], into, source,
+            over, found[PLACE, count:], members, found[OPEN, count:], found[CLOSE, count:], into, source,
         )  # fmt: skip
         keys = rows[releasing.KEY, start:stop]
-        for q in range(results):
-            which, first, last = busy[PLACE, q], busy[OPEN, q], busy[CLOSE, q]
-            busy[PLACE, q], busy[WID, q], busy[CLOSE, q] = gapped[which], first, last + sessions[which, slicer.GAP]
+        for q in range(count, count + results):
+            which, first, last = found[PLACE, q], found[OPEN, q], found[CLOSE, q]
+            found[PLACE, q], found[WID, q], found[CLOSE, q] = gapped[which], first, last + sessions[which, slicer.GAP]
             low, high = releasing.between(first, last + 1, keys, grid, scale)
-            busy[FIRST, q], busy[WINDOW, q] = low, high
-            busy_ends[0, q] = rows[releasing.TOTAL, start + high - 1]
-            busy_ends[1, q] = rows[releasing.TOTAL, start + low - 1] if low > 0 else base
+            found[FIRST, q], found[WINDOW, q] = low, high
+            ends[0, q] = rows[releasing.TOTAL, start + high - 1]
+            ends[1, q] = rows[releasing.TOTAL, start + low - 1] if low > 0 else base
         marks[BUSY] = results
     ledger[slicer.BOUND], ledger[slicer.LOW], marks[NEXT] = bound, begin, end
     if len(sessions) == 0:

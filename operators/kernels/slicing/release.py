@@ -421,13 +421,13 @@ def ranges(opens, closes, firsts, rows, start, stop, grid, scale, base, windows,
 @kernel
 def release(
     bound, summed, cells, links, times, chains, ledger, grid, scale, rows, start, stop, base, bands, banded, nexts,
-    ahead, gone, near, slots, totals, found, ends,
+    ahead, gone, near, slots, totals, room, found, ends,
 ):  # fmt: skip
     """Do `append`, `complete` and `ranges` at once: what a release without groups asks, and each call of it costs.
 
     `found` has a row for place, window-id, begin, end, first slice and first slice behind it of each window; `ends` has
-    the later and the earlier total. Windows are looked for when all slices were appended and the grid had room for
-    them; otherwise their number is -1, and the call is to be made again.
+    the later and the earlier total; the first `room` places of both are for windows. Windows are looked for when all
+    slices were appended and the grid had room for them; otherwise their number is -1, and the call is to be made again.
     Returns (slices, whether the grid had room, whether slots ran out, windows, least begin and least end of those that
     follow).
     """
@@ -438,8 +438,8 @@ def release(
         return n, gridded, starved, np.int64(-1), FAR, FAR
     keys = rows[KEY, start : stop + n]
     count, begin, end = complete(
-        bands, banded, nexts, ahead, bound, keys, len(keys), grid, scale, gone, near, found[0], found[1], found[2],
-        found[3], found[4], found[5],
+        bands, banded, nexts, ahead, bound, keys, len(keys), grid, scale, gone, near, found[0, :room], found[1, :room],
+        found[2, :room], found[3, :room], found[4, :room], found[5, :room],
     )  # fmt: skip
     for w in range(count):
         low, high = found[4, w], found[5, w]

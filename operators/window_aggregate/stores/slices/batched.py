@@ -19,7 +19,7 @@ from operators.data.batches import Mould
 from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Int32s, Int64s, Page
 from operators.functions.columns import frozen
-from operators.functions.protocol import Slots, Step, Stepping, stepwise
+from operators.functions.protocol import RunningTotals, Slots, Step, Stepping, Summing, stepwise, summed
 from operators.kernels.slicing import batched as kernels
 from operators.kernels.slicing import batched_groups as grouping
 from operators.kernels.slicing import place as slicer
@@ -293,6 +293,7 @@ class Summed:
 
     ready: ClassVar[bool] = True
     intake: Intake
+    mould: Mould
     store: Eager
     grown: bool = attrs.field(init=False, default=True)
     """As in `Batched`."""
@@ -303,22 +304,24 @@ class Summed:
     _gone: Int32s = attrs.field(init=False, default=_NOBODY)
     _freed: Int32s = attrs.field(init=False, default=_NOBODY)
     _totals: Int32s = attrs.field(init=False, factory=lambda: np.zeros((2, _LEAST), np.int32))
-    _busy: Int64s = attrs.field(init=False, factory=lambda: np.zeros((kernels.ROWS, 0), np.int64))
+    _steps: list[Callable[[Slots, Page | None, RunningTotals], Int64s | None]] = attrs.field(init=False)
+    _found: Int64s = attrs.field(init=False)
     _ends: Int32s = attrs.field(init=False)
     _lists: Int32s = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        pairs = zip(self.intake.answers.slices.accumulators, self.store.totals, strict=True)
+        self._steps = [one.run_totals if isinstance(one, Summing) else partial(summed, one, of) for one, of in pairs]
         self._make_lists(_LEAST)
 
-    def _make_lists(self, sessions: int) -> None:
-        """Make room to list so many sessions."""
-        if sessions > self._busy.shape[1]:
-            self._busy, self._ends = np.zeros((kernels.ROWS, sessions), np.int64), np.zeros((2, sessions), np.int32)
-            self._lists = np.zeros((4, sessions), np.int32)
+    def _make_lists(self, results: int) -> None:
+        """Make room to list so many results."""
+        self._found = np.zeros((kernels.ROWS + len(self._steps), results), np.int64)
+        self._ends, self._lists = np.zeros((2, results), np.int32), np.zeros((4, results), np.int32)
 
     def take(
         self, page: Page | None, ticks: Int64s, valid: Bools | None, positions: Int64s, bounds: Int64s
-    ) -> Iterator[Results]:
+    ) -> Iterator[Results | pa.RecordBatch]:
         """Take a page, and hear promises in it, as `Batched.take` does."""
         at, checked = 0, _ALL_VALID if valid is None else valid
         for position, bound in zip(positions.tolist(), bounds.tolist(), strict=True):
@@ -329,7 +332,7 @@ class Summed:
 
     def _hear(
         self, page: Page | None, ticks: Int64s, valid: Bools, first: int, last: int, bound: int | None
-    ) -> Iterator[Results]:
+    ) -> Iterator[Results | pa.RecordBatch]:
         """Take the tuples first <= i < last of a page, and hear a bound behind them."""
         if last - first < len(ticks):
             ticks, valid = ticks[first:last], valid[first:last]
@@ -343,7 +346,8 @@ class Summed:
         slots, start = self._slots[:n], 0
         marks[kernels.TUPLE], marks[kernels.NEXT] = 0, answers.end
         room = 0 if bound is None else used.room
-        found, ends = np.empty((kernels.ROWS, room), np.int64), np.empty((2, room), np.int32)
+        if room > self._found.shape[1]:
+            self._make_lists(2 * room)
         while True:
             if len(slices.links) >= len(self._gone):
                 self._gone, self._freed = np.zeros((2, len(slices.links) + 1), np.int32)
@@ -352,38 +356,37 @@ class Summed:
                 ticks, valid, bound is not None, 0 if bound is None else bound, marks, slices.cells, slices.order,
                 slices.nexts, slices.edges, slices.bands, slices.links, slices.times, slices.sessions, slices.chains,
                 slices.bounds, slices.dues, slices.ledger, slices.unions, slices.table, slots, used.banded, used.gapped,
-                used.nexts, used.ahead, store.grid[0], store.grid[1], store.rows, queued, store.near, found, ends,
-                self._busy, self._ends, self._lists[0], self._lists[1], self._lists[2], self._lists[3],
+                used.nexts, used.ahead, store.grid[0], store.grid[1], store.rows, queued, store.near, room,
+                self._found, self._ends, self._lists[0], self._lists[1], self._lists[2], self._lists[3],
                 self._totals[0], self._totals[1], self._gone, self._freed,
             )  # fmt: skip
             stop, busy, results, appended, gone, cells_gone, end, self.peak, gridded, starved, freed, unions, behind = (
                 marks.tolist()
             )
+            part = None
             if page is not None and stop > start:
-                whole = stop - start == len(page)
-                part = page if whole else page.slice(first + start, first + stop)
+                part = page if stop - start == len(page) else page.slice(first + start, first + stop)
+            slices_of, totals_of = self._totals[:, :appended]
+            if part is not None and (unions or why == kernels.MORE):
                 for accumulator in slices.accumulators:
-                    accumulator.update(slots if whole else slots[start:stop], part)
-            if unions:
-                slices.combine(slices.unions[:unions, 0].copy(), slices.unions[:unions, 1].copy())
-            made_of = self._totals[:, :appended]
-            if why == kernels.MORE:
-                store.appended(made_of[0], made_of[1], gridded=bool(gridded), starved=bool(starved))
-            elif appended:
-                store.accumulate(made_of[0], made_of[1])
-            if results:
-                yield from store.told(found[:, :results], ends[0, :results], ends[1, :results])
-            if busy:
-                # Columns of results may be made of these without copying.
-                yield from store.told(self._busy[:, :busy].copy(), self._ends[0, :busy], self._ends[1, :busy])
+                    accumulator.update(slots[start:stop], part)
+                if unions:
+                    slices.combine(slices.unions[:unions, 0].copy(), slices.unions[:unions, 1].copy())
+                part = None
             if why == kernels.MORE and bound is not None:
+                store.appended(slices_of, totals_of, gridded=bool(gridded), starved=bool(starved))
+                if results:
+                    yield from store.told(self._found[:6, :results], *self._ends[:, :results])
                 yield from answers.linear(bound)
                 return
+            if part is not None or appended or busy + results or gone:
+                placed = _NOBODY if part is None else slots[start:stop]
+                ends = self._ends[:, : results + busy]
+                running = RunningTotals(slices_of, totals_of, store.last, ends[0], ends[1], self._gone[:gone])
+                yield from self._results(results + busy, placed, part, running)
             if cells_gone:
                 slices.order = slices.order[cells_gone:]
-            for accumulator in slices.accumulators if gone or freed else ():
-                accumulator.free(self._gone[:gone])
-                accumulator.init(self._gone[:gone])
+            for accumulator in slices.accumulators if freed else ():
                 accumulator.free(self._freed[:freed])
             store.leave(queued)
             if why == kernels.DONE:
@@ -401,8 +404,27 @@ class Summed:
             elif why == kernels.ROOM:
                 more = store.make_room()
                 self._totals = np.zeros((2, max(2 * more, self._totals.shape[1])), np.int32)
-                self._make_lists(2 * len(slices) * len(used.sessions))
+                if room + len(slices) * len(used.sessions) > self._found.shape[1]:
+                    self._make_lists(2 * (room + len(slices) * len(used.sessions)))
             self.grown, start = True, stop
+
+    def _results(
+        self, number: int, slots: Slots, part: Page | None, running: RunningTotals
+    ) -> Iterator[Results | pa.RecordBatch]:
+        """Add tuples to slots, make running totals, give so many results, and clear the slots that are gone."""
+        one, found = len(self._steps) == 1, self._found
+        # Of several aggregates, one may need what is gone for its results.
+        made = [step(slots, part, running if one else running._replace(gone=_NOBODY)) for step in self._steps]
+        values = [value for value in made if value is not None]
+        if 0 < number <= ROWS and len(values) == len(made):
+            found[kernels.ROWS :, :number] = values
+            yield self.mould.batch_of(found, number, kernels.ROWS, self.intake.answers.used.labels)
+        elif number:
+            yield from self.store.told(found[:6, :number], running.later, running.earlier)
+        if len(running.gone) and not (one and values):
+            for accumulator in self.intake.answers.slices.accumulators:
+                accumulator.free(running.gone)
+                accumulator.init(running.gone)
 
 
 Road: TypeAlias = Batched | InVectors | Summed
@@ -422,5 +444,5 @@ def batched(intake: Intake, mould: Mould | None) -> Road | None:
     if type(store) is Lazy:
         return Batched(intake, mould)
     if isinstance(store, Eager) and mould is not None and store.summed:
-        return Summed(intake, store)
+        return Summed(intake, mould, store)
     return None

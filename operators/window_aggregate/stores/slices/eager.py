@@ -90,20 +90,20 @@ class Eager:
     grid: Grid = attrs.field(init=False, default=NO_GRID)
     """Where to look for a tick among the keys."""
     _summed: list[Accumulator] = attrs.field(init=False)
-    _totals: list[Totalling] = attrs.field(init=False)
+    totals: list[Totalling] = attrs.field(init=False)
     """What makes the totals of those that are summed."""
     _others: list[Accumulator] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         accumulators = self.slices.accumulators
-        self._summed, self._totals, self._others = [], [], []
+        self._summed, self.totals, self._others = [], [], []
         for accumulator in accumulators:
             totals = totalling(accumulator)
             if totals is None:
                 self._others.append(accumulator)
             else:
                 self._summed.append(accumulator)
-                self._totals.append(totals)
+                self.totals.append(totals)
         self._nodes = np.full(2 * self._width, -1, np.int32)
 
     @property
@@ -150,7 +150,7 @@ class Eager:
             n, gridded, starved, count, begin, end = releasing.release(
                 bound, bool(self._summed), slices.cells, slices.links, slices.times, slices.chains, slices.ledger,
                 *self.grid, queue.rows, queue.start, queue.stop, self._base, used.bands, used.banded, used.nexts,
-                used.ahead, self._gone, self.near, slots, totals, found, ends,
+                used.ahead, self._gone, self.near, slots, totals, room, found, ends,
             )  # fmt: skip
             self.appended(slots[:n], totals[:n], gridded=gridded, starved=starved)
             if count > 0:
@@ -179,7 +179,7 @@ class Eager:
         if self._others or not self.plain or len(later) > ROWS:
             return []
         values: list[Int64s] = []
-        for one in self._totals:
+        for one in self.totals:
             found = one.between(later, earlier)
             if found is None:
                 return []
@@ -233,12 +233,16 @@ class Eager:
         self._queue.make_room(more)
         return more
 
+    @property
+    def last(self) -> int:
+        """Return the slot of the running total of all final slices, -1 without one."""
+        queue = self._queue
+        return int(queue.rows[releasing.TOTAL, queue.stop - 1]) if len(queue) else self._base
+
     def accumulate(self, slots: Slots, totals: Slots) -> None:
         """Make the running totals of slices that were appended."""
-        queue = self._queue
-        before = int(queue.rows[releasing.TOTAL, queue.stop - 1]) if len(queue) else self._base
-        for one in self._totals:
-            one.accumulate(totals, slots, before)
+        for one in self.totals:
+            one.accumulate(totals, slots, self.last)
 
     def _draw(self) -> None:
         """Draw a grid of parts with about a key each, with room for twice the keys' time and number.
@@ -341,7 +345,7 @@ class Eager:
     def _answer(self, starts: Int64s, stops: Int64s, later: Slots, earlier: Slots) -> Slots:
         """Return the slots of results of ranges of the queue, which `ranges` has told."""
         slots = self.slices.results(len(starts), self._others)
-        for one in self._totals:
+        for one in self.totals:
             one.difference(slots, later, earlier)
         if self._others:
             pairs = 2 * len(starts) * max(1, self._width.bit_length())
