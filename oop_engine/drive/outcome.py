@@ -113,6 +113,7 @@ def run_outputs(
     """
     plan = _plan(outputs)
     if checkpoint is not None:
+        # Start-up: few runs are kept.
         from oop_engine.drive.checkpoints.job import opened
 
         with opened(checkpoint, plan, [output.sink for output in outputs], every=every) as job:

@@ -149,8 +149,8 @@ def _unrevised(wanted: Wanted, schema: Schema) -> str:
     window = next(w for w in wanted.windows.values() if not isinstance(w, SLICED))
     return (
         f"aggregate(lateness=...): {window_text(window, schema)} cannot be revised; sliding windows over a time,"
-        " sessions, bands\n  and most windows of your own can. Leave lateness out, and give the stream so much more slack,"
-        ' e.g. slack="10 s":\n  then tuples are in time that would have been late.'
+        " sessions, bands\n  and most windows of your own can. Leave lateness out, and give the stream so much more"
+        ' slack, e.g. slack="10 s":\n  then tuples are in time that would have been late.'
     )
 
 

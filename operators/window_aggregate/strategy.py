@@ -1,4 +1,4 @@
-"""What window aggregates decide themselves: how slices, stacks and stores compute, from what is declared or measured.
+"""Decide how slices, stacks and stores of a window aggregate compute, from what is declared or measured.
 
 Which operators compute a window aggregate is chosen by a plan (`oop_engine.rewrite.strategy`), which asks here what
 each of them would do. Four questions, in this order:

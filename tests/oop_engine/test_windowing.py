@@ -672,10 +672,11 @@ def test_a_window_of_the_users_own_that_tells_window_ids_equals_the_one_that_onl
 def test_a_window_of_the_users_own_lives_in_the_shell_of_all() -> None:
     stream = oop.rows([(1, 5), (12, 2), (3, 7)], pa.schema([("ts", pa.int64()), ("k", pa.int64())]))
     totals = stream.window(oop.own(Halves("ts"))).aggregate(oop.count())
-    assert isinstance(operator := Plan((totals.node,)).nodes[-1].operator, StoreShell)  # type: ignore[union-attr]
-    assert (
-        "[Halves, WA ts]" in totals.explain() and "a window of your own that tells the window-ids" in totals.explain()
-    )
+    node = Plan((totals.node,)).nodes[-1]
+    operator = node.operator if isinstance(node, OperatorNode) else None
+    assert isinstance(operator, StoreShell)
+    assert "[Halves, WA ts]" in totals.explain()
+    assert "a window of your own that tells the window-ids" in totals.explain()
     fresh = attrs.evolve(operator)
     bucketed = stream.apply(Bucket(Halves("ts"))).run().table.to_batches()[0]
     fresh.process(Page(Schema(bucketed.schema), bucketed), lambda _: None)
