@@ -27,6 +27,7 @@ from operators.data import saved
 from operators.data.page import Page
 from operators.data.saved import prefixed
 from operators.data.schema import Schema
+from operators.kernels.ticks import BEFORE_ALL
 from operators.protocol import State, StateValue
 from punctuation import Meet, Punctuation
 from punctuation.plain import Plain, dump_progress, from_plain, read_progress, to_plain
@@ -118,6 +119,17 @@ class Stateful:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Take up the memory whose `state` this was; called on a fresh object with the same public fields."""
+        version = self._version(state)
+        for attribute, name, column in self._declared:
+            if not column.saved:
+                continue
+            if version >= column.since or name in state:
+                column.restore(state, name, self, attribute)
+            else:
+                column.lack(name, self, attribute)
+
+    def _version(self, state: Mapping[str, StateValue]) -> int:
+        """Return the version of a state; ValueError with both versions where it is not read here."""
         version = saved.read_int(state, VERSION) if VERSION in state else 0
         if version != self.VERSION and not self.OLDEST <= version <= self.VERSION:
             reads = (
@@ -126,13 +138,7 @@ class Stateful:
             raise ValueError(
                 f"the saved state of {type(self).__name__} has version {version}; this engine reads {reads}"
             )
-        for attribute, name, column in self._declared:
-            if not column.saved:
-                continue
-            if version >= column.since or name in state:
-                column.restore(state, name, self, attribute)
-            else:
-                column.lack(name, self, attribute)
+        return version
 
 
 class Slotted(Stateful):
@@ -292,6 +298,28 @@ class _Fields(_Slots):
         return tuple([grown(array, capacity) for array in value])
 
 
+@attrs.frozen(kw_only=True)
+class _Sparse(Column):
+    values: str
+    fill: int
+    below: str | None
+    sized = True
+
+    def save(self, state: State, name: str, value: Any) -> None:
+        known = np.flatnonzero(value != self.fill)
+        state |= {name: known, self.values: value[known]}
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
+        below: int = saved.ROOM if self.below is None else getattr(owner, self.below)
+        known = saved.read_integers(state, name, least=0, below=below)
+        array = grown(np.full_like(value, self.fill), int(known.max(initial=-1)) + 1, fill=self.fill)
+        array[known] = saved.read_integers(state, self.values, length=len(known))
+        return array
+
+    def nbytes(self, value: Any) -> int:
+        return value.nbytes
+
+
 class _Numbers(Column):
     def save(self, state: State, name: str, value: list[int] | list[float]) -> None:
         state[name] = np.array(value)
@@ -359,6 +387,7 @@ class _Meet(Column):
 class _Part(Column):
     make: Callable[[list[pa.Field]], Saves] | None
     told: Mapping[str, Callable[[Any], Any]] = {}
+    beside: bool = False
     holds = True
 
     def save(self, state: State, name: str, value: Any) -> None:
@@ -371,7 +400,7 @@ class _Part(Column):
     def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
         if self.make is not None:
             value = self.make(list(saved.read_batch(state, "fields").schema)) if "fields" in state else None
-        its = saved.part(f"{name}.", state)
+        its = saved.part(f"{name}.", state) or (state if self.beside else {})
         if value is not None and its:
             value.restore(its, **{name: ask(owner) for name, ask in self.told.items()})
         return value
@@ -463,6 +492,14 @@ def slot_fields(name: str) -> Metadata:
     return _Fields(least=None, below=None, length=None, fill=0, name=name).declared()
 
 
+def sparse(values: str, *, name: str, fill: int = BEFORE_ALL, below: str | None = None) -> Metadata:
+    """Declare an array that is mostly `fill`: where it is not is saved as `name`, what is there as `values`.
+
+    `below` names a field or property that all these places are below. The owner makes room for more.
+    """
+    return _Sparse(name=name, values=values, fill=fill, below=below).declared()
+
+
 def rebuilt() -> Metadata:
     """Declare an array that takes bytes and is not saved: its owner works it out from the rest."""
     return _Array(least=None, below=None, length=None, saved=False).declared()
@@ -503,15 +540,17 @@ def part(
     *,
     name: str | None = None,
     slotted: bool = False,
+    beside: bool = False,
     **told: str,
 ) -> Metadata:
     """Declare a part that saves itself; None is saved as nothing. If `slotted`, it grows with the slots of its owner.
 
+    If `beside`, older states have its entries among those of its owner.
     With `make`, a part over key fields: the state holds them as "fields", and a fresh one is made of them. Its
     `restore` is `told` by name what a field or property of the owner, or one of these, is by then: `items="pool.made"`.
     """
     asked = {key: attrgetter(path) for key, path in told.items()}
-    return _Part(make=make, name=name, slotted=slotted, told=asked).declared()
+    return _Part(make=make, name=name, slotted=slotted, beside=beside, told=asked).declared()
 
 
 def counted() -> Metadata:

@@ -472,7 +472,7 @@ class StoreShell(Shell, Generic[S]):
         state = prefixed("store.", self._store.state())
         if self._groups is not None:
             state |= prefixed("groups.", self._groups.state())
-        return state if self._lasts is None else state | self._lasts.state()
+        return state if self._lasts is None else state | prefixed("lasts.", self._lasts.state())
 
     def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
         store, capacity = self._bind(schema), 1
@@ -482,7 +482,8 @@ class StoreShell(Shell, Generic[S]):
         store.restore(part("store.", state), capacity=capacity)
         self._check(store.held())
         if self._lasts is not None:
-            self._lasts.restore(state)
+            # They were saved beside the rest by earlier versions.
+            self._lasts.restore(part("lasts.", state) or state)
 
     def _check(self, held: Held) -> None:
         """Check that some tick is in all windows of each entry that was restored: no loop over them is longer."""

@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from operators.baselines.adaptive.adaptive import AdaptiveAggregate
+from operators.baselines.buffer.aggregate import BufferAggregate
 from operators.baselines.negative.aggregate import SignedAggregate
 from operators.baselines.negative.expire import Expire
 from operators.chain import Chain
@@ -138,3 +140,51 @@ def test_chains_are_followed_to_their_ends_and_no_further() -> None:
     for heads, links in (([4], after), ([0, 1], after), ([0], np.array([1, 0])), ([0, 0], np.array([-1, -1]))):
         with pytest.raises(ValueError, match='chains in "links"'):
             chained(np.array(heads), links, "links")
+
+
+def test_windows_that_no_tuple_is_in_together_are_refused() -> None:
+    page = Page.of(SCHEMA, {"ts": [1, 2, 9], "k": ["a", "b", "a"], "v": [1, 2, 3]})
+    window, functions = SlidingWindow("ts", size=4, slide=2), {"n": count()}
+    for operator, entry in (
+        (BufferAggregate(window, functions, ("k",)), "objects.spans"),
+        (AdaptiveAggregate(window, functions, ("k",)), "objects.spans"),
+        (BufferAggregate(window, functions, ("k",), panes=True), "ranges"),
+    ):
+        chain = Chain([Bucket(window), operator])
+        drive(chain, [page])
+        state = chain.state()
+        name = f"1/store.{entry}"
+        spans = np.array(state[name])
+        restore(fresh(chain), state)
+        wide, empty = spans.copy(), spans.copy()
+        wide.reshape(-1)[-1], empty[...] = 1 << 60, 5
+        for forgery, said in ((wide, "windows that no tuple is in together"), (empty, "tuples in no window")):
+            with pytest.raises(ValueError, match=said):
+                restore(fresh(chain), {**state, name: forgery})
+
+
+def test_what_follows_from_the_rest_of_a_state_is_not_believed() -> None:
+    page = Page.of(SCHEMA, {"ts": [1, 2, 9], "k": ["a", "b", "a"], "v": [1, 2, 3]})
+    window = SlidingWindow("ts", size=4, slide=2)
+    chain = Chain([Bucket(window), BufferAggregate(window, {"n": count()}, ("k",))])
+    drive(chain, [page])
+    state = chain.state()
+    counters = np.array(state["1/store.objects.counters"])
+    counters[:] = 1 << 20
+    again = fresh(chain)
+    restore(again, {**state, "1/store.objects.counters": counters})
+    assert drive(again, [END])[-1] == END
+    with pytest.raises(ValueError, match='has "volumes" that are not those of its tuples'):
+        restore(fresh(chain), {**state, "1/store.objects.volumes": np.array([[7], [1]])})
+
+
+def test_a_technique_that_functions_do_not_allow_is_refused() -> None:
+    page = Page.of(SCHEMA, {"ts": [1, 2, 9], "k": ["a", "b", "a"], "v": [1, 2, 3]})
+    window = SlidingWindow("ts", size=4, slide=2)
+    chain = Chain([Bucket(window), WindowAggregate(window, {"least": min("v")}, ("k",), strategy="two_stacks")])
+    drive(chain, [page, before("ts", 4)])
+    state = chain.state()
+    restore(fresh(chain), state)
+    for technique in ("differential", "by hand"):
+        with pytest.raises(ValueError, match=f'has "{technique}" as "technique"'):
+            restore(fresh(chain), {**state, "1/store.technique": technique})

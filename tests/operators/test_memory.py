@@ -127,3 +127,36 @@ def test_a_part_is_told_what_its_owner_knows_by_then() -> None:
     assert other.limited.number == 7
     with pytest.raises(ValueError, match="7 is more than 6"):
         Limiting().restore({**one.state(), "most": 6})
+
+
+@attrs.define
+class Mostly(memory.Stateful):
+    most: int = attrs.field(default=9, metadata=memory.integer())
+    bounds: Int64s = attrs.field(
+        init=False, factory=lambda: np.full(2, -7), metadata=memory.sparse("bound", name="at", fill=-7, below="most")
+    )
+    limited: Limited = attrs.field(init=False, factory=Limited, metadata=memory.part(beside=True, most="most"))
+
+
+def test_an_array_that_is_mostly_its_identity_is_saved_where_it_is_not() -> None:
+    one = Mostly()
+    one.bounds = np.array([-7, -7, -7, 4, -7])
+    state = one.state()
+    assert np.asarray(state["at"]).tolist() == [3] and np.asarray(state["bound"]).tolist() == [4]
+    other = Mostly()
+    other.restore(state)
+    assert other.bounds.tolist() == [-7, -7, -7, 4] and other.nbytes == 32
+    for entry, value, said in (("at", np.array([9]), "should be below 9"), ("bound", np.array([4, 5]), "have 1 rows")):
+        with pytest.raises(ValueError, match=said):
+            Mostly().restore({**state, entry: value})
+
+
+def test_a_part_may_have_been_saved_beside_its_owner() -> None:
+    one = Mostly()
+    one.limited.number = 5
+    state = one.state()
+    assert state["limited.number"] == 5
+    for saved in (state, {"most": 9, "at": state["at"], "bound": state["bound"], "number": 5}):
+        other = Mostly()
+        other.restore(saved)
+        assert other.limited.number == 5

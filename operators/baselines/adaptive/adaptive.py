@@ -18,6 +18,7 @@ from operators.baselines.buffer.mixed import EAGER, LAZY, MixedStore, Policy
 from operators.baselines.buffer.objects import Objects
 from operators.baselines.buffer.panes import refuse_arrival
 from operators.baselines.buffer.windowed import Buffering
+from operators.data import memory
 from operators.data.keys import KeyIndex
 from operators.data.page import Int32s, Int64s, Page, Scalar, plain_values
 from operators.data.saved import part, prefixed, read_batch, read_text, save_schema
@@ -97,7 +98,7 @@ class AdaptiveAggregate(Buffering[MixedStore | MixedPanes]):
     """Decide for each pane of a group: a list of tuples becomes a partial aggregate when it would be the larger."""
     always: Literal["lazy", "eager"] | None = attrs.field(default=None, kw_only=True)
     """Take one alternative for all groups: what buffering, or WID with one partial aggregate a window, would hold."""
-    _watermarks: Watermarks = attrs.field(init=False)
+    _watermarks: Watermarks = attrs.field(init=False, metadata=memory.part(name="marks"))
     _sources: KeyIndex | None = attrs.field(init=False, default=None)
     _cost: Cost = attrs.field(init=False, factory=Cost)
     _earlier: dict[str, int] = attrs.field(init=False, factory=lambda: {})
@@ -269,7 +270,6 @@ class AdaptiveAggregate(Buffering[MixedStore | MixedPanes]):
 
     def state(self) -> State:
         state = {**super().state(), "earlier": json.dumps(self._earlier)}
-        state |= prefixed("marks.", self._watermarks.state())
         if self._sources is not None:
             state["source_fields"] = save_schema(pa.schema(list(self._sources.fields)))
             state |= prefixed("sources.", self._sources.state())
@@ -278,7 +278,6 @@ class AdaptiveAggregate(Buffering[MixedStore | MixedPanes]):
     def restore(self, state: Mapping[str, StateValue]) -> None:
         super().restore(state)
         self._earlier = json.loads(read_text(state, "earlier"))
-        self._watermarks.restore(part("marks.", state))
         if self._store is not None:
             self._store.policy = self._policy()
         if "source_fields" in state:

@@ -15,14 +15,15 @@ import pyarrow as pa
 
 from operators.baselines.buffer.mixed import MixedStore, Policy
 from operators.baselines.buffer.objects import Objects
+from operators.data import memory
 from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Int32s, Int64s, Page
-from operators.data.saved import ROOM, bounded, part, prefixed, read_int, read_integers
-from operators.functions.columns import power
+from operators.data.saved import ROOM, bounded
+from operators.functions.columns import grown, power
 from operators.functions.protocol import Accumulator
 from operators.kernels.baselines import adaptive as kernels
 from operators.kernels.ticks import BEFORE_ALL
-from operators.protocol import State, StateValue
+from operators.protocol import StateValue
 from operators.window_aggregate.store import Held, Released
 
 _BUDGET = 1 << 14
@@ -30,7 +31,7 @@ _ITEM = [pa.field("group", pa.int32()), pa.field("first", pa.int64()), pa.field(
 
 
 @attrs.define(eq=False)
-class MixedPanes:
+class MixedPanes(memory.Stateful):
     """Hold items in a mixed store, where each is a group of its own whose only window is the last that its pane is in.
 
     Cost: O(1) a tuple; a window O(the items of its panes + their tuples); a promise of single groups O(items).
@@ -40,15 +41,21 @@ class MixedPanes:
     policy: Policy
     weights: tuple[int, int, int] = (1, 1, 1)
     """Bytes of a buffered tuple, of a partial aggregate, and of what is known of an item."""
-    temporary: int = attrs.field(init=False, default=0)
+    temporary: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, name="results"))
     """The most results made at once for a release."""
-    _items: KeyIndex = attrs.field(init=False, factory=lambda: KeyIndex(_ITEM))
-    _store: MixedStore = attrs.field(init=False)
-    _firsts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(16, np.int64))
-    _owners: Int32s = attrs.field(init=False, factory=lambda: np.zeros(16, np.int32))
-    _counts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(16, np.int64))
+    _capacity: int = attrs.field(init=False, default=16, metadata=memory.integer(least=0, most=ROOM))
+    """All group ids are below, as far as there is room for them."""
+    _items: KeyIndex = attrs.field(init=False, factory=lambda: KeyIndex(_ITEM), metadata=memory.part())
+    _store: MixedStore = attrs.field(init=False, metadata=memory.part(capacity="_items.capacity"))
+    _firsts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(16, np.int64), metadata=memory.rebuilt())
+    _owners: Int32s = attrs.field(init=False, factory=lambda: np.zeros(16, np.int32), metadata=memory.rebuilt())
+    _counts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(16, np.int64), metadata=memory.rebuilt())
     """Items of each group."""
-    _own: Int64s = attrs.field(init=False, factory=lambda: np.full(16, BEFORE_ALL))
+    _own: Int64s = attrs.field(
+        init=False,
+        factory=lambda: np.full(16, BEFORE_ALL),
+        metadata=memory.sparse("own_bounds", name="own_groups", below="_capacity"),
+    )
     """Each group's own bound: windows below it were released for the group alone."""
 
     def __attrs_post_init__(self) -> None:
@@ -62,12 +69,6 @@ class MixedPanes:
     def accumulators(self) -> Sequence[Accumulator]:
         """Return one accumulator a function."""
         return self.objects.accumulators
-
-    @property
-    def nbytes(self) -> int:
-        """Return how many bytes are held, accumulators and tuples included."""
-        own = self._firsts.nbytes + self._owners.nbytes + self._counts.nbytes + self._own.nbytes
-        return self._store.nbytes + self._items.nbytes + own
 
     def account(self, ids: Int32s) -> tuple[Int64s, Int32s, Int32s, Int32s]:
         """Return for these groups: volumes, shape (n, sources), whether no tuple waits, partial aggregates, tuples."""
@@ -91,10 +92,10 @@ class MixedPanes:
         sources: Int32s | None = None,
     ) -> None:
         """Take tuples, each in the windows [first, last) and from a source; `capacity` is above every group id."""
-        if capacity > len(self._counts):
-            more = max(capacity, 2 * len(self._counts)) - len(self._counts)
-            self._counts = np.pad(self._counts, (0, more))
-            self._own = np.pad(self._own, (0, more), constant_values=BEFORE_ALL)
+        if capacity > self._capacity:
+            self._capacity = max(capacity, 2 * self._capacity)
+            self._counts = grown(self._counts, self._capacity)
+            self._own = grown(self._own, self._capacity, fill=BEFORE_ALL)
         items, fresh = self._items.assign_new([pa.array(groups), pa.array(first), pa.array(last)])
         if self._items.capacity > len(self._owners):
             more = max(self._items.capacity, 2 * len(self._owners)) - len(self._owners)
@@ -191,30 +192,14 @@ class MixedPanes:
         self._store.add(into_too + np.int32(base), positions)
         return Released(wids, groups, slots)
 
-    def state(self) -> State:
-        """Return items, lists and partial aggregates."""
-        known = np.flatnonzero(self._own != BEFORE_ALL)
-        return {
-            "capacity": len(self._counts),
-            "results": self.temporary,
-            "own_groups": known,
-            "own_bounds": self._own[known],
-            **prefixed("items.", self._items.state()),
-            **prefixed("store.", self._store.state()),
-        }
-
     def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM) -> None:
         """Become the panes whose `state` this was; `capacity` is above every group id."""
-        self.temporary = read_int(state, "results")
-        self._items.restore(part("items.", state))
-        self._store.restore(part("store.", state), capacity=self._items.capacity)
+        super().restore(state)
         live = self._items.live()
         owners, firsts, _ = (column.to_numpy() for column in self._items.keys(live))
-        bounded(owners, "items", below=min(capacity, read_int(state, "capacity", least=0, most=ROOM)))
+        bounded(owners, "items", below=min(capacity, self._capacity))
         size = max(16, self._items.capacity)
         self._owners, self._firsts = np.zeros(size, np.int32), np.zeros(size, np.int64)
         self._owners[live], self._firsts[live] = owners, firsts
-        self._counts = np.bincount(owners, minlength=read_int(state, "capacity"))
-        self._own = np.full(len(self._counts), BEFORE_ALL)
-        own = read_integers(state, "own_groups", least=0, below=len(self._own))
-        self._own[own] = read_integers(state, "own_bounds", length=len(own))
+        self._counts = np.bincount(owners, minlength=self._capacity)
+        self._own = grown(self._own, self._capacity, fill=BEFORE_ALL)

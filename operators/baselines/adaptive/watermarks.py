@@ -14,8 +14,9 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
+from operators.data import memory
 from operators.data.page import Int64s
-from operators.data.saved import read_int, read_integers
+from operators.data.saved import read_array
 from operators.functions.columns import frozen
 from operators.kernels.baselines.watermarks import begin, finish
 from operators.kernels.ticks import BEFORE_ALL
@@ -24,19 +25,19 @@ from operators.window import Window
 
 
 @attrs.define(eq=False)
-class Watermarks:
+class Watermarks(memory.Stateful):
     """Hold punctuatedWid a source, wed, and the low-watermarks at which open windows began."""
 
     window: Window
     range: int = attrs.field(init=False)
     slide: int = attrs.field(init=False)
-    wed: int = attrs.field(init=False)
-    punctuated: Int64s = attrs.field(init=False, factory=lambda: np.full(1, BEFORE_ALL))
-    low: int = attrs.field(init=False, default=BEFORE_ALL)
+    wed: int = attrs.field(init=False, metadata=memory.integer(least=0))
+    punctuated: Int64s = attrs.field(init=False, factory=lambda: np.full(1, BEFORE_ALL), metadata=memory.array())
+    low: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
     _begun: Int64s = attrs.field(init=False, factory=lambda: np.zeros((8, 3), np.int64))
     """Rows (first, last, low-watermark): windows [first, last) began at that; disjoint and rising."""
     _count: int = attrs.field(init=False, default=0)
-    _closed: int = attrs.field(init=False, default=BEFORE_ALL)
+    _closed: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
     """The last window complete for all sources, those not seen yet among them."""
 
     def __attrs_post_init__(self) -> None:
@@ -74,19 +75,10 @@ class Watermarks:
         self.low = self.window.extent(bound - 1)[1]
 
     def state(self) -> State:
-        """Return all that is remembered."""
-        return {
-            "wed": self.wed,
-            "low": self.low,
-            "closed": self._closed,
-            "punctuated": self.punctuated.copy(),
-            "begun": self._begun[: self._count].copy(),
-        }
+        return super().state() | {"begun": self._begun[: self._count].copy()}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the watermarks whose `state` this was."""
-        self.wed, self.low, self._closed = (read_int(state, name) for name in ("wed", "low", "closed"))
-        self.punctuated = read_integers(state, "punctuated")
-        begun = read_integers(state, "begun")
+        super().restore(state)
+        begun = read_array(state, "begun", like=self._begun)
         self._count = len(begun)
-        self._begun = np.concatenate((begun, np.zeros((8, 3), np.int64)))
+        self._begun = np.concatenate((begun, self._begun))

@@ -13,8 +13,9 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data import memory
 from operators.data.page import Bools, Int64s, Page
-from operators.data.saved import ROOM, read_batch, read_int
+from operators.data.saved import ROOM, read_batch
 from operators.data.schema import Schema
 from operators.functions.arguments import plain, plain_type
 from operators.functions.protocol import AggregateFunction
@@ -22,7 +23,7 @@ from operators.protocol import State, StateValue
 
 
 @attrs.define(eq=False)
-class TupleLog:
+class TupleLog(memory.Stateful):
     """Hold tuples of some attributes at positions 0 <= p < len.
 
     >>> schema = Schema.of(x=pa.int64(), y=pa.string())
@@ -36,7 +37,7 @@ class TupleLog:
     names: Sequence[str]
     _kept: Schema = attrs.field(init=False)
     _chunks: list[pa.RecordBatch] = attrs.field(factory=lambda: [], init=False)
-    _length: int = attrs.field(default=0, init=False)
+    _length: int = attrs.field(default=0, init=False, metadata=memory.integer(least=0, most=ROOM, name="length"))
 
     def __attrs_post_init__(self) -> None:
         fields = [self.schema.field(name) for name in self.names]
@@ -90,12 +91,10 @@ class TupleLog:
             self._chunks = []
 
     def state(self) -> State:
-        """Return all tuples."""
-        return {"length": self._length, "tuples": self.take(np.arange(self._length)).batch}
+        return super().state() | {"tuples": self.take(np.arange(self._length)).batch}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the log whose `state` this was."""
-        self._length = read_int(state, "length", least=0, most=ROOM)
+        super().restore(state)
         tuples = read_batch(state, "tuples")
         if self.names and (len(tuples) != self._length or not tuples.schema.equals(self._kept.arrow)):
             raise ValueError(f"the saved state has {len(tuples)} tuples with {tuples.schema.names}, not {self._length}")

@@ -14,13 +14,14 @@ import attrs
 import numpy as np
 
 from operators.baselines.buffer.objects import Objects
+from operators.data import memory
 from operators.data.page import Int32s, Int64s, Page
-from operators.data.saved import ROOM, read_int
+from operators.data.saved import ROOM
 from operators.functions.columns import frozen
 from operators.functions.protocol import Accumulator
 from operators.kernels.baselines import adaptive as kernels
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
-from operators.protocol import State, StateValue
+from operators.protocol import StateValue
 from operators.window_aggregate.store import Held, Released
 
 _BUDGET = 1 << 14
@@ -51,23 +52,25 @@ EAGER = Policy(1.0, float("-inf"), 0.0, 0.0)
 
 
 @attrs.define(eq=False)
-class MixedStore:
+class MixedStore(memory.Stateful):
     """Store each group's tuples in B or in H, and compute results of both.
 
     Cost: O(1) a tuple of a lazy group, O(its windows) of an eager one; a window O(its tuples in B + its partial
     aggregates); a switch to eager O(the group's tuples in B and their windows).
     """
 
-    objects: Objects
+    objects: Objects = attrs.field(metadata=memory.part(beside=True, capacity="_capacity"))
     policy: Policy
     weights: tuple[int, int, int] = (1, 1, 1)
     """Bytes of a buffered tuple, of a partial aggregate, and of what is known of a group."""
     ordered: Sequence[bool] = attrs.field(default=())
     """For each accumulator, whether tuples are given to it in the order of `wattr`, ties by arrival, not of arrival."""
     wattr: str = attrs.field(default="")
-    temporary: int = attrs.field(init=False, default=0)
+    temporary: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0))
     """The most partial aggregates made of buffered tuples for one release."""
-    _released: int = attrs.field(init=False, default=BEFORE_ALL)
+    _released: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
+    _capacity: int = attrs.field(init=False, default=ROOM)
+    """What group ids were below when this was restored."""
     _touched: list[Int32s] = attrs.field(init=False, factory=lambda: [])
     """Groups whose volumes fell in a release that is not closed yet."""
     _lists: tuple[Int32s, Int32s, Int32s, Int64s, Int64s] | None = attrs.field(init=False, default=None)
@@ -86,11 +89,6 @@ class MixedStore:
     def buffered(self) -> int:
         """Return how many tuples are in B."""
         return self.objects.buffered
-
-    @property
-    def nbytes(self) -> int:
-        """Return how many bytes are held, accumulators and tuples included."""
-        return self.objects.nbytes
 
     def account(self, ids: Int32s) -> tuple[Int64s, Int32s, Int32s, Int32s]:
         """Return for these groups: volumes, shape (n, sources), whether eager, partial aggregates, tuples in B."""
@@ -308,14 +306,10 @@ class MixedStore:
         )  # fmt: skip
         return idle[:left]
 
-    def state(self) -> State:
-        """Return B, H, the groups and the accumulators."""
-        return {"released": self._released, "temporary": self.temporary, **self.objects.state()}
-
     def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM) -> None:
         """Become the store whose `state` this was; `capacity` is above every group id."""
-        self._released, self.temporary = read_int(state, "released"), read_int(state, "temporary")
-        self.objects.restore(state, capacity=capacity)
+        self._capacity = capacity
+        super().restore(state)
         if self.objects.over(self._released):
             raise ValueError(f"the saved state holds what is in no window from {self._released} on")
 

@@ -12,8 +12,9 @@ import attrs
 import numpy as np
 
 from operators.baselines.buffer.log import TupleLog
+from operators.data import memory
 from operators.data.page import Int32s, Int64s
-from operators.data.saved import apart, part, prefixed, read_int, read_integers
+from operators.data.saved import ROOM, apart, bounded, read_int, read_integers
 from operators.functions.columns import grown, power
 from operators.functions.protocol import Accumulator
 from operators.kernels.baselines import adaptive as kernels
@@ -22,45 +23,34 @@ from operators.protocol import State, StateValue
 
 
 @attrs.define(eq=False)
-class Objects:
+class Objects(memory.Stateful):
     """Hold B, H and the groups' entries.
 
     32 bytes a buffered tuple and 36 a partial aggregate besides their values, 28 a group; 4 to 8 more a source.
     """
 
-    accumulators: Sequence[Accumulator]
-    log: TupleLog
-    counters: Int64s = attrs.field(init=False)
-    groups: Int32s = attrs.field(init=False)
-    volumes: Int64s = attrs.field(init=False)
-    high: Int64s = attrs.field(init=False)
-    tuples: Int32s = attrs.field(init=False)
-    spans: Int64s = attrs.field(init=False)
-    parts: Int32s = attrs.field(init=False)
-    part_wids: Int64s = attrs.field(init=False)
-    leaving: Int32s = attrs.field(init=False)
-    part_table: Int32s = attrs.field(init=False)
-    free: Int32s = attrs.field(init=False)
-    windows: Int32s = attrs.field(init=False)
-    wids: Int64s = attrs.field(init=False)
-    window_table: Int32s = attrs.field(init=False)
+    accumulators: Sequence[Accumulator] = attrs.field(metadata=memory.parts("aggregate"))
+    log: TupleLog = attrs.field(metadata=memory.part())
+    counters: Int64s = attrs.field(
+        init=False,
+        factory=lambda: np.zeros(kernels.COUNTERS, np.int64),
+        metadata=memory.array(least=0, below=1 << 62, length="counters"),
+    )
+    high: Int64s = attrs.field(init=False, factory=lambda: np.full(1, BEFORE_ALL), metadata=memory.array())
+    groups: Int32s = attrs.field(init=False, factory=lambda: _groups(16), metadata=memory.rebuilt())
+    volumes: Int64s = attrs.field(init=False, factory=lambda: np.zeros((16, 1), np.int64), metadata=memory.rebuilt())
+    tuples: Int32s = attrs.field(init=False, factory=lambda: np.zeros((16, 4), np.int32), metadata=memory.rebuilt())
+    spans: Int64s = attrs.field(init=False, factory=lambda: np.zeros((16, 2), np.int64), metadata=memory.rebuilt())
+    parts: Int32s = attrs.field(init=False, factory=lambda: np.zeros((16, 3), np.int32), metadata=memory.rebuilt())
+    part_wids: Int64s = attrs.field(init=False, factory=lambda: np.zeros(16, np.int64), metadata=memory.rebuilt())
+    leaving: Int32s = attrs.field(init=False, factory=lambda: np.zeros((16, 1), np.int32), metadata=memory.rebuilt())
+    part_table: Int32s = attrs.field(init=False, factory=lambda: np.full(32, -1, np.int32), metadata=memory.rebuilt())
+    free: Int32s = attrs.field(init=False, factory=lambda: np.zeros(16, np.int32), metadata=memory.rebuilt())
+    windows: Int32s = attrs.field(init=False, factory=lambda: np.zeros((16, 3), np.int32), metadata=memory.rebuilt())
+    wids: Int64s = attrs.field(init=False, factory=lambda: np.zeros(16, np.int64), metadata=memory.rebuilt())
+    window_table: Int32s = attrs.field(init=False, factory=lambda: np.full(32, -1, np.int32), metadata=memory.rebuilt())
 
     def __attrs_post_init__(self) -> None:
-        self.counters = np.zeros(kernels.COUNTERS, np.int64)
-        self.groups = np.zeros((16, 5), np.int32)
-        self.groups[:, kernels.NEWEST] = -1
-        self.volumes = np.zeros((16, 1), np.int64)
-        self.high = np.full(1, BEFORE_ALL)
-        self.tuples = np.zeros((16, 4), np.int32)
-        self.spans = np.zeros((16, 2), np.int64)
-        self.parts = np.zeros((16, 3), np.int32)
-        self.part_wids = np.zeros(16, np.int64)
-        self.leaving = np.zeros((16, 1), np.int32)
-        self.part_table = np.full(32, -1, np.int32)
-        self.free = np.zeros(16, np.int32)
-        self.windows = np.zeros((16, 3), np.int32)
-        self.wids = np.zeros(16, np.int64)
-        self.window_table = np.full(32, -1, np.int32)
         for accumulator in self.accumulators:
             accumulator.reserve(16)
 
@@ -102,15 +92,6 @@ class Objects:
     def scanned(self) -> int:
         """Buffered tuples that switches looked at: those of the groups that switched."""
         return int(self.counters[kernels.SCANNED])
-
-    @property
-    def nbytes(self) -> int:
-        """Return how many bytes are held, accumulators and tuples included."""
-        own = (
-            self.groups, self.volumes, self.tuples, self.spans, self.parts, self.part_wids, self.leaving,
-            self.part_table, self.free, self.windows, self.wids, self.window_table,
-        )  # fmt: skip
-        return sum([a.nbytes for a in (*own, *self.accumulators)]) + self.log.nbytes
 
     def account(self, ids: Int32s) -> tuple[Int64s, Int32s, Int32s, Int32s]:
         """Return for these groups: volumes, shape (n, sources), whether eager, partial aggregates, tuples in B."""
@@ -210,20 +191,17 @@ class Objects:
         kernels.close_windows(BEFORE_ALL, self.windows, self.wids, self.window_table, self.counters)
 
     def state(self) -> State:
-        """Return B, H, the groups and the accumulators."""
         made = int(self.counters[kernels.MADE])
         if made > self.buffered:
             self.compact(slack=-made)
             made = self.buffered
-        ever, free = int(self.counters[kernels.EVER]), int(self.counters[kernels.FREE])
+        free = int(self.counters[kernels.FREE])
         known = np.flatnonzero(self.volumes.any(axis=1))
         live = self.live()
-        state: State = {
-            "counters": self.counters.copy(),
+        return super().state() | {
             "known": known,
             "eager": self.groups[known, kernels.EAGER].copy(),
             "volumes": self.volumes[known],
-            "high": self.high.copy(),
             "tuple_groups": self.tuples[:made, kernels.GROUP].copy(),
             "tuple_sources": self.tuples[:made, kernels.SOURCE].copy(),
             "spans": self.spans[:made].copy(),
@@ -232,24 +210,21 @@ class Objects:
             "part_wids": self.part_wids[live],
             "leaving": self.leaving[live],
             "free": self.free[:free].copy(),
-            "ever": ever,
-            **prefixed("log.", self.log.state()),
+            "ever": int(self.counters[kernels.EVER]),
         }
-        for i, accumulator in enumerate(self.accumulators):
-            state |= prefixed(f"aggregate{i}.", accumulator.state())
-        return state
 
-    def restore(self, state: Mapping[str, StateValue], *, capacity: int) -> None:
+    def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM) -> None:
         """Become the store whose `state` this was; `capacity` is above every group id."""
+        super().restore(state)
         known = apart(read_integers(state, "known"), "known", below=capacity)
         volumes = read_integers(state, "volumes", length=len(known))
         eager = read_integers(state, "eager", least=0, below=2, length=len(known))
         sources = volumes.shape[1]
+        high = bounded(self.high, "high", least=None, below=None, length=sources)
         self.grow_sources(sources)
-        self.high = read_integers(state, "high", length=sources)
+        self.high = high
         size = power(int(known.max(initial=0)) + 1)
-        self.groups, self.volumes = grown(self.groups[:0], size), grown(self.volumes[:0], size)
-        self.groups[:, kernels.NEWEST] = -1
+        self.groups, self.volumes = _groups(size), grown(self.volumes[:0], size)
         self.groups[known, kernels.EAGER] = eager
         self.volumes[known] = volumes
         live, free = read_integers(state, "live"), read_integers(state, "free")
@@ -272,7 +247,6 @@ class Objects:
             raise ValueError('the saved state has "volumes" that are not those of its tuples')
         if len(np.unique(np.stack((owners, wids)), axis=1).T) < len(live):
             raise ValueError("the saved state has two partial aggregates of one group and window")
-        self.counters[:] = read_integers(state, "counters", least=0, below=1 << 62, length=len(self.counters))
         self.counters[[kernels.OPEN, kernels.LIVE, kernels.EVER, kernels.FREE, kernels.MADE]] = 0
         self.counters[kernels.HELD] = made
         self.counters[kernels.ENTRIES] = np.count_nonzero(held.any(axis=1))
@@ -294,9 +268,14 @@ class Objects:
         np.add.at(self.groups[:, kernels.TUPLES], groups, 1)
         self.counters[kernels.MADE] = made
         kernels.compact(self.groups, self.tuples, self.spans, self.windows, self.wids, self.window_table, self.counters)
-        self.log.restore(part("log.", state))
         if len(self.log) != made:
             raise ValueError(f"the saved state has {len(self.log)} tuples of {made} groups")
-        for i, accumulator in enumerate(self.accumulators):
-            accumulator.restore(part(f"aggregate{i}.", state))
+        for accumulator in self.accumulators:
             accumulator.reserve(len(self.parts))
+
+
+def _groups(size: int) -> Int32s:
+    """Make entries for groups that hold nothing."""
+    groups = np.zeros((size, 5), np.int32)
+    groups[:, kernels.NEWEST] = -1
+    return groups

@@ -12,8 +12,9 @@ import attrs
 import numpy as np
 
 from operators.baselines.buffer.log import TupleLog
+from operators.data import memory
 from operators.data.page import Bools, Int32s, Int64s, Page
-from operators.data.saved import ROOM, part, prefixed, read_int, read_integers
+from operators.data.saved import ROOM, read_int, read_integers
 from operators.errors import SchemaError
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.protocol import State, StateValue
@@ -22,15 +23,17 @@ from operators.window_aggregate.stores.per_window.store import SliceStore
 
 
 @attrs.define(eq=False)
-class PaneBuffer:
+class PaneBuffer(memory.Stateful):
     """Hold the tuples of incomplete panes, 20 bytes each besides their values, and the slices of complete ones.
 
     Cost: a promise that completes windows O(tuples of incomplete panes), once a tuple when it completes its pane.
     """
 
     accumulators: Sequence[Accumulator]
-    log: TupleLog
-    _slices: SliceStore = attrs.field(init=False)
+    log: TupleLog = attrs.field(metadata=memory.part())
+    _slices: SliceStore = attrs.field(init=False, metadata=memory.part(capacity="_capacity"))
+    _capacity: int = attrs.field(init=False, default=ROOM)
+    """What group ids were below when this was restored."""
     _groups: Int32s = attrs.field(init=False, factory=lambda: np.empty(0, np.int32))
     _ranges: Int64s = attrs.field(init=False, factory=lambda: np.empty((2, 0), np.int64))
     _waiting: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
@@ -126,28 +129,25 @@ class PaneBuffer:
         return idle[self._waiting[idle] == 0]
 
     def state(self) -> State:
-        """Return tuples and slices."""
         self._settle()
-        return {
+        return super().state() | {
             "groups": self._groups.copy(),
             "ranges": self._ranges.copy(),
             "capacity": len(self._waiting),
-            **prefixed("log.", self.log.state()),
-            **prefixed("slices.", self._slices.state()),
         }
 
     def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM) -> None:
         """Become the buffer whose `state` this was; `capacity` is above every group id."""
-        groups, capacity = capacity, read_int(state, "capacity", least=0, most=ROOM)
+        self._capacity = capacity
+        super().restore(state)
+        capacity = read_int(state, "capacity", least=0, most=ROOM)
         self._groups = read_integers(state, "groups", least=0, below=capacity).astype(np.int32)
         self._ranges = read_integers(state, "ranges", length=2)
         if (self._ranges[0] >= self._ranges[1]).any():
             raise ValueError('the saved state has tuples in no window in "ranges"')
         self._waiting = np.bincount(self._groups, minlength=capacity)
-        self.log.restore(part("log.", state))
         if not len(self._groups) == self._ranges.shape[1] == len(self.log):
             raise ValueError(f"the saved state has {len(self.log)} tuples of {len(self._groups)} groups")
-        self._slices.restore(part("slices.", state), capacity=groups)
 
 
 def refuse_arrival(functions: Mapping[str, AggregateFunction], where: str) -> None:

@@ -6,17 +6,16 @@ window of it is counted by the rows of another (Eq. 5.4 to 5.9).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 import numpy as np
 
+from operators.data import memory
 from operators.data.keys import Ids, KeyIndex
 from operators.data.page import Int32s, Int64s
-from operators.data.saved import ROOM, read_integers
 from operators.functions.columns import grown
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
-from operators.protocol import State, StateValue
 from operators.window import PartitionedWindow, Window
 from punctuation import Below, Pattern, Punctuation
 
@@ -28,11 +27,15 @@ def is_endless(window: Window) -> bool:
 
 
 @attrs.define(eq=False)
-class Lasts:
+class Lasts(memory.Stateful):
     """Hold the last window that a tuple of each group begins, 8 bytes a group; shape (groups,)."""
 
     partition: tuple[str, ...]
-    _lasts: Int64s = attrs.field(init=False, factory=lambda: np.full(16, BEFORE_ALL))
+    _lasts: Int64s = attrs.field(
+        init=False,
+        factory=lambda: np.full(16, BEFORE_ALL),
+        metadata=memory.sparse("last_windows", name="last_groups"),
+    )
 
     @classmethod
     def of(cls, window: Window, by: tuple[str, ...]) -> Lasts | None:
@@ -84,14 +87,3 @@ class Lasts:
             return groups if self.whole(groups) else None
         patterns: dict[str, Pattern] = dict(groups.patterns)
         return Punctuation({**patterns, wid: Below(min(ended) + 1)}, assumed=groups.assumed)
-
-    def state(self) -> State:
-        """Return the windows by group."""
-        known = np.flatnonzero(self._lasts != BEFORE_ALL)
-        return {"last_groups": known, "last_windows": self._lasts[known]}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become what this was the `state` of."""
-        known = read_integers(state, "last_groups", least=0, below=ROOM)
-        self._lasts = np.full(max(16, int(known.max(initial=0)) + 1), BEFORE_ALL)
-        self._lasts[known] = read_integers(state, "last_windows", length=len(known))

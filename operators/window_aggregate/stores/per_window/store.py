@@ -12,8 +12,9 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from operators.data import memory
 from operators.data.page import Int32s, Int64s, Page
-from operators.data.saved import ROOM, apart, bounded, part, prefixed, read_int, read_integers, read_text, read_words
+from operators.data.saved import ROOM, apart, bounded, read_int, read_integers, read_text, read_words
 from operators.functions.columns import grown, power
 from operators.functions.protocol import Accumulator
 from operators.kernels.slicing import slices as kernels
@@ -32,33 +33,35 @@ _FEW_OPENED = 8
 
 
 @attrs.define
-class SliceStore:
+class SliceStore(memory.Stateful):
     """Hold slots, about 50 bytes each besides the accumulators, chained by slice, and by group once single groups end.
 
     `technique` says how windows are made of slices: "combine" anew for each window, "differential" or "two_stacks" from
     the window before; "auto" carries over what is worth it, which is decided at the first window with many slices.
     """
 
-    accumulators: Sequence[Accumulator]
+    accumulators: Sequence[Accumulator] = attrs.field(metadata=memory.parts("aggregate"))
     ordered: bool = attrs.field(default=False, kw_only=True)
     """Whether slices must be combined in their order, the earliest first, because a function is not commutative."""
     technique: Carrying | Literal["auto", "combine"] = "auto"
     endless: bool = attrs.field(default=False, kw_only=True)
     """Whether windows never let go of a tuple (RANGE ALL): slices that began before a bound become one."""
-    _running: Running | None = attrs.field(init=False, default=None)
-    _pairs: npt.NDArray[np.uint64] = attrs.field(init=False)
-    _table: Int32s = attrs.field(init=False)
+    _running: Running | None = attrs.field(init=False, default=None, metadata=memory.counted())
+    _pairs: npt.NDArray[np.uint64] = attrs.field(init=False, metadata=memory.rebuilt())
+    _table: Int32s = attrs.field(init=False, metadata=memory.rebuilt())
     _counters: Int64s = attrs.field(init=False)
-    _free: Int32s = attrs.field(init=False)
-    _links: Int32s = attrs.field(init=False)
-    _by_slice: Int32s = attrs.field(init=False)
-    _sizes: Int64s = attrs.field(init=False)
-    _held: Int32s = attrs.field(init=False)
-    _by_group: Int32s = attrs.field(init=False)
-    _kin: Int32s = attrs.field(init=False)
-    _own: Int64s = attrs.field(init=False)
-    _rows: Rows = attrs.field(init=False)
-    ranges: Ranges = attrs.field(init=False)
+    _free: Int32s = attrs.field(init=False, metadata=memory.rebuilt())
+    _links: Int32s = attrs.field(init=False, metadata=memory.rebuilt())
+    _by_slice: Int32s = attrs.field(init=False, metadata=memory.rebuilt())
+    _sizes: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    _held: Int32s = attrs.field(init=False, metadata=memory.rebuilt())
+    _by_group: Int32s = attrs.field(init=False, metadata=memory.rebuilt())
+    _kin: Int32s = attrs.field(init=False, metadata=memory.rebuilt())
+    _own: Int64s = attrs.field(init=False, metadata=memory.sparse("own_bounds", name="own_groups", below="_capacity"))
+    _capacity: int = attrs.field(init=False, default=ROOM)
+    """What group ids were below when this was restored."""
+    _rows: Rows = attrs.field(init=False, metadata=memory.counted())
+    ranges: Ranges = attrs.field(init=False, metadata=memory.counted())
 
     def __attrs_post_init__(self) -> None:
         self._clear()
@@ -84,16 +87,6 @@ class SliceStore:
         return int(self._counters[0])
 
     @property
-    def nbytes(self) -> int:
-        """Return how many bytes are held, accumulators included."""
-        own = (
-            self._pairs, self._table, self._free, self._links, self._by_slice, self._sizes, self._held, self._by_group,
-            self._kin, self._own, self._rows, self.ranges,
-        )  # fmt: skip
-        carried = 0 if self._running is None else self._running.nbytes
-        return sum([a.nbytes for a in (*own, *self.accumulators)]) + carried
-
-    @property
     def carried(self) -> int:
         """Number of aggregates carried from window to window."""
         return 0 if self._running is None else self._running.held
@@ -103,18 +96,22 @@ class SliceStore:
         if len(first) == 0:
             return
         if self.groups < capacity:
-            size = max(capacity, 2 * self.groups)
-            self._held = grown(self._held, size)
-            if self._chained:
-                self._by_group = grown(self._by_group, size, fill=-1)
-            self._own = grown(self._own, size, fill=BEFORE_ALL)
-            self._rows.widen(size)
+            self._widen(max(capacity, 2 * self.groups))
         slices, opened = self.ranges.locate(first, last)
         if opened:
             self._enter(opened)
         slots = self._locate(slices, groups)
         for accumulator in self.accumulators:
             accumulator.update(slots, page)
+
+    def _widen(self, groups: int) -> None:
+        """Make room for ids of groups below `groups`, or below those there is room for."""
+        size = max(groups, self.groups)
+        self._held = grown(self._held, size)
+        if self._chained:
+            self._by_group = grown(self._by_group, size, fill=-1)
+        self._own = grown(self._own, size, fill=BEFORE_ALL)
+        self._rows.widen(size)
 
     def _enter(self, slices: Sequence[int]) -> None:
         """Make room for slices that were opened."""
@@ -396,27 +393,23 @@ class SliceStore:
         return slots
 
     def state(self) -> State:
-        """Return slots, slices and accumulators."""
         live = self._live()
-        known = np.flatnonzero(self._own != BEFORE_ALL)
-        state: State = {
+        running = self._running
+        return super().state() | {
             "slots": live,
             "pairs": self._pairs[live],
             "made": int(self._counters[1]),
             "chained": self._chained,
             **self.ranges.state(),
-            "technique": "" if self._running is None else self._running.technique,
-            "suffixed": np.flatnonzero(self._running.suffixed) if self._running is not None else known[:0],
-            "own_groups": known,
-            "own_bounds": self._own[known],
+            "technique": "" if running is None else running.technique,
+            "suffixed": np.flatnonzero(running.suffixed) if running is not None else np.empty(0, np.int64),
         }
-        for i, accumulator in enumerate(self.accumulators):
-            state |= prefixed(f"aggregate{i}.", accumulator.state())
-        return state
 
     def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM) -> None:
         """Become the store whose `state` this was; `capacity` is above every group id."""
+        self._version(state)
         self._clear()
+        self._capacity = capacity
         self.ranges.restore(state)
         self._enter(())
         made = read_int(state, "made", least=0, most=ROOM)
@@ -427,13 +420,8 @@ class SliceStore:
         groups = bounded((pairs & np.uint64(0xFFFFFFFF)).astype(np.int64), "pairs", below=capacity)
         if not np.isin((pairs >> np.uint64(32)).astype(np.int64), self.ranges.order).all():
             raise ValueError("the saved state has partial aggregates of slices that it does not have")
-        own = read_integers(state, "own_groups", least=0, below=capacity)
-        own_bounds = read_integers(state, "own_bounds", length=len(own))
-        capacity = power(int(max(groups.max(initial=-1), own.max(initial=-1))) + 1)
-        self._held = np.zeros(capacity, np.int32)
-        self._own = np.full(capacity, BEFORE_ALL)
-        self._rows.widen(capacity)
-        self._own[own] = own_bounds
+        self._held = np.zeros(power(int(groups.max(initial=-1)) + 1), np.int32)
+        self._rows.widen(len(self._held))
         self._grow(power(made))
         if state.get("chained", True):
             # As by an earlier version, which always chained them.
@@ -448,8 +436,10 @@ class SliceStore:
         self._counters[:] = (0, made, made, 0)
         wanted = (pairs >> np.uint64(32)).astype(np.int32)
         self._locate(wanted[::-1].copy(), groups[::-1].astype(np.int32))
-        for i, accumulator in enumerate(self.accumulators):
-            accumulator.restore(part(f"aggregate{i}.", state))
+        # New slots were made ready, so what they held is read only now.
+        super().restore(state)
+        self._widen(len(self._own))
+        for accumulator in self.accumulators:
             accumulator.reserve(len(self._pairs))
             accumulator.free(spare.astype(np.int32))
         technique = read_text(state, "technique")

@@ -35,10 +35,14 @@ class Partitions(memory.Stateful):
     partition: tuple[str, ...]
     bound: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
     """What is promised of every partition."""
-    _own: Int64s = attrs.field(init=False, factory=lambda: np.full(1, BEFORE_ALL), metadata=memory.rebuilt())
     _groups: KeyIndex | None = attrs.field(init=False, default=None, metadata=memory.part())
     _apart: KeyIndex | None = attrs.field(init=False, default=None, metadata=memory.part(name="parts"))
     """The partitions, where they are not the groups."""
+    _own: Int64s = attrs.field(
+        init=False,
+        factory=lambda: np.full(1, BEFORE_ALL),
+        metadata=memory.sparse("own", name="known", below="capacity"),
+    )
     _part_of: Int32s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int32), metadata=memory.rebuilt())
     _members: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.rebuilt())
 
@@ -166,21 +170,20 @@ class Partitions(memory.Stateful):
         return group_text(schema, self.by, self.keys(np.array([group], np.int32)))
 
     def state(self) -> State:
-        known = np.flatnonzero(self._own != BEFORE_ALL)
-        state: State = {"known": known, "own": self._own[known]}
+        state = super().state()
         if not self.same:
             assert self._groups is not None
             live = self._groups.live()
             state |= {"live": live, "part_of": self._part_of[live]}
-        return super().state() | state
+        return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         super().restore(state)
-        self._ensure()
-        known = read_integers(state, "known", least=0, below=len(self._own))
-        self._own[known] = read_integers(state, "own", length=len(known))
+        self._own = grown(self._own, self.capacity, fill=BEFORE_ALL)
         if not self.same:
             assert self._groups is not None
+            size = len(self._own)
+            self._part_of, self._members = grown(self._part_of, size), grown(self._members, size)
             live = read_integers(state, "live")
             self._groups.check_live(live, "live")
             part_of = read_integers(state, "part_of", length=len(live))
