@@ -16,6 +16,7 @@ import pyarrow as pa
 from operators.data.keys import Ids
 from operators.data.page import Int64s
 from operators.join.segments import Flags, Found, Segments
+from operators.kernels.join import layout
 from operators.kernels.join import probe as looks
 from operators.kernels.join import runs as kernels
 from operators.kernels.ticks import FAR, FOREVER
@@ -24,7 +25,7 @@ UNLIMITED = 2**63 - 1
 _RING = 1 << 13
 _LEAST = 64
 _SLACK = 1 << 10
-_CHUNK = int(kernels.CHUNK)
+_CHUNK = int(layout.CHUNK)
 _CLASSES = 40
 
 Int32s = npt.NDArray[np.int32]
@@ -71,7 +72,7 @@ class Store:
         self._waiting = np.empty((_LEAST * _CHUNK, 2), np.int64)
         self._chunks = np.empty((_LEAST, 2), np.int32)
         self._ring = np.empty(_RING + 1, np.int32)
-        self._calendar = np.zeros(9, np.int64)
+        self._calendar = np.zeros(layout.PLACES, np.int64)
         self._rewind(0, max(0, self.span.bit_length() - 10))
         self._memory(_LEAST, _LEAST)
 
@@ -97,7 +98,7 @@ class Store:
         """Store at least one tuple, each under its key, and give the position of the first."""
         if len(self) == 0:
             # What comes late yet should be within the calendar, most of it.
-            shift = int(self._calendar[1])
+            shift = int(self._calendar[layout.SHIFT])
             self._rewind((int(ticks.min()) >> shift) - _RING // 128, shift)
         base = self.segments.append(batch, ticks, matched)
         self._enter(ids, ticks, np.arange(base, base + len(ids)))
@@ -105,7 +106,7 @@ class Store:
 
     def count(self, ids: Ids) -> Int32s:
         """Return the number of tuples of each key."""
-        return self._runs[ids, 1]
+        return self._runs[ids, layout.COUNT]
 
     def probe(self, ids: Ids, low: Int64s, high: Int64s, *, limit: int = UNLIMITED, size: int) -> Iterator[Pairs]:
         """Yield the pairs of tuple i with the stored tuples of key ids[i] at low[i] .. high[i], at most `size` at once.
@@ -115,8 +116,8 @@ class Store:
         if len(self) == 0:
             return
         inputs = read_only(ids), read_only(low), read_only(high)
-        cursor = np.zeros(3, np.int64)
-        while cursor[0] < len(ids):
+        cursor = np.zeros(layout.LAST_TOUCHED + 1, np.int64)
+        while cursor[layout.TUPLE] < len(ids):
             rows, positions = np.empty(size, np.int64), np.empty(size, np.int64)
             n = looks.probe(*inputs, limit, cursor, self._entries, self._blocks, self._runs, rows, positions)
             if n:
@@ -125,19 +126,19 @@ class Store:
     def purge(self, bound: int) -> tuple[Found | None, Ids]:
         """Drop the tuples below a bound; gives them, None when there are none, and the keys that are left without."""
         self._lately = max(len(self), 3 * self._lately // 4)
-        self._spare(1 + min(int(self._calendar[2]), _RING) + int(self._calendar[2]) // _CHUNK)
+        self._spare(1 + min(int(self._calendar[layout.DISTANT]), _RING) + int(self._calendar[layout.DISTANT]) // _CHUNK)
         bounds = np.array([max(-FAR, min(bound, FAR))])
         counts, gone, emptied = self._outputs(len(self._runs))
         kernels.purge(bounds, counts, gone, emptied, *self._runs_memory, *self._calendar_memory)
-        found = self._retire(gone[: counts[0]])
+        found = self._retire(gone[: counts[layout.DROPPED]])
         self._adapt()
-        return found, emptied[: counts[1]]
+        return found, emptied[: counts[layout.EMPTIED]]
 
     def purge_keys(self, ids: Ids, bounds: Int64s) -> tuple[Found | None, Ids]:
         """Drop the tuples of each key, named once, below a bound of its own; gives what `purge` does."""
         counts, gone, emptied = self._outputs(len(ids))
         kernels.purge_keys(ids, bounds, counts, gone, emptied, *self._runs_memory)
-        return self._retire(gone[: counts[0]]), emptied[: counts[1]]
+        return self._retire(gone[: counts[layout.DROPPED]]), emptied[: counts[layout.EMPTIED]]
 
     def strike(self, ids: Ids, ticks: Int64s, positions: Int64s) -> None:
         """Drop single tuples, each there and named once."""
@@ -179,7 +180,7 @@ class Store:
 
     def _spare(self, chunks: int) -> None:
         """Make sure that so many chunks are free."""
-        if int(self._calendar[5]) + chunks > len(self._chunks):
+        if int(self._calendar[layout.EVER]) + chunks > len(self._chunks):
             self._chunks = _enlarged(self._chunks, chunks + 2 * len(self._chunks))
             self._waiting = _enlarged(self._waiting, _CHUNK * len(self._chunks))
 
@@ -205,8 +206,11 @@ class Store:
 
     def _grow(self) -> None:
         """Double what is nearly full, all when nothing is; contents stay where they are."""
-        entries, blocks = len(self._entries) - int(self._tops[0]), len(self._blocks) - int(self._tops[1])
-        if self._calendar[4] < 0 and self._calendar[5] == len(self._chunks):
+        entries, blocks = (
+            len(self._entries) - int(self._tops[layout.OF_ENTRIES]),
+            len(self._blocks) - int(self._tops[layout.OF_BLOCKS]),
+        )
+        if self._calendar[layout.SPARE] < 0 and self._calendar[layout.EVER] == len(self._chunks):
             self._spare(1)
             return
         neither = entries >= 1024 and 2 * blocks >= len(self._blocks)
@@ -239,19 +243,19 @@ class Store:
         self._runs[:] = 0
         self._gone = np.empty(_LEAST, np.int64)
         self._waiting, self._chunks = self._waiting[: _LEAST * _CHUNK].copy(), self._chunks[:_LEAST].copy()
-        self._rewind(int(self._calendar[0]), int(self._calendar[1]))
+        self._rewind(int(self._calendar[layout.FIRST]), int(self._calendar[layout.SHIFT]))
         self._enter(ids, ticks, positions)
 
     def _adapt(self) -> None:
         """Fit the calendar to the ticks stored, when most are beyond it or many were looked at in vain."""
-        far, kept = int(self._calendar[2]), int(self._calendar[6])
+        far, kept = int(self._calendar[layout.DISTANT]), int(self._calendar[layout.KEPT])
         crowded = 2 * far > len(self) + _SLACK or kept > 8 * len(self) + _SLACK
         if not crowded or len(self) == 0:
             return
-        self._calendar[6] = 0
+        self._calendar[layout.KEPT] = 0
         ids, ticks, _ = self._dump()
-        shift = int(self._calendar[1])
-        first = int(self._calendar[0]) << shift
+        shift = int(self._calendar[layout.SHIFT])
+        first = int(self._calendar[layout.FIRST]) << shift
         # Nine tenths of the tuples should take half of the ring.
         most = int(np.partition(ticks, 9 * len(ticks) // 10)[9 * len(ticks) // 10])
         fitting = max(0, (most - first).bit_length() - _RING.bit_length() + 2)
