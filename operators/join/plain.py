@@ -7,8 +7,6 @@ chapter 9.)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 
@@ -17,7 +15,6 @@ from operators.data.page import Bools, Int64s
 from operators.join.segments import Found, Segment
 from operators.join.tuples import Tuples
 from operators.kernels.ticks import FOREVER
-from operators.protocol import State, StateValue
 
 _PAGES = 256
 
@@ -83,16 +80,16 @@ class Policy(memory.Stateful):
 
     patience: int = attrs.field(metadata=memory.integer())
     """How many looks at a plain tuple cost as much as to index it; 0: index at once."""
-    _pages: list[float] = attrs.field(factory=lambda: [0.0, 0.0], init=False)
-    _tuples: list[float] = attrs.field(factory=lambda: [0.0, 0.0], init=False)
+    _seen: list[float] = attrs.field(factory=lambda: [0.0] * 4, init=False, metadata=memory.numbers())
+    """Pages seen of each port, and tuples, those of long ago for less."""
 
     def saw(self, port: int, tuples: int) -> None:
         """Take note of a page."""
-        self._pages[port] += 1
-        self._tuples[port] += tuples
-        if sum(self._pages) > _PAGES:
-            self._pages = [n / 2 for n in self._pages]
-            self._tuples = [n / 2 for n in self._tuples]
+        seen = self._seen
+        seen[port] += 1
+        seen[2 + port] += tuples
+        if seen[0] + seen[1] > _PAGES:
+            self._seen = [n / 2 for n in seen]
 
     def plain(self, port: int, held: int) -> bool:
         """Return whether the page just seen on a port should lie plain, `held` tuples of that port being stored.
@@ -102,18 +99,7 @@ class Policy(memory.Stateful):
         """
         if self.patience == 0:
             return False
-        other = 1 - port
-        page = self._tuples[port] / self._pages[port]
-        looks = self._pages[other] / self._pages[port] * max(1.0, held / page)
-        return looks / self.patience + self._tuples[other] / self._tuples[port] < 1.0
-
-    def state(self) -> State:
-        return super().state() | {"seen": np.array([*self._pages, *self._tuples])}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
-        seen = state["seen"]
-        if not isinstance(seen, np.ndarray) or seen.shape != (4,):
-            raise ValueError(f"the saved state should tell what a join saw lately in four numbers, it has {seen!r}")
-        one, two, three, four = (float(v) for v in seen)
-        self._pages, self._tuples = [one, two], [three, four]
+        pages, tuples, other = self._seen[:2], self._seen[2:], 1 - port
+        page = tuples[port] / pages[port]
+        looks = pages[other] / pages[port] * max(1.0, held / page)
+        return looks / self.patience + tuples[other] / tuples[port] < 1.0

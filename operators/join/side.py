@@ -16,6 +16,7 @@ from operators.join.plain import Plain
 from operators.join.segments import Flags, Found
 from operators.join.store import Store
 from operators.join.tuples import Tuples
+from operators.kernels.ticks import LIMIT
 from operators.protocol import State, StateValue
 from punctuation import Punctuation
 
@@ -113,4 +114,5 @@ class Side:
         if len(flags):
             bounded(flags, "matched", length=len(tuples))
         ids = read_integers(state, "ids", least=-1, below=ROOM, length=len(tuples)).astype(np.int32)
-        return tuples, ids, read_integers(state, "ticks", length=len(tuples)), flags if len(flags) else None
+        ticks = read_integers(state, "ticks", least=1 - LIMIT, below=LIMIT, length=len(tuples))
+        return tuples, ids, ticks, flags if len(flags) else None
