@@ -207,6 +207,8 @@ class LowTable(memory.Stateful):
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         super().restore(state)
+        for accumulator in self.accumulators:
+            accumulator.reserve(self.size + self.burst)
         if self.words.nulls:
             self._widen()
         places = apart(read_integers(state, "places"), "places", below=self.size)

@@ -13,6 +13,7 @@ from typing import Protocol
 import attrs
 import numpy as np
 
+from operators.data import memory
 from operators.data.page import Int64s
 from operators.data.saved import read_integers
 from operators.kernels.stacks import panes as kernels
@@ -57,7 +58,7 @@ class Spans:
 
 
 @attrs.define(eq=False)
-class Panes:
+class Panes(memory.Stateful):
     """Hold the units of the panes that are in a window still to come. Cost: 8 bytes a pane."""
 
     window: SlidingWindow
@@ -66,17 +67,12 @@ class Panes:
     high: int = attrs.field(init=False, default=0)
     """The pane after the last one."""
     _columns: list[Column] = attrs.field(init=False, factory=list)
-    _units: Int64s = attrs.field(init=False, factory=lambda: np.empty(_LEAST_ROOM, np.int64))
+    _units: Int64s = attrs.field(init=False, factory=lambda: np.empty(_LEAST_ROOM, np.int64), metadata=memory.rebuilt())
     _marks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(2, np.int64))
 
     def __len__(self) -> int:
         """Number of panes held."""
         return self.high - self.low
-
-    @property
-    def nbytes(self) -> int:
-        """Return how many bytes are reserved."""
-        return self._units.nbytes
 
     @property
     def horizon(self) -> int:
@@ -159,9 +155,11 @@ class Panes:
         self.low, self.high = 0, high - low
 
     def state(self) -> State:
-        return {"units": self._units[self.low : self.high].copy(), "marks": self._marks - self.low}
+        units, marks = self._units[self.low : self.high].copy(), self._marks - self.low
+        return super().state() | {"units": units, "marks": marks}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
+        super().restore(state)
         units = read_integers(state, "units")
         self._make_room(len(units))
         self.low, self.high = 0, len(units)
