@@ -6,8 +6,9 @@ HYPOTHESIS_PROFILE=ci more of those that cost much, and nightly 1,000, with the 
 printed with the line (`@reproduce_failure`) that repeats it. None has a deadline, as first calls compile.
 
 Nobody marks a unit test: it is one that is not slow, and uses nothing OUTSIDE this process and nothing that is COMPILED
-anew, neither itself nor through a function or a fixture of the tests. CI sees to it that each is quick
-(`--most-seconds`).
+anew, neither itself nor through a function or a fixture of the tests. `longer.txt` lists those that are none because
+they take half a second or more, all their parameters together; some are listed with one parameter alone. CI sees to it
+that each is quick (`--most-seconds`).
 
 Every Java that a test starts, by whatever process, is one that starts fast.
 """
@@ -18,6 +19,7 @@ import datetime
 import os
 import time
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 
 import pytest
@@ -42,6 +44,7 @@ for name, examples in PROFILES.items():
     )
 
 HERE = os.path.dirname(__file__)
+LONGER = set(Path(HERE, "longer.txt").read_text(encoding="utf-8").splitlines())
 OUTSIDE = {"subprocess", "multiprocessing", "socket", "signal", "matplotlib", "pyspark"}
 COMPILED = {"user_aggregate", "UserAggregate", "EdgeWindow", "ContextWindow"}
 """What compiles functions of a user: they are not kept on disk, so that such a test takes a second or more."""
@@ -72,7 +75,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     known: dict[object, bool] = {}
     for item in items:
         inside = isinstance(item, pytest.Function) and not FOLDERS & set(item.path.parts)
-        if inside and item.get_closest_marker("slow") is None:
+        if (
+            inside
+            and not {item.nodeid, item.nodeid.partition("[")[0]} & LONGER
+            and item.get_closest_marker("slow") is None
+        ):
             fixtures = (f.func for found in item._fixtureinfo.name2fixturedefs.values() for f in found)
             if not any(goes_outside(function, known) for function in (item.obj, *fixtures)):
                 item.add_marker(pytest.mark.unit)
@@ -84,7 +91,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     result = yield
     most, took = item.config.option.most_seconds, time.process_time() - began
     if most is not None and took > most:
-        pytest.fail(f"It took {took:.1f} s of CPU time. Make it smaller, or mark it slow.", pytrace=False)
+        pytest.fail(
+            f"It took {took:.1f} s of CPU time. Make it smaller, list it in tests/longer.txt, or mark it slow.",
+            pytrace=False,
+        )
     return result
 
 
@@ -94,6 +104,8 @@ def goes_outside(function: object, known: dict[object, bool]) -> bool:
         function = function.__func__
     if isinstance(function, FunctionType) and "hypothesis" in vars(function):
         function = vars(function)["hypothesis"].inner_test
+    if not isinstance(function, FunctionType):
+        function = getattr(function, "__wrapped__", function)  # of a function with a cache
     if not isinstance(function, FunctionType) or not function.__code__.co_filename.startswith(HERE):
         return False
     if function not in known:

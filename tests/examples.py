@@ -24,7 +24,7 @@ class Examples:
 
 PROFILES = {
     "unit": Examples(4, 4, 4),
-    "default": Examples(50, 20, 8),
+    "default": Examples(50, 10, 8),
     "ci": Examples(50, 50, 50),
     "nightly": Examples(1000, 1000, 160),
 }

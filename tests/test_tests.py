@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -112,6 +113,14 @@ def test_every_test_has_an_assertion() -> None:
 @pytest.mark.slow
 def test_no_test_returns_before_it_has_asserted_something() -> None:
     assert early(written()) == []
+
+
+def test_each_test_that_is_too_long_for_a_unit_test_is_there() -> None:
+    listed = (ROOT / "tests" / "longer.txt").read_text(encoding="utf-8").splitlines()
+    assert listed == sorted(set(listed))
+    for test in listed:
+        path, name = re.split(r"::|\[", test)[:2]
+        assert re.search(rf"\b{name}\b", (ROOT / path).read_text(encoding="utf-8")), test
 
 
 HELPERS = """

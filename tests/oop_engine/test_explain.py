@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -148,6 +149,7 @@ def test_a_handle_prints_its_plan() -> None:
     assert repr(stream) == stream.explain() == text(stream)
 
 
+@cache
 def own(*, interpreted: bool) -> oop.AggregateFunction:
     return oop.user_aggregate(
         "u", lambda x: x, lambda a, b: a + b, arguments="x", identity=0, output=pa.int64(), interpreted=interpreted

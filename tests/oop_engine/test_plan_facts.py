@@ -37,6 +37,7 @@ from operators.testing import Script, check_operator
 from operators.testing import streams as scripts
 from operators.window_aggregate.group_by import GroupAggregate
 from punctuation import END, Punctuation, before
+from tests.examples import share
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("x", pa.int64()), ("rest", pa.string())])
 RESULT = pa.schema([("k", pa.string()), ("until", pa.int64()), ("total", pa.int64())])
@@ -269,6 +270,7 @@ def test_nothing_late_comes_to_one_that_says_nothing(rows: list[Row], slack: int
     assert (found, late) == (results(ours(source(kept), size))[0], len(rows) - len(kept))
 
 
+@share(1)
 @given(rows_of, st.integers(1, 9))
 def test_both_give_the_answer_of_ours_over_a_file(rows: list[Row], size: int) -> None:
     expected = results(ours(source(rows), size))

@@ -74,6 +74,7 @@ def test_at_every_promise_the_changes_add_up_to_the_extents_of_complete_windows(
             assert relation(changes, wid) == extent
 
 
+@share(1)
 @given(sliding, st.sampled_from(BY), streams(SCHEMA, group=("k",), tuples=12))
 def test_every_order_paging_and_punctuation_gives_the_naive_answer(
     window: SlidingWindow, by: tuple[str, ...], script: Script
@@ -298,6 +299,7 @@ ranges = st.tuples(st.integers(1, 5), st.integers(1, 9), st.integers(1, 9), st.i
 )
 
 
+@share(1)
 @given(ranges, streams([SCHEMA, OTHER], tuples=12, promises=("linear",), nulls=("k", "v", "w")), st.integers(1, 3))
 def test_the_changes_of_two_relations_are_joined_to_those_of_the_joined_relation(
     windows: tuple[SlidingWindow, SlidingWindow], script: Script, rows: int

@@ -23,6 +23,7 @@ from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.stores.per_window.paned import SUBS, split, sub_aggregates
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from operators.window_aggregate.strategy import Costs
+from tests.examples import share
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts")])
 FUNCTIONS: dict[str, AggregateFunction] = {
@@ -75,6 +76,7 @@ def test_two_sub_queries_give_what_the_query_gives(window: SlidingWindow, by: tu
     assert finished(rows(drive(in_two(window, by), elements)), by) == expected
 
 
+@share(1)
 @given(sliding, streams(SCHEMA, group=("k",), tuples=10))
 def test_the_sub_queries_in_a_row_keep_the_laws(window: SlidingWindow, script: Script) -> None:
     check_operator(lambda: in_two(window, ("k",)), script)

@@ -23,6 +23,7 @@ from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.group_by import GroupAggregate
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import END, Below, Equals, Progress, Punctuation, before
+from tests.examples import share
 from tests.naive_aggregate import naive_groups, naive_windows
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts"), "k"])
@@ -72,6 +73,7 @@ def must_be_out(window: Window, by: Sequence[str], table: list[Row], progress: P
     return [] if bound is None else [r for r in results if r["window_end"] <= bound]  # type: ignore[operator]
 
 
+@share(1)
 @given(windows, st.sampled_from([(), ("k",), ("k", "v")]), streams(SCHEMA, group=("k",), tuples=12))
 def test_every_order_paging_and_punctuation_gives_the_naive_answer(
     window: Window, by: tuple[str, ...], script: Script
@@ -102,6 +104,7 @@ def test_state_is_one_partial_aggregate_for_each_open_slice_and_group(window: Sl
     check_operator(lambda: chained(window, ("k",)), script, kept=lambda t, p: kept(t, p), laws={2})
 
 
+@share(1)
 @given(partitioned, st.sampled_from([(), ("v",)]), streams(SCHEMA, group=("k",), tuples=14))
 def test_partitioned_rows_are_counted_in_each_partition(
     window: PartitionedWindow, extra: tuple[str, ...], script: Script
@@ -131,6 +134,7 @@ def test_a_partition_leaves_as_soon_as_its_own_rows_complete_a_window() -> None:
     assert [(r["k"], r["total"], r["wid"]) for r in found] == [("a", 4, 0)]
 
 
+@share(1)
 @given(st.sampled_from([(), ("k",), ("ts", "k")]), streams(SCHEMA, group=("k",), tuples=12))
 def test_the_plain_aggregate_releases_groups_that_a_promise_ends(by: tuple[str, ...], script: Script) -> None:
     def settled(tables: Sequence[list[Row]], progress: Sequence[Progress]) -> list[Row]:
@@ -149,6 +153,7 @@ def test_the_plain_aggregate_releases_groups_that_a_promise_ends(by: tuple[str, 
     )
 
 
+@share(1)
 @given(sliding, streams(SCHEMA, tuples=8, promises=("linear",), disorder=2))
 def test_empty_windows_between_others_are_given_on_request(window: SlidingWindow, script: Script) -> None:
     def naive(table: list[Row]) -> list[Row]:

@@ -27,6 +27,7 @@ from operators.window_aggregate.stores.per_window import running
 from operators.window_aggregate.stores.per_window.running import Running
 from operators.window_aggregate.stores.per_window.wid import Strategy, WindowAggregate
 from punctuation import END, before
+from tests.examples import share
 from tests.naive_aggregate import naive_windows
 from tests.operators.planted import found_out
 
@@ -71,6 +72,7 @@ def check(window: SlidingWindow, by: tuple[str, ...], strategy: Strategy, script
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
+@share(1)
 @given(window=sliding, by=st.sampled_from([(), ("k",)]), script=streams(SCHEMA, group=("k",), tuples=14))
 def test_every_strategy_gives_the_naive_answer(
     strategy: Strategy, window: SlidingWindow, by: tuple[str, ...], script: Script

@@ -26,6 +26,7 @@ from operators.window_aggregate.early.firing import Fire, Part
 from operators.window_aggregate.early.refine import Refine
 from operators.window_aggregate.stores.slices import SlicingAggregate
 from punctuation import END, Below, Equals, Punctuation, before
+from tests.examples import share
 from tests.naive_early import naive_early, naive_refined
 from tests.operators.planted import found_out
 
@@ -88,6 +89,7 @@ def asked(draw: st.DrawFn, refinement: str) -> Asked:
 
 @pytest.mark.parametrize("refinement", ["accumulate", "discard", "retract"])
 def test_every_order_paging_and_punctuation_gives_the_naive_answer(refinement: str) -> None:
+    @share(1)
     @given(asked(refinement), streams(SCHEMA, group=("k",), tuples=12))
     def check(one: Asked, script: Script) -> None:
         check_operator(one.operator, script, naive=one.naive)

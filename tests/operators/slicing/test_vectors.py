@@ -83,6 +83,7 @@ def shown(elements: Sequence[Element]) -> list[str]:
     return sorted(map(repr, rows(list(elements))))
 
 
+@share(1)
 @given(
     fixed, st.integers(0, 10**6), st.integers(1, 200), st.integers(0, 5), st.integers(0, 12), st.integers(0, 12),
     st.sampled_from([0, 3]),

@@ -36,6 +36,7 @@ from operators.window_aggregate.partial_final import (
 )
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import END, Progress, Punctuation, before
+from tests.examples import share
 from tests.naive_aggregate import naive_windows
 from tests.operators.test_window_aggregate import partitioned
 
@@ -78,6 +79,7 @@ def split(
     return two_level(window, FUNCTIONS, tuple(by), schema=schema, flush=flush, size=size)
 
 
+@share(1)
 @given(windows, st.sampled_from([(), ("k",), ("k", "v")]), sizes, flushes, streams(SCHEMA, group=("k",), tuples=12))
 def test_any_table_and_flush_gives_the_naive_answer(
     window: Window, by: tuple[str, ...], size: int, flush: Flush, script: Script
@@ -113,6 +115,7 @@ class LettingGo(Chain):
             self.let_go(emit)
 
 
+@share(1)
 @given(windows, st.sampled_from([(), ("k",)]), sizes, flushes, streams(SCHEMA, group=("k",), tuples=12))
 def test_a_low_level_that_lets_go_gives_the_naive_answer(
     window: Window, by: tuple[str, ...], size: int, flush: Flush, script: Script
@@ -134,6 +137,7 @@ def test_what_is_let_go_is_held_no_more_and_new_tuples_begin_anew() -> None:
     assert len(rows(again)) == 2 and both.low.statistics()["partials"] == 4
 
 
+@share(1)
 @given(
     sizes,
     st.sampled_from([CompleteFlush(), SlowFlush(every=1), LazyFlush(delay=1)]),
