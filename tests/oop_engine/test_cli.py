@@ -141,6 +141,7 @@ def test_how_far_a_tuple_may_move_a_promise_can_be_said(jump: str, late: int) ->
     assert (f"{late:,} late, dropped" if late else "none late") in result.stderr
 
 
+@pytest.mark.slow
 def test_with_a_lull_a_silent_pipe_holds_no_union_up(tmp_path: Path) -> None:
     """The pipe stays open and says nothing more; the result comes all the same. A file has no lull."""
     pipe, path = tmp_path / "pipe", tmp_path / "other.csv"
