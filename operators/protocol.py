@@ -30,7 +30,7 @@ class Operator(Protocol):
 
     @property
     def inputs(self) -> int:
-        """Number of input ports."""
+        """Return the number of input ports."""
         ...
 
     def output_schema(self, *inputs: Schema) -> Schema:

@@ -137,6 +137,8 @@ def test_what_its_example_shows_is_what_happens(
 
 RIDDLES = re.compile(r"(What|Who|Whose|Whom|Whether|Which|Those|That|How|Give|Tell)\b")
 """First words that make a reader guess who does what: a sentence names its agent, a function what it returns."""
+NO_VERBS = re.compile(r"(As|One|Since|Their|The|An?|No|Below|Nothing|Number of|\w+ type of|Buffered)\b")
+"""First words of functions that name a thing, where a reader looks for what is done."""
 ABSENT = re.compile(r"features?(\.md)? row|\brows? [A-Z]\d|design/")
 """References to documents that are not in the repository."""
 
@@ -178,6 +180,17 @@ def docstrings() -> Iterator[tuple[str, str]]:
 
 def test_no_docstring_begins_with_a_riddle() -> None:
     assert [f"{place} {text.partition('.')[0]}" for place, text in docstrings() if RIDDLES.match(text)] == []
+
+
+def test_no_function_begins_with_what_is_no_verb() -> None:
+    found = [
+        f"{path}:{node.lineno} {text.partition('.')[0]}"
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and NO_VERBS.match(text := ast.get_docstring(node) or "")
+    ]
+    assert found == []
 
 
 def test_no_docstring_refers_to_a_document_that_is_not_there() -> None:

@@ -60,5 +60,5 @@ class Holding(Protocol):
 
     @property
     def away(self) -> int | None:
-        """Since when the oldest tuple is on its way that the reading gave last, in ns since 1970, until it goes on."""
+        """Return since when, in ns since 1970, the oldest tuple that the reading gave last is on its way."""
         ...

@@ -99,7 +99,7 @@ class RowPages:
 
     @property
     def away(self) -> int | None:
-        """Since when the oldest row is on its way that `elements` has given and the reader may not yet have passed on.
+        """Return since when the oldest row is on its way that `elements` gave and the reader may not have passed on.
 
         In ns since 1970; None when there is none.
         """

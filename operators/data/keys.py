@@ -70,7 +70,7 @@ class KeyIndex(memory.Stateful):
         self._heaps = [_Heap() for words in self._layout if words.text]
 
     def __len__(self) -> int:
-        """Number of live keys."""
+        """Return the number of live keys."""
         return int(self._counters[0])
 
     @property

@@ -44,7 +44,7 @@ class Bound:
 
     @property
     def type(self) -> pa.DataType:
-        """Arrow type of the result."""
+        """Return the Arrow type of the result."""
         return self.field.type
 
     def evaluate(self, page: Page) -> pa.Array:

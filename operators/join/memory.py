@@ -74,7 +74,7 @@ class Memory(memory.Stateful):
         self.index = KeyIndex(self.shape.keys) if self.shape.keys else None
 
     def __len__(self) -> int:
-        """Number of stored tuples."""
+        """Return the number of stored tuples."""
         return sum(map(len, self.sides))
 
     @property

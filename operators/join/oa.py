@@ -98,7 +98,7 @@ class OAJoin(memory.Stateful):
         return 2
 
     def __len__(self) -> int:
-        """Number of stored tuples."""
+        """Return the number of stored tuples."""
         return 0 if self._shape is None else len(self._memory)
 
     def output_schema(self, *inputs: Schema) -> Schema:

@@ -36,7 +36,7 @@ class Plain:
         self._least = int(tuples.ticks.min())
 
     def __len__(self) -> int:
-        """Number of live tuples."""
+        """Return the number of live tuples."""
         return self.segment.live
 
     @property

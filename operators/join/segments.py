@@ -126,7 +126,7 @@ class Segments:
     _rows: int = attrs.field(default=0, init=False)
 
     def __len__(self) -> int:
-        """Number of live tuples."""
+        """Return the number of live tuples."""
         return self._live
 
     def __iter__(self) -> Iterator[Segment]:

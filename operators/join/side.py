@@ -30,7 +30,7 @@ class Side:
     plain: list[Plain] = attrs.field(factory=list, init=False)
 
     def __len__(self) -> int:
-        """Number of tuples."""
+        """Return the number of tuples."""
         return len(self.store) + sum(map(len, self.plain))
 
     @property

@@ -77,7 +77,7 @@ class Store:
         self._memory(_LEAST, _LEAST)
 
     def __len__(self) -> int:
-        """Number of tuples."""
+        """Return the number of tuples."""
         return len(self.segments)
 
     @property

@@ -51,7 +51,7 @@ class Distinct(memory.Stateful):
         return 1
 
     def __len__(self) -> int:
-        """Number of combinations held."""
+        """Return the number of combinations held."""
         return 0 if self._index is None else len(self._index)
 
     def output_schema(self, *inputs: Schema) -> Schema:

@@ -40,7 +40,7 @@ class Script:
 
     @property
     def ports(self) -> int:
-        """Number of ports."""
+        """Return the number of ports."""
         return len(self.schemas)
 
     def tables(self) -> list[list[Row]]:

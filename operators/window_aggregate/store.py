@@ -64,7 +64,7 @@ class WindowStore(Protocol):
         ...
 
     def __len__(self) -> int:
-        """Number of tuples and partial aggregates held."""
+        """Return the number of tuples and partial aggregates held."""
         ...
 
     def update(self, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int) -> None:

@@ -62,7 +62,7 @@ class MixedPanes(memory.Stateful):
         self._store = MixedStore(self.objects, self.policy, self.weights)
 
     def __len__(self) -> int:
-        """Number of buffered tuples and partial aggregates."""
+        """Return the number of buffered tuples and partial aggregates."""
         return len(self._store)
 
     @property

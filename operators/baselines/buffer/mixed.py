@@ -77,7 +77,7 @@ class MixedStore(memory.Stateful):
     """What a page is entered with, kept because it is larger than most pages; nothing is remembered in it."""
 
     def __len__(self) -> int:
-        """Number of buffered tuples and partial aggregates."""
+        """Return the number of buffered tuples and partial aggregates."""
         return len(self.objects)
 
     @property

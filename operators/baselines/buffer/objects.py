@@ -55,7 +55,7 @@ class Objects(memory.Stateful):
             accumulator.reserve(16)
 
     def __len__(self) -> int:
-        """Number of buffered tuples and partial aggregates."""
+        """Return the number of buffered tuples and partial aggregates."""
         return self.buffered + self.partial
 
     @property
@@ -85,12 +85,12 @@ class Objects(memory.Stateful):
 
     @property
     def switches(self) -> tuple[int, int]:
-        """Switches to eager and to lazy."""
+        """Return the switches to eager and to lazy."""
         return int(self.counters[kernels.TO_EAGER]), int(self.counters[kernels.TO_LAZY])
 
     @property
     def scanned(self) -> int:
-        """Buffered tuples that switches looked at: those of the groups that switched."""
+        """Return how many buffered tuples switches looked at: those of the groups that switched."""
         return int(self.counters[kernels.SCANNED])
 
     def account(self, ids: Int32s) -> tuple[Int64s, Int32s, Int32s, Int32s]:

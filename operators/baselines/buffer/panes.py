@@ -43,7 +43,7 @@ class PaneBuffer(memory.Stateful):
         self._slices = SliceStore(self.accumulators)
 
     def __len__(self) -> int:
-        """Number of tuples and partial aggregates."""
+        """Return the number of tuples and partial aggregates."""
         return len(self.log) + len(self._slices)
 
     @property

@@ -172,7 +172,7 @@ class Multiset(memory.Stateful):
         return unkeyed(least, there, self.kind, descending=self.descending)
 
     def stop(self, groups: Int32s) -> None:
-        """Nothing is held of a group without tuples."""
+        """Do nothing: of a group without tuples nothing is held."""
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         super().restore(state)

@@ -315,7 +315,7 @@ def expired(bound, tuples, windows, wids, found, counters):
 
 @kernel
 def collect_groups(which, released, stop, groups, tuples, spans, found):
-    """As `collect` for some groups; returns (tuples, pairs of one and a window)."""
+    """Do as `collect` does for some groups; returns (tuples, pairs of one and a window)."""
     n = 0
     pairs = np.int64(0)
     for j in range(len(which)):
@@ -509,7 +509,7 @@ def close_windows(bound, windows, wids, window_table, counters):
 
 @kernel
 def pane_survey(released, firsts, tuples, windows, wids, parts, counters):
-    """As `survey` where a group is an item: the part of a group in a pane that begins at firsts[item].
+    """Do as `survey` does where a group is an item: the part of a group in a pane that begins at firsts[item].
 
     Returns (the first window from `released` on that has anything, the one after the last); both `released` if none.
     """

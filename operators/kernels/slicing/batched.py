@@ -149,7 +149,7 @@ def advance_summed(
     ledger, unions, table, slots, banded, gapped, upcoming, ahead, grid, scale, rows, queued, near, room, found, ends,
     members, into, source, over, appended, totals, gone, freed,
 ):  # fmt: skip
-    """As `advance` for one promise, or none, where windows are differences of running totals.
+    """Do as `advance` does for one promise, or none, where windows are differences of running totals.
 
     `queued` says where the queue `rows` is, and moves on. The caller adds each tuple to its slot, makes `totals` of
     what is `appended`, takes the results as differences of `ends`, and clears what is `gone` and `freed`. There is

@@ -598,7 +598,7 @@ def _place_rising(
     ticks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger, unions, slots,
     start,
 ):  # fmt: skip
-    """As `place_single` for usable ticks that never fall, without sessions: those of a cell lie side by side."""
+    """Do as `place_single` does for usable ticks that never fall, without sessions: a cell has them side by side."""
     n = np.int64(len(ticks))
     ledger[BOTTOM] = min(ledger[BOTTOM], ticks[start])
     ledger[TOP] = max(ledger[TOP], ticks[n - 1])
@@ -758,7 +758,7 @@ def place_grouped(
     ticks, valid, groups, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger,
     unions, table, slots, start,
 ):  # fmt: skip
-    """As `place_single` with a group for each tuple; `table` remembers cells."""
+    """Do as `place_single` does with a group for each tuple; `table` remembers cells."""
     n = np.int64(len(ticks))
     near = ledger[NEAR]
     checked = len(valid) > 0

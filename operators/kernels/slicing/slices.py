@@ -289,7 +289,7 @@ def cover(wid, stop, order, starts, ends, by_slice, links, pairs, own, seen, wid
 def cover_groups(
     which, released, bound, starts, ends, suffixed, by_group, kin, pairs, own, wids, groups, into, source, fill
 ):
-    """As `cover` for single groups, each from its own bound (or what is released for all) up to `bound`.
+    """Do as `cover` does for single groups, each from its own bound (or what is released for all) up to `bound`.
 
     In slices that are suffixed a group's oldest slot of a window stands for the younger ones there. The slots of a
     result are in the order of the group's chain, not in that of their slices. With fill = False only counts. Returns

@@ -40,7 +40,7 @@ def lift_whole(values, begins, stops, turn, at, panes):
 
 @kernel
 def lift_floating(bits, begins, stops, layout, at, panes):
-    """As `lift_whole` for the bits of floating numbers; layout: (largest, smallest, infinity, sign's place, turn)."""
+    """Lift floating numbers by their bits; layout: (largest, smallest, infinity, place of the sign, turn)."""
     least = panes[0]
     largest, smallest, infinite, shift, turn = layout[0], layout[1], layout[2], layout[3], layout[4]
     if len(begins) and stops[-1] - begins[0] == len(begins):

@@ -122,7 +122,7 @@ def two_stacks_least(values, heads, tails, room, found):
 
 @making_kernel
 def two_stacks_sum(values, heads, tails, room, found):
-    """As `two_stacks_least`."""
+    """Do as `two_stacks_least` does."""
     front_value, front = np.empty(room, found.dtype), np.empty(room, found.dtype)
     back_value, back = np.empty(room, found.dtype), np.empty(room, found.dtype)
     fronts = 0
@@ -194,7 +194,7 @@ def daba_least(values, heads, tails, room, found):
 
 @making_kernel
 def daba_sum(values, heads, tails, room, found):
-    """As `daba_least`."""
+    """Do as `daba_least` does."""
     ring, held = np.empty(room, found.dtype), np.empty(room, found.dtype)
     head, left, right, accumulated, back, tail = 0, 0, 0, 0, 0, 0
     for i in range(len(heads)):

@@ -71,12 +71,12 @@ class LowTable(memory.Stateful):
             accumulator.init(self._free)
 
     def __len__(self) -> int:
-        """Number of partial aggregates held."""
+        """Return the number of partial aggregates held."""
         return int(self._numbers[LIVE])
 
     @property
     def newest(self) -> int:
-        """Below this first window-id slices are old, as the table sees it."""
+        """Return the window-id below which slices are old, as the table sees it."""
         return int(self._numbers[OLD_BELOW])
 
     @property

@@ -50,7 +50,7 @@ class Ranges:
         self._order = np.empty(0, np.int32)
 
     def __len__(self) -> int:
-        """Number of open slices."""
+        """Return the number of open slices."""
         return len(self._numbers)
 
     @property

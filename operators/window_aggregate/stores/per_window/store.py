@@ -83,12 +83,12 @@ class SliceStore(memory.Stateful):
             accumulator.reserve(16)
 
     def __len__(self) -> int:
-        """Number of partial aggregates."""
+        """Return the number of partial aggregates."""
         return int(self._counters[0])
 
     @property
     def carried(self) -> int:
-        """Number of aggregates carried from window to window."""
+        """Return the number of aggregates carried from window to window."""
         return 0 if self._running is None else self._running.held
 
     def update(self, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int) -> None:

@@ -43,7 +43,7 @@ class LatestTuples(memory.Stateful):
     )
 
     def __len__(self) -> int:
-        """Number of tuples held."""
+        """Return the number of tuples held."""
         return len(self.queues)
 
     def ensure(self, capacity: int) -> None:
@@ -117,7 +117,7 @@ class LatestTuples(memory.Stateful):
 
     @property
     def capacity(self) -> int:
-        """One more than the largest number of a partition that has room."""
+        """Return one more than the largest number of a partition that has room."""
         return len(self._next)
 
     def restore(self, state: Mapping[str, StateValue]) -> None:

@@ -68,12 +68,12 @@ class Partitions(memory.Stateful):
 
     @property
     def groups(self) -> int:
-        """Number of live groups; one, when nothing tells groups apart."""
+        """Return the number of live groups; one, when nothing tells groups apart."""
         return 1 if self._groups is None else len(self._groups)
 
     @property
     def numbered(self) -> int:
-        """Number of live partitions; none, when there is but one."""
+        """Return the number of live partitions; none, when there is but one."""
         return 0 if self._parts is None else len(self._parts)
 
     @property

@@ -53,12 +53,12 @@ class Queues(memory.Stateful, Generic[I]):
         self.spare = np.full(64, -1)
 
     def __len__(self) -> int:
-        """Number of entries in all queues."""
+        """Return the number of entries in all queues."""
         return int(self.counters[kernels.ENTRIES])
 
     @property
     def capacity(self) -> int:
-        """One more than the largest number of a queue."""
+        """Return one more than the largest number of a queue."""
         return len(self.heads)
 
     def ensure(self, capacity: int) -> None:

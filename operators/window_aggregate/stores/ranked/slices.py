@@ -53,7 +53,7 @@ class RankSlices(memory.Stateful):
     _counts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.rebuilt())
 
     def __len__(self) -> int:
-        """Number of slices."""
+        """Return the number of slices."""
         return len(self.queues)
 
     def ensure(self, capacity: int) -> None:
@@ -86,7 +86,7 @@ class RankSlices(memory.Stateful):
 
     @property
     def ranked(self) -> Int64s:
-        """The number of final tuples so far, by partition."""
+        """Return the number of final tuples so far, by partition."""
         return self._ranked
 
     def begun(self) -> Int32s:
@@ -150,7 +150,7 @@ class RankSlices(memory.Stateful):
 
     @property
     def capacity(self) -> int:
-        """One more than the largest number of a group or partition that there may be."""
+        """Return one more than the largest number of a group or partition that there may be."""
         return max(len(self._ranked), self.partitions.capacity)
 
     def restore(self, state: Mapping[str, StateValue]) -> None:

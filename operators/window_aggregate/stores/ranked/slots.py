@@ -36,7 +36,7 @@ class Pool(memory.Stateful):
             accumulator.reserve(_LEAST)
 
     def __len__(self) -> int:
-        """Number of slots in use."""
+        """Return the number of slots in use."""
         return self._made - self._spared
 
     @property

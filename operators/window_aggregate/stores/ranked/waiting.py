@@ -97,7 +97,7 @@ class Waiting(memory.Stateful):
     _counts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.rebuilt())
 
     def __len__(self) -> int:
-        """Number of tuples that wait."""
+        """Return the number of tuples that wait."""
         return len(self.queues)
 
     def ensure(self, capacity: int) -> None:

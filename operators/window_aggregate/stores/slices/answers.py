@@ -60,7 +60,7 @@ class Answers(memory.Stateful):
 
     @property
     def settled(self) -> int:
-        """No tuple before it changes any window."""
+        """Return the tick before which no tuple changes any window."""
         return self.bound if abs(self.bound) == FAR else self.bound - self.lateness
 
     def _look(self, *, told: bool) -> None:

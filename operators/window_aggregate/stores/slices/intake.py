@@ -44,17 +44,17 @@ class Intake(memory.Stateful):
 
     @property
     def waiting_tuples(self) -> int:
-        """Number of tuples held."""
+        """Return the number of tuples held."""
         return 0 if self.waiting is None else self.waiting.tuples
 
     @property
     def slices(self) -> int:
-        """Number of slices held, each of one group."""
+        """Return the number of slices held, each of one group."""
         return len(self.answers.slices) if self.vectors is None else len(self.vectors)
 
     @property
     def accumulators(self) -> Sequence[Accumulator]:
-        """A holder of the aggregates of results."""
+        """Return what holds the aggregates of results."""
         return self.answers.slices.accumulators if self.vectors is None else self.vectors.accumulators
 
     def lost(self) -> dict[str, int]:

@@ -46,7 +46,7 @@ class Results:
 
     @property
     def windows(self) -> int:
-        """Number of windows, where the results of one stand together."""
+        """Return the number of windows, where the results of one stand together."""
         if len(self) == 0 or self.wids.strides[0] == 0:
             return min(len(self), 1)
         other = (self.wids[1:] != self.wids[:-1]) | (self.places[1:] != self.places[:-1])

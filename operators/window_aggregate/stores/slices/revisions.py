@@ -51,7 +51,7 @@ class Revisions(memory.Stateful):
 
     @property
     def groups(self) -> Int32s:
-        """Their groups, each once."""
+        """Return their groups, each once."""
         return np.unique(self._groups)
 
     def touch(self, ticks: Int64s, groups: Int32s) -> None:

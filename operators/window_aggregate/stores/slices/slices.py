@@ -103,17 +103,17 @@ class Slices(memory.Stateful):
         self._reserve(_LEAST)
 
     def __len__(self) -> int:
-        """Number of slices held."""
+        """Return the number of slices held."""
         return int(self.ledger[kernels.SLICES])
 
     @property
     def cell_count(self) -> int:
-        """Number of cells known, empty ones included."""
+        """Return the number of cells known, empty ones included."""
         return int(self.ledger[kernels.CELLS])
 
     @property
     def occupied(self) -> int:
-        """Number of cells that have a slice."""
+        """Return the number of cells that have a slice."""
         cells = self.cells[self.order[: self.cell_count, kernels.NUMBER]]
         return int(np.count_nonzero(cells[:, kernels.SIZE]))
 

@@ -76,7 +76,7 @@ class Vectors(memory.Stateful):
         self._width = self._bytes_a_slot
 
     def __len__(self) -> int:
-        """Number of groups in all vectors together."""
+        """Return the number of groups in all vectors together."""
         return int(self._ledger[kernels.MEMBERS])
 
     @property
@@ -105,7 +105,7 @@ class Vectors(memory.Stateful):
 
     @property
     def blocks(self) -> int:
-        """Number of blocks that there is room for."""
+        """Return the number of blocks that there is room for."""
         return len(self._bits)
 
     def reserve_results(self, number: int) -> None:

@@ -25,7 +25,7 @@ class Waiting(memory.Stateful):
 
     @property
     def tuples(self) -> int:
-        """Number of tuples held."""
+        """Return the number of tuples held."""
         return self._ahead.tuples + self._behind.tuples
 
     def add(self, page: Page, ticks: Int64s) -> None:

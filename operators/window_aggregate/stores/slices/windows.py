@@ -104,7 +104,7 @@ class Windows:
         return self._with_asked(bound, int(begin), int(end))
 
     def upcoming(self, bound: int) -> tuple[int, int]:
-        """As `unfinished`, when the bands have told all that a bound completes."""
+        """Return what `unfinished` does, when the bands have told all that a bound completes."""
         return self._with_asked(bound, *self._following)
 
     def completed(self, bound: int, keys: Int64s, grid: Grid, nexts: Int64s | None = None) -> Iterator[Columns]:

@@ -71,7 +71,7 @@ class Panes(memory.Stateful):
     _marks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(2, np.int64))
 
     def __len__(self) -> int:
-        """Number of panes held."""
+        """Return the number of panes held."""
         return self.high - self.low
 
     @property
