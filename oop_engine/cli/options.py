@@ -24,6 +24,20 @@ def expanded(text: str) -> Path:
         ) from None
 
 
+def checkpoint_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that keep how far a run is."""
+    function = click.option(
+        "--checkpoint-every", default="10s", show_default=True, metavar="DURATION",
+        help="How often --checkpoint is written.",
+    )(function)  # fmt: skip
+    return click.option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Keep how far the run is in this folder; the same command again goes on from there, also after kill -9."
+        " --to is then a folder of parts (.parquet, .arrow), or .csv or .ndjson.",
+    )(function)
+
+
 def partial_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add the options that write open windows as far as they are."""
     function = click.option(

@@ -6,7 +6,7 @@ import click
 
 from oop_engine.cli.errors import STOPPED, reported
 from oop_engine.cli.naming import Naming, naming_options, query_text
-from oop_engine.cli.options import partial_options, spreadsheet_option
+from oop_engine.cli.options import checkpoint_options, partial_options, spreadsheet_option
 
 
 @click.command(
@@ -19,6 +19,7 @@ Examples:
       FROM Main GROUP BY srcIP" --stream Main=capture.pcap
   oop-engine query @q1-2.sql -s Control=c.pcap -s "Main1=m1-*.pcap.gz" -s Main2=m2.parquet --to out.parquet
   oop-engine query @talkers.sql -s Flows=netflow:exports.pcap -s "Log=conn.*.log.gz"
+  oop-engine query @talkers.sql -s Main=huge.pcap --to talkers.parquet --checkpoint job
   tcpdump -w - | oop-engine query @talkers.sql -s Main=- --slack 2s""",
 )
 @click.argument("text")
@@ -31,13 +32,14 @@ Examples:
 )
 @spreadsheet_option
 @partial_options
+@checkpoint_options
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
 @click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Most tuples in a page.  [default: 262144]")
 @click.option("--stats", is_flag=True, help="Print statistics of every operator at the end.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, only losses.")
 def command(
     text: str, naming: Naming, to: str | None, partial: str | None, partial_every: str, limit: int | None,
-    page_size: int | None, stats: bool, quiet: bool, spreadsheet: bool,
+    page_size: int | None, stats: bool, quiet: bool, spreadsheet: bool, checkpoint: str | None, checkpoint_every: str,
 ) -> None:  # fmt: skip
     """Run a query over captures (pcap, pcapng, also packed), flow exports, Zeek logs, CSV, NDJSON, Parquet or Arrow.
 
@@ -46,6 +48,9 @@ def command(
 
     Exit status: 0 done, 2 refused or not readable, 3 failed in the run, 130 stopped by Ctrl-C, SIGTERM or a closed
     terminal; results of what was read are written.
+
+    With --checkpoint, a run that was stopped or killed goes on when the same command is given again. It reads files
+    from where it was; files that have changed, and another query, are refused.
     """
     with reported(begins=False):
         # Start-up: help needs nothing of the engine.
@@ -54,7 +59,8 @@ def command(
 
         wishes = Wishes(
             to=to or "-", limit=limit, page_rows=page_size, stats=stats, quiet=quiet, partial=partial,
-            partial_every=partial_every, spreadsheet=spreadsheet,
+            partial_every=partial_every, spreadsheet=spreadsheet, checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
         )  # fmt: skip
         if text == "-" and any("-" in paths for paths in naming.places.values()):
             raise click.UsageError("standard input cannot be both the query and a stream; write the query as @FILE.")

@@ -6,10 +6,10 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
@@ -26,12 +26,15 @@ from oop_engine.drive.overwriting import check_files
 from oop_engine.drive.run_warnings import beforehand
 from oop_engine.drive.runtime import Deliver, Watch, run_to_end
 from oop_engine.plan.graph import Plan
-from oop_engine.sinks import GrowingSink, Holding, KeptSink, sink_for
+from oop_engine.sinks import GrowingSink, Holding, KeptSink, Sink, SinkError, sink_for
 from oop_engine.sinks.files import unfinished_of
 from oop_engine.stopping import begin
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.protocol import Element
+
+if TYPE_CHECKING:
+    from oop_engine.drive.checkpoints.job import Job
 
 
 class Marking(Protocol):
@@ -63,6 +66,9 @@ class Wishes:
     partial_every: str = "10s"
     marking: Marking | None = None
     """What is added to each row, if anything, and who is told how far results will last."""
+    checkpoint: str | None = None
+    """The folder that keeps how far the run is, if any, and how often that is written."""
+    checkpoint_every: str = "10s"
     spreadsheet: bool = False
     """Whether text in CSV that a spreadsheet takes for a formula is marked as text."""
 
@@ -96,6 +102,7 @@ def run_shown(
             say(f"note: {note}.")
     begin()
     with ExitStack() as stack:
+        job = None if wishes.checkpoint is None else stack.enter_context(_job(plan, sink, wishes))
         drawn = _on_terminal() and not wishes.quiet
         progress = (line or Progress(sys.stderr)) if drawn else None
         watch = None if progress is None else progress.watch
@@ -109,7 +116,12 @@ def run_shown(
         warm = compiled()
         if not warm and not wishes.quiet:
             say(NOTICE)
-        shown = Shown(partial(stack.enter_context, sink.opened(schema)), wishes, progress)
+        if job is not None and not wishes.quiet and (told_first := job.told()):
+            say(told_first)
+        if job is not None and job.ended is not None:
+            return job.ended
+        opening = partial(stack.enter_context, sink.opened(schema)) if job is None else lambda: job.outputs[0]
+        shown = Shown(opening, wishes, progress)
         if wishes.to != STDOUT:
             # A file that cannot be written is known before anything is read; a header on the terminal waits for a run.
             shown.open()
@@ -122,6 +134,7 @@ def run_shown(
                 page_rows=wishes.page_rows or PAGE_ROWS,
                 watch=watch,
                 handle_signals=True,
+                job=job,
             )
         except Exception as error:
             if shown.begun and (wishes.to == STDOUT or wishes.endless):
@@ -138,9 +151,23 @@ def run_shown(
         say(table(plan, statistics, width=width))
     if not wishes.quiet:
         say(told(statistics, warm))
+    if job is not None and statistics.interrupted and not wishes.quiet:
+        say("the same command goes on from there.")
     if statistics.ended is not None:
         raise statistics.ended
     return statistics
+
+
+def _job(plan: Plan, sink: Sink, wishes: Wishes) -> AbstractContextManager[Job]:
+    """Begin a job, or go on with it."""
+    from oop_engine.drive.checkpoints.job import opened
+
+    if wishes.to == STDOUT:
+        raise SinkError(
+            "--checkpoint cannot take back what was printed, so results would come twice when the run goes on.\n"
+            "  Name a file: --to out.parquet (a folder of parts), out.arrow, out.csv or out.ndjson."
+        )
+    return opened(wishes.checkpoint or "", plan, (sink,), every=wishes.checkpoint_every)
 
 
 def _tell_unfinished(path: Path) -> None:

@@ -99,7 +99,6 @@ class MemoryReader:
     _total: int | None
     seeks: Callable[[int], object] | None = attrs.field(default=None, kw_only=True)
     _read: int = attrs.field(init=False, default=0)
-    _begun: int = attrs.field(init=False, default=0)
     last_arrival: int | None = attrs.field(init=False, default=None)
 
     def chunks(self) -> Iterator[Chunk]:
@@ -108,12 +107,14 @@ class MemoryReader:
             yield chunk
 
     def mark(self) -> tuple[Mapping[str, object], int] | None:
-        return None if self.seeks is None else ({"tuples": self._read}, self._read - self._begun)
+        return None
 
-    def seek(self, mark: Mapping[str, object]) -> None:
-        if self.seeks is not None:
-            self._begun = self._read = int(str(mark["tuples"]))
-            self.seeks(self._read)
+    def seek(self, mark: Mapping[str, object] | None, at: int, tuples: int) -> int:
+        if self.seeks is None:
+            return 0
+        self.seeks(tuples)
+        self._read = tuples
+        return tuples
 
     def progress(self) -> tuple[int, int | None]:
         return self._read, self._total

@@ -33,7 +33,7 @@ _SAMPLE: Final = 1024
 
 @runtime_checkable
 class Seeking(Protocol):
-    """A reader that can begin at some places of its source."""
+    """A reader that can begin at places of its source other than the start."""
 
     def mark(self) -> tuple[Plain, int] | None:
         """Return the last such place before the end of the chunk given last; None where there is none.
@@ -44,8 +44,11 @@ class Seeking(Protocol):
         """
         ...
 
-    def seek(self, mark: Plain) -> None:
-        """Let `chunks`, which was not called yet, begin there."""
+    def seek(self, mark: Plain | None, at: int, tuples: int) -> int:
+        """Let `chunks`, which was not called yet, begin as late as can be, but not behind so many tuples.
+
+        `at` tuples are before the mark. Returns how many are before the place where it begins.
+        """
         ...
 
 
@@ -82,12 +85,10 @@ class Placing:
     def chunks(self, reader: Reader) -> Iterator[Chunk]:
         """Yield what was not taken yet; CheckpointError where the source has less than was taken."""
         seeking = reader if isinstance(reader, Seeking) else None
-        if seeking is not None and self.mark is not None:
-            seeking.seek(self.mark)
-        elif self.mark is not None:
-            self.mark, self.at = None, 0
-        begun = self.at
-        skip, repeated = self.tuples - self.at, self.promises
+        begun = 0
+        if seeking is not None and self.tuples:
+            begun = seeking.seek(self.mark, self.at, self.tuples)
+        skip, repeated = self.tuples - begun, self.promises
         for chunk in reader.chunks():
             if isinstance(chunk, Punctuation):
                 if skip or repeated:

@@ -131,6 +131,17 @@ class Job:
         note = f'the job in "{self.store.folder}" ended on {when}: nothing was read or written now'
         return Statistics(tuple(OperatorStatistics(**entry) for entry in found), (note,))
 
+    def told(self) -> str:
+        """Say from where the run goes on, or that it has ended; nothing of a new job."""
+        if (ended := self.ended) is not None:
+            return f"{ended.notes[0]}."
+        taken = 0
+        for node in self._nodes().values():
+            position = node.get("position")
+            taken += int(position["tuples"]) if isinstance(position, dict) else 0
+        when = f"checkpoint {self.last.epoch} of {self.last.body.get('when')}"
+        return f"going on from {when}, after {taken:,} tuples." if self.resumed else ""
+
     def place(self, circuit: Circuit) -> None:
         """Have a circuit tell where its readings are, and begin them where the last checkpoint was."""
         nodes = self._nodes()

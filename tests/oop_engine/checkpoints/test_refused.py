@@ -132,6 +132,8 @@ def test_how_often_is_a_time(tmp_path: Path, table: Path) -> None:
 class Numbers:
     """Rows that can be read on from any place."""
 
+    end = 2000
+
     def __init__(self) -> None:
         self.at = 0
         self.sought: list[int] = []
@@ -144,7 +146,7 @@ class Numbers:
         return self
 
     def __next__(self) -> tuple[int, int]:
-        if self.at == 2000:
+        if self.at == self.end:
             raise StopIteration
         self.at += 1
         return self.at, self.at % 5

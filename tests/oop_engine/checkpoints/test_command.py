@@ -1,0 +1,81 @@
+"""`query --checkpoint` goes on where it was, says so, and says when there is nothing left to do."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+import oop_engine as oop
+from oop_engine.cli import commands
+from tests.oop_engine.checkpoints.test_refused import SCHEMA, Numbers
+
+QUERY = "SELECT v, count(*) [RANGE 100, WA ts] FROM Main GROUP BY v"
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("ts,v\n" + "".join(f"{i},{i % 7}\n" for i in range(3000)))
+    return tmp_path
+
+
+def query(*options: str) -> Result:
+    return CliRunner().invoke(commands, ["query", QUERY, "-s", "Main=rows.csv", "--checkpoint", "job", *options])
+
+
+def test_the_same_command_again_does_nothing(there: Path) -> None:
+    first = query("--to", "out.parquet", "--checkpoint-every", "200ms")
+    assert first.exit_code == 0 and "going on" not in first.stderr, first.stderr
+    rows = pq.read_table("out.parquet").num_rows
+    again = query("--to", "out.parquet")
+    assert again.exit_code == 0 and "nothing was read or written now" in again.stderr
+    assert pq.read_table("out.parquet").num_rows == rows == 7 * 30
+
+
+def test_what_is_printed_cannot_be_taken_back(there: Path) -> None:
+    refused = query()
+    assert refused.exit_code == 2 and "--to out.parquet" in refused.stderr
+    assert not (there / "job").exists()
+
+
+def test_how_often_must_be_a_time(there: Path) -> None:
+    refused = query("--to", "out.csv", "--checkpoint-every", "10 rows")
+    assert refused.exit_code == 2 and "how often" in refused.stderr
+
+
+class Stopped(Numbers):
+    """Rows during which the process is asked to end."""
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return self
+
+    def __next__(self) -> tuple[int, int]:
+        if self.at == 1000:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return super().__next__()
+
+
+def test_a_run_that_is_stopped_takes_a_last_checkpoint(there: Path) -> None:
+    def output(numbers: Numbers) -> oop.Output:
+        return oop.rows(numbers, SCHEMA, slack=1).window(range=10).aggregate(oop.sum("v")).to("out.csv")
+
+    Numbers.end, before = 2_000_000, Numbers.end
+    try:
+        stopped = oop.run_outputs([output(Stopped())], handle_signals=True, checkpoint="job", every="1 hour")
+    finally:
+        Numbers.end = before
+    assert stopped.interrupted
+    assert stopped.tuples > 0
+    numbers = Numbers()
+    numbers.end = stopped.tuples + 500
+    assert oop.run_outputs([output(numbers)], checkpoint="job").tuples == stopped.tuples + 500
+    assert numbers.sought == [stopped.tuples]
+    values = [(i + 1, (i + 1) % 5) for i in range(stopped.tuples + 500)]
+    expected = oop.rows(values, SCHEMA).window(range=10).aggregate(oop.sum("v")).to_arrow().num_rows
+    assert len(Path("out.csv").read_text().splitlines()) == 1 + expected
