@@ -204,6 +204,8 @@ class Unfolding:
 
     def feed(self, values: Int64s) -> None:
         """Take the next piece whole, shape (n,), NO_TIME where a tuple has no value."""
+        while len(values) and self._fed < len(self.lengths) and not self.lengths[self._fed]:
+            self._fed += 1
         piece = self._fed
         if piece >= len(self.lengths) or len(values) != self.lengths[piece]:
             expected = "no further piece" if piece >= len(self.lengths) else f"{self.lengths[piece]}"
@@ -222,6 +224,17 @@ class Unfolding:
         self._fed += 1
         self._base += len(values)
         self._parts.append((self._base, Schedule(positions + (self._base - len(values)), bounds)))
+
+    def skip(self, tuples: int) -> None:
+        """Leave out the pieces with the first tuples, none of whose positions will be asked for.
+
+        ValueError where a piece reaches over the last of them.
+        """
+        while self._base < tuples and self._fed < len(self.lengths):
+            self._base += int(self.lengths[self._fed])
+            self._fed += 1
+        if self._base != tuples:
+            raise ValueError(f"no piece ends after {tuples} tuples; the next one does after {self._base}")
 
     def between(self, start: int, stop: int) -> tuple[Int64s, Int64s]:
         """Return the entries whose position is in [start, stop); `start` never goes back."""

@@ -188,6 +188,8 @@ class Circuit:
             if outline is not None:
                 unfolding = Unfolding(outline.lengths, outline.leasts, step=pace.step, origin=pace.origin)
                 self._watches.setdefault(place, {})[attribute] = unfolding.feed
+                if (placing := self.placings.get(place)) is not None:
+                    placing.begun.append(unfolding.skip)
                 return unfolding
         passed, rising = SuffixMinimum(step=pace.step, origin=pace.origin), Rising()
         try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from oop_engine.sources.capture.compression import Pieces, Plain, unpack
 from oop_engine.sources.errors import TableError
-from oop_engine.sources.inputs import Input
+from oop_engine.sources.inputs import Input, Unit
 from oop_engine.sources.owned import owned
 from oop_engine.sources.sound import sound
 from operators.data.schema import is_ip
@@ -39,20 +39,25 @@ class ParquetFile:
         self._path = given.path if given.stream is None and not texts else None
         self._size = given.size() or 0
         self._read = 0
+        self._start = 0
+        self.unit: Unit = None
 
     @property
     def file_schema(self) -> pa.Schema:
         return self._file.schema_arrow
 
     def batches(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        found = (
-            self._groups(self._path, columns)
-            if self._path is not None and self._whole_groups()
-            else self._file.iter_batches(batch_rows, columns=columns, use_threads=True)
-        )
+        if self._path is None or not self._whole_groups():
+            found = self._file.iter_batches(batch_rows, columns=columns, use_threads=True)
+        else:
+            found = self._groups(self._path, columns)
         for batch in found:
             self._read += len(batch)
             yield batch
+
+    def seek(self, unit: Mapping[str, int]) -> None:
+        self._start = unit["group"]
+        self._read = sum(self._file.metadata.row_group(number).num_rows for number in range(self._start))
 
     def outline(self, column: str) -> list[tuple[int, int]] | None:
         """Return rows and least tick of each row group; None where a group is not read whole, or has no statistics."""
@@ -78,13 +83,15 @@ class ParquetFile:
             with pq.ParquetFile(str(path), page_checksum_verification=True) as file:
                 return _one_batch(file.read_row_group(number, columns=columns, use_threads=True))
 
-        numbers = iter(range(self._file.metadata.num_row_groups))
+        numbers = iter(range(self._start, self._file.metadata.num_row_groups))
+        given = count(self._start)
         with ThreadPoolExecutor(2) as pool:
             # Nothing goes on before the first one is there, so it has both threads.
             waiting = deque(pool.submit(decode, number) for number in islice(numbers, 1))
             while waiting:
                 batch = waiting.popleft().result()
                 waiting.extend(pool.submit(decode, number) for number in islice(numbers, 2 - len(waiting)))
+                self.unit = {"group": next(given)}
                 yield batch
 
     def _whole_groups(self) -> bool:
@@ -136,6 +143,8 @@ class ArrowFile:
             raise
         self._size = given.size() or 0
         self._share = 0.0
+        self._start = 0
+        self.unit: Unit = None
 
     def _open(self, whole: _Whole, path: Path | None) -> pa.RecordBatchFileReader | pa.RecordBatchStreamReader:
         if not (first := whole.peek(6)):
@@ -153,13 +162,17 @@ class ArrowFile:
 
     def batches(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         if isinstance(self._reader, pa.RecordBatchFileReader):
-            reader, count = self._reading(columns), self._reader.num_record_batches
-            for number in range(count):
-                self._share = (number + 1) / count
+            reader, batches = self._reading(columns), self._reader.num_record_batches
+            for number in range(self._start, batches):
+                self.unit = {"batch": number}
+                self._share = (number + 1) / batches
                 yield sound(reader.get_batch(number).select(columns), f"record batch {number}")
         else:
             for number, batch in enumerate(self._reader):
                 yield sound(batch.select(columns), f"record batch {number}")
+
+    def seek(self, unit: Mapping[str, int]) -> None:
+        self._start = unit["batch"]
 
     def _reading(self, columns: list[str]) -> pa.RecordBatchFileReader:
         """Return a reader of these columns, and of no others where they lie apart on the disk."""

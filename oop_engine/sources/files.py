@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import attrs
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow as pa
 from oop_engine.sources.outline import Outline, Watch
 from oop_engine.sources.paths import expand
 from oop_engine.sources.protocol import Chunk
-from oop_engine.sources.tables import Settled, Table
+from oop_engine.sources.tables import Mark, Settled, Table
 from oop_engine.sources.turn import Turn
 from operators.data.page import Int64s
 
@@ -100,6 +100,15 @@ class FileReader:
     def chunks(self) -> Iterator[Chunk]:
         for batch in self.table.batches(self.watches):
             yield batch if tuple(batch.schema.names) == self.columns else batch.select(list(self.columns))
+
+    def mark(self) -> tuple[Mapping[str, object], int] | None:
+        return self.table.mark
+
+    def seek(self, mark: Mapping[str, object] | None, at: int, tuples: int) -> int:
+        if mark is None:
+            return 0
+        self.table.seek(cast(Mark, mark))
+        return at
 
     def progress(self) -> tuple[int, int | None]:
         return self.table.position, self.table.size

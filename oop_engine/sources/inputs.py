@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol
+from typing import BinaryIO, Final, Protocol, TypeAlias
 
 import attrs
 import pyarrow as pa
@@ -26,6 +26,7 @@ SUFFIXES: Final[Mapping[str, str]] = {
     ".arrows": "arrow",
 }
 FORMATS: Final = ("csv", "tsv", "ndjson", "parquet", "arrow")
+Unit: TypeAlias = "Mapping[str, int] | None"
 _PACKED: Final = (".gz", ".zst", ".zstd")
 
 
@@ -54,6 +55,15 @@ class Opened(Protocol):
     def batches(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]: ...
 
     def position(self) -> int: ...
+
+    @property
+    def unit(self) -> Unit:
+        """Return where the unit begins that the last batch is of, for `seek`; None where nothing can begin there."""
+        ...
+
+    def seek(self, unit: Mapping[str, int]) -> None:
+        """Begin with a unit; called before `batches`."""
+        ...
 
     def close(self) -> None: ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -63,10 +63,33 @@ class PacketReader:
     """One reading of captures."""
 
     captures: list[Capture]
+    _first: int = attrs.field(init=False, default=0)
+    _given: int = attrs.field(init=False, default=0)
+    _reading: int = attrs.field(init=False, default=0)
 
     def chunks(self) -> Iterator[Chunk]:
-        for capture in self.captures:
-            yield from capture.batches()
+        for number, capture in enumerate(self.captures):
+            if number < self._first:
+                continue
+            self._reading = number
+            for batch in capture.batches():
+                self._given += len(batch)
+                yield batch
+
+    def mark(self) -> tuple[Mapping[str, object], int] | None:
+        place = self.captures[self._reading].mark()
+        return None if place is None else ({"capture": self._reading, "place": place}, self._given)
+
+    def seek(self, mark: Mapping[str, object] | None, at: int, tuples: int) -> int:
+        if mark is None:
+            return 0
+        number, place = mark["capture"], mark["place"]
+        assert isinstance(number, int) and isinstance(place, dict)
+        self._first = self._reading = number
+        for capture in self.captures[:number]:
+            capture.position = capture.size or 0
+        self.captures[number].seek(place)
+        return at
 
     def progress(self) -> tuple[int, int | None]:
         sizes = [capture.size for capture in self.captures]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
@@ -64,6 +64,8 @@ class Placing:
     at: int = 0
     """How many tuples are before the mark."""
     ended: bool = attrs.field(default=False, init=False)
+    begun: list[Callable[[int], None]] = attrs.field(factory=list, init=False)
+    """Functions that are called with the number of tuples that are not read again, if any."""
     _ahead: deque[tuple[int, Plain]] = attrs.field(init=False, factory=deque)
 
     @classmethod
@@ -88,6 +90,8 @@ class Placing:
         begun = 0
         if seeking is not None and self.tuples:
             begun = seeking.seek(self.mark, self.at, self.tuples)
+        for call in self.begun if begun else ():
+            call(begun)
         skip, repeated = self.tuples - begun, self.promises
         for chunk in reader.chunks():
             if isinstance(chunk, Punctuation):

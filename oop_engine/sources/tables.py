@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypedDict
 
 import attrs
 import numpy as np
@@ -25,13 +25,20 @@ from oop_engine.sources.capture.compression import PackedDamage
 from oop_engine.sources.columnar import ArrowFile, ParquetFile
 from oop_engine.sources.columns import Types, check_columns, check_words, convert, stream_schema, ticks
 from oop_engine.sources.errors import SourceError, TableError
-from oop_engine.sources.inputs import FORMATS, Input, Opened, inputs
+from oop_engine.sources.inputs import FORMATS, Input, Opened, Unit, inputs
 from oop_engine.sources.json_keys import LeftOut
 from oop_engine.sources.lines import first_value, is_text, retyped, untyped
 from oop_engine.sources.outline import Outline, Watch
 from oop_engine.sources.text_file import LOOK, TextFile
 from operators.data.page import Int64s
 from operators.errors import SchemaError, did_you_mean
+
+
+class Mark(TypedDict):
+    """A file, by its number, and a unit of it; its start where there is no unit."""
+
+    file: int
+    unit: Unit
 
 
 @attrs.frozen
@@ -115,6 +122,10 @@ class Table:
         self._done = 0
         self._reading: Opened | None = None
         self._begun = False
+        self._start: Mark | None = None
+        self._given = 0
+        self.mark: tuple[Mark, int] | None = None
+        """The file and the unit of it that the last batch is of, and the tuples that were given before that unit."""
 
     @property
     def position(self) -> int:
@@ -192,6 +203,10 @@ class Table:
         """
         yield from self._read(self.schema, watches or {})
 
+    def seek(self, mark: Mark) -> None:
+        """Let the next reading begin at a mark of another reading of the same files."""
+        self._start = mark
+
     def outline(self, column: str) -> Outline | None:
         """Return the row groups and the least tick in each; None when the files do not say, or it would not pay."""
         if not self.rewindable or self._types.get(column) == "epoch":
@@ -222,12 +237,22 @@ class Table:
         if self._begun and not self.rewindable:
             raise SourceError(f"{self._inputs[0].name} is a stream: it cannot be read a second time")
         self._begun = True
-        self._done = 0
+        self._done = self._given = 0
+        start, self._start = self._start or {"file": 0, "unit": None}, None
         for number, given in enumerate(self._inputs):
+            if number < start["file"]:
+                self._done += given.size() or 0
+                continue
             opened = self._first if number == 0 and given.stream is not None else self._open(given, self.settled)
             self._reading = opened
             try:
-                yield from self._read_one(opened, schema, given.name, watches or {})
+                if number == start["file"] and start["unit"] is not None:
+                    opened.seek(start["unit"])
+                for batch in self._read_one(opened, schema, given.name, watches or {}):
+                    if self.mark is None or self.mark[0] != {"file": number, "unit": opened.unit}:
+                        self.mark = {"file": number, "unit": opened.unit}, self._given
+                    self._given += len(batch)
+                    yield batch
             except MemoryError as error:
                 raise TableError(_too_large(given.name)) from error
             except OSError as error:

@@ -24,14 +24,16 @@ class Piece:
 
     line: int
     data: bytes
+    at: int = 0
+    """Where the piece begins, in bytes from the start of the unpacked text."""
 
 
-def pieces(source: Pieces, *, quotes: bool) -> Iterator[Piece]:
+def pieces(source: Pieces, *, quotes: bool, line: int = 1, at: int = 0) -> Iterator[Piece]:
     """Cut a source at line ends; a piece is given when it is large enough, or when the source has no more at hand.
 
-    `quotes`: a line end between double quotes is none (CSV).
+    `quotes`: a line end between double quotes is none (CSV). The source begins with this line, at this byte.
     """
-    held, line, ended = bytearray(), 1, False
+    held, ended = bytearray(), False
     while not ended:
         more = source.read(PIECE)
         ended = not more
@@ -42,8 +44,9 @@ def pieces(source: Pieces, *, quotes: bool) -> Iterator[Piece]:
         if cut:
             data = bytes(held[:cut])
             del held[:cut]
-            yield Piece(line, data.removeprefix(_MARK) if line == 1 else data)
+            yield Piece(line, data.removeprefix(_MARK) if line == 1 else data, at)
             line += data.count(b"\n")
+            at += cut
         elif len(held) > _LONGEST_LINE:
             long = f"line {line} is longer than {_LONGEST_LINE >> 20} MiB"
             if quotes and b'"' in held[: held.find(b"\n")]:

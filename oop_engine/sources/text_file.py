@@ -13,7 +13,7 @@ import pyarrow as pa
 from oop_engine.sources.capture.compression import Plain, unpack
 from oop_engine.sources.columns import Types
 from oop_engine.sources.delimited import Delimited
-from oop_engine.sources.inputs import Input
+from oop_engine.sources.inputs import Input, Unit
 from oop_engine.sources.json_keys import LeftOut
 from oop_engine.sources.lines import Lines, untyped
 from oop_engine.sources.objects import Objects
@@ -38,6 +38,8 @@ class TextFile:
 
     def __init__(self, given: Input, types: Types, settled: pa.Schema | None) -> None:
         self._name = given.name
+        self._given = given
+        self.unit: Unit = None
         self._file = given.open()
         self._plain = Plain(self._file, again=given.stream is None)
         self._owned = given.stream is None
@@ -110,6 +112,8 @@ class TextFile:
             left_out = None
         wanted = frozenset(columns)
         while (piece := self._held.popleft() if self._held else next(self._pieces, None)) is not None:
+            if self._owned and self._source is self._plain:
+                self.unit = {"byte": piece.at, "line": piece.line}
             table = self.lines.parse(piece, columns)
             if left_out is not None:
                 left_out.look(piece, self._name)
@@ -117,6 +121,16 @@ class TextFile:
                 # The first value was text, as what had none is taken to be.
                 self.lines = self.lines.typed({name: table.schema.field(name).type for name in without})
             yield from table.to_batches(max_chunksize=batch_rows)
+
+    def seek(self, unit: Mapping[str, int]) -> None:
+        """Read on from a line; the columns stay those that the head of the file has decided."""
+        self._file.close()
+        self._file = self._given.open()
+        self._file.seek(unit["byte"])
+        self._source = self._plain = Plain(self._file, again=True, taken=unit["byte"])
+        quotes = self._given.format != "ndjson"
+        self._pieces = pieces(self._plain, quotes=quotes, line=unit["line"], at=unit["byte"])
+        self._held.clear()
 
     def position(self) -> int:
         return self._plain.taken

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol, TypeVar
@@ -18,7 +18,7 @@ from oop_engine.sources.capture import walk
 from oop_engine.sources.capture.batch import Columns, Layout
 from oop_engine.sources.capture.compression import GZIP, UNREAD, ZSTD, Plain, unpack
 from oop_engine.sources.capture.errors import DecodeError
-from oop_engine.sources.capture.formats import Blocks, Classic, Format, header_bytes, recognise
+from oop_engine.sources.capture.formats import Blocks, Classic, Format, header_bytes, of_facts, recognise
 from oop_engine.sources.capture.rows import WALKED, Rows
 from oop_engine.sources.capture.schema import prune
 from oop_engine.sources.capture.supply import Arriving, Stored, Supply
@@ -84,6 +84,8 @@ class Capture:
         self._strict = strict
         self._spent = False
         self._regular = False
+        self._start: Mapping[str, object] | None = None
+        self._behind: tuple[Format, int] | None = None
         self.size: int | None = None
         if isinstance(self._source, Path):
             self.name = str(source)
@@ -103,6 +105,21 @@ class Capture:
         A packet without a time has NO_TIME. No packet is decoded, so `counts` says nothing of their contents.
         """
         return self.read(_Times(self))
+
+    def mark(self) -> Mapping[str, object] | None:
+        """Return where the next record is, behind the batch given last, for `seek`; None where nothing can begin there.
+
+        Called before the next batch is asked for.
+        """
+        if self._behind is None:
+            return None
+        form, place = self._behind
+        kind = "blocks" if isinstance(form, Blocks) else "classic"
+        return {"byte": place, "packets": self.counts["packets"], "kind": kind, "facts": form.facts()}
+
+    def seek(self, mark: Mapping[str, object]) -> None:
+        """Let the next reading begin at a mark of another reading of the same file."""
+        self._start = mark
 
     def rows(self, most: int) -> Rows:
         """Return room for so many rows, at most those of a batch."""
@@ -124,7 +141,8 @@ class Capture:
             opened.callback(supply.rest, 0)
             held = 0
             # Places count from the start of the unpacked capture: the byte at `place` is data[place - base].
-            form, place = self._header(supply, None, 0)
+            form, place = self._header(supply, None, 0) if self._start is None else self._from_mark(self._start)
+            self._start = None
             while form is not None:
                 at, count, untimed, why = filling.take(form, supply, place - supply.base)
                 place = supply.base + at
@@ -134,11 +152,13 @@ class Capture:
                 held += count
                 if held and not (why == walk.CUT and supply.steady and filling.holds):
                     supply.rest(at)
+                    self._behind = (form, place) if isinstance(supply, Stored) else None
                     yield filling.give()
                     held = 0
                 if why == walk.CUT and not supply.more(at):
                     if held:
                         supply.rest(at)
+                        self._behind = (form, place) if isinstance(supply, Stored) else None
                         yield filling.give()
                     self._mark(supply, place - supply.base)
                     self._ended(supply, place)
@@ -153,6 +173,12 @@ class Capture:
                 elif why not in (walk.FULL, walk.CUT):
                     self._stop(_DAMAGE[why].format(place=place))
                     break
+
+    def _from_mark(self, mark: Mapping[str, object]) -> tuple[Format, int]:
+        place, packets, facts = mark["byte"], mark["packets"], mark["facts"]
+        assert isinstance(place, int) and isinstance(packets, int) and isinstance(facts, list)
+        self.counts["packets"] = packets
+        return of_facts(str(mark["kind"]), facts), place
 
     def _open(self, opened: ExitStack, holds: bool) -> Supply:
         if isinstance(self._source, Path):

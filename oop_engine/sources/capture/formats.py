@@ -27,6 +27,10 @@ _ORDER: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 class Format(Protocol):
     """The facts that a header has told so far."""
 
+    def facts(self) -> list[int]:
+        """Return them as numbers, for `of_facts`."""
+        ...
+
     def walk(self, data: NDArray[np.uint8], at: int, end: int, rows: Rows) -> tuple[int, int, int, int]:
         """Fill `rows` from data[at:end].
 
@@ -52,6 +56,10 @@ class Classic:
         major, minor, _, _, _, link = struct.unpack((">" if swapped else "<") + "HHiIII", head[4:24])
         # The upper bits of the link type tell the length of the frame check sequence.
         return cls(swapped, nanoseconds, extra, (major, minor) < (2, 4), link & 0x03FFFFFF)
+
+    def facts(self) -> list[int]:
+        """Return what the header told, for `of_facts`."""
+        return [int(self.swapped), self.nanoseconds, self.extra, int(self.old), self.link]
 
     @property
     def framed(self) -> bool:
@@ -81,6 +89,17 @@ class Blocks:
             rows.offset, rows.ts, rows.caplen, rows.length, rows.interface, rows.link,
         )  # fmt: skip
         return int(position), int(count), int(untimed), int(why)
+
+    def facts(self) -> list[int]:
+        """Return the section and its interfaces, for `of_facts`."""
+        return [int(self.swapped), self.first, *self._table[: self.known].ravel().tolist()]
+
+    @classmethod
+    def of_facts(cls, facts: list[int]) -> Blocks:
+        """Go on with a section whose `facts` these were."""
+        table = np.array(facts[2:], np.int64).reshape(-1, 5)
+        known = len(table)
+        return cls(bool(facts[0]), facts[1], known, np.concatenate([table, np.zeros((8, 5), np.int64)]))
 
     def begin(self, head: bytes) -> int:
         """Begin a section whose header starts with these 12 bytes; give the header's length (0 where it is damaged)."""
@@ -134,6 +153,14 @@ def _ticks(resolution: int) -> tuple[int, int]:
         return walk.MULTIPLY, 10 ** (9 - power)
     # 64 bits of a finer resolution would not span two nanoseconds: no clock means that.
     return (walk.DIVIDE, 10 ** (power - 9)) if power <= 27 else (walk.UNTIMED, 0)
+
+
+def of_facts(kind: str, facts: list[int]) -> Classic | Blocks:
+    """Return the format that gave these facts, a "classic" pcap or one of "blocks"."""
+    if kind == "blocks":
+        return Blocks.of_facts(facts)
+    swapped, nanoseconds, extra, old, link = facts
+    return Classic(bool(swapped), nanoseconds, extra, bool(old), link)
 
 
 def recognise(head: bytes) -> Classic | Blocks | None:
