@@ -310,16 +310,18 @@ class SlicingAggregate(Shell):
         if self._intake is None:
             self._bind(page.schema)
         road, positions, bounds = self._batched, promises.positions, promises.bounds
-        heard = promises.attribute == self._progressing and _within(self._bound, bounds)
-        if road is None or not road.ready or not heard:
+        last = _last(self._bound, bounds) if promises.attribute == self._progressing else None
+        if road is None or not road.ready or last is None:
             for element in promises.one_by_one(page):
                 deliver(self, element, emit, port)
             return
-        self._take(road, page, positions, bounds, emit)
-        self._promise_open(self._bound, promises.assumed, emit)
+        self._take(road, page, positions, bounds, emit, last)
+        self._promise_open(last, promises.assumed, emit)
 
-    def _take(self, road: Road, page: Page | None, positions: Int64s, bounds: Int64s, emit: Emit) -> None:
-        """Take a page and hear rising promises in it, and give the results of the windows that they complete."""
+    def _take(
+        self, road: Road, page: Page | None, positions: Int64s, bounds: Int64s, emit: Emit, last: int | None = None
+    ) -> None:
+        """Take a page and hear rising promises in it, up to `last`, and give the results of what they complete."""
         ticks, valid = (_NO_TICKS, None) if page is None else page.timed(self._progressing)
         for results in road.take(page, ticks, valid, positions, bounds):
             if isinstance(results, Results):
@@ -329,8 +331,8 @@ class SlicingAggregate(Shell):
             emit(Page(self._output, results))
             self._results += results.num_rows
             self._windows += results.num_rows
-        if len(bounds):
-            self._bound = int(bounds[-1])
+        if last is not None:
+            self._bound = last
             if road.grown:
                 road.grown = False
                 self._measure()
@@ -381,7 +383,7 @@ class SlicingAggregate(Shell):
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
         if self._batched is not None and self._batched.ready and -LIMIT < bound < LIMIT:
-            self._take(self._batched, None, _AT_ONCE, np.array((bound,)), emit)
+            self._take(self._batched, None, _AT_ONCE, np.array((bound,)), emit, bound)
         elif self._intake is not None:
             self._measure()
             self._release(self._intake, bound, emit)
@@ -556,11 +558,14 @@ class SlicingAggregate(Shell):
         self._batched = batched(intake, self._mould if self._plain else None)
 
 
-def _within(since: int, bounds: Int64s) -> bool:
-    """Return whether bounds rise from a bound on, and are such as the compiled road takes."""
-    if len(bounds) == 0 or not max(since, -LIMIT) < int(bounds[0]) <= int(bounds[-1]) < LIMIT:
-        return False
-    return len(bounds) == 1 or bool((bounds[1:] > bounds[:-1]).all())
+def _last(since: int, bounds: Int64s) -> int | None:
+    """Return the last of bounds that rise from a bound on, and are such as the compiled road takes; None if not so."""
+    if len(bounds) == 1:
+        bound: int = bounds.item()
+        return bound if since < bound and -LIMIT < bound < LIMIT else None
+    if len(bounds) == 0 or not max(since, -LIMIT) < bounds[0] <= bounds[-1] < LIMIT:
+        return None
+    return int(bounds[-1]) if (bounds[1:] > bounds[:-1]).all() else None
 
 
 def _other(name: str, spec: Spec, wattr: str) -> SchemaError:
