@@ -151,7 +151,7 @@ class KeyIndex(memory.Stateful):
                 arrays.append(next(heaps).gather(ids, words.field.type, null))
             else:
                 # A column by itself is read several times as fast as a few side by side.
-                one = self._keys[:, words.at][ids].reshape(-1, 1) if words.width == 1 else None
+                one = self._keys[:, words.at].take(ids).reshape(-1, 1) if words.width == 1 else None
                 found = self._keys[ids, words.at : words.at + words.width] if one is None else one
                 arrays.append(words.decode(found, null))
         return arrays
